@@ -1,0 +1,141 @@
+"""Time and randomness: the only module that may touch the operating system's clock or entropy.
+
+Everything in `storage` takes a `Clock` and a `Randomness` from outside, so that the whole layer can run in a
+deterministic simulation. A wall clock may jump back or ahead; nothing may rely on `now_ms` for order, only
+for the milliseconds of a new CSN, which the oracle keeps monotone by itself. Durations are measured with
+`monotonic`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import time
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """A source of time."""
+
+    def now_ms(self) -> int:
+        """Unix milliseconds. May jump in both directions."""
+        ...
+
+    def monotonic(self) -> float:
+        """Seconds since an arbitrary moment; never goes back."""
+        ...
+
+    async def sleep(self, seconds: float) -> None:
+        """Return after at least `seconds`; with 0, let other tasks run once."""
+        ...
+
+
+class Randomness(Protocol):
+    """A source of random numbers."""
+
+    def random(self) -> float:
+        """A float in [0, 1)."""
+        ...
+
+    def randrange(self, stop: int) -> int:
+        """An integer in [0, stop). `stop` must be positive."""
+        ...
+
+    def randbytes(self, n: int) -> bytes:
+        """`n` random bytes, for identifiers and tokens."""
+        ...
+
+
+class SystemClock:
+    """The operating system's clocks."""
+
+    def now_ms(self) -> int:
+        """Unix milliseconds of the system's real-time clock."""
+        return time.time_ns() // 1_000_000
+
+    def monotonic(self) -> float:
+        """Seconds of the system's monotonic clock."""
+        return time.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        """Sleep on the running event loop."""
+        await asyncio.sleep(seconds)
+
+
+class SystemRandomness:
+    """The operating system's entropy."""
+
+    def __init__(self) -> None:
+        self._generator = random.SystemRandom()
+
+    def random(self) -> float:
+        """A float in [0, 1)."""
+        return self._generator.random()
+
+    def randrange(self, stop: int) -> int:
+        """An integer in [0, stop)."""
+        return self._generator.randrange(stop)
+
+    def randbytes(self, n: int) -> bytes:
+        """`n` bytes fit for identifiers that must not collide between processes."""
+        return os.urandom(n)
+
+
+class SeededRandomness:
+    """Reproducible randomness: the same seed gives the same sequence, on every platform and process."""
+
+    def __init__(self, seed: int) -> None:
+        self._generator = random.Random(seed)
+
+    def random(self) -> float:
+        """The next float in [0, 1)."""
+        return self._generator.random()
+
+    def randrange(self, stop: int) -> int:
+        """The next integer in [0, stop)."""
+        return self._generator.randrange(stop)
+
+    def randbytes(self, n: int) -> bytes:
+        """The next `n` bytes."""
+        return self._generator.randbytes(n)
+
+
+class ManualClock:
+    """A clock that moves only when told, for tests: `sleep` waits until somebody advances it."""
+
+    def __init__(self, now_ms: int = 1_700_000_000_000) -> None:
+        self._now_ms = now_ms
+        self._monotonic_ms = 0
+        self._sleepers: list[tuple[float, asyncio.Future[None]]] = []
+
+    def now_ms(self) -> int:
+        """The time last set."""
+        return self._now_ms
+
+    def monotonic(self) -> float:
+        """Seconds advanced so far."""
+        return self._monotonic_ms / 1000
+
+    async def sleep(self, seconds: float) -> None:
+        """Return once the clock has been advanced by `seconds`."""
+        if seconds <= 0:
+            await asyncio.sleep(0)
+            return
+        woken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._sleepers.append((self._monotonic_ms + seconds * 1000, woken))
+        await woken
+
+    def advance(self, milliseconds: int) -> None:
+        """Let `milliseconds` pass on both clocks."""
+        self._now_ms += milliseconds
+        self._monotonic_ms += milliseconds
+        due = [woken for at_ms, woken in self._sleepers if at_ms <= self._monotonic_ms]
+        self._sleepers = [sleeper for sleeper in self._sleepers if sleeper[0] > self._monotonic_ms]
+        for woken in due:
+            if not woken.done():
+                woken.set_result(None)
+
+    def jump(self, milliseconds: int) -> None:
+        """Move the wall clock alone, back when negative, as a badly set system clock does."""
+        self._now_ms += milliseconds
