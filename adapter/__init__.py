@@ -1,0 +1,1 @@
+"""Sessions and what coordinates them: transactions, reads, read-then-write loops, DDL, the engines, system catalogs."""

@@ -1,0 +1,114 @@
+"""The interface that both engines implement.
+
+An engine gets a bound query in which session values are already literals, the parameter values, and for each user
+table that the query reads a `TableInput`: the shard's snapshot plus the open transaction's own parts. It streams Arrow
+record batches of the physical types (planner.physical). It never sees SQL text from a client.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol, TypeAlias
+
+from planner.ir import BoundQuery
+from planner.ir import Literal as LiteralValue
+from storage.catalog_model import CatalogSnapshot, Relation
+from storage.ids import ShardId
+
+RecordBatch: TypeAlias = Any
+ArrowTable: TypeAlias = Any
+Part: TypeAlias = Any
+"""storage.parts.Part"""
+
+EngineName: TypeAlias = Literal["spark", "local"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableInput:
+    """What an engine reads of one table: insert parts less the rows that delete parts name, after pruning.
+
+    `inserts` and `deletes` hold the snapshot's parts and then the transaction's own. Parts may be inline. `bytes`
+    is the sum over the inserts that are left after pruning.
+    """
+
+    relation: Relation
+    inserts: tuple[Part, ...]
+    deletes: tuple[Part, ...]
+    bytes: int
+    rows: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExecutionContext:
+    """Who runs a query and under which catalog. `token` names this execution: engines key cancellation by it, and
+    catalog functions find `catalog`, `search_path`, `user` and `database` by it."""
+
+    token: str
+    catalog: CatalogSnapshot
+    search_path: tuple[str, ...]
+    user: str
+    database: str
+    settings: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenPart:
+    """A Parquet file that an engine wrote straight to the blob store: `key` in the blob store, row count, bytes."""
+
+    key: str
+    rows: int
+    bytes: int
+
+
+class Engine(Protocol):
+    """An engine. All methods may raise `planner.errors.SqlError`; `execute` and `write` raise QueryCanceled once
+    cancelled."""
+
+    name: EngineName
+
+    def unsupported(self, query: BoundQuery) -> str | None:
+        """Why this engine cannot run `query` (naming the construct), or None when it can."""
+        ...
+
+    def execute(
+        self,
+        query: BoundQuery,
+        tables: Mapping[int, TableInput],
+        params: Sequence[LiteralValue],
+        context: ExecutionContext,
+        *,
+        extra: Mapping[int, ArrowTable] | None = None,
+    ) -> AsyncIterator[RecordBatch]:
+        """Runs the query; batches come as they are pulled, and closing the iterator ends the work.
+
+        `tables` is keyed by relation oid. `extra` binds Arrow tables to `CteScan` ids (RETURNING_ROWS).
+        """
+        ...
+
+    async def write(
+        self,
+        query: BoundQuery,
+        tables: Mapping[int, TableInput],
+        params: Sequence[LiteralValue],
+        context: ExecutionContext,
+        *,
+        shard: ShardId,
+        columns: Sequence[tuple[int, ...]],
+        names: Sequence[Sequence[str]],
+    ) -> Sequence[Sequence[WrittenPart]]:
+        """Runs the query once and writes its rows as Parquet parts straight to the blob store.
+
+        Each entry of `columns` (positions in the query's output) with its `names` (physical column names) makes one
+        set of parts, so that UPDATE writes delete parts and insert parts from one run. Returns the parts of each
+        set. Executors write; the rows do not pass this process on Spark.
+        """
+        ...
+
+    async def cancel(self, token: str) -> None:
+        """Ends the execution that `token` names, if it still runs."""
+        ...
+
+    async def close(self) -> None:
+        """Stops the engine."""
+        ...

@@ -1,0 +1,144 @@
+"""What a session gives back for a statement: the contract between adapter and frontend.
+
+The frontend drives a `Session` (adapter.session) like this; every call may raise `planner.errors.SqlError`:
+
+session = await state.open_session(startup: StartupParameters, notify: callable) async for result in
+session.execute_simple(text):  ...              # simple protocol: one StatementResult per statement prepared =
+await session.prepare(name, text, param_oids)            # Parse session.describe_statement(name) ->
+StatementDescription             # Describe S, without executing await session.bind(portal, statement, params,
+result_formats)       # Bind; params are `ir.Literal`s decoded by the frontend session.describe_portal(portal) ->
+tuple[ColumnDescription, ...] | None result = await session.execute_portal(portal, max_rows)             # Execute
+session.close_statement(name) / session.close_portal(name) await session.sync()
+# Sync: ends the implicit transaction session.transaction_status -> "I" | "T" | "E" session.take_parameter_changes()
+-> list[(name, value)]              # reportable settings changed since last asked session.take_notices() ->
+list[Notice] session.cancel()                                                     # from another connection; thread-
+safe by call_soon await session.close()
+
+Rows are Arrow record batches whose column i has the physical type of `columns[i].type` (planner.physical), never
+Python rows. A `Rows` result is lazy: the frontend pulls batches as fast as the client reads, and must call
+`aclose()` on the stream when it stops early.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from planner.ir import Origin
+from planner.types import SqlType
+
+RecordBatch: TypeAlias = Any
+"""A pyarrow.RecordBatch (pyarrow ships no type information)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnDescription:
+    """One column of a result, as RowDescription needs it."""
+
+    name: str
+    type: SqlType
+    origin: Origin | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatementDescription:
+    """What Describe of a prepared statement answers. `columns` is None for statements that return no rows."""
+
+    param_types: tuple[SqlType, ...]
+    columns: tuple[ColumnDescription, ...] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notice:
+    """A NoticeResponse: severity is NOTICE, WARNING, INFO, DEBUG or LOG."""
+
+    severity: str
+    sqlstate: str
+    message: str
+    detail: str | None = None
+    hint: str | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class Rows:
+    """Rows to send, then a command tag.
+
+    `tag` makes the tag from the number of rows sent by this execution (`SELECT n`, `FETCH n`, `INSERT 0 n`). When
+    `suspended()` is true after the stream ends, more rows remain in the portal (PortalSuspended instead of
+    CommandComplete).
+    """
+
+    columns: tuple[ColumnDescription, ...]
+    batches: AsyncIterator[RecordBatch]
+    tag: Callable[[int], str]
+    suspended: Callable[[], bool]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """A statement that returns no rows: its command tag."""
+
+    tag: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Empty:
+    """An empty query string."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CopyFormat:
+    """Options of COPY (PostgreSQL, "COPY"). `format` is text, csv or binary; the rest as the command has them, with
+    its defaults filled in. `force_*` list column positions (0-based)."""
+
+    format: str = "text"
+    delimiter: str = "\t"
+    null: str = "\\N"
+    header: bool = False
+    header_match: bool = False
+    quote: str = '"'
+    escape: str = '"'
+    force_quote: tuple[int, ...] = ()
+    force_not_null: tuple[int, ...] = ()
+    force_null: tuple[int, ...] = ()
+
+
+@dataclass(slots=True, kw_only=True)
+class CopyOut:
+    """COPY ... TO STDOUT: the frontend formats the batches. The tag is `COPY n`."""
+
+    columns: tuple[ColumnDescription, ...]
+    format: CopyFormat
+    batches: AsyncIterator[RecordBatch]
+
+
+@dataclass(slots=True, kw_only=True)
+class CopyIn:
+    """COPY ... FROM STDIN: the frontend decodes the client's bytes into record batches with physical types of
+    `columns` and feeds them to `write`; then calls `finish` for the row count (tag `COPY n`), or `abort` with the
+    reason.
+
+    `write` applies back-pressure: it returns when the next batch may come.
+    """
+
+    relation_name: str
+    columns: tuple[ColumnDescription, ...]
+    format: CopyFormat
+    write: Callable[[RecordBatch], Awaitable[None]]
+    finish: Callable[[], Awaitable[int]]
+    abort: Callable[[BaseException | None], Awaitable[None]]
+
+
+StatementResult: TypeAlias = Rows | Command | Empty | CopyOut | CopyIn
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartupParameters:
+    """What a client said at start-up: `settings` are all other parameters (options already split into name and
+    value)."""
+
+    user: str
+    database: str
+    settings: tuple[tuple[str, str], ...]
+    remote_address: str | None

@@ -1,0 +1,1 @@
+"""The function registry: each PostgreSQL function, operator, aggregate and window function, once."""

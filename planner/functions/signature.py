@@ -1,0 +1,49 @@
+"""What the binder knows of a function, operator, aggregate or window function: its signature."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Kind(Enum):
+    """What sort of routine a signature describes. SET_RETURNING is a function that returns rows."""
+
+    FUNCTION = "function"
+    OPERATOR = "operator"
+    AGGREGATE = "aggregate"
+    WINDOW = "window"
+    SET_RETURNING = "set_returning"
+
+
+class Volatility(Enum):
+    """PostgreSQL's provolatile: immutable, stable within a statement, volatile."""
+
+    IMMUTABLE = "i"
+    STABLE = "s"
+    VOLATILE = "v"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Signature:
+    """One overload, as pg_proc or pg_operator has it.
+
+    `args` and `result` are type OIDs and may be polymorphic pseudo-types (anyelement, anyarray, ...). An operator's
+    `name` is its symbol (`+`), a prefix operator has one argument. With `variadic`, the last argument repeats.
+    `ordered_set` marks aggregates called WITHIN GROUP (direct arguments first).
+    """
+
+    name: str
+    kind: Kind
+    args: tuple[int, ...]
+    result: int
+    oid: int
+    variadic: bool = False
+    strict: bool = True
+    volatility: Volatility = Volatility.IMMUTABLE
+    ordered_set: bool = False
+    defaults: int = 0
+    """How many trailing arguments have a default and may be left out."""
+
+    def __str__(self) -> str:
+        return f"{self.name}({','.join(map(str, self.args))})"

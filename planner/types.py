@@ -1,0 +1,118 @@
+"""PostgreSQL's data types as the planner sees them.
+
+A `SqlType` is an OID, a type modifier and, for numeric, the fixed-point shape in which the engines hold it.
+Equality is structural. The built-in types' OIDs are PostgreSQL's own, so they can go onto the wire unchanged.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+BOOL = 16
+BYTEA = 17
+CHAR = 18
+NAME = 19
+INT8 = 20
+INT2 = 21
+INT2VECTOR = 22
+INT4 = 23
+REGPROC = 24
+TEXT = 25
+OID = 26
+TID = 27
+XID = 28
+OIDVECTOR = 30
+JSON = 114
+XML = 142
+PG_NODE_TREE = 194
+FLOAT4 = 700
+FLOAT8 = 701
+UNKNOWN = 705
+INET = 869
+ACLITEM = 1033
+BPCHAR = 1042
+VARCHAR = 1043
+DATE = 1082
+TIME = 1083
+TIMESTAMP = 1114
+TIMESTAMPTZ = 1184
+INTERVAL = 1186
+TIMETZ = 1266
+BIT = 1560
+NUMERIC = 1700
+REFCURSOR = 1790
+REGPROCEDURE = 2202
+REGOPER = 2203
+REGOPERATOR = 2204
+REGCLASS = 2205
+REGTYPE = 2206
+RECORD = 2249
+ANYARRAY = 2277
+VOID = 2278
+ANYELEMENT = 2283
+UUID = 2950
+JSONB = 3802
+REGNAMESPACE = 4089
+REGROLE = 4096
+
+MAX_DECIMAL_PRECISION = 38
+UNCONSTRAINED_NUMERIC_SCALE = 16
+"""Fraction digits of a stored column of type numeric without precision; see docs/compatibility.md."""
+
+
+@dataclass(frozen=True, slots=True)
+class NumericShape:
+    """How an engine holds a numeric: DECIMAL(precision, scale).
+
+    `exact_scale` says that PostgreSQL's display scale of every value is exactly `scale`; otherwise (division,
+    avg, columns without declared scale) it depends on the value and trailing zeros are not significant.
+    """
+
+    precision: int
+    scale: int
+    exact_scale: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class SqlType:
+    """A type as a column or an expression has it. `typmod` is PostgreSQL's atttypmod, -1 when there is none.
+
+    `shape` is set for numeric (and for arrays of numeric, of the element) and for nothing else.
+    """
+
+    oid: int
+    typmod: int = -1
+    shape: NumericShape | None = None
+
+    def without_typmod(self) -> SqlType:
+        """The same type without its modifier."""
+        return replace(self, typmod=-1)
+
+
+def numeric_typmod(precision: int, scale: int) -> int:
+    """atttypmod of numeric(precision, scale): PostgreSQL packs both above a 4-byte header."""
+    return ((precision << 16) | (scale & 0x7FF)) + 4
+
+
+def numeric_precision_scale(typmod: int) -> tuple[int, int] | None:
+    """(precision, scale) of a numeric type modifier, or None when there is none (-1)."""
+    if typmod < 4:
+        return None
+    packed = typmod - 4
+    scale = packed & 0x7FF
+    return (packed >> 16) & 0xFFFF, scale - 0x800 if scale >= 0x400 else scale
+
+
+def numeric_type(precision: int, scale: int, *, exact_scale: bool = True) -> SqlType:
+    """An expression's numeric type: no type modifier, held as DECIMAL(precision, scale)."""
+    return SqlType(NUMERIC, -1, NumericShape(precision, scale, exact_scale))
+
+
+def column_type(oid: int, typmod: int = -1) -> SqlType:
+    """The type of a stored column: like `SqlType`, with the shape that numeric columns are stored in."""
+    if oid != NUMERIC:
+        return SqlType(oid, typmod)
+    declared = numeric_precision_scale(typmod)
+    if declared is None:
+        return SqlType(oid, typmod, NumericShape(MAX_DECIMAL_PRECISION, UNCONSTRAINED_NUMERIC_SCALE, exact_scale=False))
+    return SqlType(oid, typmod, NumericShape(*declared))

@@ -1,0 +1,1 @@
+"""The sqllogictest runner, and our suites of .slt files."""
