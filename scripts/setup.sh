@@ -1,0 +1,56 @@
+#!/usr/bin/env bash
+# Sets up ./.venv: `scripts/setup.sh run` what the server needs, `scripts/setup.sh dev` what the tests need as well.
+# Does nothing when the lock files have not changed since it last succeeded.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+profile=${1:-run}
+case "$profile" in
+    run) locks=(requirements.lock) ;;
+    dev) locks=(requirements-dev.lock) ;;
+    *) echo "usage: scripts/setup.sh run|dev" >&2; exit 2 ;;
+esac
+
+find_python() {
+    local candidate
+    for candidate in "${PYTHON:-}" python3 python3.13 python3.12 python3.11 python; do
+        if [ -n "$candidate" ] && command -v "$candidate" >/dev/null 2>&1 &&
+            "$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+            echo "$candidate"
+            return
+        fi
+    done
+    echo "setup: Python 3.11 or newer is needed and was not found; set PYTHON to one" >&2
+    exit 1
+}
+
+# Java 17 or newer, as the Spark gateway looks for it: JAVA_HOME first, then PATH.
+has_java() {
+    local java version
+    for java in "${JAVA_HOME:+$JAVA_HOME/bin/java}" java; do
+        [ -n "$java" ] && command -v "$java" >/dev/null 2>&1 || continue
+        version=$("$java" -version 2>&1 | sed -n 's/.* version "\([0-9]*\).*/\1/p' | head -n 1)
+        [ -n "$version" ] && [ "$version" -ge 17 ] && return 0
+    done
+    return 1
+}
+
+if ! has_java; then locks+=(requirements-java.lock); fi
+
+stamp=.venv/.setup-$profile
+wanted=$(cat "${locks[@]}" pyproject.toml scripts/setup.sh | sha256sum)
+if [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$wanted" ]; then exit 0; fi
+
+python=$(find_python)
+if [ ! -x .venv/bin/python ]; then
+    echo "setup: creating .venv with $("$python" --version)" >&2
+    "$python" -m venv .venv
+fi
+if [ ! -x .venv/bin/uv ]; then .venv/bin/python -m pip install --quiet --disable-pip-version-check uv==0.13.8; fi
+export UV_LINK_MODE=${UV_LINK_MODE:-copy}
+for lock in "${locks[@]}"; do
+    echo "setup: installing $lock" >&2
+    .venv/bin/uv pip install --quiet --python .venv/bin/python --require-hashes -r "$lock"
+done
+.venv/bin/uv pip install --quiet --python .venv/bin/python --no-deps -e .
+printf '%s' "$wanted" >"$stamp"

@@ -1,0 +1,106 @@
+"""The house stands: imports go downwards only, the planner is pure, storage takes time and chance from outside."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+STOREYS = ("frontend", "adapter", "planner", "storage")
+MODULES = sorted(path for storey in STOREYS for path in (ROOT / storey).rglob("*.py"))
+CLOCK_MODULE = ROOT / "storage" / "clock.py"
+
+
+def imports_of(path: Path) -> Iterator[str]:
+    """Every module that `path` imports, also inside functions."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
+            yield node.module
+
+
+def calls_of(path: Path) -> Iterator[str]:
+    """The dotted names that `path` calls."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Call):
+            yield ast.unparse(node.func)
+
+
+def upward_imports(storey: str, imported: str) -> bool:
+    """Whether a module of `storey` may not import `imported`."""
+    top = imported.split(".")[0]
+    if top in {"tests", "bench", "sqllogictest"}:
+        return True
+    return top in STOREYS and STOREYS.index(top) < STOREYS.index(storey)
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_imports_go_downwards(path: Path) -> None:
+    storey = path.relative_to(ROOT).parts[0]
+    assert not [name for name in imports_of(path) if upward_imports(storey, name)]
+
+
+def test_upward_imports_are_noticed() -> None:
+    assert upward_imports("storage", "planner.types")
+    assert upward_imports("planner", "adapter.session")
+    assert upward_imports("adapter", "frontend.server")
+    assert not upward_imports("adapter", "storage.csn")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [path for path in MODULES if path.relative_to(ROOT).parts[0] == "planner" and path.name != "generate.py"],
+    ids=lambda path: str(path.relative_to(ROOT)),
+)
+def test_the_planner_is_pure(path: Path) -> None:
+    forbidden = {
+        "asyncio",
+        "socket",
+        "threading",
+        "time",
+        "random",
+        "subprocess",
+        "duckdb",
+        "pyspark",
+        "obstore",
+        "apsw",
+    }
+    assert not {name.split(".")[0] for name in imports_of(path)} & forbidden
+
+
+def test_the_planner_takes_only_the_catalog_snapshot_from_storage() -> None:
+    allowed = {"storage.catalog_model", "storage.csn", "storage.ids"}
+    planner = [path for path in MODULES if path.relative_to(ROOT).parts[0] == "planner"]
+    taken = {name for path in planner for name in imports_of(path) if name.split(".")[0] == "storage"}
+    assert taken <= allowed
+
+
+@pytest.mark.parametrize(
+    "path",
+    [path for path in MODULES if path.relative_to(ROOT).parts[0] == "storage" and path != CLOCK_MODULE],
+    ids=lambda path: str(path.relative_to(ROOT)),
+)
+def test_storage_takes_time_and_chance_from_outside(path: Path) -> None:
+    forbidden = {
+        "time.time",
+        "time.time_ns",
+        "time.monotonic",
+        "datetime.now",
+        "datetime.datetime.now",
+        "uuid.uuid4",
+        "uuid4",
+    }
+    assert not set(calls_of(path)) & forbidden
+    assert "random" not in set(imports_of(path))
+    assert "secrets" not in set(imports_of(path))
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_module_says_what_it_is(path: Path) -> None:
+    docstring = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+    assert docstring
+    assert len(docstring) > 20
