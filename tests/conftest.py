@@ -1,0 +1,25 @@
+"""Fixtures that every storey's tests may use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.postgres import PostgresServer, start_postgres
+from tests.support.server import TidegateServer, run_server
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """A real PostgreSQL, shared by the whole run: each test makes and drops its own objects."""
+    with start_postgres() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TidegateServer]:
+    """Our server as a real process with a local Spark, shared by the whole run: each test has its own schema."""
+    data_dir = tmp_path_factory.mktemp("server") / "data"
+    with run_server(data_dir, arguments=("--spark-master", "local[2]", "--spark-conf", "spark.driver.memory=1g")) as it:
+        yield it

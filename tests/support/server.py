@@ -1,0 +1,91 @@
+"""Our own server as a real process, to be driven by real clients and killed for real."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.support.postgres import free_port
+
+START_TIMEOUT_S = 60.0
+
+
+class TidegateServer:
+    """A `tidegate serve` process over `data_dir`, accepting connections on `port`; its output goes to `log`."""
+
+    def __init__(
+        self, data_dir: Path, *, arguments: tuple[str, ...] = (), environment: Mapping[str, str] | None = None
+    ) -> None:
+        self.data_dir = data_dir
+        self.arguments = arguments
+        self.environment = dict(environment or {})
+        self.host = "127.0.0.1"
+        self.port = free_port()
+        self.log = data_dir.with_name(data_dir.name + ".log")
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Starts the process and waits until it accepts connections; RuntimeError with its output if it ends."""
+        command = [sys.executable, "-m", "frontend.cli", "serve", "--data-dir", str(self.data_dir)]
+        command += ["--listen", f"{self.host}:{self.port}", *self.arguments]
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                command, stdout=log, stderr=subprocess.STDOUT, env={**os.environ, **self.environment}
+            )
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while not self._accepts():
+            if self.process.poll() is not None or time.monotonic() > deadline:
+                raise RuntimeError(f"the server did not start:\n{self.output()}")
+            time.sleep(0.02)
+
+    def _accepts(self) -> bool:
+        with socket.socket() as probe:
+            probe.settimeout(1.0)
+            return probe.connect_ex((self.host, self.port)) == 0
+
+    def output(self) -> str:
+        """What the process has printed so far, over all its starts."""
+        return self.log.read_text(errors="replace") if self.log.exists() else ""
+
+    def kill(self) -> None:
+        """SIGKILL, at once: what a crash does."""
+        if self.process is not None:
+            self.process.send_signal(signal.SIGKILL)
+            self.process.wait()
+            self.process = None
+
+    def stop(self) -> int:
+        """SIGTERM, and the exit status once it has drained."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            status = self.process.wait(timeout=60)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise
+        self.process = None
+        return status
+
+    def dsn(self, database: str = "postgres") -> str:
+        """A libpq connection string."""
+        return f"host={self.host} port={self.port} user=postgres dbname={database}"
+
+
+@contextmanager
+def run_server(
+    data_dir: Path, *, arguments: tuple[str, ...] = (), environment: Mapping[str, str] | None = None
+) -> Iterator[TidegateServer]:
+    """A server for as long as the context lasts; killed at its end if it still runs."""
+    server = TidegateServer(data_dir, arguments=arguments, environment=environment)
+    server.start()
+    try:
+        yield server
+    finally:
+        server.kill()
