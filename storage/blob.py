@@ -11,6 +11,8 @@ Contract (one conformance suite, `tests/storage/test_blob_conformance.py`, holds
 - Of several concurrent `put_if_absent` on one key exactly one returns True, and its bytes are the object.
 - `get`, `size` and `list` see every write and delete that returned before they began.
 - Errors are `Determinate` or `Indeterminate` (see `storage.errors`); a cancelled write is indeterminate.
+- When `put_if_absent` has returned False, the object that is there is durable too. A `get` or `size` may see an
+  object a moment before it is durable, so a verdict that must last is reached through `put_if_absent`.
 
 SUBTLE: a retried `put_if_absent` whose first attempt was indeterminate may return False because of its own
 first attempt. The caller compares the bytes (or their checksum) before it concludes that somebody else won.
@@ -71,6 +73,10 @@ class Blob(Protocol):
 
     async def put_if_absent(self, key: str, data: bytes) -> bool:
         """Store `data` durably under `key` unless the key is taken; True when this call stored it."""
+        ...
+
+    async def seal(self, key: str) -> int | None:
+        """Make durable an object that an engine wrote to `uri(key)`; its length in bytes, None when absent."""
         ...
 
     async def delete(self, key: str) -> bool:

@@ -20,12 +20,10 @@ from storage.consensus import Consensus, SeqNo, VersionedData
 class OperationCounts:
     """How often each operation was called, and how many bytes went each way."""
 
-    WRITES = ("put", "put_if_absent", "delete", "compare_and_set", "truncate")
+    WRITES = ("put", "put_if_absent", "seal", "delete", "compare_and_set", "truncate")
     READS = ("get", "size", "list", "head", "scan", "list_keys")
 
-    def __init__(
-        self, calls: Counter[str] | None = None, bytes_read: int = 0, bytes_written: int = 0
-    ) -> None:
+    def __init__(self, calls: Counter[str] | None = None, bytes_read: int = 0, bytes_written: int = 0) -> None:
         self.calls: Counter[str] = Counter() if calls is None else calls
         self.bytes_read = bytes_read
         self.bytes_written = bytes_written
@@ -93,6 +91,11 @@ class CountingBlob:
         self.counts.calls["put_if_absent"] += 1
         self.counts.bytes_written += len(data)
         return await self.inner.put_if_absent(key, data)
+
+    async def seal(self, key: str) -> int | None:
+        """See `Blob.seal`."""
+        self.counts.calls["seal"] += 1
+        return await self.inner.seal(key)
 
     async def delete(self, key: str) -> bool:
         """See `Blob.delete`."""

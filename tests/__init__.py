@@ -1,0 +1,1 @@
+"""The tests: one folder per package, and whole-system suites beside them."""

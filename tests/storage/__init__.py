@@ -1,0 +1,1 @@
+"""Tests of the storage layer, and the conformance suites of its primitives."""
