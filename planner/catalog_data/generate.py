@@ -25,14 +25,44 @@ import psycopg
 
 from storage.catalog_model import INFORMATION_SCHEMA_OID
 
-CATALOGS = (
-    "pg_type pg_cast pg_operator pg_proc pg_aggregate pg_am pg_amop pg_amproc pg_opclass pg_opfamily pg_collation "
-    "pg_conversion pg_language pg_namespace pg_range pg_tablespace pg_ts_config pg_ts_config_map pg_ts_dict "
-    "pg_ts_parser pg_ts_template pg_class pg_attribute pg_index pg_constraint pg_description pg_shdescription "
-    "pg_rewrite pg_authid pg_auth_members pg_init_privs pg_settings pg_timezone_names pg_timezone_abbrevs"
-).split()
+CATALOGS = [
+    "pg_type",
+    "pg_cast",
+    "pg_operator",
+    "pg_proc",
+    "pg_aggregate",
+    "pg_am",
+    "pg_amop",
+    "pg_amproc",
+    "pg_opclass",
+    "pg_opfamily",
+    "pg_collation",
+    "pg_conversion",
+    "pg_language",
+    "pg_namespace",
+    "pg_range",
+    "pg_tablespace",
+    "pg_ts_config",
+    "pg_ts_config_map",
+    "pg_ts_dict",
+    "pg_ts_parser",
+    "pg_ts_template",
+    "pg_class",
+    "pg_attribute",
+    "pg_index",
+    "pg_constraint",
+    "pg_description",
+    "pg_shdescription",
+    "pg_rewrite",
+    "pg_authid",
+    "pg_auth_members",
+    "pg_init_privs",
+    "pg_settings",
+    "pg_timezone_names",
+    "pg_timezone_abbrevs",
+]
 
-INFORMATION_SCHEMA = "sql_features sql_implementation_info sql_parts sql_sizing".split()
+INFORMATION_SCHEMA = ["sql_features", "sql_implementation_info", "sql_parts", "sql_sizing"]
 
 OWN_SCHEMAS = "(select oid from pg_namespace where nspname in ('pg_catalog', 'information_schema'))"
 OWN_RELATIONS = f"(select oid from pg_class where relnamespace in {OWN_SCHEMAS})"
@@ -55,8 +85,7 @@ FILTERS = {
     " and (classoid <> 'pg_proc'::regclass or objoid not in (select oid from pg_proc where proname like 'plpgsql%'))"
     f" or (classoid = 'pg_collation'::regclass and objoid in"
     f" (select oid from pg_collation where collname in {BYTEWISE_COLLATIONS}))",
-    "pg_init_privs": f"classoid = 'pg_class'::regclass and objoid in {OWN_RELATIONS}"
-    " or classoid = 'pg_proc'::regclass",
+    "pg_init_privs": f"classoid = 'pg_class'::regclass and objoid in {OWN_RELATIONS} or classoid = 'pg_proc'::regclass",
     "pg_timezone_names": "name not like 'posix%'",
 }
 
@@ -88,8 +117,7 @@ def _expression(table: str, column: str, type_name: str) -> str:
         return f"{name}::text"
     if column in NAMESPACE_COLUMNS or (table == "pg_namespace" and column == "oid"):
         return (
-            f"case when {name} = 'information_schema'::regnamespace then {INFORMATION_SCHEMA_OID}"
-            f" else {name}::int8 end"
+            f"case when {name} = 'information_schema'::regnamespace then {INFORMATION_SCHEMA_OID} else {name}::int8 end"
         )
     if type_name == "pg_node_tree":
         return f"pg_get_expr({name}, 0)"
