@@ -1,0 +1,58 @@
+"""How an engine says a routine: a template of SQL text, or a function that chooses the template.
+
+In a template ``{0}``, ``{1}`` ... stand for the arguments' SQL, ``{t}`` for the result type's SQL name on that engine.
+An argument that a template names more than once is bound to a name first when it is more than a column or a literal,
+so templates may repeat freely.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal as OneOf
+from typing import TypeAlias
+
+from planner.types import SqlType
+
+EngineName: TypeAlias = OneOf["local", "spark"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallSite:
+    """What a form may look at to choose its template: types, and constants where arguments are literals."""
+
+    engine: EngineName
+    arg_types: tuple[SqlType, ...]
+    type: SqlType
+    constants: tuple[object, ...]
+    """The value of each argument that is a literal; `NOT_CONSTANT` for the others (a NULL literal is None)."""
+
+
+class NotConstant:
+    """The type of `NOT_CONSTANT`."""
+
+    __slots__ = ()
+
+
+NOT_CONSTANT = NotConstant()
+
+Template: TypeAlias = str | Callable[[CallSite], str | None]
+"""A template, or a function that gives one; None when this call cannot be said on that engine."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Form:
+    """A routine's form on each engine; None where the engine has none."""
+
+    local: Template | None = None
+    spark: Template | None = None
+
+
+def both(template: Template) -> Form:
+    """The same template on both engines."""
+    return Form(local=template, spark=template)
+
+
+def local_only(template: Template) -> Form:
+    """A form for the local engine only; the router sends statements that use it there."""
+    return Form(local=template)

@@ -1,0 +1,116 @@
+"""The function registry: which PostgreSQL functions, operators, aggregates and window functions exist here.
+
+A routine exists when a family (planner.functions.<family>) gives it a form on at least one engine; its OID,
+strictness, volatility and defaults are PostgreSQL 15's own (planner.catalog_data). Families name routines as
+``name(type,type)`` with pg_type's names, ``variadic`` left out: ``left(text,int4)``, ``+(int4,int4)``, ``-(NULL,int4)``
+is written ``-(int4)``.
+
+Look-ups return overloads in no particular order; choosing among them is the binder's work. Polymorphic signatures are
+returned as PostgreSQL declares them; the binder puts the concrete types in with `dataclasses.replace`, and the OID
+still finds the form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from planner.functions.forms import Form
+from planner.functions.numeric_shapes import numeric_result
+from planner.functions.routines import Routine, routines
+from planner.functions.signature import Kind, Signature
+from planner.types import ANYARRAY, ANYELEMENT, NUMERIC, SqlType
+
+_NUMERIC_ARRAY = 1231
+
+
+@dataclass(frozen=True, slots=True)
+class _Registry:
+    by_name: Mapping[tuple[str, str], tuple[Signature, ...]]
+    forms: Mapping[tuple[bool, int], Form]
+    columns: Mapping[int, tuple[tuple[str, int], ...]]
+
+
+def functions(name: str) -> tuple[Signature, ...]:
+    """The overloads of the plain and set-returning functions called `name` (no schema, already case-folded)."""
+    return _registry().by_name.get(("function", name), ())
+
+
+def operators(symbol: str) -> tuple[Signature, ...]:
+    """The overloads of an operator, prefix operators with one argument."""
+    return _registry().by_name.get(("operator", symbol), ())
+
+
+def aggregates(name: str) -> tuple[Signature, ...]:
+    """The overloads of the aggregates called `name`, ordered-set and hypothetical-set ones among them."""
+    return _registry().by_name.get(("aggregate", name), ())
+
+
+def window_functions(name: str) -> tuple[Signature, ...]:
+    """The overloads of the pure window functions called `name` (row_number, lag, ...)."""
+    return _registry().by_name.get(("window", name), ())
+
+
+def result_type(signature: Signature, arg_types: Sequence[SqlType], constants: Sequence[object] = ()) -> SqlType:
+    """The type of a call to `signature` with arguments of `arg_types`.
+
+    `signature.result` is concrete. `constants[i]`, where given, is the value of argument i if that is a literal (else
+    None): the shape of ``round(x, 2)`` and of ``extract(second from t)`` depends on it.
+    """
+    if signature.result == NUMERIC:
+        return SqlType(NUMERIC, -1, numeric_result(signature, arg_types, constants))
+    if signature.result == _NUMERIC_ARRAY:
+        return SqlType(_NUMERIC_ARRAY, -1, numeric_result(signature, arg_types, constants))
+    return SqlType(signature.result)
+
+
+def output_columns(signature: Signature) -> tuple[tuple[str, int], ...] | None:
+    """Names and type OIDs of the columns that a function in FROM returns, where it declares OUT parameters; None for
+    the functions that return one column named after them."""
+    return _registry().columns.get(signature.oid)
+
+
+def form(signature: Signature) -> Form | None:
+    """How the engines say this routine."""
+    return _registry().forms.get((signature.kind is Kind.OPERATOR, signature.oid))
+
+
+def all_signatures() -> tuple[Signature, ...]:
+    """Every signature there is, for the reference page and for tests."""
+    return tuple(signature for overloads in _registry().by_name.values() for signature in overloads)
+
+
+def is_polymorphic(signature: Signature) -> bool:
+    """Whether a signature still has pseudo-types that the binder must make concrete."""
+    return any(oid in POLYMORPHIC for oid in (*signature.args, signature.result))
+
+
+POLYMORPHIC = frozenset({ANYELEMENT, ANYARRAY, 2776, 3500, 5077, 5078, 5079, 2276})
+"""anyelement, anyarray, anynonarray, anyenum, anycompatible, anycompatiblearray, anycompatiblenonarray, any."""
+
+
+@cache
+def _registry() -> _Registry:
+    from planner.functions import families
+
+    named: dict[tuple[str, str], list[Signature]] = {}
+    forms: dict[tuple[bool, int], Form] = {}
+    columns: dict[int, tuple[tuple[str, int], ...]] = {}
+    catalog = routines()
+    for key, given in families.all_forms().items():
+        routine = _routine(catalog, key)
+        signature = routine.signature
+        group = "function" if signature.kind in (Kind.FUNCTION, Kind.SET_RETURNING) else signature.kind.value
+        named.setdefault((group, signature.name), []).append(signature)
+        forms[(signature.kind is Kind.OPERATOR, signature.oid)] = given
+        if routine.columns is not None:
+            columns[signature.oid] = routine.columns
+    return _Registry({name: tuple(overloads) for name, overloads in named.items()}, forms, columns)
+
+
+def _routine(catalog: Mapping[str, Routine], key: str) -> Routine:
+    try:
+        return catalog[key]
+    except KeyError:
+        raise LookupError(f"PostgreSQL has no routine {key}") from None
