@@ -1,0 +1,1 @@
+"""What must survive crashes, full disks and slow stores, with real processes."""

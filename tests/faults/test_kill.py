@@ -1,0 +1,110 @@
+"""kill -9 of a real server under load: what was acknowledged is there, once; what was not may be there, whole."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from tests.support.server import TidegateServer
+
+SESSIONS = 8
+ROWS = 1000
+
+
+@pytest.fixture
+def crashing(tmp_path: Path) -> Iterator[TidegateServer]:
+    """A server with a data directory of its own, started."""
+    server = TidegateServer(tmp_path / "data")
+    server.start()
+    yield server
+    server.kill()
+
+
+def insert_until_it_breaks(
+    server: TidegateServer, session: int, acknowledged: list[tuple[int, int]], after: int, enough: threading.Event
+) -> None:
+    """Inserts single rows, noting each one that the server acknowledged, until the connection breaks."""
+    with psycopg.connect(server.dsn(), autocommit=True) as connection:
+        for number in range(ROWS // SESSIONS):
+            try:
+                connection.execute("INSERT INTO t VALUES (%s, %s)", (session, number))
+            except psycopg.OperationalError:
+                return
+            acknowledged.append((session, number))
+            if len(acknowledged) >= after:
+                enough.set()
+
+
+@pytest.mark.parametrize("after", [10, 250, 700])
+def test_every_acknowledged_row_survives_once(crashing: TidegateServer, after: int) -> None:
+    with psycopg.connect(crashing.dsn(), autocommit=True) as connection:
+        connection.execute("CREATE TABLE t (session int NOT NULL, number int NOT NULL)")
+    acknowledged: list[tuple[int, int]] = []
+    enough = threading.Event()
+    threads = [
+        threading.Thread(target=insert_until_it_breaks, args=(crashing, session, acknowledged, after, enough))
+        for session in range(SESSIONS)
+    ]
+    for thread in threads:
+        thread.start()
+    assert enough.wait(timeout=120)
+    crashing.kill()
+    for thread in threads:
+        thread.join()
+    crashing.start()
+    with psycopg.connect(crashing.dsn(), autocommit=True) as connection:
+        rows = connection.execute("SELECT session, number FROM t").fetchall()
+        connection.execute("INSERT INTO t VALUES (-1, -1)")
+        after_restart = connection.execute("SELECT count(*) FROM t").fetchone()
+    assert len(rows) == len(set(rows))
+    assert set(acknowledged) <= set(rows)
+    assert len(rows) <= len(acknowledged) + SESSIONS
+    assert after_restart == (len(rows) + 1,)
+
+
+def test_a_transaction_over_several_tables_is_there_whole_or_not_at_all(crashing: TidegateServer) -> None:
+    with psycopg.connect(crashing.dsn(), autocommit=True) as connection:
+        for table in ("a", "b", "c"):
+            connection.execute(f"CREATE TABLE {table} (n int)")
+    committed: list[int] = []
+
+    def transfer() -> None:
+        with psycopg.connect(crashing.dsn()) as connection:
+            for number in range(100_000):
+                try:
+                    for table in ("a", "b", "c"):
+                        connection.execute(f"INSERT INTO {table} VALUES ({number})")
+                    connection.commit()
+                except psycopg.OperationalError:
+                    return
+                committed.append(number)
+                if number == 40:
+                    reached.set()
+
+    reached = threading.Event()
+    thread = threading.Thread(target=transfer)
+    thread.start()
+    assert reached.wait(timeout=120)
+    crashing.kill()
+    thread.join()
+    crashing.start()
+    with psycopg.connect(crashing.dsn(), autocommit=True) as connection:
+        contents = [
+            [row[0] for row in connection.execute(f"SELECT n FROM {table} ORDER BY n").fetchall()]
+            for table in ("a", "b", "c")
+        ]
+    assert contents[0] == contents[1] == contents[2]
+    assert contents[0] in (committed, [*committed, len(committed)])
+
+
+def test_a_second_server_on_the_same_directory_is_refused(crashing: TidegateServer) -> None:
+    second = TidegateServer(crashing.data_dir)
+    second.log = crashing.data_dir.with_name("second.log")
+    with pytest.raises(RuntimeError, match="in use"):
+        second.start()
+    with psycopg.connect(crashing.dsn(), autocommit=True) as connection:
+        assert connection.execute("SELECT 1").fetchone() == (1,)
