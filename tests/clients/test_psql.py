@@ -103,7 +103,7 @@ def test_lists_of_databases_functions_and_roles(both: tuple[TidegateServer, Post
 
 
 def test_tab_completion_queries(both: tuple[TidegateServer, PostgresServer]) -> None:
-    """The catalog queries that psql 15 sends on TAB, as recorded; each must give what PostgreSQL gives for our schema."""
+    """The catalog queries that psql 15 sends on TAB, as recorded, give what PostgreSQL gives for our schema."""
     cases = Path(__file__).parent / "psql_tab_completion.sql"
     for query in cases.read_text().split("\n;\n"):
         if query.strip():
