@@ -46,10 +46,11 @@ class PublishQueue:
         return tuple(entry.csn for entry in self._entries)
 
     def acquire(self, csn: Csn) -> None:
-        """Enter `csn`, which must be above every CSN acquired before and above `visible`."""
-        if csn <= self._visible or (self._entries and csn <= self._entries[-1].csn):
-            raise ValueError(f"CSN {csn} acquired out of order")
-        self._entries.append(_Entry(csn))
+        """Enter `csn`, which must be above `visible` and not entered yet."""
+        at = bisect.bisect_left(self._entries, csn, key=lambda entry: entry.csn)
+        if csn <= self._visible or (at < len(self._entries) and self._entries[at].csn == csn):
+            raise ValueError(f"CSN {csn} was acquired before, or too late: {self._visible} is visible")
+        self._entries.insert(at, _Entry(csn))
 
     def publish(self, csn: Csn) -> asyncio.Future[None] | None:
         """Mark `csn` durable. None: it is visible now; otherwise a future that is done when it is.

@@ -82,12 +82,14 @@ async def test_a_cancelled_waiter_disturbs_nobody() -> None:
     assert queue.visible == 6
 
 
-async def test_csns_are_acquired_in_order() -> None:
-    queue = await queue_of(5)
-    with pytest.raises(ValueError, match="out of order"):
+async def test_a_csn_is_acquired_once_and_before_it_is_passed() -> None:
+    queue = await queue_of(5, 3)
+    assert queue.pending == (3, 5)
+    with pytest.raises(ValueError, match="acquired before"):
         queue.acquire(Csn(5))
-    with pytest.raises(ValueError, match="out of order"):
-        queue.acquire(Csn(4))
+    queue.publish(Csn(3))
+    with pytest.raises(ValueError, match="too late"):
+        queue.acquire(Csn(2))
 
 
 async def test_every_order_of_completion_keeps_the_rule() -> None:
