@@ -1,0 +1,34 @@
+"""What a system relation holds, before it becomes an Arrow table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, TypeAlias
+
+from adapter.system_catalogs.objects import CatalogObjects
+from planner import catalog_data
+
+Row: TypeAlias = Mapping[str, Any]
+"""Values by column name; a missing column is NULL."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Content:
+    """`columns`: the first rows, column by column (generated data); `rows`: further rows after them."""
+
+    columns: Mapping[str, Sequence[Any]] | None = None
+    rows: Sequence[Row] = ()
+
+
+Builder: TypeAlias = Callable[[CatalogObjects], Content]
+"""Makes the content of one relation from a catalog snapshot."""
+
+
+@cache
+def template(relation: str, key: str, value: str | int) -> Row:
+    """The built-in row of `relation` whose column `key` is `value`; a pattern for rows of the same sort."""
+    data = catalog_data.columns(relation)
+    position = data[key].index(value)
+    return {name: values[position] for name, values in data.items()}
