@@ -1,0 +1,186 @@
+"""Arrays and records as text and in binary.
+
+Physical values: list<T> for arrays of any dimensions (a list of lists must be rectangular), struct for records. The
+quoting rules are those of PostgreSQL's array_out and record_out.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from frontend.encoding.columns import (
+    ArrowArray,
+    ColumnEncoder,
+    Encoded,
+    as_binary,
+    as_text,
+    binary_from_lengths,
+    fixed_to_binary,
+    join_pieces,
+    lengths_of,
+    null_mask,
+    without_nulls,
+)
+
+_ARRAY_NEEDS_QUOTES = r'^$|[{}",\\ \t\n\v\f\r]|^(?i:null)$'
+_RECORD_NEEDS_QUOTES = r'^$|[()",\\ \t\n\v\f\r]'
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
+
+
+def _as_list(array: ArrowArray) -> ArrowArray:
+    return array if pa.types.is_list(array.type) else pc.cast(array, pa.list_(array.type.value_type))
+
+
+def _children(array: ArrowArray) -> tuple[ArrowArray, np.ndarray[tuple[int], np.dtype[np.int32]]]:
+    """(the elements of all rows, offsets into them starting at 0); NULL rows have no elements."""
+    if array.null_count:
+        lengths = pc.fill_null(pc.list_value_length(array), 0).to_numpy()
+    else:
+        lengths = pc.list_value_length(array).to_numpy()
+    offsets = np.zeros(len(array) + 1, dtype=np.int32)
+    np.cumsum(lengths, out=offsets[1:])
+    return array.flatten(), offsets
+
+
+def _as_matrix_of_lengths(lengths: np.ndarray[tuple[int], np.dtype[np.int32]]) -> ArrowArray:
+    return fixed_to_binary(lengths.astype(">i4").view(np.uint8).reshape(len(lengths), 4))
+
+
+def array_text_encoder(element: ColumnEncoder, *, quoted: bool, separator: str = ",") -> ColumnEncoder:
+    """Arrays as text. `element` writes one element; `quoted` says that its text may need quotes."""
+
+    def elements(array: ArrowArray) -> ArrowArray:
+        if _is_list(array.type):
+            return nested(_as_list(array))
+        text = as_text(element(array).as_nullable())
+        if quoted:
+            needs = pc.match_substring_regex(text, _ARRAY_NEEDS_QUOTES)
+            if pc.any(needs).as_py():
+                escaped = pc.replace_substring_regex(text, r'(["\\])', r"\\\1")
+                text = pc.if_else(needs, pc.binary_join_element_wise('"', escaped, '"', ""), text)
+        return pc.fill_null(text, "NULL")
+
+    def nested(array: ArrowArray) -> ArrowArray:
+        children, offsets = _children(array)
+        joined = pc.binary_join(pa.ListArray.from_arrays(pa.array(offsets), elements(children)), separator)
+        return pc.binary_join_element_wise("{", joined, "}", "")
+
+    def encode(array: ArrowArray) -> Encoded:
+        nulls = null_mask(array)
+        text = as_binary(nested(_as_list(array)))
+        return Encoded(values=text, nulls=nulls)
+
+    return encode
+
+
+def vector_text_encoder(element: ColumnEncoder) -> ColumnEncoder:
+    """int2vector and oidvector as text: elements between blanks."""
+
+    def encode(array: ArrowArray) -> Encoded:
+        nulls = null_mask(array)
+        children, offsets = _children(_as_list(array))
+        text = as_text(element(children).as_values())
+        joined = pc.binary_join(pa.ListArray.from_arrays(pa.array(offsets), text), " ")
+        return Encoded(values=as_binary(joined), nulls=nulls)
+
+    return encode
+
+
+def _length_prefixed(encoded: Encoded) -> ArrowArray:
+    """Each value after its int32 length; NULL is the length -1 alone."""
+    values = encoded.as_values()
+    lengths = lengths_of(values)
+    if encoded.nulls is not None:
+        lengths = np.where(encoded.nulls, -1, lengths)
+    return join_pieces(_as_matrix_of_lengths(lengths), values)
+
+
+def array_binary_encoder(element: ColumnEncoder, *, element_oid: int, lower_bound: int = 1) -> ColumnEncoder:
+    """Arrays in binary: int32 dimensions, has-null flag, element oid, (length, lower bound) each, then the elements."""
+
+    def encode(array: ArrowArray) -> Encoded:
+        nulls = null_mask(array)
+        count = len(array)
+        level = _as_list(array)
+        level, offsets = _children(level)
+        dimensions = [np.diff(offsets)]
+        while _is_list(level.type):
+            inner, inner_offsets = _children(_as_list(level))
+            inner_lengths = np.diff(inner_offsets)
+            # Rectangular: the first inner list of a row stands for all of them.
+            first = np.minimum(offsets[:-1], max(len(inner_lengths) - 1, 0))
+            empty = np.zeros(count, dtype=np.int32)
+            dimensions.append(np.where(dimensions[0] > 0, inner_lengths[first], 0) if len(inner_lengths) else empty)
+            offsets = inner_offsets[offsets]
+            level = inner
+        present = np.ones(count, dtype=bool)
+        for lengths in dimensions:
+            present &= lengths > 0
+        has_null = np.zeros(count, dtype=np.int64)
+        if level.null_count:
+            running = np.concatenate([[0], np.cumsum(level.is_null().to_numpy(zero_copy_only=False))])
+            has_null = (running[offsets[1:]] - running[offsets[:-1]] > 0).astype(np.int64)
+        header = np.empty((count, 3 + 2 * len(dimensions)), dtype=">i4")
+        header[:, 0] = np.where(present, len(dimensions), 0)
+        header[:, 1] = has_null
+        header[:, 2] = element_oid
+        for index, lengths in enumerate(dimensions):
+            header[:, 3 + 2 * index] = lengths
+            header[:, 4 + 2 * index] = lower_bound
+        keep = np.ones(header.shape, dtype=bool)
+        keep[:, 3:] = present[:, None]
+        heads = binary_from_lengths(keep.sum(axis=1) * 4, header[keep], count)
+        items = _length_prefixed(element(level))
+        bodies = pc.binary_join(pa.ListArray.from_arrays(pa.array(offsets), items), b"")
+        values = join_pieces(heads, bodies)
+        return Encoded(values=values, nulls=nulls)
+
+    return encode
+
+
+def record_text_encoder(fields: list[ColumnEncoder]) -> ColumnEncoder:
+    """Records as text: (a,"b c",,"")."""
+
+    def field_text(encoded: Encoded) -> ArrowArray:
+        text = as_text(encoded.as_nullable())
+        needs = pc.match_substring_regex(text, _RECORD_NEEDS_QUOTES)
+        if pc.any(needs).as_py():
+            escaped = pc.replace_substring_regex(text, r'(["\\])', r"\1\1")
+            text = pc.if_else(needs, pc.binary_join_element_wise('"', escaped, '"', ""), text)
+        return without_nulls(as_binary(text))
+
+    def encode(array: ArrowArray) -> Encoded:
+        pieces: list[ArrowArray] = [pa.scalar(b"(", pa.binary())]
+        for index, encoder in enumerate(fields):
+            if index:
+                pieces.append(pa.scalar(b",", pa.binary()))
+            pieces.append(field_text(encoder(array.field(index))))
+        pieces.append(pa.scalar(b")", pa.binary()))
+        nulls = null_mask(array)
+        text = join_pieces(*pieces) if fields else pa.array([b"()"] * len(array), pa.binary())
+        return Encoded(values=text, nulls=nulls)
+
+    return encode
+
+
+def record_binary_encoder(fields: list[tuple[int, ColumnEncoder]]) -> ColumnEncoder:
+    """Records in binary: int32 field count, then oid, length and bytes of each; `fields` are (oid, encoder)."""
+
+    def encode(array: ArrowArray) -> Encoded:
+        pieces: list[ArrowArray] = [pa.scalar(len(fields).to_bytes(4, "big"), pa.binary())]
+        for index, (oid, encoder) in enumerate(fields):
+            pieces.append(pa.scalar(oid.to_bytes(4, "big"), pa.binary()))
+            pieces.append(_length_prefixed(encoder(array.field(index))))
+        nulls = null_mask(array)
+        if fields:
+            values = join_pieces(*pieces)
+        else:
+            values = pa.array([bytes(4)] * len(array), pa.binary())
+        return Encoded(values=values, nulls=nulls)
+
+    return encode

@@ -1,0 +1,223 @@
+"""Which encoder a column of a type and format gets.
+
+`column_encoder` is the only entry. A type without a binary form here raises PostgreSQL's error for a type without a
+send function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+
+from frontend.encoding import composites, datetimes, intervals, numbers, scalars
+from frontend.encoding.columns import ArrowArray, ColumnEncoder, Encoded, encoded_values
+from frontend.encoding.settings import FormatSettings
+from planner import types
+from planner.errors import UndefinedFunction
+from planner.types import SqlType
+
+TEXT_FORMAT = 0
+BINARY_FORMAT = 1
+
+ARRAY_ELEMENTS = {
+    1000: types.BOOL,
+    1001: types.BYTEA,
+    1002: types.CHAR,
+    1003: types.NAME,
+    1005: types.INT2,
+    1006: types.INT2VECTOR,
+    1007: types.INT4,
+    1008: types.REGPROC,
+    1009: types.TEXT,
+    1028: types.OID,
+    1010: types.TID,
+    1011: types.XID,
+    1013: types.OIDVECTOR,
+    1014: types.BPCHAR,
+    1015: types.VARCHAR,
+    1016: types.INT8,
+    1021: types.FLOAT4,
+    1022: types.FLOAT8,
+    1034: types.ACLITEM,
+    1041: types.INET,
+    1115: types.TIMESTAMP,
+    1182: types.DATE,
+    1183: types.TIME,
+    1185: types.TIMESTAMPTZ,
+    1187: types.INTERVAL,
+    1231: types.NUMERIC,
+    1270: types.TIMETZ,
+    199: types.JSON,
+    2207: types.REGPROCEDURE,
+    2208: types.REGOPER,
+    2209: types.REGOPERATOR,
+    2210: types.REGCLASS,
+    2211: types.REGTYPE,
+    2287: types.RECORD,
+    2951: types.UUID,
+    3807: types.JSONB,
+    4090: types.REGNAMESPACE,
+    4097: types.REGROLE,
+}
+"""Element type by array type."""
+
+_TEXT_LIKE = {
+    types.CHAR, types.NAME, types.TEXT, types.JSON, types.XML, types.PG_NODE_TREE, types.UNKNOWN, types.BPCHAR,
+    types.VARCHAR, types.REFCURSOR,
+}  # fmt: skip
+_OID_LIKE = {
+    types.OID, types.XID, types.REGPROC, types.REGPROCEDURE, types.REGOPER, types.REGOPERATOR, types.REGCLASS,
+    types.REGTYPE, types.REGNAMESPACE, types.REGROLE,
+}  # fmt: skip
+_UNQUOTED_ELEMENTS = {
+    types.BOOL, types.INT2, types.INT4, types.INT8, types.OID, types.FLOAT4, types.FLOAT8, types.NUMERIC, types.DATE,
+    types.TIME, types.UUID,
+}  # fmt: skip
+
+
+def column_encoder(sql_type: SqlType, arrow_type: Any, format_code: int, settings: FormatSettings) -> ColumnEncoder:
+    """The encoder for a column of this type, whose arrays have this Arrow type, in text (0) or binary (1)."""
+    if pa.types.is_null(arrow_type):
+        return _all_null
+    if format_code == BINARY_FORMAT:
+        return _binary(sql_type, arrow_type)
+    return _text(sql_type, arrow_type, settings)
+
+
+def _all_null(array: ArrowArray) -> Encoded:
+    return encoded_values(array.cast(pa.binary()))
+
+
+def _element_type(array_oid: int, sql_type: SqlType) -> SqlType:
+    return SqlType(ARRAY_ELEMENTS.get(array_oid, types.TEXT), sql_type.typmod, sql_type.shape)
+
+
+def _element_arrow_type(arrow_type: Any) -> Any:
+    while pa.types.is_list(arrow_type) or pa.types.is_large_list(arrow_type) or pa.types.is_fixed_size_list(arrow_type):
+        arrow_type = arrow_type.value_type
+    return arrow_type
+
+
+def _is_text(arrow_type: Any) -> bool:
+    if pa.types.is_dictionary(arrow_type):
+        arrow_type = arrow_type.value_type
+    return bool(
+        pa.types.is_string(arrow_type) or pa.types.is_large_string(arrow_type) or pa.types.is_string_view(arrow_type)
+    )
+
+
+def _text(sql_type: SqlType, arrow_type: Any, settings: FormatSettings) -> ColumnEncoder:
+    oid = sql_type.oid
+    if _is_text(arrow_type):
+        return encoded_values
+    if pa.types.is_list(arrow_type) or pa.types.is_large_list(arrow_type) or pa.types.is_fixed_size_list(arrow_type):
+        if oid in (types.INT2VECTOR, types.OIDVECTOR):
+            return composites.vector_text_encoder(numbers.integer_text)
+        element = _element_type(oid, sql_type)
+        encode = _text(element, _element_arrow_type(arrow_type), settings)
+        return composites.array_text_encoder(encode, quoted=element.oid not in _UNQUOTED_ELEMENTS)
+    if pa.types.is_struct(arrow_type) and oid != types.INTERVAL:
+        fields = [
+            _text(inferred_type(arrow_type.field(index).type), arrow_type.field(index).type, settings)
+            for index in range(arrow_type.num_fields)
+        ]
+        return composites.record_text_encoder(fields)
+    simple: dict[int, ColumnEncoder] = {
+        types.BOOL: scalars.bool_text,
+        types.TIME: datetimes.time_text,
+        types.UUID: scalars.uuid_text,
+        types.VOID: scalars.void_value,
+    }
+    built: dict[int, Callable[[], ColumnEncoder]] = {
+        types.FLOAT4: lambda: numbers.float_text_encoder(single=True, extra_float_digits=settings.extra_float_digits),
+        types.FLOAT8: lambda: numbers.float_text_encoder(single=False, extra_float_digits=settings.extra_float_digits),
+        types.NUMERIC: lambda: numbers.numeric_text_encoder(exact_scale=_exact_scale(sql_type)),
+        types.BYTEA: lambda: scalars.bytea_text_encoder(settings.bytea_output),
+        types.DATE: lambda: datetimes.date_text_encoder(settings),
+        types.TIMESTAMP: lambda: datetimes.timestamp_text_encoder(settings, with_zone=False),
+        types.TIMESTAMPTZ: lambda: datetimes.timestamp_text_encoder(settings, with_zone=True),
+        types.INTERVAL: lambda: intervals.interval_text_encoder(settings),
+    }
+    if oid in simple:
+        return simple[oid]
+    if oid in built:
+        return built[oid]()
+    if pa.types.is_integer(arrow_type):
+        return numbers.integer_text
+    return encoded_values
+
+
+def _exact_scale(sql_type: SqlType) -> bool:
+    return sql_type.shape is None or sql_type.shape.exact_scale
+
+
+def _binary(sql_type: SqlType, arrow_type: Any) -> ColumnEncoder:
+    oid = sql_type.oid
+    if pa.types.is_list(arrow_type) or pa.types.is_large_list(arrow_type) or pa.types.is_fixed_size_list(arrow_type):
+        if oid in (types.INT2VECTOR, types.OIDVECTOR):
+            element, lower_bound = SqlType(types.INT2 if oid == types.INT2VECTOR else types.OID), 0
+        else:
+            element, lower_bound = _element_type(oid, sql_type), 1
+        return composites.array_binary_encoder(
+            _binary(element, _element_arrow_type(arrow_type)), element_oid=element.oid, lower_bound=lower_bound
+        )
+    if pa.types.is_struct(arrow_type) and oid != types.INTERVAL:
+        fields = []
+        for index in range(arrow_type.num_fields):
+            field_type = inferred_type(arrow_type.field(index).type)
+            fields.append((field_type.oid, _binary(field_type, arrow_type.field(index).type)))
+        return composites.record_binary_encoder(fields)
+    if oid in _OID_LIKE and not _is_text(arrow_type):
+        return scalars.fixed_binary_encoder(pa.int64(), ">u4")
+    simple: dict[int, ColumnEncoder] = {
+        types.BOOL: scalars.bool_binary,
+        types.INT2: scalars.fixed_binary_encoder(pa.int16(), ">i2"),
+        types.INT4: scalars.fixed_binary_encoder(pa.int32(), ">i4"),
+        types.INT8: scalars.fixed_binary_encoder(pa.int64(), ">i8"),
+        types.FLOAT4: scalars.fixed_binary_encoder(pa.float32(), ">f4"),
+        types.FLOAT8: scalars.fixed_binary_encoder(pa.float64(), ">f8"),
+        types.NUMERIC: numbers.numeric_binary_encoder(exact_scale=_exact_scale(sql_type)),
+        types.BYTEA: encoded_values,
+        types.DATE: datetimes.date_binary,
+        types.TIME: datetimes.time_binary,
+        types.TIMESTAMP: datetimes.timestamp_binary,
+        types.TIMESTAMPTZ: datetimes.timestamp_binary,
+        types.INTERVAL: intervals.interval_binary,
+        types.UUID: scalars.uuid_binary,
+        types.JSONB: scalars.jsonb_binary,
+        types.VOID: scalars.void_value,
+    }
+    if oid in simple:
+        return simple[oid]
+    if oid in _TEXT_LIKE or (oid not in _OID_LIKE and _is_text(arrow_type)):
+        return encoded_values
+    raise UndefinedFunction(f"no binary output function available for type with OID {oid}")
+
+
+def inferred_type(arrow_type: Any) -> SqlType:
+    """The PostgreSQL type of a record's field, of which only the Arrow type is known."""
+    if pa.types.is_decimal(arrow_type):
+        return types.numeric_type(arrow_type.precision, arrow_type.scale)
+    if pa.types.is_struct(arrow_type):
+        names = [arrow_type.field(index).name for index in range(arrow_type.num_fields)]
+        return SqlType(types.INTERVAL if names == ["months", "days", "micros"] else types.RECORD)
+    if pa.types.is_list(arrow_type) or pa.types.is_large_list(arrow_type):
+        element = inferred_type(_element_arrow_type(arrow_type))
+        arrays = {value: key for key, value in ARRAY_ELEMENTS.items()}
+        return SqlType(arrays.get(element.oid, 1009), shape=element.shape)
+    if pa.types.is_timestamp(arrow_type):
+        return SqlType(types.TIMESTAMPTZ if arrow_type.tz is not None else types.TIMESTAMP)
+    by_arrow = {
+        pa.bool_(): types.BOOL,
+        pa.int16(): types.INT2,
+        pa.int32(): types.INT4,
+        pa.int64(): types.INT8,
+        pa.float32(): types.FLOAT4,
+        pa.float64(): types.FLOAT8,
+        pa.date32(): types.DATE,
+        pa.time64("us"): types.TIME,
+        pa.binary(): types.BYTEA,
+    }
+    return SqlType(by_arrow.get(arrow_type, types.TEXT))

@@ -1,0 +1,154 @@
+"""Record batches to DataRow messages and to the bytes of binary COPY.
+
+Lengths and values of all columns are interleaved by one Arrow kernel; neighbouring columns of fixed width become one
+NumPy matrix first. `RowEncoder` is made once per result and holds the encoder of each column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from frontend.encoding.columns import (
+    ArrowArray,
+    ByteMatrix,
+    ColumnEncoder,
+    Encoded,
+    data_of,
+    fixed_to_binary,
+    join_pieces,
+    lengths_of,
+)
+from frontend.encoding.encoders import column_encoder
+from frontend.encoding.settings import FormatSettings
+from planner.types import SqlType
+
+RecordBatch: TypeAlias = Any
+
+TARGET_CHUNK_BYTES = 1 << 20
+"""Input bytes encoded at once: enough to amortise the kernels' fixed cost, small enough to bound memory."""
+MAX_CHUNK_ROWS = 16_384
+
+
+def chunks(batch: RecordBatch) -> Iterator[RecordBatch]:
+    """The batch in slices that are encoded at once."""
+    rows = batch.num_rows
+    if rows == 0:
+        return
+    step = max(1, min(MAX_CHUNK_ROWS, int(rows * TARGET_CHUNK_BYTES / max(batch.nbytes, 1))))
+    for start in range(0, rows, step):
+        yield batch.slice(start, step)
+
+
+def _words(values: Any) -> ByteMatrix:
+    array = np.ascontiguousarray(values, dtype=">i4")
+    return array.view(np.uint8).reshape(len(array), 4)
+
+
+class _Interleaver:
+    """Collects the pieces of every row; adjacent fixed-width pieces are merged."""
+
+    def __init__(self) -> None:
+        self._pieces: list[ArrowArray] = []
+        self._fixed: list[ByteMatrix] = []
+
+    def add_fixed(self, matrix: ByteMatrix) -> None:
+        self._fixed.append(matrix)
+
+    def add_values(self, values: ArrowArray) -> None:
+        self._flush()
+        self._pieces.append(values)
+
+    def _flush(self) -> None:
+        if self._fixed:
+            matrix = self._fixed[0] if len(self._fixed) == 1 else np.concatenate(self._fixed, axis=1)
+            self._pieces.append(fixed_to_binary(matrix))
+            self._fixed = []
+
+    def finish(self) -> ArrowArray:
+        if not self._pieces and len(self._fixed) > 0:
+            return fixed_to_binary(np.concatenate(self._fixed, axis=1))
+        self._flush()
+        return self._pieces[0] if len(self._pieces) == 1 else join_pieces(*self._pieces)
+
+
+class RowEncoder:
+    """Encodes batches of one result. `formats` has one format code (0 text, 1 binary) per column."""
+
+    def __init__(self, column_types: Sequence[SqlType], formats: Sequence[int], settings: FormatSettings) -> None:
+        self._types = tuple(column_types)
+        self._formats = tuple(formats)
+        self._settings = settings
+        self._schema: Any = None
+        self._encoders: list[ColumnEncoder] = []
+
+    def _columns(self, batch: RecordBatch) -> list[Encoded]:
+        if self._schema is None or not batch.schema.equals(self._schema):
+            self._schema = batch.schema
+            self._encoders = [
+                column_encoder(sql_type, field.type, code, self._settings)
+                for sql_type, field, code in zip(self._types, batch.schema, self._formats, strict=True)
+            ]
+        return [encode(column) for encode, column in zip(self._encoders, batch.columns, strict=True)]
+
+    def _interleave(self, columns: list[Encoded], pieces: _Interleaver) -> None:
+        for column in columns:
+            if column.fixed is not None and column.nulls is None:
+                count, width = column.fixed.shape
+                pieces.add_fixed(np.broadcast_to(np.frombuffer(width.to_bytes(4, "big"), np.uint8), (count, 4)))
+                pieces.add_fixed(column.fixed)
+                continue
+            values = column.as_values()
+            lengths = lengths_of(values)
+            pieces.add_fixed(_words(lengths if column.nulls is None else np.where(column.nulls, -1, lengths)))
+            pieces.add_values(values)
+
+    def data_rows(self, batch: RecordBatch) -> memoryview:
+        """The DataRow messages of all rows of the batch, one after the other."""
+        count = batch.num_rows
+        columns = self._columns(batch)
+        totals = np.full(count, 4 + 2 + 4 * len(columns), dtype=np.int64)
+        for column in columns:
+            if column.fixed is None:
+                totals += lengths_of(column.values)
+            elif column.nulls is None:
+                totals += column.fixed.shape[1]
+            else:
+                totals += np.where(column.nulls, 0, column.fixed.shape[1])
+        header = np.empty((count, 7), dtype=np.uint8)
+        header[:, 0] = ord("D")
+        header[:, 1:5] = _words(totals)
+        header[:, 5:7] = np.frombuffer(len(columns).to_bytes(2, "big"), np.uint8)
+        pieces = _Interleaver()
+        pieces.add_fixed(header)
+        self._interleave(columns, pieces)
+        return _bytes_of(pieces.finish())
+
+    def copy_rows(self, batch: RecordBatch) -> ArrowArray:
+        """The tuples of binary COPY, one binary value per row: int16 field count, then length and bytes of each."""
+        columns = self._columns(batch)
+        head = np.broadcast_to(np.frombuffer(len(columns).to_bytes(2, "big"), np.uint8), (batch.num_rows, 2))
+        pieces = _Interleaver()
+        pieces.add_fixed(head)
+        self._interleave(columns, pieces)
+        return pieces.finish()
+
+    def columns(self, batch: RecordBatch) -> list[Encoded]:
+        """The encoded columns, for formats that interleave them otherwise (COPY text and csv)."""
+        return self._columns(batch)
+
+
+def _bytes_of(array: ArrowArray) -> memoryview:
+    data, _ = data_of(array)
+    return memoryview(data)  # type: ignore[arg-type]
+
+
+def copy_data_messages(values: ArrowArray) -> memoryview:
+    """One CopyData message per value of a binary array."""
+    lengths = lengths_of(values)
+    header = np.empty((len(lengths), 5), dtype=np.uint8)
+    header[:, 0] = ord("d")
+    header[:, 1:5] = _words(lengths + 4)
+    return _bytes_of(join_pieces(fixed_to_binary(header), values))
