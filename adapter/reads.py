@@ -1,0 +1,113 @@
+"""From a bound query to what an engine reads: the snapshots of its tables, pruned, with the transaction's own parts.
+
+`resolve` takes each table's parts at the transaction's snapshot, drops those that cannot hold a row the query needs,
+adds the parts that the transaction has buffered itself, and records the read for validation. It costs no store
+operation: everything is in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from adapter.engines.engine import TableInput
+from adapter.predicates import Conjunction, ScanTemplate, bind_templates, may_match
+from adapter.transactions import TableRead, Transaction
+from planner import ir
+from planner.errors import InternalError, SerializationFailure
+from storage.catalog_model import CatalogSnapshot, Relation
+from storage.errors import AsOfNotReadable, UnknownShard
+from storage.parts import Part
+
+if TYPE_CHECKING:
+    from storage.environment import Environment
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResolvedTables:
+    """What a query reads: `inputs` by relation oid, and how many parts each table had before pruning."""
+
+    inputs: Mapping[int, TableInput]
+    total_parts: Mapping[int, int]
+
+    @property
+    def bytes(self) -> int:
+        """Stored size of all parts that are left."""
+        return sum(table.bytes for table in self.inputs.values())
+
+
+async def resolve(
+    env: Environment,
+    transaction: Transaction,
+    catalog: CatalogSnapshot,
+    relations: frozenset[int],
+    templates: Sequence[ScanTemplate],
+    params: Sequence[ir.Literal],
+    *,
+    record: bool = True,
+) -> ResolvedTables:
+    """The inputs of a query that reads `relations`; `record` False for EXPLAIN, which reads no rows.
+
+    Raises 40001 when a table was dropped, or its history folded, behind the snapshot.
+    """
+    inputs: dict[int, TableInput] = {}
+    totals: dict[int, int] = {}
+    conjunctions = bind_templates(templates, params) if templates else {}
+    for oid in relations:
+        relation = catalog.get(oid)
+        if not isinstance(relation, Relation) or relation.shard is None:
+            continue
+        needed = conjunctions.get(oid, ((),))
+        inserts, deletes = await _parts(env, transaction, relation)
+        totals[oid] = len(inserts)
+        kept = tuple(part for part in inserts if may_match(part, needed))
+        inputs[oid] = TableInput(
+            relation=relation,
+            inserts=kept,
+            deletes=tuple(part for part in deletes if any(_hits(part, insert) for insert in kept)),
+            bytes=sum(part.bytes for part in kept),
+            rows=sum(part.rows for part in kept),
+        )
+        if record and not transaction.is_own_table(relation):
+            _record(transaction, relation, needed)
+    return ResolvedTables(inputs=inputs, total_parts=totals)
+
+
+async def _parts(
+    env: Environment, transaction: Transaction, relation: Relation
+) -> tuple[tuple[Part, ...], tuple[Part, ...]]:
+    shard, as_of = relation.shard, transaction.snapshot
+    if shard is None or as_of is None:
+        raise InternalError("a table is read without a snapshot")
+    inserts: tuple[Part, ...] = ()
+    deletes: tuple[Part, ...] = ()
+    if not transaction.is_own_table(relation):
+        try:
+            snapshot = await env.snapshot(shard, as_of)
+        except (UnknownShard, AsOfNotReadable) as error:
+            raise SerializationFailure(
+                "could not serialize access due to concurrent DDL", hint="The transaction might succeed if retried."
+            ) from error
+        inserts, deletes = snapshot.inserts, snapshot.deletes
+    if transaction.txn is not None:
+        own = transaction.txn.local_parts(shard)
+        if own:
+            inserts += tuple(part for part in own if part.kind == "insert")
+            deletes += tuple(part for part in own if part.kind == "delete")
+    return inserts, deletes
+
+
+def _record(transaction: Transaction, relation: Relation, needed: tuple[Conjunction, ...]) -> None:
+    assert relation.shard is not None
+    assert transaction.snapshot is not None
+    transaction.record_read(
+        TableRead(relation_oid=relation.oid, shard=relation.shard, as_of=transaction.snapshot, conjunctions=needed)
+    )
+
+
+def _hits(delete: Part, insert: Part) -> bool:
+    """Whether the delete part may name a row of the insert part."""
+    low, high = delete.row_id_bounds
+    first, last = insert.row_id_bounds
+    return low <= last and first <= high

@@ -1,0 +1,268 @@
+"""The settings that sessions know: PostgreSQL's that clients read or set, and Tidegate's own.
+
+Names, types, units, ranges, contexts and descriptions are those of PostgreSQL 15's pg_settings. A default that
+differs on purpose (server_version, default_transaction_isolation, jit) says what this server does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """One setting. `type` is bool, integer, real, string or enum; `context` as pg_settings has it (internal,
+    postmaster, sighup, superuser, user, ...). `unit` is the unit of a plain number: kB, ms, s, min.
+
+    `reported` settings go to the client as ParameterStatus; `hidden` ones are not in SHOW ALL; `list_value` ones take
+    a comma-separated list of names.
+    """
+
+    name: str
+    type: str
+    default: str
+    context: str
+    category: str
+    description: str
+    unit: str | None = None
+    minimum: float | None = None
+    maximum: float | None = None
+    values: tuple[str, ...] = ()
+    reported: bool = False
+    hidden: bool = False
+    list_value: bool = False
+
+
+# Two lines a setting: name|type|context|default|unit|minimum..maximum|values|flags|category, then the description.
+_TABLE = """\
+application_name|string|user||-|-|-|reported|Reporting and Logging / What to Log
+    Sets the application name to be reported in statistics and logs.
+array_nulls|bool|user|on|-|-|-|-|Version and Platform Compatibility / Previous PostgreSQL Versions
+    Enable input of NULL elements in arrays.
+backslash_quote|enum|user|safe_encoding|-|-|safe_encoding,on,off|-|Version and Platform Compatibility / Previous PostgreSQL Versions
+    Sets whether "\\'" is allowed in string literals.
+bytea_output|enum|user|hex|-|-|escape,hex|-|Client Connection Defaults / Statement Behavior
+    Sets the output format for bytea.
+check_function_bodies|bool|user|on|-|-|-|-|Client Connection Defaults / Statement Behavior
+    Check routine bodies during CREATE FUNCTION and CREATE PROCEDURE.
+client_encoding|string|user|UTF8|-|-|-|reported|Client Connection Defaults / Locale and Formatting
+    Sets the client's character set encoding.
+client_min_messages|enum|user|notice|-|-|debug5,debug4,debug3,debug2,debug1,log,notice,warning,error|-|Client Connection Defaults / Statement Behavior
+    Sets the message levels that are sent to the client.
+constraint_exclusion|enum|user|partition|-|-|partition,on,off|-|Query Tuning / Other Planner Options
+    Enables the planner to use constraints to optimize queries.
+cpu_index_tuple_cost|real|user|0.005|-|0..1.79769e+308|-|-|Query Tuning / Planner Cost Constants
+    Sets the planner's estimate of the cost of processing each index entry during an index scan.
+cpu_operator_cost|real|user|0.0025|-|0..1.79769e+308|-|-|Query Tuning / Planner Cost Constants
+    Sets the planner's estimate of the cost of processing each operator or function call.
+cpu_tuple_cost|real|user|0.01|-|0..1.79769e+308|-|-|Query Tuning / Planner Cost Constants
+    Sets the planner's estimate of the cost of processing each tuple (row).
+cursor_tuple_fraction|real|user|0.1|-|0..1|-|-|Query Tuning / Other Planner Options
+    Sets the planner's estimate of the fraction of a cursor's rows that will be retrieved.
+DateStyle|string|user|ISO, MDY|-|-|-|reported,list_value|Client Connection Defaults / Locale and Formatting
+    Sets the display format for date and time values.
+default_statistics_target|integer|user|100|-|1..10000|-|-|Query Tuning / Other Planner Options
+    Sets the default statistics target.
+default_table_access_method|string|user|heap|-|-|-|-|Client Connection Defaults / Statement Behavior
+    Sets the default table access method for new tables.
+default_tablespace|string|user||-|-|-|-|Client Connection Defaults / Statement Behavior
+    Sets the default tablespace to create tables and indexes in.
+default_text_search_config|string|user|pg_catalog.simple|-|-|-|-|Client Connection Defaults / Locale and Formatting
+    Sets default text search configuration.
+default_toast_compression|enum|user|pglz|-|-|pglz,lz4|-|Client Connection Defaults / Statement Behavior
+    Sets the default compression method for compressible values.
+default_transaction_deferrable|bool|user|off|-|-|-|-|Client Connection Defaults / Statement Behavior
+    Sets the default deferrable status of new transactions.
+default_transaction_isolation|enum|user|serializable|-|-|serializable,repeatable read,read committed,read uncommitted|-|Client Connection Defaults / Statement Behavior
+    Sets the transaction isolation level of each new transaction.
+default_transaction_read_only|bool|user|off|-|-|-|reported|Client Connection Defaults / Statement Behavior
+    Sets the default read-only status of new transactions.
+effective_cache_size|integer|user|524288|8kB|1..2147483647|-|-|Query Tuning / Planner Cost Constants
+    Sets the planner's assumption about the total size of the data caches.
+enable_bitmapscan|bool|user|on|-|-|-|-|Query Tuning / Planner Method Configuration
+    Enables the planner's use of bitmap-scan plans.
+enable_hashagg|bool|user|on|-|-|-|-|Query Tuning / Planner Method Configuration
+    Enables the planner's use of hashed aggregation plans.
+enable_hashjoin|bool|user|on|-|-|-|-|Query Tuning / Planner Method Configuration
+    Enables the planner's use of hash join plans.
+enable_indexscan|bool|user|on|-|-|-|-|Query Tuning / Planner Method Configuration
+    Enables the planner's use of index-scan plans.
+enable_mergejoin|bool|user|on|-|-|-|-|Query Tuning / Planner Method Configuration
+    Enables the planner's use of merge join plans.
+enable_nestloop|bool|user|on|-|-|-|-|Query Tuning / Planner Method Configuration
+    Enables the planner's use of nested-loop join plans.
+enable_seqscan|bool|user|on|-|-|-|-|Query Tuning / Planner Method Configuration
+    Enables the planner's use of sequential-scan plans.
+enable_sort|bool|user|on|-|-|-|-|Query Tuning / Planner Method Configuration
+    Enables the planner's use of explicit sort steps.
+engine|enum|user|auto|-|-|auto,local,spark|-|Tidegate / Engines
+    Selects the engine that runs queries.
+escape_string_warning|bool|user|on|-|-|-|-|Version and Platform Compatibility / Previous PostgreSQL Versions
+    Warn about backslash escapes in ordinary string literals.
+exit_on_error|bool|user|off|-|-|-|-|Error Handling
+    Terminate session on any error.
+extra_float_digits|integer|user|1|-|-15..3|-|-|Client Connection Defaults / Locale and Formatting
+    Sets the number of digits displayed for floating-point values.
+fast_path_limit|integer|user|32768|kB|0..2147483647|-|-|Tidegate / Engines
+    Sets the size of pruned snapshots up to which a read runs in process.
+from_collapse_limit|integer|user|8|-|1..2147483647|-|-|Query Tuning / Other Planner Options
+    Sets the FROM-list size beyond which subqueries are not collapsed.
+geqo|bool|user|on|-|-|-|-|Query Tuning / Genetic Query Optimizer
+    Enables genetic query optimization.
+hash_mem_multiplier|real|user|2|-|1..1000|-|-|Resource Usage / Memory
+    Multiple of work_mem to use for hash tables.
+idle_in_transaction_session_timeout|integer|user|0|ms|0..2147483647|-|-|Client Connection Defaults / Statement Behavior
+    Sets the maximum allowed idle time between queries, when in a transaction.
+idle_session_timeout|integer|user|0|ms|0..2147483647|-|-|Client Connection Defaults / Statement Behavior
+    Sets the maximum allowed idle time between queries, when not in a transaction.
+in_hot_standby|bool|internal|off|-|-|-|reported|Preset Options
+    Shows whether hot standby is currently active.
+integer_datetimes|bool|internal|on|-|-|-|reported|Preset Options
+    Shows whether datetimes are integer based.
+IntervalStyle|enum|user|postgres|-|-|postgres,postgres_verbose,sql_standard,iso_8601|reported|Client Connection Defaults / Locale and Formatting
+    Sets the display format for interval values.
+is_superuser|bool|internal|on|-|-|-|reported,hidden|Reporting and Logging / What to Log
+    Shows whether the current user is a superuser.
+jit|bool|user|off|-|-|-|-|Query Tuning / Other Planner Options
+    Allow JIT compilation.
+join_collapse_limit|integer|user|8|-|1..2147483647|-|-|Query Tuning / Other Planner Options
+    Sets the FROM-list size beyond which JOIN constructs are not flattened.
+lc_collate|string|internal|C|-|-|-|-|Preset Options
+    Shows the collation order locale.
+lc_ctype|string|internal|C.UTF-8|-|-|-|-|Preset Options
+    Shows the character classification and case conversion locale.
+lc_messages|string|superuser|C|-|-|-|-|Client Connection Defaults / Locale and Formatting
+    Sets the language in which messages are displayed.
+lc_monetary|string|user|C|-|-|-|-|Client Connection Defaults / Locale and Formatting
+    Sets the locale for formatting monetary amounts.
+lc_numeric|string|user|C|-|-|-|-|Client Connection Defaults / Locale and Formatting
+    Sets the locale for formatting numbers.
+lc_time|string|user|C|-|-|-|-|Client Connection Defaults / Locale and Formatting
+    Sets the locale for formatting date and time values.
+lo_compat_privileges|bool|superuser|off|-|-|-|-|Version and Platform Compatibility / Previous PostgreSQL Versions
+    Enables backward compatibility mode for privilege checks on large objects.
+lock_timeout|integer|user|0|ms|0..2147483647|-|-|Client Connection Defaults / Statement Behavior
+    Sets the maximum allowed duration of any wait for a lock.
+log_min_duration_statement|integer|superuser|-1|ms|-1..2147483647|-|-|Reporting and Logging / When to Log
+    Sets the minimum execution time above which all statements will be logged.
+log_min_error_statement|enum|superuser|error|-|-|debug5,debug4,debug3,debug2,debug1,info,notice,warning,error,log,fatal,panic|-|Reporting and Logging / When to Log
+    Causes all statements generating error at or above this level to be logged.
+log_min_messages|enum|superuser|warning|-|-|debug5,debug4,debug3,debug2,debug1,info,notice,warning,error,log,fatal,panic|-|Reporting and Logging / When to Log
+    Sets the message levels that are logged.
+log_statement|enum|superuser|none|-|-|none,ddl,mod,all|-|Reporting and Logging / What to Log
+    Sets the type of statements logged.
+logical_decoding_work_mem|integer|user|65536|kB|64..2147483647|-|-|Resource Usage / Memory
+    Sets the maximum memory to be used for logical decoding.
+maintenance_work_mem|integer|user|65536|kB|1024..2147483647|-|-|Resource Usage / Memory
+    Sets the maximum memory to be used for maintenance operations.
+max_connections|integer|postmaster|100|-|1..262143|-|-|Connections and Authentication / Connection Settings
+    Sets the maximum number of concurrent connections.
+max_function_args|integer|internal|100|-|100..100|-|-|Preset Options
+    Shows the maximum number of function arguments.
+max_identifier_length|integer|internal|63|-|63..63|-|-|Preset Options
+    Shows the maximum identifier length.
+max_index_keys|integer|internal|32|-|32..32|-|-|Preset Options
+    Shows the maximum number of index keys.
+max_parallel_workers_per_gather|integer|user|2|-|0..1024|-|-|Resource Usage / Asynchronous Behavior
+    Sets the maximum number of parallel processes per executor node.
+password_encryption|enum|user|scram-sha-256|-|-|md5,scram-sha-256|-|Connections and Authentication / Authentication
+    Chooses the algorithm for encrypting passwords.
+plan_cache_mode|enum|user|auto|-|-|auto,force_generic_plan,force_custom_plan|-|Query Tuning / Other Planner Options
+    Controls the planner's selection of custom or generic plan.
+quote_all_identifiers|bool|user|off|-|-|-|-|Version and Platform Compatibility / Previous PostgreSQL Versions
+    When generating SQL fragments, quote all identifiers.
+random_page_cost|real|user|4|-|0..1.79769e+308|-|-|Query Tuning / Planner Cost Constants
+    Sets the planner's estimate of the cost of a nonsequentially fetched disk page.
+role|string|user|none|-|-|-|hidden|Ungrouped
+    Sets the current role.
+row_security|bool|user|on|-|-|-|-|Client Connection Defaults / Statement Behavior
+    Enable row security.
+search_path|string|user|"$user", public|-|-|-|list_value|Client Connection Defaults / Statement Behavior
+    Sets the schema search order for names that are not schema-qualified.
+seed|string|user|unavailable|-|-|-|hidden|Ungrouped
+    Sets the seed for random-number generation.
+seq_page_cost|real|user|1|-|0..1.79769e+308|-|-|Query Tuning / Planner Cost Constants
+    Sets the planner's estimate of the cost of a sequentially fetched disk page.
+server_encoding|string|internal|UTF8|-|-|-|reported|Preset Options
+    Shows the server (database) character set encoding.
+server_version|string|internal|15.18 (Tidegate 0.1.0)|-|-|-|reported|Preset Options
+    Shows the server version.
+server_version_num|integer|internal|150018|-|150018..150018|-|-|Preset Options
+    Shows the server version as an integer.
+session_authorization|string|user||-|-|-|reported,hidden|Reporting and Logging / What to Log
+    Sets the session user name.
+session_replication_role|enum|superuser|origin|-|-|origin,replica,local|-|Client Connection Defaults / Statement Behavior
+    Sets the session's behavior for triggers and rewrite rules.
+standard_conforming_strings|bool|user|on|-|-|-|reported|Version and Platform Compatibility / Previous PostgreSQL Versions
+    Causes '...' strings to treat backslashes literally.
+statement_timeout|integer|user|0|ms|0..2147483647|-|-|Client Connection Defaults / Statement Behavior
+    Sets the maximum allowed duration of any statement.
+synchronize_seqscans|bool|user|on|-|-|-|-|Version and Platform Compatibility / Previous PostgreSQL Versions
+    Enable synchronized sequential scans.
+synchronous_commit|enum|user|on|-|-|local,remote_write,remote_apply,on,off|-|Write-Ahead Log / Settings
+    Sets the current transaction's synchronization level.
+synchronous_visibility|bool|user|on|-|-|-|-|Tidegate / Transactions
+    Sets whether a commit is answered only once other sessions see it.
+tcp_keepalives_count|integer|user|0|-|0..2147483647|-|-|Connections and Authentication / Connection Settings
+    Maximum number of TCP keepalive retransmits.
+tcp_keepalives_idle|integer|user|0|s|0..2147483647|-|-|Connections and Authentication / Connection Settings
+    Time between issuing TCP keepalives.
+tcp_keepalives_interval|integer|user|0|s|0..2147483647|-|-|Connections and Authentication / Connection Settings
+    Time between TCP keepalive retransmits.
+tcp_user_timeout|integer|user|0|ms|0..2147483647|-|-|Connections and Authentication / Connection Settings
+    TCP user timeout.
+temp_buffers|integer|user|1024|8kB|100..1073741823|-|-|Resource Usage / Memory
+    Sets the maximum number of temporary buffers used by each session.
+temp_tablespaces|string|user||-|-|-|list_value|Client Connection Defaults / Statement Behavior
+    Sets the tablespace(s) to use for temporary tables and sort files.
+TimeZone|string|user|UTC|-|-|-|reported|Client Connection Defaults / Locale and Formatting
+    Sets the time zone for displaying and interpreting time stamps.
+timezone_abbreviations|string|user||-|-|-|-|Client Connection Defaults / Locale and Formatting
+    Selects a file of time zone abbreviations.
+track_activities|bool|superuser|on|-|-|-|-|Statistics / Cumulative Query and Index Statistics
+    Collects information about executing commands.
+transaction_deferrable|bool|user|off|-|-|-|-|Client Connection Defaults / Statement Behavior
+    Whether to defer a read-only serializable transaction until it can be executed with no possible serialization failures.
+transaction_isolation|enum|user|serializable|-|-|serializable,repeatable read,read committed,read uncommitted|-|Client Connection Defaults / Statement Behavior
+    Sets the current transaction's isolation level.
+transaction_read_only|bool|user|off|-|-|-|-|Client Connection Defaults / Statement Behavior
+    Sets the current transaction's read-only status.
+transform_null_equals|bool|user|off|-|-|-|-|Version and Platform Compatibility / Other Platforms and Clients
+    Treats "expr=NULL" as "expr IS NULL".
+vacuum_cost_delay|real|user|0|ms|0..100|-|-|Resource Usage / Cost-Based Vacuum Delay
+    Vacuum cost delay in milliseconds.
+work_mem|integer|user|4096|kB|64..2147483647|-|-|Resource Usage / Memory
+    Sets the maximum memory to be used for query workspaces.
+xmlbinary|enum|user|base64|-|-|base64,hex|-|Client Connection Defaults / Statement Behavior
+    Sets how binary values are to be encoded in XML.
+xmloption|enum|user|content|-|-|content,document|-|Client Connection Defaults / Statement Behavior
+    Sets whether XML data in implicit parsing and serialization operations is to be considered as documents or content fragments.
+"""  # noqa: E501  (a table reads best with one row a line)
+
+
+def _parse(line: str, description: str) -> Setting:
+    name, type_, context, default, unit, limits, values, flags, category = line.split("|")
+    low, _, high = limits.partition("..")
+    return Setting(
+        name=name,
+        type=type_,
+        default=default,
+        context=context,
+        category=category,
+        description=description.strip(),
+        unit=None if unit == "-" else unit,
+        minimum=float(low) if high else None,
+        maximum=float(high) if high else None,
+        values=() if values == "-" else tuple(values.split(",")),
+        reported="reported" in flags,
+        hidden="hidden" in flags,
+        list_value="list_value" in flags,
+    )
+
+
+_LINES = _TABLE.splitlines()
+
+SETTINGS: tuple[Setting, ...] = tuple(_parse(*pair) for pair in zip(_LINES[::2], _LINES[1::2], strict=True))
+
+BY_NAME: dict[str, Setting] = {setting.name.lower(): setting for setting in SETTINGS}
+"""Settings by lower-case name; look-up ignores case as PostgreSQL does."""

@@ -1,0 +1,257 @@
+"""One SQL transaction of a session: its snapshot, its writes, what it read, its savepoints.
+
+A transaction begins without a snapshot. The first statement that needs one takes the newest CSN that is visible to
+everybody, and the catalog as of then; with READ COMMITTED each statement takes a new one. Writes collect in a
+`storage` transaction; DDL collects as catalog updates over `catalog`, so that later statements see them. Nothing is
+shared with other sessions before `commit_request` goes through the group committer.
+
+What is read is recorded (`record_read`), because a SERIALIZABLE transaction that also wrote commits only if none of
+it has changed since (see `adapter.validation`). The catalog records that statements relied on are kept for the same
+reason.
+
+A savepoint keeps references to immutable values (settings, catalog) and a mark in the storage transaction, so it
+costs the same whatever has been done before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from adapter.predicates import Conjunction
+from adapter.variables import SettingValues
+from planner.errors import InvalidSavepointSpecification
+from storage.catalog_model import CatalogRecord, CatalogSnapshot, CatalogUpdate, Relation
+from storage.csn import Csn
+from storage.ids import ShardId
+
+if TYPE_CHECKING:
+    from storage.environment import Environment, ReadHold
+    from storage.txn import Savepoint as StorageSavepoint
+    from storage.txn import Txn
+
+
+class Isolation(Enum):
+    """SQL's isolation levels by name. SERIALIZABLE is strict serializable."""
+
+    READ_UNCOMMITTED = "read uncommitted"
+    READ_COMMITTED = "read committed"
+    REPEATABLE_READ = "repeatable read"
+    SERIALIZABLE = "serializable"
+
+    @property
+    def keeps_snapshot(self) -> bool:
+        """Whether all statements read one snapshot."""
+        return self in (Isolation.REPEATABLE_READ, Isolation.SERIALIZABLE)
+
+
+class Status(Enum):
+    """ReadyForQuery's transaction status."""
+
+    IDLE = "I"
+    IN_BLOCK = "T"
+    FAILED = "E"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableRead:
+    """What was read of one table at `as_of`: the rows that satisfy one of `conjunctions`."""
+
+    relation_oid: int
+    shard: ShardId
+    as_of: Csn
+    conjunctions: tuple[Conjunction, ...]
+
+
+@dataclass(slots=True)
+class _SavepointFrame:
+    name: str
+    mark: StorageSavepoint | None
+    settings: SettingValues
+    catalog: CatalogSnapshot | None
+    updates: int
+    notifications: int
+    listens: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitRequest:
+    """What the group committer needs of a transaction that wants to commit."""
+
+    txn: Txn
+    isolation: Isolation
+    snapshot: Csn
+    reads: tuple[TableRead, ...]
+    catalog_updates: tuple[CatalogUpdate, ...]
+    catalog_reads: dict[int, CatalogRecord]
+
+
+@dataclass(slots=True, kw_only=True)
+class Transaction:
+    """See the module's contract. `implicit` transactions end with their statement, query string or Sync."""
+
+    isolation: Isolation
+    read_only: bool
+    deferrable: bool
+    implicit: bool
+    started_at: datetime
+    settings_at_start: SettingValues
+    snapshot: Csn | None = None
+    first_snapshot: Csn | None = None
+    base_catalog: CatalogSnapshot | None = None
+    catalog: CatalogSnapshot | None = None
+    updates: list[CatalogUpdate] = field(default_factory=list)
+    txn: Txn | None = None
+    reads: list[TableRead] = field(default_factory=list)
+    catalog_reads: dict[int, CatalogRecord] = field(default_factory=dict)
+    notifications: list[tuple[str, str]] = field(default_factory=list)
+    listens: list[tuple[str, str | None]] = field(default_factory=list)
+    statements: int = 0
+    failed: bool = False
+    hold: ReadHold | None = None
+    _savepoints: list[_SavepointFrame] = field(default_factory=list)
+
+    # ------------------------------------------------------------ snapshots
+
+    async def begin_statement(self, env: Environment) -> CatalogSnapshot:
+        """Take the snapshot that the next statement reads at, where it needs a new one; its catalog."""
+        self.statements += 1
+        if self.snapshot is None or (not self.isolation.keeps_snapshot and not self.updates):
+            as_of = await env.oracle.read_ts("user")
+            catalog = env.catalog.current()
+            self.snapshot = max(as_of, catalog.csn)
+            if self.first_snapshot is None:
+                self.first_snapshot = self.snapshot
+            self.base_catalog = self.catalog = catalog
+            if self.hold is not None and not self.has_writes:
+                self.hold.release()
+                self.hold = None
+            if self.hold is None:
+                self.hold = await env.hold((), self.snapshot)
+        assert self.catalog is not None
+        return self.catalog
+
+    def planning_catalog(self, env: Environment) -> CatalogSnapshot:
+        """The catalog to bind a statement against: the transaction's own, or the newest."""
+        if self.catalog is not None and (self.isolation.keeps_snapshot or self.updates):
+            return self.catalog
+        return env.catalog.current()
+
+    # ------------------------------------------------------------ reads and writes
+
+    def writable(self, env: Environment) -> Txn:
+        """The storage transaction, begun when first needed."""
+        if self.txn is None:
+            self.txn = env.begin()
+        return self.txn
+
+    def record_read(self, read: TableRead) -> None:
+        """Remember what was read, for validation."""
+        if self.isolation is Isolation.SERIALIZABLE:
+            self.reads.append(read)
+
+    def rely_on(self, records: Iterable[CatalogRecord]) -> None:
+        """Remember catalog records that a statement was planned with, as they were before this transaction."""
+        base = self.base_catalog
+        if base is None:
+            return
+        for record in records:
+            known = base.get(record.oid)
+            if known is not None:
+                self.catalog_reads.setdefault(record.oid, known)
+
+    def change_catalog(self, updates: Sequence[CatalogUpdate]) -> None:
+        """Add DDL to the transaction; its later statements see it."""
+        assert self.catalog is not None
+        self.catalog = self.catalog.apply(updates, self.catalog.csn)
+        self.updates.extend(updates)
+
+    def is_own_table(self, relation: Relation) -> bool:
+        """Whether the relation's shard was made by this transaction, so that nobody else has written to it."""
+        base = None if self.base_catalog is None else self.base_catalog.get(relation.oid)
+        return not (isinstance(base, Relation) and base.shard == relation.shard)
+
+    @property
+    def has_writes(self) -> bool:
+        """Whether there is something to commit."""
+        return bool(self.updates) or (self.txn is not None and not self.txn.is_empty)
+
+    def commit_request(self, env: Environment) -> CommitRequest:
+        """What goes to the group committer."""
+        assert self.first_snapshot is not None
+        return CommitRequest(
+            txn=self.writable(env),
+            isolation=self.isolation,
+            snapshot=self.first_snapshot,
+            reads=tuple(self.reads),
+            catalog_updates=tuple(self.updates),
+            catalog_reads=self.catalog_reads,
+        )
+
+    def end(self) -> None:
+        """Let go of what the transaction held, after its commit or rollback."""
+        if self.hold is not None:
+            self.hold.release()
+            self.hold = None
+
+    def abandon(self) -> None:
+        """Drop what was written."""
+        if self.txn is not None:
+            self.txn.abandon()
+            self.txn = None
+
+    # ------------------------------------------------------------ savepoints
+
+    def define_savepoint(self, name: str, settings: SettingValues) -> None:
+        """SAVEPOINT: a name may be used again and hides the older one."""
+        self._savepoints.append(
+            _SavepointFrame(
+                name=name,
+                mark=None if self.txn is None else self.txn.savepoint(),
+                settings=settings,
+                catalog=self.catalog,
+                updates=len(self.updates),
+                notifications=len(self.notifications),
+                listens=len(self.listens),
+            )
+        )
+
+    @property
+    def savepoint_depth(self) -> int:
+        """How many savepoints are open."""
+        return len(self._savepoints)
+
+    def release_savepoint(self, name: str) -> None:
+        """RELEASE: forgets it and all later ones. 3B001 when there is none."""
+        del self._savepoints[self._find(name) :]
+
+    def rollback_to_savepoint(self, name: str) -> tuple[SettingValues, int]:
+        """ROLLBACK TO: undoes everything since, keeps the savepoint. Returns the settings as they were, and the
+        depth (portals made deeper are gone). 3B001 when there is no such savepoint."""
+        index = self._find(name)
+        frame = self._savepoints[index]
+        del self._savepoints[index + 1 :]
+        if self.txn is not None:
+            if frame.mark is None:
+                self.txn.abandon()
+                self.txn = None
+            else:
+                self.txn.rollback_to(frame.mark)
+        if frame.catalog is not None:
+            self.catalog = frame.catalog
+        elif self.base_catalog is not None:
+            self.catalog = self.base_catalog
+        del self.updates[frame.updates :]
+        del self.notifications[frame.notifications :]
+        del self.listens[frame.listens :]
+        self.failed = False
+        return frame.settings, index + 1
+
+    def _find(self, name: str) -> int:
+        for index in range(len(self._savepoints) - 1, -1, -1):
+            if self._savepoints[index].name == name:
+                return index
+        raise InvalidSavepointSpecification(f'savepoint "{name}" does not exist')
