@@ -573,3 +573,13 @@ def column_privileges(objects: CatalogObjects) -> Content:
                     }
                 )
     return Content(rows=rows)
+
+
+def role_table_grants(objects: CatalogObjects) -> Content:
+    """table_privileges without those of PUBLIC."""
+    return Content(rows=[row for row in table_privileges(objects).rows if row["grantee"] != "PUBLIC"])
+
+
+def administrable_role_authorizations(objects: CatalogObjects) -> Content:
+    """Memberships that carry the right to pass them on."""
+    return Content(rows=[row for row in applicable_roles(objects).rows if row["is_grantable"] == "YES"])
