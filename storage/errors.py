@@ -90,3 +90,7 @@ class PartPrevented(StorageError):
 
 class HoldExpired(StorageError):
     """A read hold's lease ran out without a heartbeat; what it protected may be gone."""
+
+
+class CatalogConflict(Determinate):
+    """The catalog has changed since the snapshot that a definition was worked out from. Read it again, and retry."""

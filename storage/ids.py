@@ -1,8 +1,29 @@
-"""Identifiers of durable things."""
+"""Identifiers of durable things, made from injected randomness."""
 
 from __future__ import annotations
 
+import base64
 from typing import NewType
+
+from storage.clock import Randomness
 
 ShardId = NewType("ShardId", str)
 """Names one shard for ever; ``s`` followed by 26 base-32 characters."""
+
+CATALOG_SHARD = ShardId("s" + "catalog".ljust(26, "a"))
+"""The catalog's shard, the same in every environment."""
+
+
+def random_text(random: Randomness) -> str:
+    """26 lower-case base-32 characters with 128 bits of randomness."""
+    return base64.b32encode(random.randbytes(16)).decode().rstrip("=").lower()
+
+
+def new_shard_id(random: Randomness) -> ShardId:
+    """An id that no other shard of any environment has."""
+    return ShardId("s" + random_text(random))
+
+
+def new_token(random: Randomness) -> str:
+    """An idempotency token for one attempt to change something durable."""
+    return base64.b32encode(random.randbytes(10)).decode().lower()

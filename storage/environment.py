@@ -1,0 +1,560 @@
+"""An environment: one blob root and one consensus store, and everything that lives on them.
+
+`Environment` is what the storeys above use. It opens (or creates) the environment, hands out transactions,
+commits them, and answers reads; a background task applies what is committed, keeps the process's lease, and lets
+maintenance run. Everything survives ``kill -9`` at any moment:
+
+- an acknowledged commit is one durable diff of the txns shard; nothing else is needed to recover it;
+- committed writes that were not yet copied into their data shards are seen by every reader, which works out
+  their effect itself (it follows from the states alone), and are copied by whoever comes next;
+- what only a dead process knew (buffers, holds, uploads) is reclaimed once its lease has run out.
+
+Reads: a read at T needs the txns upper past T, the data shard's state, and the writes up to T that the state
+lacks. All three are in memory, so a snapshot costs no consensus operation.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import fcntl
+import os
+from collections.abc import Collection, Coroutine, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import structlog
+
+from storage.blob import Blob
+from storage.blob_local import LocalBlob
+from storage.catalog import CATALOG_SCHEMA, CatalogStore
+from storage.catalog_model import CatalogSnapshot, bootstrap_updates
+from storage.clock import Clock, Randomness, SystemClock, SystemRandomness
+from storage.consensus import FIRST_SEQNO, Consensus, VersionedData
+from storage.consensus_sqlite import SqliteConsensus
+from storage.csn import COUNTER_BITS, Csn, csn_from_ms
+from storage.durable import FORMAT_VERSION, DurableState
+from storage.errors import (
+    AsOfNotReadable,
+    CorruptState,
+    DataDirectoryInUse,
+    Determinate,
+    ForeignEnvironment,
+    Indeterminate,
+    NewerFormat,
+    StorageClosed,
+    UnknownShard,
+)
+from storage.ids import CATALOG_SHARD, ShardId, new_shard_id, random_text
+from storage.oracle import InProcessOracle, Oracle
+from storage.part_store import PartStore
+from storage.parts import Part
+from storage.shard import DataShard, ShardChanges, ShardSnapshot, append_of, changes_of, snapshot_of
+from storage.shard_state import ShardState, apply_op, check, encode_schema
+from storage.txns import CommitResult, Committed, Txn, Txns
+from storage.txns_cache import TxnsCache
+from storage.txns_state import TXNS_KEY, Lease, TxnsDiff, TxnsMachine, TxnsState
+
+log = structlog.get_logger(__name__)
+
+ENVIRONMENT_KEY = "environment"
+
+LEASE_MS = 30_000
+"""A process that has not renewed its lease for so long counts as dead."""
+
+KEEP_ALIVE_S = 10.0
+"""Interval of the one write of an idle process; a third of the lease, so that two may fail."""
+
+HISTORY_MS = 2_000
+"""History kept without any hold, so that a reader can take a timestamp first and the hold after it."""
+
+APPLY_PAUSE_S = 0.01
+"""How long commits gather before they are copied into their data shards together."""
+
+ADVANCE_AFTER_S = 0.05
+"""How long a reader waits for the txns upper to pass its CSN by itself before it advances it."""
+
+
+class EnvironmentRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """What identifies an environment. `product` guards against foreign stores."""
+
+    product: str
+    format: int
+    id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _View:
+    """A data shard's state with every committed write in it. `base` is the durable state it was made from."""
+
+    base: ShardState
+    state: ShardState
+    snapshot: ShardSnapshot | None = None
+
+
+@dataclass(slots=True, eq=False)
+class ReadHold:
+    """Keeps `shards` readable at `at` while open. An async context manager; `release` is idempotent."""
+
+    shards: frozenset[ShardId]
+    at: Csn
+    _holds: set[ReadHold] = field(repr=False)
+
+    def release(self) -> None:
+        """Let the history go."""
+        self._holds.discard(self)
+
+    async def __aenter__(self) -> ReadHold:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.release()
+
+
+class Environment:
+    """See the module's contract. Made by `open` or `open_local_environment`."""
+
+    def __init__(
+        self, blob: Blob, consensus: Consensus, clock: Clock, random: Randomness, process: str, validate: bool
+    ) -> None:
+        self.blob = blob
+        self.consensus = consensus
+        self.clock = clock
+        self.random = random
+        self.process = process
+        self.parts = PartStore(blob, random, process)
+        self.oracle: Oracle
+        self._validate = validate
+        durable: DurableState[TxnsState, TxnsDiff] = DurableState(
+            TXNS_KEY,
+            TxnsMachine(),
+            consensus=consensus,
+            blob=blob,
+            clock=clock,
+            random=random,
+            writer=process,
+        )
+        self.cache = TxnsCache(durable, consensus, clock, validate=validate)
+        self.txns = Txns(self.cache, self.open_shard, clock, process)
+        self.catalog = CatalogStore(self, self._encode_catalog)
+        self.holds: set[ReadHold] = set()
+        self._shards: dict[ShardId, DataShard] = {}
+        self._loading: dict[ShardId, asyncio.Lock] = {}
+        self._views: dict[ShardId, _View] = {}
+        self._tasks: list[asyncio.Task[None]] = []
+        self._work = asyncio.Event()
+        self._lease: Lease | None = None
+        self._closers: list[contextlib.AsyncExitStack] = []
+        self._closed = False
+
+    # Opening and closing
+
+    @staticmethod
+    async def open(
+        *,
+        blob: Blob,
+        consensus: Consensus,
+        clock: Clock,
+        random: Randomness,
+        process: str,
+        background: bool = True,
+        validate: bool = False,
+    ) -> Environment:
+        """Open the environment on these stores, creating it on first use.
+
+        `process` names this process for people; a random suffix makes it unique. With `background` False nothing
+        runs by itself (`apply`, `keep_alive` and maintenance are the caller's). `validate` checks every
+        structure after each change. Raises NewerFormat, ForeignEnvironment, CorruptState.
+        """
+        process = f"{process}-{random_text(random)[:8]}"
+        env = Environment(blob, consensus, clock, random, process, validate)
+        await env._identify()
+        await env.cache.durable.refresh()
+        if CATALOG_SHARD not in env.cache.state.registered:
+            await env._bootstrap()
+        upper = env.cache.upper
+        floor = Csn(upper - 1)
+        env.oracle = await InProcessOracle.open(consensus, clock, random, read_floor={"user": floor, "catalog": floor})
+        last_write = env.cache.state.registered[CATALOG_SHARD].last_write
+        await env.catalog.load(floor, last_write)
+        await env.keep_alive()
+        if background:
+            loop = asyncio.get_running_loop()
+            env._tasks = [
+                loop.create_task(env._apply_loop(), name="storage-apply"),
+                loop.create_task(env._keep_alive_loop(), name="storage-keep-alive"),
+                loop.create_task(env.cache.follow(), name="storage-follow"),
+                loop.create_task(env._catalog_loop(), name="storage-catalog"),
+            ]
+        return env
+
+    async def _identify(self) -> None:
+        """Check that the stores hold an environment of ours, or make one."""
+        while True:
+            head = await self.consensus.head(ENVIRONMENT_KEY)
+            if head is not None:
+                break
+            if await self.consensus.head(TXNS_KEY) is not None:
+                raise ForeignEnvironment(
+                    "the consensus store has transactions but no environment record: it is half an environment; "
+                    "restore the missing half from a backup"
+                )
+            record = EnvironmentRecord(product="tidegate", format=FORMAT_VERSION, id=random_text(self.random))
+            data = VersionedData(seqno=FIRST_SEQNO, data=msgspec.json.encode(record))
+            with contextlib.suppress(Indeterminate):
+                await self.consensus.compare_and_set(ENVIRONMENT_KEY, None, data)
+        try:
+            record = msgspec.json.decode(head.data, type=EnvironmentRecord)
+        except msgspec.MsgspecError as error:
+            raise CorruptState(f"the environment record cannot be decoded: {error}") from error
+        if record.product != "tidegate":
+            raise ForeignEnvironment(f"the store belongs to {record.product!r}, not to Tidegate")
+        if record.format > FORMAT_VERSION:
+            raise NewerFormat(
+                f"the environment has format {record.format}, but this version of Tidegate reads formats up to "
+                f"{FORMAT_VERSION}; upgrade Tidegate"
+            )
+        self.id = record.id
+
+    async def _bootstrap(self) -> None:
+        """Register the catalog with its first contents, unless another process just did."""
+        txn = self.begin()
+        txn.create_shard(CATALOG_SHARD, CATALOG_SCHEMA)
+        ts = csn_from_ms(self.clock.now_ms())
+        sealed = await txn.seal()
+        rows = await self.catalog.writes_for(bootstrap_updates(), Csn(0))
+        rows = msgspec.structs.replace(rows, schema=encode_schema(CATALOG_SCHEMA), create=True)
+        sealed = msgspec.structs.replace(sealed, shards=())
+        try:
+            await self.txns.commit(sealed, ts=Csn(max(ts, self.cache.upper)), catalog=rows)
+        except ValueError:
+            await self.cache.durable.refresh()
+            if CATALOG_SHARD not in self.cache.state.registered:
+                raise
+
+    async def close(self) -> None:
+        """Finish: apply and tidy what is committed, give up the lease. Idempotent.
+
+        Stores that were given to `open` stay open; those of `open_local_environment` are closed.
+        """
+        if self._closed:
+            return
+        self._closed = True
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        # What cannot be finished now is finished by the next process, as after a crash.
+        with contextlib.suppress(Determinate, Indeterminate):
+            await self.txns.apply()
+            await self.txns.tidy(release=True)
+        await self.oracle.close()
+        for stack in self._closers:
+            await stack.aclose()
+
+    # Background work
+
+    async def _apply_loop(self) -> None:
+        while True:
+            await self._work.wait()
+            await self.clock.sleep(APPLY_PAUSE_S)
+            self._work.clear()
+            await self._surviving(self.apply_all(), "apply")
+
+    async def _keep_alive_loop(self) -> None:
+        while True:
+            await self.clock.sleep(KEEP_ALIVE_S)
+            await self._surviving(self.keep_alive(), "keep-alive")
+
+    async def _catalog_loop(self) -> None:
+        while True:
+            if self.cache.state.registered[CATALOG_SHARD].last_write > self.catalog.current().csn:
+                await self._surviving(self._catch_up_catalog(), "catalog")
+            await self.cache.changed()
+
+    async def _surviving(self, work: Coroutine[Any, Any, object], name: str) -> None:
+        """Run background work; a failing store is reported and tried again at the next round."""
+        try:
+            await work
+        except (Determinate, Indeterminate) as error:
+            if isinstance(error, StorageClosed):
+                return
+            log.warning("storage background work failed", work=name, error=str(error))
+            await self.clock.sleep(1.0)
+            self._work.set()
+
+    async def keep_alive(self) -> None:
+        """Renew this process's lease and retract what it has applied, in one write."""
+        lease = Lease(read_lower=self.read_lower(), expires_ms=self.clock.now_ms() + LEASE_MS)
+        await self.txns.tidy(lease=lease)
+        self._lease = lease
+
+    def read_lower(self) -> Csn:
+        """The lowest CSN that this process may still read at."""
+        newest = Csn(max(self.cache.upper - 1 - (HISTORY_MS << COUNTER_BITS), 0))
+        return min([newest, *(hold.at for hold in self.holds)])
+
+    # Transactions
+
+    def new_shard_id(self) -> ShardId:
+        """An id for a new shard."""
+        return new_shard_id(self.random)
+
+    def new_part_key(self, shard: ShardId) -> str:
+        """A blob key for a file that somebody else is about to write; protected from garbage collection."""
+        return self.parts.new_key(shard)
+
+    def begin(self) -> Txn:
+        """An empty transaction."""
+        return Txn(self.parts, self.catalog.current().csn)
+
+    async def commit(
+        self,
+        txn: Txn,
+        *,
+        ts: Csn,
+        validated: Csn | None = None,
+        shards: Collection[ShardId] | None = None,
+    ) -> CommitResult:
+        """Make `txn` durable at `ts` with one write to the txns shard. Does not apply it.
+
+        `UpperMismatch`: nothing happened, commit again at the CSN it names or above; nothing is rewritten.
+        `validated`: the caller has checked the transaction against every commit below this CSN; the result is
+        `UpperMismatch` when one of `shards` (default: those it writes to) was written at or above it since.
+
+        Raises CatalogConflict (definitions changed since the snapshot they were worked out from), UnknownShard
+        (a table was dropped meanwhile), Determinate (nothing happened), Indeterminate (cannot be known).
+        """
+        # NOTE: a caller that is cancelled must not leave a commit half finished in this process.
+        return await asyncio.shield(self._commit(txn, ts, validated, shards))
+
+    async def _commit(
+        self, txn: Txn, ts: Csn, validated: Csn | None, shards: Collection[ShardId] | None
+    ) -> CommitResult:
+        sealed = await txn.seal()
+        catalog = None
+        if sealed.catalog_updates:
+            expected = sealed.catalog_expected
+            assert expected is not None
+            if self.cache.state.registered[CATALOG_SHARD].last_write > self.catalog.current().csn:
+                await self._catch_up_catalog()
+            catalog = await self.catalog.writes_for(sealed.catalog_updates, expected)
+        watched = txn.shards if shards is None else shards
+        result = await self.txns.commit(sealed, ts=ts, catalog=catalog, validated=validated, shards=watched)
+        if isinstance(result, Committed):
+            self.parts.committed(part for item in sealed.shards for part in item.parts)
+            for item in sealed.shards:
+                if item.create:
+                    self._shards.setdefault(item.shard, self._handle(item.shard))
+            if catalog is not None:
+                await self._catch_up_catalog()
+                await self.oracle.apply_write("catalog", ts)
+            self._work.set()
+        return result
+
+    async def _catch_up_catalog(self) -> CatalogSnapshot:
+        return await self.catalog.catch_up(self.cache.state.registered[CATALOG_SHARD].last_write)
+
+    async def apply(self, committed: Committed) -> None:
+        """Copy the committed writes into their data shards now. Reads do not need it; restarts profit."""
+        await self.txns.apply(committed.shards)
+
+    async def apply_all(self) -> None:
+        """Copy all committed writes into their data shards, and write the rollups that have become due."""
+        touched = list(self.cache.state.pending)
+        await self.txns.apply()
+        if self.cache.durable.rollup_due():
+            await self.cache.durable.roll_up()
+        for shard in touched:
+            handle = self._shards.get(shard)
+            if handle is not None and handle.durable.rollup_due():
+                await handle.durable.roll_up()
+
+    async def advance(self, upper: Csn) -> None:
+        """Make every CSN below `upper` definite, with an empty commit when there is none."""
+        await self.txns.advance(upper)
+
+    # Reading
+
+    async def snapshot(self, shard: ShardId, as_of: Csn) -> ShardSnapshot:
+        """The parts that make up `shard` at `as_of`.
+
+        Waits until every commit up to `as_of` is decided. Raises UnknownShard when the shard is not registered
+        (or was dropped at or before `as_of`), AsOfNotReadable when its history there has been folded.
+        """
+        await self._decided(as_of)
+        view = await self._view(shard, as_of)
+        known = view.snapshot
+        last = Csn(view.state.upper - 1)
+        if known is not None and known.as_of >= last and as_of >= last:
+            return known if known.as_of == as_of else dataclasses.replace(known, as_of=as_of)
+        snapshot = snapshot_of(view.state, as_of)
+        if as_of >= last:
+            self._views[shard] = dataclasses.replace(view, snapshot=snapshot)
+        return snapshot
+
+    async def changes(self, shard: ShardId, after: Csn, until: Csn) -> ShardChanges:
+        """What was written to `shard` in (`after`, `until`], for the validation of conflicts.
+
+        Raises as `snapshot` does.
+        """
+        await self._decided(until)
+        registration = self.cache.state.registered.get(shard)
+        if registration is not None and registration.last_write <= after:
+            return ShardChanges(shard=shard, after=after, until=until, inserts=(), deletes=())
+        return changes_of((await self._view(shard, until)).state, after, until)
+
+    async def _decided(self, as_of: Csn) -> None:
+        """Return once the txns upper is past `as_of`."""
+        if self.cache.upper > as_of:
+            return
+        waiting = asyncio.ensure_future(self.cache.wait_past(as_of))
+        try:
+            pause = asyncio.ensure_future(self.clock.sleep(ADVANCE_AFTER_S))
+            await asyncio.wait({waiting, pause}, return_when=asyncio.FIRST_COMPLETED)
+            pause.cancel()
+            if not waiting.done():
+                await self.cache.durable.refresh()
+                await self.advance(Csn(as_of + 1))
+        finally:
+            waiting.cancel()
+
+    async def _view(self, shard: ShardId, as_of: Csn) -> _View:
+        """The state of `shard` with every committed write in it."""
+        handle = await self.open_shard(shard)
+        while not self.cache.covers(shard, handle.state):
+            await handle.refresh()
+            if shard not in self.cache.state.registered:
+                break
+        dropped = self.cache.state.forgotten.get(shard)
+        if dropped is not None and as_of >= dropped:
+            raise UnknownShard(f"shard {shard} was dropped at {dropped}")
+        base = handle.state
+        view = self._views.get(shard)
+        if view is None or view.base is not base:
+            # A view whose writes are now all in the durable state is what the durable state says.
+            view = _View(base=base, state=base)
+        state = view.state
+        for write in self.cache.unapplied(shard, state.upper):
+            state = apply_op(state, append_of(state, write))
+            if self._validate:
+                check(state)
+        if state is not view.state or shard not in self._views:
+            view = _View(base=base, state=state)
+        self._views[shard] = view
+        return view
+
+    async def open_shard(self, shard: ShardId) -> DataShard:
+        """The handle of `shard`, loaded. Raises UnknownShard when it is neither registered nor dropped."""
+        handle = self._shards.get(shard)
+        if handle is not None:
+            return handle
+        async with self._loading.setdefault(shard, asyncio.Lock()):
+            handle = self._shards.get(shard)
+            if handle is None:
+                known = shard in self.cache.state.registered or shard in self.cache.state.forgotten
+                if not known and shard not in self.cache.state.pending:
+                    raise UnknownShard(f"shard {shard} is not registered")
+                handle = self._handle(shard)
+                await handle.refresh()
+                self._shards[shard] = handle
+        self._loading.pop(shard, None)
+        return handle
+
+    def _handle(self, shard: ShardId) -> DataShard:
+        return DataShard(
+            shard,
+            consensus=self.consensus,
+            blob=self.blob,
+            clock=self.clock,
+            random=self.random,
+            writer=self.process,
+        )
+
+    async def hold(self, shards: Iterable[ShardId], at: Csn) -> ReadHold:
+        """Keep `shards` readable at `at` until the hold is released.
+
+        Costs no write while `at` is at or above what this process's lease protects anyway. Raises
+        AsOfNotReadable when the history there is gone.
+        """
+        hold = ReadHold(frozenset(shards), at, self.holds)
+        # NOTE: registered before anything is awaited; from here on no renewal of the lease passes `at`.
+        self.holds.add(hold)
+        try:
+            if self._lease is not None and at < self._lease.read_lower:
+                await self.keep_alive()
+                for shard in hold.shards:
+                    handle = await self.open_shard(shard)
+                    await handle.refresh()
+            for shard in hold.shards:
+                known = self._shards.get(shard)
+                if known is not None and known.state.since > at:
+                    raise AsOfNotReadable(f"shard {shard} cannot be read at {at}: its since is {known.state.since}")
+        except BaseException:
+            hold.release()
+            raise
+        return hold
+
+    async def read_part(self, part: Part, columns: Sequence[str] | None = None) -> pa.Table:
+        """The rows of `part`, with ``_row_id`` when asked; see `storage.parts.read_table`. Cached.
+
+        Raises MissingBlob or CorruptPart when the stored bytes are not what the state recorded.
+        """
+        return await self.parts.read(part, columns)
+
+    async def _encode_catalog(self, kind: str, table: pa.Table) -> Part:
+        return await self.parts.encode(kind, CATALOG_SHARD, table)
+
+
+async def open_local_environment(
+    data_dir: Path, *, clock: Clock | None = None, random: Randomness | None = None, process: str = "server"
+) -> Environment:
+    """The environment in the folder `data_dir`: local files and SQLite. Creates it on first use.
+
+    Raises DataDirectoryInUse while another live process has it open.
+    """
+    clock = clock or SystemClock()
+    random = random or SystemRandomness()
+    stack = contextlib.AsyncExitStack()
+    try:
+        await asyncio.to_thread(data_dir.mkdir, parents=True, exist_ok=True)
+        stack.enter_context(_directory_lock(data_dir))
+        await asyncio.to_thread((data_dir / "blob").mkdir, exist_ok=True)
+        consensus = await SqliteConsensus.open(data_dir / "consensus.sqlite", clock=clock)
+        stack.push_async_callback(consensus.close)
+        blob = LocalBlob(data_dir / "blob")
+        stack.push_async_callback(blob.close)
+        env = await Environment.open(blob=blob, consensus=consensus, clock=clock, random=random, process=process)
+    except BaseException:
+        await stack.aclose()
+        raise
+    env._closers.append(stack)
+    return env
+
+
+@contextlib.contextmanager
+def _directory_lock(data_dir: Path) -> Iterator[None]:
+    """Hold the operating system's lock on `data_dir`; it goes with the process, however that ends."""
+    path = data_dir / "server.lock"
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            owner = os.read(descriptor, 32).decode(errors="replace").strip()
+            raise DataDirectoryInUse(
+                f"data directory {data_dir} is in use by another server"
+                + (f" (process {owner})" if owner else "")
+                + "; stop it first or choose another --data-dir"
+            ) from None
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+        yield
+    finally:
+        os.close(descriptor)

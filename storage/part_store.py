@@ -1,0 +1,164 @@
+"""Reading and writing parts: encoding off the event loop, upload, footers, and a cache of decoded rows.
+
+Keys are ``parts/<shard>/<process>-<random>.parquet``; the process in the name tells garbage collection whose
+uncommitted file it is. `in_flight` has the keys of this process that no durable state need refer to yet.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
+from typing import TypeAlias
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from storage.blob import Blob, ByteRange
+from storage.clock import Randomness
+from storage.errors import CorruptPart, MissingBlob
+from storage.ids import ShardId, random_text
+from storage.parts import (
+    INLINE_LIMIT_BYTES,
+    Part,
+    RowIdRange,
+    UploadedPart,
+    file_part,
+    fingerprint,
+    inline_part,
+    parquet_stats,
+    read_table,
+)
+
+CACHE_BYTES = 256 * 1024 * 1024
+"""Arrow bytes of decoded parts kept in memory."""
+
+THREAD_BYTES = 256 * 1024
+"""Parts above this are decoded in a thread; smaller ones take less time than the switch."""
+
+FOOTER_GUESS_BYTES = 64 * 1024
+
+Slot: TypeAlias = tuple[str | bytes, int, tuple[RowIdRange, ...], tuple[str, ...] | None]
+"""What a decoded table in the cache came from: its source, its row ids, its columns."""
+
+
+def parts_prefix(shard: ShardId | None = None) -> str:
+    """The prefix of every part's key, or of those of `shard`."""
+    return "parts/" if shard is None else f"parts/{shard}/"
+
+
+class PartStore:
+    """See the module's contract."""
+
+    def __init__(self, blob: Blob, random: Randomness, process: str) -> None:
+        self._blob = blob
+        self._random = random
+        self._process = process
+        self.in_flight: set[str] = set()
+        self._cache: OrderedDict[Slot, pa.Table] = OrderedDict()
+        self._cached = 0
+
+    def new_key(self, shard: ShardId) -> str:
+        """A key that nobody has used, protected until its part is committed or discarded."""
+        key = f"{parts_prefix(shard)}{self._process}-{random_text(self._random)}.parquet"
+        self.in_flight.add(key)
+        return key
+
+    async def encode(self, kind: str, shard: ShardId, table: pa.Table) -> Part:
+        """An inline part when `table` is small, else an uploaded one."""
+        if table.nbytes <= 2 * INLINE_LIMIT_BYTES:
+            part = inline_part(kind, table)
+            if part.bytes <= INLINE_LIMIT_BYTES:
+                return part
+        return await self.upload(kind, shard, table)
+
+    async def upload(self, kind: str, shard: ShardId, table: pa.Table) -> Part:
+        """Encode `table` as Parquet and store it durably under a new key."""
+        key = self.new_key(shard)
+        part, data = await asyncio.to_thread(file_part, kind, table, key)
+        await self._blob.put(key, data)
+        return part
+
+    async def describe(self, kind: str, uploaded: UploadedPart) -> Part:
+        """The part for the Parquet file `uploaded`, from its footer.
+
+        Raises MissingBlob when it is not there, CorruptPart when it is no Parquet file or not as announced.
+        """
+        self.in_flight.add(uploaded.key)
+        size = await self._blob.size(uploaded.key)
+        if size is None:
+            raise MissingBlob(f"{uploaded.key} is not in the blob store")
+        if uploaded.bytes is not None and uploaded.bytes != size:
+            raise CorruptPart(f"{uploaded.key} has {size} bytes, announced were {uploaded.bytes}")
+        metadata = await self.footer(uploaded.key, size)
+        if uploaded.rows is not None and uploaded.rows != metadata.num_rows:
+            raise CorruptPart(f"{uploaded.key} has {metadata.num_rows} rows, announced were {uploaded.rows}")
+        return Part(
+            kind=kind,
+            rows=metadata.num_rows,
+            bytes=size,
+            stats=parquet_stats(metadata),
+            key=uploaded.key,
+            fingerprint=fingerprint(metadata.schema.to_arrow_schema()),
+        )
+
+    async def footer(self, key: str, size: int) -> pq.FileMetaData:
+        """The footer of the Parquet file `key` of `size` bytes."""
+        length = min(size, FOOTER_GUESS_BYTES)
+        tail = await self._blob.get(key, ByteRange(start=size - length, length=length)) or b""
+        if len(tail) != length or length < 12 or tail[-4:] != b"PAR1":
+            raise CorruptPart(f"{key} is not a whole Parquet file")
+        needed = int.from_bytes(tail[-8:-4], "little") + 8
+        if needed > size - 4:
+            raise CorruptPart(f"{key} has an impossible Parquet footer")
+        if needed > length:
+            tail = await self._blob.get(key, ByteRange(start=size - needed, length=needed)) or b""
+        try:
+            # The reader looks at the end only; the magic in front makes it a file of its own.
+            return await asyncio.to_thread(pq.read_metadata, pa.BufferReader(b"PAR1" + tail[-needed:]))
+        except (pa.ArrowException, OSError) as error:
+            raise CorruptPart(f"the Parquet footer of {key} cannot be decoded: {error}") from error
+
+    def discard(self, parts: Sequence[Part]) -> None:
+        """These parts will not be committed."""
+        self.in_flight.difference_update(part.key for part in parts if part.key is not None)
+
+    def committed(self, parts: Iterable[Part]) -> None:
+        """These parts are referred to by durable state now."""
+        self.in_flight.difference_update(part.key for part in parts if part.key is not None)
+
+    async def read(self, part: Part, columns: Sequence[str] | None = None) -> pa.Table:
+        """See `Environment.read_part`."""
+        # NOTE: row ids are assigned at append; one file or inline part may be seen before and after.
+        source = part.key if part.inline is None else part.inline
+        assert source is not None
+        slot = (source, part.first_row_id, part.row_ids, None if columns is None else tuple(columns))
+        cached = self._cache.get(slot)
+        if cached is not None:
+            self._cache.move_to_end(slot)
+            return cached
+        if part.inline is not None:
+            data = part.inline
+        else:
+            assert part.key is not None
+            found = await self._blob.get(part.key)
+            if found is None:
+                raise MissingBlob(f"part {part.key} is not in the blob store")
+            data = found
+        if part.bytes > THREAD_BYTES:
+            table = await asyncio.to_thread(read_table, part, data, columns)
+        else:
+            table = read_table(part, data, columns)
+        self._remember(slot, table)
+        return table
+
+    def _remember(self, slot: Slot, table: pa.Table) -> None:
+        size = table.nbytes
+        if size > CACHE_BYTES // 4:
+            return
+        replaced = self._cache.pop(slot, None)
+        self._cached += size - (0 if replaced is None else replaced.nbytes)
+        self._cache[slot] = table
+        while self._cached > CACHE_BYTES:
+            _, dropped = self._cache.popitem(last=False)
+            self._cached -= dropped.nbytes

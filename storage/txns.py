@@ -1,0 +1,264 @@
+"""Atomic commits over any number of shards: the writing side of the txns shard.
+
+- **commit**: one compare-and-set on the txns shard makes a whole transaction durable and advances the logical
+  upper of every registered shard. The diff carries the parts themselves (inline) or pointers to their files.
+- **apply**: copies committed writes into their data shards, in CSN order. Anybody may, any number of times.
+- **tidy**: retracts what is applied, bundled into the next commit or keep-alive.
+
+What a crash leaves: after a commit, unapplied writes, which the next process applies and which readers see
+meanwhile; after an apply, writes to retract, which the next process finds applied.
+
+SUBTLE: retraction may only follow application, and a data shard's physical upper may only pass a CSN when every
+write of the shard up to it has been copied. `fill` therefore first waits for the txns upper and applies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Collection, Iterable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from storage.clock import Clock
+from storage.csn import Csn
+from storage.durable import Abandon, DurableState
+from storage.errors import CatalogConflict, UnknownShard
+from storage.ids import CATALOG_SHARD, ShardId
+from storage.shard import DataShard
+from storage.txn import Savepoint, SealedTxn, ShardWrites, Txn
+from storage.txns_cache import TxnsCache
+from storage.txns_state import Applied, Lease, RequireTransitions, SetLease, TxnsDiff, TxnsState, Write
+
+__all__ = ["Committed", "Savepoint", "Txn", "Txns", "UpperMismatch"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Committed:
+    """The transaction is durable at `ts`; `shards` are those it wrote to."""
+
+    ts: Csn
+    shards: frozenset[ShardId]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpperMismatch:
+    """Nothing happened. The same transaction may be committed at `least_committable` or above."""
+
+    least_committable: Csn
+
+
+CommitResult: TypeAlias = Committed | UpperMismatch
+
+
+@dataclass(frozen=True, slots=True)
+class _Unregistered:
+    shard: ShardId
+
+
+@dataclass(frozen=True, slots=True)
+class _Conflict:
+    actual: Csn
+
+
+class Txns:
+    """The handle through which one process changes the txns shard."""
+
+    def __init__(
+        self,
+        cache: TxnsCache,
+        open_shard: Callable[[ShardId], Awaitable[DataShard]],
+        clock: Clock,
+        process: str,
+    ) -> None:
+        self.cache = cache
+        self._durable: DurableState[TxnsState, TxnsDiff] = cache.durable
+        self._open_shard = open_shard
+        self._clock = clock
+        self._process = process
+        self._applied: dict[ShardId, Csn] = {}
+
+    async def commit(
+        self,
+        sealed: SealedTxn,
+        *,
+        ts: Csn,
+        catalog: ShardWrites | None = None,
+        validated: Csn | None = None,
+        shards: Collection[ShardId] = (),
+    ) -> CommitResult:
+        """Commit `sealed` at `ts`, with `catalog` as what its catalog updates come to.
+
+        `validated`: the caller has checked its reads and writes against every commit below this CSN; the commit
+        fails with `UpperMismatch` when one of `shards` has been written at or above it. Raises UnknownShard
+        when a shard is not registered (any more), CatalogConflict when the catalog has changed since
+        `sealed.catalog_expected`, Determinate when nothing happened, Indeterminate when that is not known.
+        """
+        writes = [*sealed.shards, *([] if catalog is None else [catalog])]
+        refreshed = False
+
+        def propose(state: TxnsState) -> TxnsDiff | Abandon[UpperMismatch | _Unregistered | _Conflict]:
+            if catalog is not None and sealed.catalog_expected is not None:
+                last = state.registered[CATALOG_SHARD].last_write
+                if last > sealed.catalog_expected:
+                    return Abandon(_Conflict(last))
+            for item in writes:
+                if item.create and (item.shard in state.registered or item.shard in state.forgotten):
+                    raise ValueError(f"shard {item.shard} exists")
+                if not item.create and item.shard not in state.registered and _does_something(item):
+                    return Abandon(_Unregistered(item.shard))
+            if ts < state.upper:
+                return Abandon(UpperMismatch(least_committable=state.upper))
+            if validated is not None:
+                for shard in shards:
+                    registration = state.registered.get(shard)
+                    if registration is not None and registration.last_write >= validated:
+                        return Abandon(UpperMismatch(least_committable=state.upper))
+            return self._commit_diff(state, writes, ts)
+
+        while True:
+            result = await self._durable.update(propose)
+            if not isinstance(result, Abandon):
+                return Committed(ts=ts, shards=frozenset(write.shard for write in result.writes))
+            if isinstance(result.value, UpperMismatch):
+                return result.value
+            if isinstance(result.value, _Conflict):
+                raise CatalogConflict(f"the catalog changed at {result.value.actual}")
+            if refreshed:
+                raise UnknownShard(f"shard {result.value.shard} is not registered")
+            # Another process may have registered it a moment ago.
+            await self._durable.refresh()
+            refreshed = True
+
+    def _commit_diff(self, state: TxnsState, writes: Iterable[ShardWrites], ts: Csn) -> TxnsDiff:
+        kept = [item for item in writes if _does_something(item)]
+        return TxnsDiff(
+            csn=ts,
+            registers=tuple(item.shard for item in kept if item.create),
+            writes=tuple(
+                Write(shard=item.shard, csn=ts, parts=item.parts, schema=item.schema, drop=item.drop) for item in kept
+            ),
+            forgets=tuple(item.shard for item in kept if item.drop),
+            applied=self._retractions(state),
+        )
+
+    def _retractions(self, state: TxnsState) -> tuple[Applied, ...]:
+        found: list[Applied] = []
+        for shard, csn in self._applied.items():
+            writes = state.pending.get(shard)
+            if writes and writes[0].csn <= csn:
+                found.append(Applied(shard, csn))
+        return tuple(found)
+
+    async def advance(self, upper: Csn) -> None:
+        """Make everything below `upper` definite: with no commit there yet, none will ever be."""
+
+        def propose(state: TxnsState) -> TxnsDiff | Abandon[None]:
+            if state.upper >= upper:
+                return Abandon(None)
+            return TxnsDiff(csn=Csn(upper - 1), applied=self._retractions(state))
+
+        await self._durable.update(propose)
+        self._forget_retracted()
+
+    async def register(self, shard: ShardId, ts: Csn) -> CommitResult:
+        """Add a shard that has a schema already. Idempotent: a registered shard is left alone.
+
+        The shard's physical upper must be at or below `ts`, as nothing is committed to it before.
+        """
+        handle = await self._open_shard(shard)
+        handle.state.schema()
+        if handle.state.upper > ts:
+            return UpperMismatch(least_committable=handle.state.upper)
+
+        def propose(state: TxnsState) -> TxnsDiff | Abandon[CommitResult]:
+            if shard in state.registered:
+                return Abandon(Committed(ts=state.registered[shard].at, shards=frozenset()))
+            if ts < state.upper:
+                return Abandon(UpperMismatch(least_committable=state.upper))
+            return TxnsDiff(csn=ts, registers=(shard,), applied=self._retractions(state))
+
+        result = await self._durable.update(propose)
+        return result.value if isinstance(result, Abandon) else Committed(ts=ts, shards=frozenset({shard}))
+
+    async def apply(self, shards: Iterable[ShardId] | None = None) -> int:
+        """Copy every committed write of `shards` (None: of all) into its data shard. Returns how many.
+
+        Idempotent, and safe beside others who do the same.
+        """
+        copied = 0
+        for shard in list(self.cache.state.pending) if shards is None else list(shards):
+            writes = self.cache.state.pending.get(shard, ())
+            fresh = tuple(write for write in writes if write.csn > self._applied.get(shard, Csn(0)))
+            if not fresh:
+                continue
+            handle = await self._open_shard(shard)
+            await handle.apply(fresh)
+            self._applied[shard] = max(self._applied.get(shard, Csn(0)), fresh[-1].csn)
+            copied += len(fresh)
+        return copied
+
+    async def tidy(
+        self,
+        *,
+        lease: Lease | None = None,
+        requires: tuple[RequireTransitions, ...] = (),
+        removed: tuple[ShardId, ...] = (),
+        release: bool = False,
+        expired: Collection[str] = (),
+    ) -> None:
+        """Retract what this process has applied, and renew its lease, in one append; nothing when idle.
+
+        `release` gives the lease up. `expired` names dead processes whose leases end.
+        """
+
+        def propose(state: TxnsState) -> TxnsDiff | Abandon[None]:
+            retracted = self._retractions(state)
+            leases = [SetLease(self._process, lease)] if lease is not None else []
+            if release and self._process in state.leases:
+                leases.append(SetLease(self._process, None))
+            leases.extend(SetLease(name, None) for name in expired if name in state.leases)
+            if not (retracted or leases or requires or removed):
+                return Abandon(None)
+            return TxnsDiff(
+                applied=retracted,
+                leases=tuple(leases),
+                requires=requires,
+                removed=removed,
+                since=self._new_since(state, retracted),
+            )
+
+        await self._durable.update(propose)
+        self._forget_retracted()
+
+    def _new_since(self, state: TxnsState, retracted: tuple[Applied, ...]) -> Csn:
+        """The since that may be once `retracted` is: not past any write that has to be applied yet."""
+        upto = {item.shard: item.csn for item in retracted}
+        left = [
+            write.csn
+            for shard, writes in state.pending.items()
+            for write in writes
+            if write.csn > upto.get(shard, Csn(0))
+        ]
+        return max(state.since, min([state.upper, *left]))
+
+    def _forget_retracted(self) -> None:
+        pending = self.cache.state.pending
+        for shard in [shard for shard in self._applied if shard not in pending]:
+            del self._applied[shard]
+
+    async def fill(self, shard: ShardId, as_of: Csn) -> None:
+        """Advance the physical upper of `shard` past `as_of`, for a reader that does without the txns shard.
+
+        Raises UnknownShard when it is not registered. The txns upper must be past `as_of` (see `advance`).
+        """
+        if shard not in self.cache.state.registered:
+            raise UnknownShard(f"shard {shard} is not registered")
+        if self.cache.upper <= as_of:
+            raise ValueError(f"{as_of} is not decided yet: the txns upper is {self.cache.upper}")
+        handle = await self._open_shard(shard)
+        await handle.apply(self.cache.unapplied(shard, handle.state.upper))
+        # NOTE: only up to what is decided, or a commit under way there would look applied and be lost.
+        await handle.fill(Csn(as_of + 1))
+
+
+def _does_something(item: ShardWrites) -> bool:
+    return item.create or item.drop or item.schema is not None or bool(item.parts)

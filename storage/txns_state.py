@@ -1,0 +1,260 @@
+"""The state of the txns shard and its pure transitions: the source of truth for what has committed.
+
+One per environment. It holds exactly the registrations, the outstanding work and the processes:
+
+- **registered**: the data shards that commits may write to and whose logical upper every commit advances.
+- **pending**: for each shard the committed writes that have not been retracted yet, in CSN order. A write is
+  *applied* (copied into its data shard) first and *retracted* (tidied) later, bundled into some other diff.
+- **forgotten**: dropped shards whose files have not been removed yet.
+- **leases**: the live processes; each publishes the lowest CSN that it may still read at.
+
+The upper moves with commits only: a diff without a commit CSN leaves it where it is. Every CSN below it is
+decided for ever.
+
+Invariants (`check`): pending CSNs ascend within a shard, are below the upper, and are above what is applied;
+`last_write` is at or above them; a shard is not both registered and forgotten; since <= upper, and since is
+never past the first pending write.
+"""
+
+from __future__ import annotations
+
+import msgspec
+from immutables import Map
+
+from storage.csn import Csn
+from storage.ids import ShardId
+from storage.parts import Part
+
+TXNS_KEY = "txns"
+"""The txns shard's key in consensus."""
+
+
+class Write(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What one commit does to one shard, in this order: new schema, parts, drop."""
+
+    shard: ShardId
+    csn: Csn
+    parts: tuple[Part, ...] = ()
+    schema: bytes | None = None
+    drop: bool = False
+
+
+class Registration(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What is known of a registered shard.
+
+    `at`: the CSN it was registered at. `last_write`: its latest non-empty write. `applied`: every write up to
+    here has been retracted, so the data shard's upper is past it. `transitions`: a reader needs the data
+    shard's state at or after this transition, because older ones refer to files that are to be removed.
+    """
+
+    at: Csn
+    last_write: Csn = Csn(0)
+    applied: Csn = Csn(0)
+    transitions: int = 0
+
+
+class Lease(msgspec.Struct, frozen=True, kw_only=True):
+    """A live process. It reads at `read_lower` and above; past `expires_ms` without renewal it counts as dead."""
+
+    read_lower: Csn
+    expires_ms: int
+
+
+class Applied(msgspec.Struct, frozen=True, array_like=True):
+    """Retract every pending write of `shard` with a CSN up to and including `csn`."""
+
+    shard: ShardId
+    csn: Csn
+
+
+class SetLease(msgspec.Struct, frozen=True, array_like=True):
+    """Install or renew the lease of `process`; None releases it."""
+
+    process: str
+    lease: Lease | None
+
+
+class RequireTransitions(msgspec.Struct, frozen=True, array_like=True):
+    """Readers of `shard` need its state at or after `transitions`."""
+
+    shard: ShardId
+    transitions: int
+
+
+class TxnsDiff(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One durable transition of the txns shard.
+
+    `csn`: the commit's CSN, to which the upper advances (to just past it); None for pure housekeeping.
+    """
+
+    csn: Csn | None = None
+    registers: tuple[ShardId, ...] = ()
+    writes: tuple[Write, ...] = ()
+    forgets: tuple[ShardId, ...] = ()
+    applied: tuple[Applied, ...] = ()
+    leases: tuple[SetLease, ...] = ()
+    since: Csn | None = None
+    requires: tuple[RequireTransitions, ...] = ()
+    removed: tuple[ShardId, ...] = ()
+
+
+class TxnsState(msgspec.Struct, frozen=True, kw_only=True):
+    """The contents of the txns shard."""
+
+    upper: Csn = Csn(0)
+    since: Csn = Csn(0)
+    registered: Map[ShardId, Registration] = msgspec.field(default_factory=Map)
+    pending: Map[ShardId, tuple[Write, ...]] = msgspec.field(default_factory=Map)
+    forgotten: Map[ShardId, Csn] = msgspec.field(default_factory=Map)
+    leases: Map[str, Lease] = msgspec.field(default_factory=Map)
+
+    def first_pending(self) -> Csn | None:
+        """The CSN of the oldest write that is not retracted; None when there is none."""
+        return min((writes[0].csn for writes in self.pending.values()), default=None)
+
+
+class _StateDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """How a rollup stores a `TxnsState`."""
+
+    upper: Csn
+    since: Csn
+    registered: dict[ShardId, Registration]
+    pending: dict[ShardId, tuple[Write, ...]]
+    forgotten: dict[ShardId, Csn]
+    leases: dict[str, Lease]
+
+
+def apply_diff(state: TxnsState, diff: TxnsDiff) -> TxnsState:
+    """The state after `diff`. Raises ValueError when it does not fit."""
+    replace = msgspec.structs.replace
+    upper, registered, pending, forgotten = state.upper, state.registered, state.pending, state.forgotten
+    # NOTE: retractions first. Those in a commit refer to writes of earlier ones.
+    for shard, csn in ((item.shard, item.csn) for item in diff.applied):
+        remaining = tuple(write for write in pending.get(shard, ()) if write.csn > csn)
+        if remaining:
+            pending = pending.set(shard, remaining)
+        elif shard in pending:
+            pending = pending.delete(shard)
+        registration = registered.get(shard)
+        if registration is not None and csn > registration.applied:
+            registered = registered.set(shard, replace(registration, applied=csn))
+    if diff.csn is not None:
+        if diff.csn < upper:
+            raise ValueError(f"commit at {diff.csn} is below the upper {upper}")
+        upper = Csn(diff.csn + 1)
+        for shard in diff.registers:
+            if shard not in registered:
+                registered = registered.set(shard, Registration(at=diff.csn))
+                if shard in forgotten:
+                    raise ValueError(f"shard {shard} was dropped")
+        for write in diff.writes:
+            if write.csn != diff.csn:
+                raise ValueError(f"write at {write.csn} in a commit at {diff.csn}")
+            if write.shard not in registered:
+                raise ValueError(f"shard {write.shard} is not registered")
+            pending = pending.set(write.shard, (*pending.get(write.shard, ()), write))
+            registered = registered.set(write.shard, replace(registered[write.shard], last_write=diff.csn))
+        for shard in diff.forgets:
+            if shard not in registered:
+                raise ValueError(f"shard {shard} is not registered")
+            registered = registered.delete(shard)
+            forgotten = forgotten.set(shard, diff.csn)
+    elif diff.registers or diff.writes or diff.forgets:
+        raise ValueError("only a commit registers, writes and forgets")
+    for require in diff.requires:
+        registration = registered.get(require.shard)
+        if registration is not None and require.transitions > registration.transitions:
+            registered = registered.set(require.shard, replace(registration, transitions=require.transitions))
+    leases = state.leases
+    for process, lease in ((item.process, item.lease) for item in diff.leases):
+        if lease is not None:
+            leases = leases.set(process, lease)
+        elif process in leases:
+            leases = leases.delete(process)
+    for shard in diff.removed:
+        if shard in forgotten:
+            forgotten = forgotten.delete(shard)
+    since = state.since if diff.since is None else max(state.since, diff.since)
+    after = TxnsState(
+        upper=upper,
+        since=since,
+        registered=registered,
+        pending=pending,
+        forgotten=forgotten,
+        leases=leases,
+    )
+    if diff.since is not None:
+        first = after.first_pending()
+        if since > upper or (first is not None and since > first):
+            raise ValueError(f"since {since} is past unapplied work at {first} or the upper {upper}")
+    return after
+
+
+def check(state: TxnsState) -> None:
+    """Assert every invariant of the module's contract."""
+    assert state.since <= state.upper
+    for shard, writes in state.pending.items():
+        assert writes
+        csns = [write.csn for write in writes]
+        assert csns == sorted(csns)
+        assert csns[-1] < state.upper
+        assert csns[0] >= state.since
+        registration = state.registered.get(shard)
+        assert registration is not None or shard in state.forgotten
+        if registration is not None:
+            assert registration.applied < csns[0]
+            assert registration.last_write == csns[-1]
+    for shard, registration in state.registered.items():
+        assert shard not in state.forgotten
+        assert registration.last_write < state.upper
+        assert registration.applied < state.upper
+
+
+_encoder = msgspec.msgpack.Encoder()
+_diff_decoder = msgspec.msgpack.Decoder(TxnsDiff)
+_document_decoder = msgspec.msgpack.Decoder(_StateDocument)
+
+
+class TxnsMachine:
+    """`TxnsState` as the machine of a `DurableState`."""
+
+    def initial(self) -> TxnsState:
+        """An environment without shards."""
+        return TxnsState()
+
+    def apply(self, state: TxnsState, diff: TxnsDiff) -> TxnsState:
+        """See `apply_diff`."""
+        return apply_diff(state, diff)
+
+    def encode_diff(self, diff: TxnsDiff) -> bytes:
+        """`diff` as MessagePack."""
+        return _encoder.encode(diff)
+
+    def decode_diff(self, data: bytes) -> TxnsDiff:
+        """The inverse of `encode_diff`."""
+        return _diff_decoder.decode(data)
+
+    def encode_state(self, state: TxnsState) -> bytes:
+        """`state` as MessagePack."""
+        return _encoder.encode(
+            _StateDocument(
+                upper=state.upper,
+                since=state.since,
+                registered=dict(state.registered),
+                pending=dict(state.pending),
+                forgotten=dict(state.forgotten),
+                leases=dict(state.leases),
+            )
+        )
+
+    def decode_state(self, data: bytes) -> TxnsState:
+        """The inverse of `encode_state`."""
+        document = _document_decoder.decode(data)
+        return TxnsState(
+            upper=document.upper,
+            since=document.since,
+            registered=Map(document.registered),
+            pending=Map(document.pending),
+            forgotten=Map(document.forgotten),
+            leases=Map(document.leases),
+        )
