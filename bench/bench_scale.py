@@ -1,7 +1,7 @@
 """Large results through a small server: `make bench NAME=scale`.
 
-Builds a table of 20,000,000 rows with INSERT ... SELECT on Spark, then reads it whole (COPY TO STDOUT, and a cursor with
-FETCH 10,000 as psql's FETCH_COUNT does) with a Spark driver of 1 GB, watching the resident memory of the server
+Builds a table of 20,000,000 rows with INSERT ... SELECT on Spark, then reads it whole (COPY TO STDOUT, and a cursor
+with FETCH 10,000 as psql's FETCH_COUNT does) with a Spark driver of 1 GB, watching the resident memory of the server
 process. Exits with 1 when the memory rises by 300 MB or more.
 """
 
@@ -43,7 +43,7 @@ class MemoryWatch:
     @property
     def rise_mb(self) -> float:
         """MB above the first sample."""
-        return (self.peak - self.first) / 1e6
+        return float(self.peak - self.first) / 1e6
 
 
 @contextmanager
