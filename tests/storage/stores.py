@@ -3,19 +3,75 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
+import urllib.request
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
+from moto.server import ThreadedMotoServer
+
 from storage.blob import Blob
 from storage.blob_local import LocalBlob
 from storage.blob_memory import MemoryBlob
+from storage.blob_object import ObjectBlob
 from storage.clock import SeededRandomness, SystemClock
 from storage.consensus import Consensus
 from storage.consensus_memory import MemoryConsensus
+from storage.consensus_postgres import PostgresConsensus
 from storage.consensus_sqlite import SqliteConsensus
 from storage.counting import CountingBlob, CountingConsensus
 from storage.unreliable import NO_FAULTS, FaultRates, Faults, UnreliableBlob, UnreliableConsensus
+from tests.support.postgres import PostgresServer
+
+_numbers = itertools.count(1)
+
+
+class S3Server:
+    """A local S3 server (moto) in a thread of this process."""
+
+    def __init__(self) -> None:
+        self._server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+        self._server.start()
+        host, port = self._server.get_host_and_port()
+        self.endpoint = f"http://{host}:{port}"
+
+    def new_bucket(self) -> str:
+        """Make an empty bucket and return its name."""
+        name = f"bucket-{next(_numbers)}"
+        request = urllib.request.Request(f"{self.endpoint}/{name}", method="PUT")
+        with urllib.request.urlopen(request):
+            return name
+
+    def open(self, bucket: str) -> ObjectBlob:
+        """A blob store in `bucket`, below a prefix."""
+        return ObjectBlob(
+            f"s3://{bucket}/environment",
+            {
+                "endpoint": self.endpoint,
+                "region": "us-east-1",
+                "access_key_id": "test",
+                "secret_access_key": "test",
+                "client_options": {"allow_http": True},
+            },
+        )
+
+    def stop(self) -> None:
+        """Stop the server's thread."""
+        self._server.stop()
+
+
+class Unclosed(CountingBlob):
+    """A handle on a shared in-memory store, which outlives the handle."""
+
+    async def close(self) -> None:
+        """Leave the shared store open."""
+
+
+def postgres_url(server: PostgresServer) -> str:
+    """The server's address as asyncpg takes it."""
+    return f"postgresql://postgres@{server.host}:{server.port}/postgres"
+
 
 BlobFactory = Callable[[], AbstractAsyncContextManager[Blob]]
 """Opens one more handle on the same objects, as another process would."""
@@ -28,9 +84,11 @@ def faults(seed: int, rates: FaultRates = NO_FAULTS) -> Faults:
     return Faults(rates=rates, randomness=SeededRandomness(seed), clock=SystemClock())
 
 
-def blob_factory(name: str, folder: Path) -> BlobFactory:
-    """The factory of the implementation `name`, which keeps its objects in `folder` if it keeps any."""
+def blob_factory(name: str, folder: Path, s3: S3Server | None = None) -> BlobFactory:
+    """The factory of the implementation `name`, which keeps its objects in `folder` or a new bucket of `s3`."""
     shared = MemoryBlob(SystemClock())
+    shared_object = ObjectBlob("memory:///")
+    bucket = s3.new_bucket() if s3 is not None else ""
 
     @contextlib.asynccontextmanager
     async def open_blob() -> AsyncIterator[Blob]:
@@ -40,6 +98,11 @@ def blob_factory(name: str, folder: Path) -> BlobFactory:
                 blob = shared
             case "local":
                 blob = LocalBlob(folder)
+            case "object_memory":
+                blob = Unclosed(shared_object)
+            case "s3":
+                assert s3 is not None
+                blob = s3.open(bucket)
             case "counting":
                 blob = CountingBlob(shared)
             case "unreliable":
@@ -54,9 +117,10 @@ def blob_factory(name: str, folder: Path) -> BlobFactory:
     return open_blob
 
 
-def consensus_factory(name: str, folder: Path) -> ConsensusFactory:
-    """The factory of the implementation `name`, which keeps its values in `folder` if it keeps any."""
+def consensus_factory(name: str, folder: Path, postgres: PostgresServer | None = None) -> ConsensusFactory:
+    """The factory of the implementation `name`, which keeps its values in `folder` or a new schema of `postgres`."""
     shared = MemoryConsensus()
+    schema = f"t{next(_numbers)}"
 
     @contextlib.asynccontextmanager
     async def open_consensus() -> AsyncIterator[Consensus]:
@@ -66,6 +130,9 @@ def consensus_factory(name: str, folder: Path) -> ConsensusFactory:
                 consensus = shared
             case "sqlite":
                 consensus = await SqliteConsensus.open(folder / "consensus.sqlite")
+            case "postgres":
+                assert postgres is not None
+                consensus = await PostgresConsensus.open(postgres_url(postgres), schema)
             case "counting":
                 consensus = CountingConsensus(shared)
             case "unreliable":
@@ -81,5 +148,5 @@ def consensus_factory(name: str, folder: Path) -> ConsensusFactory:
     return open_consensus
 
 
-BLOBS = ("memory", "local", "counting", "unreliable")
-CONSENSUSES = ("memory", "sqlite", "counting", "unreliable")
+BLOBS = ("memory", "local", "object_memory", "s3", "counting", "unreliable")
+CONSENSUSES = ("memory", "sqlite", "postgres", "counting", "unreliable")

@@ -15,7 +15,8 @@ from tests.storage.stores import BLOBS, BlobFactory, blob_factory
 
 @pytest.fixture(params=BLOBS)
 def opened(request: pytest.FixtureRequest, tmp_path: Path) -> BlobFactory:
-    return blob_factory(request.param, tmp_path / "blob")
+    s3 = request.getfixturevalue("s3") if request.param == "s3" else None
+    return blob_factory(request.param, tmp_path / "blob", s3)
 
 
 @pytest.fixture

@@ -14,8 +14,9 @@ from tests.storage.stores import CONSENSUSES, ConsensusFactory, consensus_factor
 
 
 @pytest.fixture(params=CONSENSUSES)
-async def opened(request: pytest.FixtureRequest, tmp_path: Path) -> ConsensusFactory:
-    return consensus_factory(request.param, tmp_path)
+def opened(request: pytest.FixtureRequest, tmp_path: Path) -> ConsensusFactory:
+    postgres = request.getfixturevalue("postgres") if request.param == "postgres" else None
+    return consensus_factory(request.param, tmp_path, postgres)
 
 
 @pytest.fixture
