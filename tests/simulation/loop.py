@@ -106,8 +106,17 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         )
         self._unfinished.append(task)
         if self._task_numbers % 1024 == 0:
-            self._unfinished = [task for task in self._unfinished if not task.done()]
+            self.collect_failures()
         return task
+
+    def collect_failures(self) -> None:
+        """Note the exceptions of finished tasks that nobody has asked for, and let go of those tasks."""
+        for task in self._unfinished:
+            if task.done() and task._log_traceback:  # type: ignore[attr-defined]
+                error = task.exception()
+                if error is not None:
+                    self.failures.append(error)
+        self._unfinished = [task for task in self._unfinished if not task.done()]
 
     def _on_exception(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         error = context.get("exception")
@@ -227,6 +236,7 @@ def simulate(
     loop = SimulatedLoop(seed, trace)
     try:
         result = loop.run_until_complete(main(loop))
+        loop.collect_failures()
         if loop.failures:
             raise loop.failures[0]
         return result, trace
