@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeAlias
 
+from adapter.system_catalogs.session_relations import SessionFacts
 from planner.ir import BoundQuery
 from planner.ir import Literal as LiteralValue
 from storage.catalog_model import CatalogSnapshot, Relation
@@ -50,6 +51,8 @@ class ExecutionContext:
     user: str
     database: str
     settings: Mapping[str, str]
+    facts: SessionFacts | None = None
+    """What pg_stat_activity, pg_cursors and their like show."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

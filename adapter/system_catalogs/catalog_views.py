@@ -209,12 +209,32 @@ def pg_group(objects: CatalogObjects) -> Content:
     )
 
 
-_COUNTERS = (
-    "seq_scan seq_tup_read idx_scan idx_tup_fetch n_tup_ins n_tup_upd n_tup_del n_tup_hot_upd n_live_tup n_dead_tup "
-    "n_mod_since_analyze n_ins_since_vacuum vacuum_count autovacuum_count analyze_count autoanalyze_count "
-    "heap_blks_read heap_blks_hit idx_blks_read idx_blks_hit toast_blks_read toast_blks_hit tidx_blks_read "
-    "tidx_blks_hit"
-).split()
+_COUNTERS = [
+    "seq_scan",
+    "seq_tup_read",
+    "idx_scan",
+    "idx_tup_fetch",
+    "n_tup_ins",
+    "n_tup_upd",
+    "n_tup_del",
+    "n_tup_hot_upd",
+    "n_live_tup",
+    "n_dead_tup",
+    "n_mod_since_analyze",
+    "n_ins_since_vacuum",
+    "vacuum_count",
+    "autovacuum_count",
+    "analyze_count",
+    "autoanalyze_count",
+    "heap_blks_read",
+    "heap_blks_hit",
+    "idx_blks_read",
+    "idx_blks_hit",
+    "toast_blks_read",
+    "toast_blks_hit",
+    "tidx_blks_read",
+    "tidx_blks_hit",
+]
 
 
 def _table_statistics(objects: CatalogObjects, *, system: bool, user: bool) -> Content:
@@ -262,12 +282,27 @@ def user_table_statistics(objects: CatalogObjects) -> Content:
 
 def database_statistics(objects: CatalogObjects) -> Content:
     """pg_stat_database: a row for shared objects and one for each database."""
-    names = (
-        "numbackends xact_commit xact_rollback blks_read blks_hit tup_returned tup_fetched tup_inserted tup_updated "
-        "tup_deleted conflicts temp_files temp_bytes deadlocks sessions sessions_abandoned sessions_fatal "
-        "sessions_killed"
-    ).split()
-    times = "blk_read_time blk_write_time session_time active_time idle_in_transaction_time".split()
+    names = [
+        "numbackends",
+        "xact_commit",
+        "xact_rollback",
+        "blks_read",
+        "blks_hit",
+        "tup_returned",
+        "tup_fetched",
+        "tup_inserted",
+        "tup_updated",
+        "tup_deleted",
+        "conflicts",
+        "temp_files",
+        "temp_bytes",
+        "deadlocks",
+        "sessions",
+        "sessions_abandoned",
+        "sessions_fatal",
+        "sessions_killed",
+    ]
+    times = ["blk_read_time", "blk_write_time", "session_time", "active_time", "idle_in_transaction_time"]
     zeros: Row = {**dict.fromkeys(names, 0), **dict.fromkeys(times, 0.0)}
     rows: list[Row] = [{**zeros, "datid": 0, "numbackends": None}]
     rows.extend({**zeros, "datid": database.oid, "datname": database.name} for database in objects.databases)

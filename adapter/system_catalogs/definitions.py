@@ -287,5 +287,3 @@ def function_signature(objects: CatalogObjects, oid: int) -> str | None:
     arguments = "" if row is None else ",".join(format_type(objects, type_oid) for type_oid in row["proargtypes"])
     prefix = "information_schema." if objects.schema_name_by_oid.get(named.namespace) == "information_schema" else ""
     return f"{prefix}{quote_identifier(named.name)}({arguments})"
-
-

@@ -248,11 +248,11 @@ def table_constraints(objects: CatalogObjects) -> Content:
     """Constraints, NOT NULL as a check among them, as PostgreSQL lists it."""
     rows: list[Row] = []
     fixed = {"is_deferrable": "NO", "initially_deferred": "NO", "enforced": "YES"}
-    for name, kind, schema, table, _, _ in _builtin_constraints():
+    for name, kind, schema, table_name, _, _ in _builtin_constraints():
         rows.append(
             {
                 **_name(objects, "constraint", schema, name),
-                **_name(objects, "table", schema, table),
+                **_name(objects, "table", schema, table_name),
                 **fixed,
                 "constraint_type": _CONSTRAINT_TYPES[kind],
                 "nulls_distinct": "YES" if kind == "u" else None,
@@ -308,12 +308,12 @@ def _referenced_key(objects: CatalogObjects, constraint: Constraint) -> Constrai
 def key_column_usage(objects: CatalogObjects) -> Content:
     """Columns of primary keys, unique constraints and foreign keys."""
     rows: list[Row] = []
-    for name, _, schema, table, oid, keys in _builtin_constraints():
+    for name, _, schema, table_name, oid, keys in _builtin_constraints():
         for position, attnum in enumerate(keys, 1):
             rows.append(
                 {
                     **_name(objects, "constraint", schema, name),
-                    **_name(objects, "table", schema, table),
+                    **_name(objects, "table", schema, table_name),
                     "column_name": column_name(objects, oid, attnum),
                     "ordinal_position": position,
                 }

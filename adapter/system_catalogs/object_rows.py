@@ -115,9 +115,7 @@ def pg_shdescription(objects: CatalogObjects) -> Content:
     return Content(rows=rows)
 
 
-def _depends(
-    objid: tuple[int, int, int], refobjid: tuple[int, int, int], deptype: str
-) -> Row:
+def _depends(objid: tuple[int, int, int], refobjid: tuple[int, int, int], deptype: str) -> Row:
     return {
         "classid": objid[0],
         "objid": objid[1],

@@ -25,8 +25,10 @@ from storage.catalog_model import (
     Relation,
     Role,
     Schema,
-    Sequence as SequenceRecord,
     Setting,
+)
+from storage.catalog_model import (
+    Sequence as SequenceRecord,
 )
 
 PG_CLASS = 1259
@@ -222,7 +224,7 @@ class CatalogObjects:
     @cached_property
     def role_names(self) -> Mapping[int, str]:
         """Role names, the predefined roles included."""
-        names = {oid: name for oid, name in _rows("pg_authid", "oid", "rolname")}
+        names = dict(_rows("pg_authid", "oid", "rolname"))
         names.update({role.oid: role.name for role in self.roles})
         return names
 

@@ -23,6 +23,10 @@ class SessionFacts(Protocol):
         columns are NULL; times as aware datetimes); empty for a relation that there is nothing to say about."""
         ...
 
+    def relation_size(self, oid: int) -> int:
+        """Bytes that the table with this oid occupies; 0 for views and for what is stored in no shard."""
+        ...
+
     def now_ms(self) -> int:
         """The transaction's time in milliseconds since 1970."""
         ...
@@ -37,7 +41,7 @@ def _settings_pattern() -> tuple[Row, ...]:
 def pg_settings(rows: Sequence[Row]) -> Content:
     """The settings as the session has them; those that a session does not hold keep PostgreSQL's built-in value."""
     given = {str(row["name"]).lower(): row for row in rows}
-    merged = [{**pattern, **given.pop(str(pattern["name"]).lower(), {})} for pattern in _settings_pattern()]
+    merged: list[Row] = [{**pattern, **given.pop(str(pattern["name"]).lower(), {})} for pattern in _settings_pattern()]
     merged.extend(given.values())
     return Content(rows=sorted(merged, key=lambda row: str(row["name"]).lower()))
 
