@@ -166,6 +166,7 @@ class DurableState(Generic[S, D]):
         self._writer = writer
         self._lock = asyncio.Lock()
         self._rollup: RollupRef | None = None
+        self._previous_rollup: RollupRef | None = None
         self._diffs_since_rollup = 0
         self._bytes_since_rollup = 0
 
@@ -173,6 +174,11 @@ class DurableState(Generic[S, D]):
     def rollup_key(self) -> str | None:
         """The blob of the newest rollup; None when it is inline or there is none."""
         return None if self._rollup is None else self._rollup.key
+
+    @property
+    def oldest_rollup_seqno(self) -> int:
+        """Rollups of states before this one are referred to by nothing that is left; 0 when not known."""
+        return 0 if self._previous_rollup is None else self._previous_rollup.seqno
 
     async def settled_past(self, seqno: SeqNo) -> bool:
         """Whether, once changes under way in this process are over, `state` is newer than `seqno`."""
@@ -254,7 +260,7 @@ class DurableState(Generic[S, D]):
     def _move(self, seqno: SeqNo, entry: Entry, size: int, after: S) -> None:
         before = self.state
         if entry.rollup is not None:
-            self._rollup = entry.rollup
+            self._previous_rollup, self._rollup = self._rollup, entry.rollup
             self._diffs_since_rollup = self._bytes_since_rollup = 0
         else:
             self._diffs_since_rollup += 1
@@ -298,10 +304,14 @@ class DurableState(Generic[S, D]):
             watcher, self.on_change = self.on_change, None
             try:
                 self.state, self.seqno, self._rollup = state, SeqNo(rollup.seqno), rollup
+                self._previous_rollup = None
                 self._diffs_since_rollup = self._bytes_since_rollup = 0
                 for item, entry in entries:
                     if item.seqno > rollup.seqno:
                         self._advance(item.seqno, entry, len(item.data))
+                references = [entry.rollup for _, entry in entries if entry.rollup is not None]
+                self._rollup = references[-1]
+                self._previous_rollup = references[0] if len(references) > 1 else None
             finally:
                 self.on_change = watcher
             if watcher is not None:

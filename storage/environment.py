@@ -38,24 +38,35 @@ from storage.clock import Clock, Randomness, SystemClock, SystemRandomness
 from storage.consensus import FIRST_SEQNO, Consensus, VersionedData
 from storage.consensus_sqlite import SqliteConsensus
 from storage.csn import COUNTER_BITS, Csn, csn_from_ms
-from storage.durable import FORMAT_VERSION, DurableState
+from storage.durable import FORMAT_VERSION, Abandon, DurableState
 from storage.errors import (
     AsOfNotReadable,
     CorruptState,
     DataDirectoryInUse,
     Determinate,
+    EnvironmentFenced,
     ForeignEnvironment,
+    HoldExpired,
     Indeterminate,
     NewerFormat,
     StorageClosed,
     UnknownShard,
 )
 from storage.ids import CATALOG_SHARD, ShardId, new_shard_id, random_text
-from storage.oracle import InProcessOracle, Oracle
+from storage.maintenance import LEASE_MS, Maintenance
+from storage.oracle import InProcessOracle, Oracle, acquired
 from storage.part_store import PartStore
 from storage.parts import Part
 from storage.shard import DataShard, ShardChanges, ShardSnapshot, append_of, changes_of, snapshot_of
-from storage.shard_state import ShardState, apply_op, check, encode_schema
+from storage.shard_state import (
+    Hold,
+    SetHold,
+    ShardDiff,
+    ShardState,
+    apply_op,
+    check,
+    encode_schema,
+)
 from storage.txns import CommitResult, Committed, Txn, Txns
 from storage.txns_cache import TxnsCache
 from storage.txns_state import TXNS_KEY, Lease, TxnsDiff, TxnsMachine, TxnsState
@@ -64,8 +75,8 @@ log = structlog.get_logger(__name__)
 
 ENVIRONMENT_KEY = "environment"
 
-LEASE_MS = 30_000
-"""A process that has not renewed its lease for so long counts as dead."""
+DURABLE_HOLD_MS = 60_000
+"""Life of a hold in a shard's own state without renewal, in wall-clock time."""
 
 KEEP_ALIVE_S = 10.0
 """Interval of the one write of an idle process; a third of the lease, so that two may fail."""
@@ -75,6 +86,12 @@ HISTORY_MS = 2_000
 
 APPLY_PAUSE_S = 0.01
 """How long commits gather before they are copied into their data shards together."""
+
+MAINTENANCE_S = 1.0
+"""Pause between rounds of maintenance."""
+
+ORPHAN_ROUNDS = 120
+"""Rounds of maintenance between listings of the blob store for uploads that were never committed."""
 
 ADVANCE_AFTER_S = 0.05
 """How long a reader waits for the txns upper to pass its CSN by itself before it advances it."""
@@ -104,10 +121,16 @@ class ReadHold:
     shards: frozenset[ShardId]
     at: Csn
     _holds: set[ReadHold] = field(repr=False)
+    durable_name: str | None = None
+    """Its name in the shards' own states, for a hold below what the process's lease protects."""
+    expired: bool = False
+    released: bool = False
 
     def release(self) -> None:
         """Let the history go."""
-        self._holds.discard(self)
+        self.released = True
+        if self.durable_name is None:
+            self._holds.discard(self)
 
     async def __aenter__(self) -> ReadHold:
         return self
@@ -116,6 +139,8 @@ class ReadHold:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.release()
+        if self.expired and error is None:
+            raise HoldExpired(f"the hold at {self.at} outlived its lease; what was read may be incomplete")
 
 
 class Environment:
@@ -145,12 +170,17 @@ class Environment:
         self.txns = Txns(self.cache, self.open_shard, clock, process)
         self.catalog = CatalogStore(self, self._encode_catalog)
         self.holds: set[ReadHold] = set()
+        self.maintenance = Maintenance(self)
+        self._touched: set[ShardId] = set()
         self._shards: dict[ShardId, DataShard] = {}
         self._loading: dict[ShardId, asyncio.Lock] = {}
         self._views: dict[ShardId, _View] = {}
         self._tasks: list[asyncio.Task[None]] = []
         self._work = asyncio.Event()
         self._lease: Lease | None = None
+        self._lease_deadline = 0.0
+        self._named_holds = 0
+        self._fenced: EnvironmentFenced | None = None
         self._closers: list[contextlib.AsyncExitStack] = []
         self._closed = False
 
@@ -192,6 +222,7 @@ class Environment:
                 loop.create_task(env._keep_alive_loop(), name="storage-keep-alive"),
                 loop.create_task(env.cache.follow(), name="storage-follow"),
                 loop.create_task(env._catalog_loop(), name="storage-catalog"),
+                loop.create_task(env._maintenance_loop(), name="storage-maintenance"),
             ]
         return env
 
@@ -251,7 +282,7 @@ class Environment:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         # What cannot be finished now is finished by the next process, as after a crash.
-        with contextlib.suppress(Determinate, Indeterminate):
+        with contextlib.suppress(Determinate, Indeterminate, EnvironmentFenced):
             await self.txns.apply()
             await self.txns.tidy(release=True)
         await self.oracle.close()
@@ -278,10 +309,23 @@ class Environment:
                 await self._surviving(self._catch_up_catalog(), "catalog")
             await self.cache.changed()
 
+    async def _maintenance_loop(self) -> None:
+        rounds = 0
+        while True:
+            await self.clock.sleep(MAINTENANCE_S)
+            await self._surviving(self.maintenance.run(self._touched), "maintenance")
+            rounds += 1
+            if rounds % ORPHAN_ROUNDS == 0:
+                await self._surviving(self.maintenance.collect_orphans(), "orphans")
+
     async def _surviving(self, work: Coroutine[Any, Any, object], name: str) -> None:
         """Run background work; a failing store is reported and tried again at the next round."""
         try:
             await work
+        except EnvironmentFenced as error:
+            if self._fenced is None:
+                log.error("storage process was deposed", process=self.process, error=str(error))
+                self._fenced = error
         except (Determinate, Indeterminate) as error:
             if isinstance(error, StorageClosed):
                 return
@@ -291,14 +335,66 @@ class Environment:
 
     async def keep_alive(self) -> None:
         """Renew this process's lease and retract what it has applied, in one write."""
-        lease = Lease(read_lower=self.read_lower(), expires_ms=self.clock.now_ms() + LEASE_MS)
+        started = self.clock.monotonic()
+        lapsed = self._lease is not None and started > self._lease_deadline
+        beats = 1 if self._lease is None else self._lease.beats + 1
+        read_lower = self.read_lower()
+        if self._lease is not None:
+            read_lower = max(read_lower, self._lease.read_lower)
+        lease = Lease(read_lower=read_lower, beats=beats, renewed_ms=self.clock.now_ms())
         await self.txns.tidy(lease=lease)
-        self._lease = lease
+        self._lease, self._lease_deadline = lease, started + LEASE_MS * 0.8 / 1000
+        if lapsed:
+            # Nobody has deposed us, but others were free to; what the holds protected may be gone.
+            for hold in [hold for hold in self.holds if hold.durable_name is None]:
+                hold.expired = True
+                self.holds.discard(hold)
+        await self._renew_durable_holds()
+        self.maintenance.observe_leases()
+
+    async def _renew_durable_holds(self) -> None:
+        for hold in [hold for hold in self.holds if hold.durable_name is not None]:
+            for shard in hold.shards:
+                await self._set_hold(shard, hold)
+            if hold.released:
+                self.holds.discard(hold)
+
+    async def _set_hold(self, shard: ShardId, hold: ReadHold) -> None:
+        """Install, renew or remove `hold` in the state of `shard`."""
+        assert hold.durable_name is not None
+        name = hold.durable_name
+        until_ms = self.clock.now_ms() + DURABLE_HOLD_MS
+        value = None if hold.released else Hold(at=hold.at, expires_ms=until_ms, reason=self.process)
+        await self._update_hold(shard, name, value)
+
+    async def _update_hold(self, shard: ShardId, name: str, value: Hold | None) -> None:
+        def propose(state: ShardState) -> ShardDiff | Abandon[Csn]:
+            if value is not None and value.at < state.since:
+                return Abandon(state.since)
+            return ShardDiff((SetHold(name=name, hold=value),))
+
+        handle = await self.open_shard(shard)
+        result = await handle.durable.update(propose)
+        if isinstance(result, Abandon) and value is not None:
+            raise AsOfNotReadable(f"shard {shard} cannot be read at {value.at}: its since is {result.value}")
+
+    async def critical_hold(self, shard: ShardId, name: str, at: Csn) -> Hold:
+        """Keep `shard` readable at `at` until `release_critical_hold`, across restarts. Renewing moves it.
+
+        Raises AsOfNotReadable when the history there is gone.
+        """
+        hold = Hold(at=at, reason=name)
+        await self._update_hold(shard, f"critical/{name}", hold)
+        return hold
+
+    async def release_critical_hold(self, shard: ShardId, name: str) -> None:
+        """End the critical hold `name`. Idempotent."""
+        await self._update_hold(shard, f"critical/{name}", None)
 
     def read_lower(self) -> Csn:
         """The lowest CSN that this process may still read at."""
         newest = Csn(max(self.cache.upper - 1 - (HISTORY_MS << COUNTER_BITS), 0))
-        return min([newest, *(hold.at for hold in self.holds)])
+        return min([newest, *(hold.at for hold in self.holds if hold.durable_name is None)])
 
     # Transactions
 
@@ -331,6 +427,8 @@ class Environment:
         Raises CatalogConflict (definitions changed since the snapshot they were worked out from), UnknownShard
         (a table was dropped meanwhile), Determinate (nothing happened), Indeterminate (cannot be known).
         """
+        if self._fenced is not None:
+            raise self._fenced
         # NOTE: a caller that is cancelled must not leave a commit half finished in this process.
         return await asyncio.shield(self._commit(txn, ts, validated, shards))
 
@@ -368,6 +466,7 @@ class Environment:
     async def apply_all(self) -> None:
         """Copy all committed writes into their data shards, and write the rollups that have become due."""
         touched = list(self.cache.state.pending)
+        self._touched.update(touched)
         await self.txns.apply()
         if self.cache.durable.rollup_due():
             await self.cache.durable.roll_up()
@@ -380,6 +479,13 @@ class Environment:
         """Make every CSN below `upper` definite, with an empty commit when there is none."""
         await self.txns.advance(upper)
 
+    async def advance_to_now(self) -> Csn:
+        """An empty commit at a fresh CSN: moves every reader on while nothing else is committed."""
+        async with acquired(self.oracle, "user") as ts:
+            await self.txns.advance(Csn(ts + 1))
+            await self.oracle.apply_write("user", ts)
+        return ts
+
     # Reading
 
     async def snapshot(self, shard: ShardId, as_of: Csn) -> ShardSnapshot:
@@ -389,6 +495,8 @@ class Environment:
         (or was dropped at or before `as_of`), AsOfNotReadable when its history there has been folded.
         """
         await self._decided(as_of)
+        if self.clock.monotonic() > self._lease_deadline:
+            await self.keep_alive()
         view = await self._view(shard, as_of)
         known = view.snapshot
         last = Csn(view.state.upper - 1)
@@ -467,6 +575,19 @@ class Environment:
         self._loading.pop(shard, None)
         return handle
 
+    def known_shard(self, shard: ShardId) -> DataShard | None:
+        """The handle of `shard` when it is open."""
+        return self._shards.get(shard)
+
+    def known_shards(self) -> tuple[DataShard, ...]:
+        """The handles that are open."""
+        return tuple(self._shards.values())
+
+    def close_shard(self, shard: ShardId) -> None:
+        """Forget what is in memory of `shard`."""
+        self._shards.pop(shard, None)
+        self._views.pop(shard, None)
+
     def _handle(self, shard: ShardId) -> DataShard:
         return DataShard(
             shard,
@@ -480,24 +601,28 @@ class Environment:
     async def hold(self, shards: Iterable[ShardId], at: Csn) -> ReadHold:
         """Keep `shards` readable at `at` until the hold is released.
 
-        Costs no write while `at` is at or above what this process's lease protects anyway. Raises
-        AsOfNotReadable when the history there is gone.
+        Costs no write while `at` is at or above what this process's lease protects anyway; below, the hold is
+        written into the shards. Raises AsOfNotReadable when the history there is gone.
         """
         hold = ReadHold(frozenset(shards), at, self.holds)
         # NOTE: registered before anything is awaited; from here on no renewal of the lease passes `at`.
         self.holds.add(hold)
         try:
-            if self._lease is not None and at < self._lease.read_lower:
+            if self.clock.monotonic() > self._lease_deadline:
                 await self.keep_alive()
+            if self._lease is None or at < self._lease.read_lower:
+                # Others may already go past `at`; only the shards themselves can still stop them.
+                self._named_holds += 1
+                hold.durable_name = f"{self.process}/{self._named_holds}"
                 for shard in hold.shards:
-                    handle = await self.open_shard(shard)
-                    await handle.refresh()
+                    await self._set_hold(shard, hold)
             for shard in hold.shards:
                 known = self._shards.get(shard)
                 if known is not None and known.state.since > at:
                     raise AsOfNotReadable(f"shard {shard} cannot be read at {at}: its since is {known.state.since}")
         except BaseException:
             hold.release()
+            self.holds.discard(hold)
             raise
         return hold
 

@@ -21,7 +21,7 @@ from typing import TypeAlias
 from storage.clock import Clock
 from storage.csn import Csn
 from storage.durable import Abandon, DurableState
-from storage.errors import CatalogConflict, UnknownShard
+from storage.errors import CatalogConflict, EnvironmentFenced, UnknownShard
 from storage.ids import CATALOG_SHARD, ShardId
 from storage.shard import DataShard
 from storage.txn import Savepoint, SealedTxn, ShardWrites, Txn
@@ -55,8 +55,19 @@ class _Unregistered:
 
 
 @dataclass(frozen=True, slots=True)
+class _Fenced:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
 class _Conflict:
     actual: Csn
+
+
+FENCED = (
+    "this process did not renew its lease in time and was deposed by the others; its uncommitted work is lost, "
+    "start it again"
+)
 
 
 class Txns:
@@ -75,6 +86,8 @@ class Txns:
         self._clock = clock
         self._process = process
         self._applied: dict[ShardId, Csn] = {}
+        self.leased = False
+        """Whether this process has taken its lease; from then on a missing lease means that it was deposed."""
 
     async def commit(
         self,
@@ -95,7 +108,11 @@ class Txns:
         writes = [*sealed.shards, *([] if catalog is None else [catalog])]
         refreshed = False
 
-        def propose(state: TxnsState) -> TxnsDiff | Abandon[UpperMismatch | _Unregistered | _Conflict]:
+        def propose(
+            state: TxnsState,
+        ) -> TxnsDiff | Abandon[UpperMismatch | _Unregistered | _Conflict | _Fenced]:
+            if self._is_fenced(state):
+                return Abandon(_Fenced())
             if catalog is not None and sealed.catalog_expected is not None:
                 last = state.registered[CATALOG_SHARD].last_write
                 if last > sealed.catalog_expected:
@@ -120,6 +137,8 @@ class Txns:
                 return Committed(ts=ts, shards=frozenset(write.shard for write in result.writes))
             if isinstance(result.value, UpperMismatch):
                 return result.value
+            if isinstance(result.value, _Fenced):
+                raise EnvironmentFenced(FENCED)
             if isinstance(result.value, _Conflict):
                 raise CatalogConflict(f"the catalog changed at {result.value.actual}")
             if refreshed:
@@ -127,6 +146,10 @@ class Txns:
             # Another process may have registered it a moment ago.
             await self._durable.refresh()
             refreshed = True
+
+    def _is_fenced(self, state: TxnsState) -> bool:
+        """Whether others have declared this process dead; its uploads may be gone already."""
+        return self.leased and self._process not in state.leases
 
     def _commit_diff(self, state: TxnsState, writes: Iterable[ShardWrites], ts: Csn) -> TxnsDiff:
         kept = [item for item in writes if _does_something(item)]
@@ -207,17 +230,20 @@ class Txns:
     ) -> None:
         """Retract what this process has applied, and renew its lease, in one append; nothing when idle.
 
-        `release` gives the lease up. `expired` names dead processes whose leases end.
+        `release` gives the lease up. `expired` names dead processes whose leases end. Raises EnvironmentFenced
+        when this process's own lease was ended by others.
         """
 
-        def propose(state: TxnsState) -> TxnsDiff | Abandon[None]:
+        def propose(state: TxnsState) -> TxnsDiff | Abandon[bool]:
+            if self._is_fenced(state):
+                return Abandon(True)
             retracted = self._retractions(state)
             leases = [SetLease(self._process, lease)] if lease is not None else []
             if release and self._process in state.leases:
                 leases.append(SetLease(self._process, None))
             leases.extend(SetLease(name, None) for name in expired if name in state.leases)
             if not (retracted or leases or requires or removed):
-                return Abandon(None)
+                return Abandon(False)
             return TxnsDiff(
                 applied=retracted,
                 leases=tuple(leases),
@@ -226,7 +252,10 @@ class Txns:
                 since=self._new_since(state, retracted),
             )
 
-        await self._durable.update(propose)
+        result = await self._durable.update(propose)
+        if isinstance(result, Abandon) and result.value:
+            raise EnvironmentFenced(FENCED)
+        self.leased = not release and (self.leased or lease is not None)
         self._forget_retracted()
 
     def _new_since(self, state: TxnsState, retracted: tuple[Applied, ...]) -> Csn:

@@ -44,20 +44,28 @@ class Registration(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
     `at`: the CSN it was registered at. `last_write`: its latest non-empty write. `applied`: every write up to
     here has been retracted, so the data shard's upper is past it. `transitions`: a reader needs the data
-    shard's state at or after this transition, because older ones refer to files that are to be removed.
+    shard's state at or after this transition, because older ones refer to files that are to be removed; that was
+    required when the txns upper was `required_at`, so every reader at or above that CSN knows.
     """
 
     at: Csn
     last_write: Csn = Csn(0)
     applied: Csn = Csn(0)
     transitions: int = 0
+    required_at: Csn = Csn(0)
 
 
 class Lease(msgspec.Struct, frozen=True, kw_only=True):
-    """A live process. It reads at `read_lower` and above; past `expires_ms` without renewal it counts as dead."""
+    """A live process. It reads at `read_lower` and above.
+
+    Every renewal counts `beats` up. Whoever has watched the same count for `LEASE_MS` of its own monotonic time
+    may declare the process dead, by removing the lease; no two wall clocks are compared. `renewed_ms` is for
+    people.
+    """
 
     read_lower: Csn
-    expires_ms: int
+    beats: int
+    renewed_ms: int
 
 
 class Applied(msgspec.Struct, frozen=True, array_like=True):
@@ -164,7 +172,10 @@ def apply_diff(state: TxnsState, diff: TxnsDiff) -> TxnsState:
     for require in diff.requires:
         registration = registered.get(require.shard)
         if registration is not None and require.transitions > registration.transitions:
-            registered = registered.set(require.shard, replace(registration, transitions=require.transitions))
+            registered = registered.set(
+                require.shard,
+                replace(registration, transitions=require.transitions, required_at=upper),
+            )
     leases = state.leases
     for process, lease in ((item.process, item.lease) for item in diff.leases):
         if lease is not None:

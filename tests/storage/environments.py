@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from storage.blob_memory import MemoryBlob
-from storage.clock import SeededRandomness, SystemClock
+from storage.clock import Clock, SeededRandomness, SystemClock
 from storage.consensus_memory import MemoryConsensus
 from storage.counting import CountingBlob, CountingConsensus
 from storage.csn import Csn
@@ -24,7 +24,8 @@ SCHEMA = pa.schema([pa.field("c1", pa.int64()), pa.field("c2", pa.string())])
 class Stores:
     """Counted stores that outlive an environment, so that it can be opened again."""
 
-    def __init__(self, seed: int = 1) -> None:
+    def __init__(self, seed: int = 1, clock: Clock | None = None) -> None:
+        self.clock = clock or SystemClock()
         self.blob = CountingBlob(MemoryBlob())
         self.consensus = CountingConsensus(MemoryConsensus())
         self.random = SeededRandomness(seed)
@@ -34,7 +35,7 @@ class Stores:
         return await Environment.open(
             blob=self.blob,
             consensus=self.consensus,
-            clock=SystemClock(),
+            clock=self.clock,
             random=self.random,
             process=process,
             background=background,

@@ -1,0 +1,319 @@
+"""What keeps an environment small: since, compaction, rollups, and the removal of files nobody needs.
+
+Any process may do any of this at any time; whoever comes second finds it done. A crash loses work, never data.
+
+**since**. A process reads at its lease's `read_lower` and above. A shard's since may follow the lowest of all
+live leases, and stops at the shard's own holds.
+
+**Files**. A part that compaction replaced may still be read by whoever resolved a snapshot before. It is deleted
+in two steps. First the txns shard is told that readers of the shard need its state as of the compaction
+(`RequireTransitions`), at a txns upper U: everyone who reads at U or above knows. Then, once no live process reads
+below U, nobody can be at the old part or ever get there, and it goes.
+
+**Uploads that were never committed** carry their process's name. Those of a process without a lease are removed
+(its lease is ended first, so it cannot commit them any more); a process removes its own when it knows that their
+transaction is over. NOTE: the order: list the files, then note one's own uploads, then read the txns shard, then
+the data shards. A file on its way through these states is seen in at least one of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import TYPE_CHECKING
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import structlog
+
+from storage import compaction
+from storage.consensus import SeqNo
+from storage.csn import Csn
+from storage.durable import Abandon
+from storage.errors import Determinate, Indeterminate
+from storage.ids import ShardId
+from storage.part_store import parts_prefix
+from storage.parts import ROW_ID, Part
+from storage.shard import DataShard
+from storage.shard_state import Collected, Compact, Drop, ShardDiff, ShardState
+from storage.txns_state import Lease, RequireTransitions, TxnsState
+
+if TYPE_CHECKING:
+    from storage.environment import Environment
+
+log = structlog.get_logger(__name__)
+
+LEASE_MS = 30_000
+"""A process that has not renewed its lease for so long may be declared dead."""
+
+MAX_ROUNDS = 32
+"""Compactions of one shard in a row, so that one busy shard does not keep the others waiting."""
+
+
+class Maintenance:
+    """The maintenance that one process does for its environment."""
+
+    def __init__(self, env: Environment) -> None:
+        self._env = env
+        self._fruitless: dict[ShardId, frozenset[int]] = {}
+        self._watched: dict[str, tuple[Lease, float]] = {}
+
+    def observe_leases(self) -> frozenset[str]:
+        """Note which leases have moved. Returns the processes that have not renewed theirs for `LEASE_MS`."""
+        now = self._env.clock.monotonic()
+        leases = self._env.cache.state.leases
+        before = self._watched
+        self._watched = {}
+        dead = set()
+        for process, lease in leases.items():
+            seen = before.get(process)
+            since = seen[1] if seen is not None and seen[0] == lease else now
+            self._watched[process] = (lease, since)
+            if process != self._env.process and (now - since) * 1000 > LEASE_MS:
+                dead.add(process)
+        return frozenset(dead)
+
+    async def bury_dead(self) -> frozenset[str]:
+        """End the leases of processes that stopped renewing them. Returns the processes."""
+        dead = self.observe_leases()
+        if dead:
+            # Newer beats may be durable already.
+            await self._env.cache.durable.refresh()
+            dead = self.observe_leases() & dead
+        if dead:
+            log.info("ending the leases of dead processes", processes=sorted(dead))
+            await self._env.txns.tidy(expired=dead)
+        return dead
+
+    def since_limit(self) -> Csn:
+        """The lowest CSN that any live process may read at, as far as this process knows."""
+        leases = self._env.cache.state.leases
+        others = [lease.read_lower for process, lease in leases.items() if process != self._env.process]
+        return min([self._env.read_lower(), *others])
+
+    def compaction_due(self, shard: ShardId) -> bool:
+        """A cheap look at whether `shard` may need compaction."""
+        handle = self._env.known_shard(shard)
+        if handle is None or shard not in self._env.cache.state.registered:
+            return False
+        return len(handle.state.parts) >= compaction.MERGE_FACTOR or any(
+            part.kind == "delete" for part in handle.state.parts.values()
+        )
+
+    async def compact(self, shard: ShardId) -> int:
+        """Compact `shard` until nothing is due. Returns how many parts were swapped out."""
+        handle = await self._env.open_shard(shard)
+        # NOTE: a process that has just joined is in the txns shard, perhaps not yet in our copy of it.
+        await self._env.cache.durable.refresh()
+        await handle.downgrade_since(Csn(min(self.since_limit(), handle.state.upper - 1)))
+        swapped = 0
+        for _ in range(MAX_ROUNDS):
+            gone = await self._compact_once(handle)
+            if gone == 0:
+                break
+            swapped += gone
+        if handle.durable.rollup_due():
+            await handle.durable.roll_up()
+        return swapped
+
+    async def _compact_once(self, handle: DataShard) -> int:
+        state = handle.state
+        read = self._env.parts.read
+        deleted: dict[int, compaction.RowIds] = {}
+        if compaction.deletions_due(state):
+            for part in compaction.eligible(state, "delete"):
+                table = await read(part, [ROW_ID])
+                deleted[part.id] = np.asarray(table.column(0).combine_chunks())
+        fruitless = self._fruitless.get(handle.shard, frozenset())
+        plan = compaction.plan(state, deleted, fruitless)
+        if plan is None:
+            return 0
+        inserts = [await read(part, [ROW_ID, *part.columns]) for part in plan.inserts]
+        deletes = [await read(part) for part in plan.deletes]
+        merged = await asyncio.to_thread(compaction.merge, plan, inserts, deletes)
+        if len(plan.inserts) == 1 and not merged.folded:
+            self._fruitless[handle.shard] = fruitless | {plan.inserts[0].id}
+            return len(plan.inserts)
+        added = await self._outputs(handle.shard, plan, merged, deletes)
+        changed = {part_id for part_id, _ in merged.left}
+        removed = [part.id for part in plan.inserts]
+        removed += [p.id for p in plan.deletes if p.id in changed or not plan.inserts]
+        if not await self._swap(handle, tuple(removed), tuple(added)):
+            self._env.parts.discard(added)
+            return 0
+        self._env.parts.committed(added)
+        self._fruitless.pop(handle.shard, None)
+        return len(removed)
+
+    async def _outputs(
+        self,
+        shard: ShardId,
+        plan: compaction.CompactionPlan,
+        merged: compaction.Merged,
+        deletes: list[pa.Table],
+    ) -> list[Part]:
+        encode = self._env.parts.encode
+        added: list[Part] = []
+        replace = msgspec.structs.replace
+        if merged.rows is not None:
+            part = await encode("insert", shard, merged.rows)
+            version = max(part.schema_version for part in plan.inserts)
+            hidden = merged.first_row_id is None
+            first = -1 if merged.first_row_id is None else merged.first_row_id
+            added.append(
+                replace(
+                    part,
+                    csn=merged.csn,
+                    schema_version=version,
+                    has_row_id_column=hidden,
+                    first_row_id=first,
+                    fingerprint=plan.inserts[0].fingerprint,
+                )
+            )
+        by_id = {part.id: part for part in plan.deletes}
+        for part_id, table in merged.left:
+            if table.num_rows:
+                old = by_id[part_id]
+                part = await encode("delete", shard, table)
+                added.append(replace(part, csn=old.csn, schema_version=old.schema_version))
+        if not plan.inserts:
+            part = await encode("delete", shard, pa.concat_tables(deletes))
+            version = max(part.schema_version for part in plan.deletes)
+            added.append(replace(part, csn=merged.delete_csn, schema_version=version))
+        return added
+
+    async def _swap(self, handle: DataShard, removed: tuple[int, ...], added: tuple[Part, ...]) -> bool:
+        def propose(state: ShardState) -> ShardDiff | Abandon[None]:
+            if state.dropped or any(part_id not in state.parts for part_id in removed):
+                return Abandon(None)
+            return ShardDiff((Compact(removed=removed, added=added),))
+
+        return await handle.update(propose)
+
+    async def collect(self) -> int:
+        """Remove the files and shards that nobody needs any more. Returns how many files were removed."""
+        env = self._env
+        await env.cache.durable.refresh()
+        removed = 0
+        state = env.cache.state
+        requires: list[RequireTransitions] = []
+        limit = self.since_limit()
+        waiting = False
+        for shard, registration in list(state.registered.items()):
+            handle = env.known_shard(shard)
+            if handle is None or not handle.state.garbage:
+                continue
+            waiting = True
+            if registration.transitions and limit >= registration.required_at:
+                keys = [item.key for item in handle.state.garbage.values() if item.seqno <= registration.transitions]
+                removed += await self._remove_garbage(handle, keys)
+            if any(item.seqno > registration.transitions for item in handle.state.garbage.values()):
+                requires.append(RequireTransitions(shard, handle.state.transitions))
+        if requires:
+            await env.txns.tidy(requires=tuple(requires))
+        removed += await self._remove_dropped(limit)
+        if (waiting or state.forgotten) and env.cache.upper - 1 <= self._newest_requirement():
+            # Nothing is committed any more that would carry the readers past the requirement.
+            await env.advance_to_now()
+        return removed
+
+    def _newest_requirement(self) -> Csn:
+        state = self._env.cache.state
+        marks = [item.required_at for item in state.registered.values() if item.transitions]
+        return max([*marks, *state.forgotten.values()], default=Csn(0))
+
+    async def _remove_garbage(self, handle: DataShard, keys: list[str]) -> int:
+        for key in keys:
+            await self._env.blob.delete(key)
+
+        def propose(state: ShardState) -> ShardDiff | Abandon[None]:
+            left = tuple(key for key in keys if key in state.garbage)
+            return ShardDiff((Collected(keys=left),)) if left else Abandon(None)
+
+        await handle.update(propose)
+        return len(keys)
+
+    async def _remove_dropped(self, limit: Csn) -> int:
+        env = self._env
+        removed = 0
+        finished: list[ShardId] = []
+        for shard, csn in list(env.cache.state.forgotten.items()):
+            if limit <= csn or shard in env.cache.state.pending:
+                continue
+            handle = await env.open_shard(shard)
+            await handle.refresh()
+            now_ms = env.clock.now_ms()
+            if any(h.expires_ms is None or h.expires_ms >= now_ms for h in handle.state.holds.values()):
+                continue
+            if not handle.state.dropped:
+                await handle.update(lambda s: Abandon(None) if s.dropped else ShardDiff((Drop(),)))
+            removed += await self._remove_garbage(handle, list(handle.state.garbage))
+            await handle.durable.roll_up()
+            with contextlib.suppress(Determinate):
+                await env.consensus.truncate(handle.durable.key, SeqNo(handle.durable.seqno))
+            finished.append(shard)
+        if finished:
+            await env.txns.tidy(removed=tuple(finished))
+            for shard in finished:
+                env.close_shard(shard)
+        return removed
+
+    async def collect_orphans(self) -> int:
+        """Remove uploads that can never be committed and rollups that nothing refers to."""
+        env = self._env
+        listed = [entry.key async for entry in env.blob.list(parts_prefix())]
+        in_flight = set(env.parts.in_flight)
+        await env.cache.durable.refresh()
+        state = env.cache.state
+        alive = set(state.leases)
+        by_shard: dict[ShardId, list[str]] = {}
+        for key in listed:
+            _, shard, name = key.split("/", 2)
+            process = name.rpartition("-")[0]
+            if key not in in_flight and (process == env.process or process not in alive):
+                by_shard.setdefault(ShardId(shard), []).append(key)
+        removed = 0
+        for shard, keys in by_shard.items():
+            needed = await self._referenced(shard, state)
+            for key in keys:
+                if key not in needed:
+                    await env.blob.delete(key)
+                    removed += 1
+        return removed + await self._collect_rollups()
+
+    async def _referenced(self, shard: ShardId, state: TxnsState) -> set[str]:
+        """Every file that durable state may still lead a reader to."""
+        needed = {part.key for write in state.pending.get(shard, ()) for part in write.parts if part.key is not None}
+        if shard in state.registered or shard in state.forgotten or shard in state.pending:
+            handle = await self._env.open_shard(shard)
+            data = await handle.refresh()
+            needed.update(part.key for part in data.parts.values() if part.key is not None)
+            needed.update(data.garbage)
+        return needed
+
+    async def _collect_rollups(self) -> int:
+        env = self._env
+        durables = {env.cache.durable.key: env.cache.durable.oldest_rollup_seqno}
+        durables.update((h.durable.key, h.durable.oldest_rollup_seqno) for h in env.known_shards())
+        removed = 0
+        listed = [entry.key async for entry in env.blob.list("rollups/")]
+        for key in listed:
+            owner, _, name = key.removeprefix("rollups/").rpartition("/")
+            if int(name.partition("-")[0]) < durables.get(owner, 0):
+                await env.blob.delete(key)
+                removed += 1
+        return removed
+
+    async def run(self, touched: set[ShardId]) -> None:
+        """One round: compact what was written to, then remove what has become garbage."""
+        for shard in list(touched):
+            touched.discard(shard)
+            if self.compaction_due(shard):
+                try:
+                    await self.compact(shard)
+                except (Determinate, Indeterminate) as error:
+                    log.warning("compaction failed", shard=shard, error=str(error))
+                    touched.add(shard)
+        await self.bury_dead()
+        await self.collect()
