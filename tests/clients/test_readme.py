@@ -1,4 +1,4 @@
-"""The README keeps its word: each line of its tour is typed into psql on a fresh server, and each make target is real."""
+"""The README keeps its word: each line of its tour is typed into psql, and each make target that it names is real."""
 
 from __future__ import annotations
 
