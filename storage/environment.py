@@ -20,7 +20,7 @@ import contextlib
 import dataclasses
 import fcntl
 import os
-from collections.abc import Collection, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Collection, Coroutine, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -67,6 +67,7 @@ from storage.shard_state import (
     check,
     encode_schema,
 )
+from storage.subscribe import SubscribeEvent, subscribe
 from storage.txns import CommitResult, Committed, Txn, Txns
 from storage.txns_cache import TxnsCache
 from storage.txns_state import TXNS_KEY, Lease, TxnsDiff, TxnsMachine, TxnsState
@@ -131,6 +132,12 @@ class ReadHold:
         self.released = True
         if self.durable_name is None:
             self._holds.discard(self)
+
+    def advance(self, at: Csn) -> None:
+        """Let the history before `at` go. Raises ValueError when that is lower than it holds now."""
+        if at < self.at:
+            raise ValueError(f"a hold at {self.at} cannot go back to {at}")
+        self.at = at
 
     async def __aenter__(self) -> ReadHold:
         return self
@@ -517,6 +524,17 @@ class Environment:
         if registration is not None and registration.last_write <= after:
             return ShardChanges(shard=shard, after=after, until=until, inserts=(), deletes=())
         return changes_of((await self._view(shard, until)).state, after, until)
+
+    async def changes_before_drop(self, shard: ShardId, after: Csn, until: Csn) -> ShardChanges:
+        """As `changes`, also for a shard that was dropped at `until`."""
+        dropped = self.cache.state.forgotten.get(shard)
+        if dropped is None or dropped > until:
+            return await self.changes(shard, after, until)
+        return changes_of((await self._view(shard, Csn(dropped - 1))).state, after, until)
+
+    def subscribe(self, shard: ShardId, as_of: Csn, until: Csn | None = None) -> AsyncIterator[SubscribeEvent]:
+        """The snapshot at `as_of`, then every later change in CSN order with progress; see `storage.subscribe`."""
+        return subscribe(self, shard, as_of, until)
 
     async def _decided(self, as_of: Csn) -> None:
         """Return once the txns upper is past `as_of`."""
