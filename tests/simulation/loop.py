@@ -112,7 +112,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
     def collect_failures(self) -> None:
         """Note the exceptions of finished tasks that nobody has asked for, and let go of those tasks."""
         for task in self._unfinished:
-            if task.done() and task._log_traceback:  # type: ignore[attr-defined]
+            if task.done() and task._log_traceback:
                 error = task.exception()
                 if error is not None:
                     self.failures.append(error)
