@@ -114,6 +114,8 @@ def pg_indexes(objects: CatalogObjects) -> Content:
     """Indexes with their CREATE INDEX text."""
     rows: list[Row] = []
 
+    shared = {row["oid"] for row in builtin_classes() if row["relisshared"]}
+
     def add(index_oid: int, table_oid: int) -> None:
         index, table = objects.relation(index_oid), objects.relation(table_oid)
         if index is not None and table is not None:
@@ -122,6 +124,7 @@ def pg_indexes(objects: CatalogObjects) -> Content:
                     "schemaname": _schema(objects, table.namespace),
                     "tablename": table.name,
                     "indexname": index.name,
+                    "tablespace": "pg_global" if table_oid in shared else None,
                     "indexdef": index_definition(objects, index_oid),
                 }
             )

@@ -8,7 +8,13 @@ from functools import cache
 
 from adapter.system_catalogs.catalog_views import builtin_classes
 from adapter.system_catalogs.content import Content, Row
-from adapter.system_catalogs.definitions import builtin_view_definitions, column_name, format_type, terminated
+from adapter.system_catalogs.definitions import (
+    builtin_view_definitions,
+    column_name,
+    constraint_definition,
+    format_type,
+    terminated,
+)
 from adapter.system_catalogs.object_rows import pg_authid
 from adapter.system_catalogs.objects import CatalogObjects
 from adapter.system_catalogs.type_facts import type_facts
@@ -102,7 +108,7 @@ def _type_row(objects: CatalogObjects, type_oid: int, typmod: int, dtd_identifie
         data_type = format_type(objects, base_oid)
     else:
         data_type = "USER-DEFINED"
-    collation = _collation(objects, facts.collation)
+    collation = _collation(objects, facts.collation if row is None or row.type != "d" else row.collation)
     return {
         **declared,
         **collation,
@@ -406,10 +412,11 @@ def check_constraints(objects: CatalogObjects) -> Content:
     data = catalog_data.columns("pg_constraint")
     for name, kind, expression in zip(data["conname"], data["contype"], data["conbin"], strict=True):
         if kind == "c":
-            rows.append({**_name(objects, "constraint", "information_schema", name), "check_clause": expression})
+            rows.append({**_name(objects, "constraint", "information_schema", name), "check_clause": f"({expression})"})
     for constraint, _, constraint_name in _constraints(objects):
         if constraint.kind == "c":
-            rows.append({**constraint_name, "check_clause": f"({constraint.expression})"})
+            definition = constraint_definition(objects, constraint.oid, ())
+            rows.append({**constraint_name, "check_clause": (definition or "").removeprefix("CHECK ")})
     namespaces = {row["oid"]: row["relnamespace"] for row in builtin_classes()}
     for table in _tables(objects):
         record = objects.snapshot.get(table.oid)

@@ -129,7 +129,7 @@ def type_oid(context: Entered, text: str) -> int:
         parsed = split_and_parse(f"SELECT NULL::{text}")[0]
     except SqlError as error:
         raise SqlSyntaxError(f'invalid type name "{text}"') from error
-    cast = parsed.tree.select_stmt.target_list[0].res_target.val.type_cast
+    cast = parsed.tree.target_list[0].res_target.val.type_cast
     return resolve_type_name(cast.type_name, parsed).oid
 
 

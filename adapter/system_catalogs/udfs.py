@@ -7,9 +7,9 @@ function looks at NULLs itself. Types are DuckDB's.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, TypeAlias
 
 from adapter.system_catalogs import definitions, descriptions, privileges, reg_names
@@ -300,26 +300,38 @@ UDFS: Mapping[str, Udf] = {
 }
 
 
-def _with_context(udf: Udf, token: str, *args: Any) -> Any:
-    if not udf.nullable and any(arg is None for arg in args):
-        return None
-    context = current(token)
-    try:
-        return udf.call(context, *args)
-    except SqlError as error:
-        context.error = error
-        raise
+def _with_context(udf: Udf) -> Callable[..., Any]:
+    def call(*values: Any) -> Any:
+        token, *args = values
+        if not udf.nullable and any(arg is None for arg in args):
+            return None
+        context = current(token)
+        try:
+            return udf.call(context, *args)
+        except SqlError as error:
+            context.error = error
+            raise
+
+    return call
 
 
-def _without_context(udf: Udf, *args: Any) -> Any:
-    if any(arg is None for arg in args):
-        return None
-    return udf.call(*args)
+def _without_context(udf: Udf) -> Callable[..., Any]:
+    def call(*args: Any) -> Any:
+        return None if any(arg is None for arg in args) else udf.call(*args)
+
+    return call
+
+
+def _signature(count: int) -> inspect.Signature:
+    """A signature with `count` parameters; the engine asks for it and does not take ``*args``."""
+    kind = inspect.Parameter.POSITIONAL_ONLY
+    return inspect.Signature([inspect.Parameter(f"a{number}", kind) for number in range(count)])
 
 
 def register(connection: DuckConnection) -> None:
     """Defines all of `UDFS` in the connection's database."""
     for name, udf in UDFS.items():
-        function = partial(_with_context if udf.context else _without_context, udf)
+        function = (_with_context if udf.context else _without_context)(udf)
         args = [TEXT, *udf.args] if udf.context else list(udf.args)
+        function.__signature__ = _signature(len(args))  # type: ignore[attr-defined]
         connection.create_function(name, function, args, udf.result, null_handling="special")
