@@ -66,13 +66,14 @@ class Rows:
 
     `tag` makes the tag from the number of rows sent by this execution (`SELECT n`, `FETCH n`, `INSERT 0 n`). When
     `suspended()` is true after the stream ends, more rows remain in the portal (PortalSuspended instead of
-    CommandComplete).
+    CommandComplete). `binary` is set for FETCH from a BINARY cursor: the simple protocol then sends binary values.
     """
 
     columns: tuple[ColumnDescription, ...]
     batches: AsyncIterator[RecordBatch]
     tag: Callable[[int], str]
     suspended: Callable[[], bool]
+    binary: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

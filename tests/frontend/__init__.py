@@ -1,0 +1,1 @@
+"""Tests of the frontend: codec, encodings, COPY, connections, configuration."""
