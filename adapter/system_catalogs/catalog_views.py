@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from functools import cache
 
@@ -28,20 +29,20 @@ def _schema(objects: CatalogObjects, oid: int) -> str:
 def pg_tables(objects: CatalogObjects) -> Content:
     """Tables."""
     rows: list[Row] = []
-    for row in builtin_classes():
-        if row["relkind"] == "r":
-            rows.append(
-                {
-                    "schemaname": _schema(objects, row["relnamespace"]),
-                    "tablename": row["relname"],
-                    "tableowner": objects.role_names.get(row["relowner"]),
-                    "tablespace": "pg_global" if row["relisshared"] else None,
-                    "hasindexes": row["relhasindex"],
-                    "hasrules": row["relhasrules"],
-                    "hastriggers": row["relhastriggers"],
-                    "rowsecurity": row["relrowsecurity"],
-                }
-            )
+    rows.extend(
+        {
+            "schemaname": _schema(objects, row["relnamespace"]),
+            "tablename": row["relname"],
+            "tableowner": objects.role_names.get(row["relowner"]),
+            "tablespace": "pg_global" if row["relisshared"] else None,
+            "hasindexes": row["relhasindex"],
+            "hasrules": row["relhasrules"],
+            "hastriggers": row["relhastriggers"],
+            "rowsecurity": row["relrowsecurity"],
+        }
+        for row in builtin_classes()
+        if row["relkind"] == "r"
+    )
     referenced = {c.foreign_relation for c in objects.constraints if c.foreign_relation is not None}
     for relation in objects.relations:
         if relation.kind == "r":
@@ -212,59 +213,53 @@ def pg_group(objects: CatalogObjects) -> Content:
     )
 
 
-_COUNTERS = [
-    "seq_scan",
-    "seq_tup_read",
-    "idx_scan",
-    "idx_tup_fetch",
-    "n_tup_ins",
-    "n_tup_upd",
-    "n_tup_del",
-    "n_tup_hot_upd",
-    "n_live_tup",
-    "n_dead_tup",
-    "n_mod_since_analyze",
-    "n_ins_since_vacuum",
-    "vacuum_count",
-    "autovacuum_count",
-    "analyze_count",
-    "autoanalyze_count",
-    "heap_blks_read",
-    "heap_blks_hit",
-    "idx_blks_read",
-    "idx_blks_hit",
-    "toast_blks_read",
-    "toast_blks_hit",
-    "tidx_blks_read",
-    "tidx_blks_hit",
-]
+_COUNTERS = tuple(
+    re.findall(
+        r"\w+",
+        """
+    seq_scan seq_tup_read idx_scan idx_tup_fetch n_tup_ins n_tup_upd n_tup_del n_tup_hot_upd n_live_tup n_dead_tup
+    n_mod_since_analyze n_ins_since_vacuum vacuum_count autovacuum_count analyze_count autoanalyze_count
+    heap_blks_read heap_blks_hit idx_blks_read idx_blks_hit toast_blks_read toast_blks_hit tidx_blks_read tidx_blks_hit
+    """,
+    )
+)
+_DATABASE_COUNTERS = tuple(
+    re.findall(
+        r"\w+",
+        """
+    numbackends xact_commit xact_rollback blks_read blks_hit tup_returned tup_fetched tup_inserted tup_updated
+    tup_deleted conflicts temp_files temp_bytes deadlocks sessions sessions_abandoned sessions_fatal sessions_killed
+    """,
+    )
+)
+_DATABASE_TIMES = ("blk_read_time", "blk_write_time", "session_time", "active_time", "idle_in_transaction_time")
 
 
 def _table_statistics(objects: CatalogObjects, *, system: bool, user: bool) -> Content:
     rows: list[Row] = []
     zeros = dict.fromkeys(_COUNTERS, 0)
     if system:
-        for row in builtin_classes():
-            if row["relkind"] == "r":
-                rows.append(
-                    {
-                        **zeros,
-                        "relid": row["oid"],
-                        "schemaname": _schema(objects, row["relnamespace"]),
-                        "relname": row["relname"],
-                    }
-                )
+        rows.extend(
+            {
+                **zeros,
+                "relid": row["oid"],
+                "schemaname": _schema(objects, row["relnamespace"]),
+                "relname": row["relname"],
+            }
+            for row in builtin_classes()
+            if row["relkind"] == "r"
+        )
     if user:
-        for relation in objects.relations:
-            if relation.kind in ("r", "m"):
-                rows.append(
-                    {
-                        **zeros,
-                        "relid": relation.oid,
-                        "schemaname": _schema(objects, relation.schema),
-                        "relname": relation.name,
-                    }
-                )
+        rows.extend(
+            {
+                **zeros,
+                "relid": relation.oid,
+                "schemaname": _schema(objects, relation.schema),
+                "relname": relation.name,
+            }
+            for relation in objects.relations
+            if relation.kind in ("r", "m")
+        )
     return Content(rows=rows)
 
 
@@ -285,28 +280,7 @@ def user_table_statistics(objects: CatalogObjects) -> Content:
 
 def database_statistics(objects: CatalogObjects) -> Content:
     """pg_stat_database: a row for shared objects and one for each database."""
-    names = [
-        "numbackends",
-        "xact_commit",
-        "xact_rollback",
-        "blks_read",
-        "blks_hit",
-        "tup_returned",
-        "tup_fetched",
-        "tup_inserted",
-        "tup_updated",
-        "tup_deleted",
-        "conflicts",
-        "temp_files",
-        "temp_bytes",
-        "deadlocks",
-        "sessions",
-        "sessions_abandoned",
-        "sessions_fatal",
-        "sessions_killed",
-    ]
-    times = ["blk_read_time", "blk_write_time", "session_time", "active_time", "idle_in_transaction_time"]
-    zeros: Row = {**dict.fromkeys(names, 0), **dict.fromkeys(times, 0.0)}
+    zeros: Row = {**dict.fromkeys(_DATABASE_COUNTERS, 0), **dict.fromkeys(_DATABASE_TIMES, 0.0)}
     rows: list[Row] = [{**zeros, "datid": 0, "numbackends": None}]
     rows.extend({**zeros, "datid": database.oid, "datname": database.name} for database in objects.databases)
     return Content(rows=rows)

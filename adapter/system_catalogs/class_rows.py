@@ -77,20 +77,20 @@ def pg_class(objects: CatalogObjects) -> Content:
                 relreplident="d" if stored else "n",
             )
         )
-    for sequence in objects.sequences:
-        rows.append(
-            _class_row(
-                oid=sequence.oid,
-                relname=sequence.name,
-                relnamespace=sequence.schema,
-                relowner=sequence.owner,
-                relfilenode=sequence.oid,
-                relpages=1,
-                reltuples=1.0,
-                relkind="S",
-                relnatts=3,
-            )
+    rows.extend(
+        _class_row(
+            oid=sequence.oid,
+            relname=sequence.name,
+            relnamespace=sequence.schema,
+            relowner=sequence.owner,
+            relfilenode=sequence.oid,
+            relpages=1,
+            reltuples=1.0,
+            relkind="S",
+            relnatts=3,
         )
+        for sequence in objects.sequences
+    )
     for constraint, relation in index_constraints(objects):
         oid = derived_oids.index_oid(constraint.oid)
         rows.append(

@@ -36,6 +36,8 @@ class _Column:
     typmod: int
     not_null: bool
     default: str | None
+    collation: int | None = None
+    """None: the type's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,11 @@ class _Table:
 @cache
 def _builtin_tables() -> tuple[_Table, ...]:
     owners = {row["oid"]: row["relowner"] for row in builtin_classes()}
+    data = catalog_data.columns("pg_attribute")
+    collations = {
+        (relation, attnum): collation
+        for relation, attnum, collation in zip(data["attrelid"], data["attnum"], data["attcollation"], strict=True)
+    }
     return tuple(
         _Table(
             row.oid,
@@ -59,7 +66,15 @@ def _builtin_tables() -> tuple[_Table, ...]:
             row.kind,
             owners[row.oid],
             [
-                _Column(number, column.name, column.type_oid, column.typmod, column.not_null, None)
+                _Column(
+                    number,
+                    column.name,
+                    column.type_oid,
+                    column.typmod,
+                    column.not_null,
+                    None,
+                    collations[row.oid, number],
+                )
                 for number, column in enumerate(row.columns, 1)
             ],
         )
@@ -90,8 +105,16 @@ def _name(objects: CatalogObjects, prefix: str, schema: str | None, name: str | 
     return {f"{prefix}_catalog": objects.database, f"{prefix}_schema": schema, f"{prefix}_name": name}
 
 
-def _type_row(objects: CatalogObjects, type_oid: int, typmod: int, dtd_identifier: str, *, domain: bool = True) -> Row:
-    """data_type and what follows it in columns, domains and element_types."""
+def _type_row(
+    objects: CatalogObjects,
+    type_oid: int,
+    typmod: int,
+    dtd_identifier: str,
+    *,
+    domain: bool = True,
+    collation: int | None = None,
+) -> Row:
+    """data_type and what follows it in columns, domains and element_types. `collation` None is the type's."""
     row = catalog_data.types().get(type_oid)
     declared: Row = {}
     base_oid, base_typmod = type_oid, typmod
@@ -108,10 +131,11 @@ def _type_row(objects: CatalogObjects, type_oid: int, typmod: int, dtd_identifie
         data_type = format_type(objects, base_oid)
     else:
         data_type = "USER-DEFINED"
-    collation = _collation(objects, facts.collation if row is None or row.type != "d" else row.collation)
+    if collation is None:
+        collation = facts.collation if row is None or row.type != "d" else row.collation
     return {
         **declared,
-        **collation,
+        **_collation(objects, collation),
         **_name(objects, "udt", namespace, None if base is None else base.name),
         "data_type": data_type,
         "character_maximum_length": facts.character_maximum_length,
@@ -141,23 +165,23 @@ def _collation(objects: CatalogObjects, oid: int) -> Row:
 def columns(objects: CatalogObjects) -> Content:
     """All columns of tables and views."""
     rows: list[Row] = []
-    for table in _tables(objects):
-        for column in table.columns:
-            rows.append(
-                {
-                    **_name(objects, "table", table.schema, table.name),
-                    "column_name": column.name,
-                    "ordinal_position": column.attnum,
-                    "column_default": column.default,
-                    "is_nullable": YES_NO[not column.not_null],
-                    **_type_row(objects, column.type_oid, column.typmod, str(column.attnum)),
-                    "is_self_referencing": "NO",
-                    "is_identity": "NO",
-                    "identity_cycle": "NO",
-                    "is_generated": "NEVER",
-                    "is_updatable": YES_NO[table.kind == "r"],
-                }
-            )
+    rows.extend(
+        {
+            **_name(objects, "table", table.schema, table.name),
+            "column_name": column.name,
+            "ordinal_position": column.attnum,
+            "column_default": column.default,
+            "is_nullable": YES_NO[not column.not_null],
+            **_type_row(objects, column.type_oid, column.typmod, str(column.attnum), collation=column.collation),
+            "is_self_referencing": "NO",
+            "is_identity": "NO",
+            "identity_cycle": "NO",
+            "is_generated": "NEVER",
+            "is_updatable": YES_NO[table.kind == "r"],
+        }
+        for table in _tables(objects)
+        for column in table.columns
+    )
     return Content(rows=rows)
 
 
@@ -254,26 +278,26 @@ def table_constraints(objects: CatalogObjects) -> Content:
     """Constraints, NOT NULL as a check among them, as PostgreSQL lists it."""
     rows: list[Row] = []
     fixed = {"is_deferrable": "NO", "initially_deferred": "NO", "enforced": "YES"}
-    for name, kind, schema, table_name, _, _ in _builtin_constraints():
-        rows.append(
-            {
-                **_name(objects, "constraint", schema, name),
-                **_name(objects, "table", schema, table_name),
-                **fixed,
-                "constraint_type": _CONSTRAINT_TYPES[kind],
-                "nulls_distinct": "YES" if kind == "u" else None,
-            }
-        )
-    for constraint, relation, constraint_name in _constraints(objects):
-        rows.append(
-            {
-                **constraint_name,
-                **_table_name(objects, relation),
-                **fixed,
-                "constraint_type": _CONSTRAINT_TYPES[constraint.kind],
-                "nulls_distinct": "YES" if constraint.kind == "u" else None,
-            }
-        )
+    rows.extend(
+        {
+            **_name(objects, "constraint", schema, name),
+            **_name(objects, "table", schema, table_name),
+            **fixed,
+            "constraint_type": _CONSTRAINT_TYPES[kind],
+            "nulls_distinct": "YES" if kind == "u" else None,
+        }
+        for name, kind, schema, table_name, _, _ in _builtin_constraints()
+    )
+    rows.extend(
+        {
+            **constraint_name,
+            **_table_name(objects, relation),
+            **fixed,
+            "constraint_type": _CONSTRAINT_TYPES[constraint.kind],
+            "nulls_distinct": "YES" if constraint.kind == "u" else None,
+        }
+        for constraint, relation, constraint_name in _constraints(objects)
+    )
     namespaces = {row["oid"]: row["relnamespace"] for row in builtin_classes()}
     for table in _tables(objects):
         if table.kind != "r":
@@ -314,29 +338,29 @@ def _referenced_key(objects: CatalogObjects, constraint: Constraint) -> Constrai
 def key_column_usage(objects: CatalogObjects) -> Content:
     """Columns of primary keys, unique constraints and foreign keys."""
     rows: list[Row] = []
-    for name, _, schema, table_name, oid, keys in _builtin_constraints():
-        for position, attnum in enumerate(keys, 1):
-            rows.append(
-                {
-                    **_name(objects, "constraint", schema, name),
-                    **_name(objects, "table", schema, table_name),
-                    "column_name": column_name(objects, oid, attnum),
-                    "ordinal_position": position,
-                }
-            )
+    rows.extend(
+        {
+            **_name(objects, "constraint", schema, name),
+            **_name(objects, "table", schema, table_name),
+            "column_name": column_name(objects, oid, attnum),
+            "ordinal_position": position,
+        }
+        for name, _, schema, table_name, oid, keys in _builtin_constraints()
+        for position, attnum in enumerate(keys, 1)
+    )
     for constraint, relation, constraint_name in _constraints(objects):
         if constraint.kind in ("p", "u", "f"):
             referenced = _key_positions(objects, constraint)
-            for position, attnum in enumerate(constraint.columns, 1):
-                rows.append(
-                    {
-                        **constraint_name,
-                        **_table_name(objects, relation),
-                        "column_name": column_name(objects, relation.oid, attnum),
-                        "ordinal_position": position,
-                        "position_in_unique_constraint": referenced[position - 1],
-                    }
-                )
+            rows.extend(
+                {
+                    **constraint_name,
+                    **_table_name(objects, relation),
+                    "column_name": column_name(objects, relation.oid, attnum),
+                    "ordinal_position": position,
+                    "position_in_unique_constraint": referenced[position - 1],
+                }
+                for position, attnum in enumerate(constraint.columns, 1)
+            )
     return Content(rows=rows)
 
 
@@ -366,15 +390,15 @@ def referential_constraints(objects: CatalogObjects) -> Content:
 def _usage(objects: CatalogObjects, *, with_columns: bool) -> Content:
     """Tables (and columns) that a key consists of, that a foreign key refers to or that a check reads."""
     rows: list[Row] = []
-    for name, _, schema, table, oid, keys in _builtin_constraints():
-        for attnum in keys if with_columns else keys[:1]:
-            rows.append(
-                {
-                    **_name(objects, "table", schema, table),
-                    "column_name": column_name(objects, oid, attnum),
-                    **_name(objects, "constraint", schema, name),
-                }
-            )
+    rows.extend(
+        {
+            **_name(objects, "table", schema, table),
+            "column_name": column_name(objects, oid, attnum),
+            **_name(objects, "constraint", schema, name),
+        }
+        for name, _, schema, table, oid, keys in _builtin_constraints()
+        for attnum in (keys if with_columns else keys[:1])
+    )
     for constraint, relation, constraint_name in _constraints(objects):
         used: Relation = relation
         attnums = constraint.columns
@@ -385,14 +409,14 @@ def _usage(objects: CatalogObjects, *, with_columns: bool) -> Content:
             used, attnums = target, constraint.foreign_columns
         elif constraint.kind == "c" and not with_columns:
             continue
-        for attnum in attnums if with_columns else attnums[:1]:
-            rows.append(
-                {
-                    **_table_name(objects, used),
-                    "column_name": column_name(objects, used.oid, attnum),
-                    **constraint_name,
-                }
-            )
+        rows.extend(
+            {
+                **_table_name(objects, used),
+                "column_name": column_name(objects, used.oid, attnum),
+                **constraint_name,
+            }
+            for attnum in (attnums if with_columns else attnums[:1])
+        )
     return Content(rows=rows)
 
 
@@ -504,11 +528,14 @@ def collation_character_set_applicability(objects: CatalogObjects) -> Content:
 
 def domains(objects: CatalogObjects) -> Content:
     """information_schema's own domains; there are no others."""
+    data = catalog_data.columns("pg_type")
+    defaults = dict(zip(data["oid"], data["typdefault"], strict=True))
     return Content(
         rows=[
             {
                 **_name(objects, "domain", "information_schema", row.name),
                 **_type_row(objects, row.oid, -1, "1", domain=False),
+                "domain_default": defaults[row.oid],
             }
             for row in catalog_data.types().values()
             if row.type == "d" and row.namespace == INFORMATION_SCHEMA_OID
@@ -539,16 +566,16 @@ def table_privileges(objects: CatalogObjects) -> Content:
     for table in _tables(objects):
         owner = objects.role_names.get(table.owner)
         common = {**_name(objects, "table", table.schema, table.name), "grantor": owner}
-        for action in _ACTIONS:
-            rows.append(
-                {
-                    **common,
-                    "grantee": owner,
-                    "privilege_type": action,
-                    "is_grantable": "YES",
-                    "with_hierarchy": YES_NO[action == "SELECT"],
-                }
-            )
+        rows.extend(
+            {
+                **common,
+                "grantee": owner,
+                "privilege_type": action,
+                "is_grantable": "YES",
+                "with_hierarchy": YES_NO[action == "SELECT"],
+            }
+            for action in _ACTIONS
+        )
         if table.schema in ("pg_catalog", "information_schema"):
             rows.append(
                 {
@@ -567,18 +594,18 @@ def column_privileges(objects: CatalogObjects) -> Content:
     rows: list[Row] = []
     for table in _tables(objects):
         owner = objects.role_names.get(table.owner)
-        for column in table.columns:
-            for action in ("INSERT", "REFERENCES", "SELECT", "UPDATE"):
-                rows.append(
-                    {
-                        **_name(objects, "table", table.schema, table.name),
-                        "grantor": owner,
-                        "grantee": owner,
-                        "column_name": column.name,
-                        "privilege_type": action,
-                        "is_grantable": "YES",
-                    }
-                )
+        rows.extend(
+            {
+                **_name(objects, "table", table.schema, table.name),
+                "grantor": owner,
+                "grantee": owner,
+                "column_name": column.name,
+                "privilege_type": action,
+                "is_grantable": "YES",
+            }
+            for column in table.columns
+            for action in ("INSERT", "REFERENCES", "SELECT", "UPDATE")
+        )
     return Content(rows=rows)
 
 

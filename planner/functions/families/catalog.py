@@ -1,8 +1,8 @@
 """The functions over the system catalogs, all on the local engine.
 
 Those that need the catalog or the session are functions of the local engine called ``tg_<name>``
-(adapter.system_catalogs.udfs), which get the execution's token, ``{token}`` in a template, as their first argument. What
-cannot exist here (triggers, partitions, extended statistics, recovery, temporary schemas) has the answer that
+(adapter.system_catalogs.udfs), which get the execution's token, ``{token}`` in a template, as their first argument.
+What cannot exist here (triggers, partitions, extended statistics, recovery, temporary schemas) has the answer that
 PostgreSQL gives where there is none. A set-returning function's form is a list, of structs where it has several
 columns.
 """
