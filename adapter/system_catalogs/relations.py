@@ -8,7 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from adapter.system_catalogs import catalog_views, class_rows, information_schema, object_rows
+from adapter.system_catalogs import (
+    catalog_views,
+    class_rows,
+    information_schema,
+    information_schema_keys,
+    information_schema_routines,
+    object_rows,
+)
 from adapter.system_catalogs.content import Builder
 
 PG_CATALOG: Mapping[str, Builder] = {
@@ -52,23 +59,25 @@ INFORMATION_SCHEMA: Mapping[str, Builder] = {
     "administrable_role_authorizations": information_schema.administrable_role_authorizations,
     "applicable_roles": information_schema.applicable_roles,
     "character_sets": information_schema.character_sets,
-    "check_constraints": information_schema.check_constraints,
+    "check_constraints": information_schema_keys.check_constraints,
     "collation_character_set_applicability": information_schema.collation_character_set_applicability,
     "collations": information_schema.collations,
     "column_privileges": information_schema.column_privileges,
     "columns": information_schema.columns,
-    "constraint_column_usage": information_schema.constraint_column_usage,
-    "constraint_table_usage": information_schema.constraint_table_usage,
+    "constraint_column_usage": information_schema_keys.constraint_column_usage,
+    "constraint_table_usage": information_schema_keys.constraint_table_usage,
     "domains": information_schema.domains,
     "enabled_roles": information_schema.enabled_roles,
     "information_schema_catalog_name": information_schema.information_schema_catalog_name,
-    "key_column_usage": information_schema.key_column_usage,
-    "referential_constraints": information_schema.referential_constraints,
+    "key_column_usage": information_schema_keys.key_column_usage,
+    "parameters": information_schema_routines.parameters,
+    "referential_constraints": information_schema_keys.referential_constraints,
     "role_column_grants": information_schema.column_privileges,
     "role_table_grants": information_schema.role_table_grants,
+    "routines": information_schema_routines.routines,
     "schemata": information_schema.schemata,
     "sequences": information_schema.sequences,
-    "table_constraints": information_schema.table_constraints,
+    "table_constraints": information_schema_keys.table_constraints,
     "table_privileges": information_schema.table_privileges,
     "tables": information_schema.tables,
     "view_table_usage": information_schema.view_table_usage,
