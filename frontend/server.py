@@ -8,7 +8,6 @@ no more, lets running transactions finish for a while, and tells idle clients 57
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import ssl
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from dataclasses import dataclass
 import structlog
 
 from frontend import backend
+from frontend.auth import check_trust
 from frontend.cancel import CancelRegistry
 from frontend.channel import ClientProtocol
 from frontend.codec import FramingError
@@ -40,10 +40,6 @@ BACKLOG = 512
 _DRAIN_POLL_S = 0.02
 
 
-class ListenRefused(Exception):
-    """The server must not listen there; the message says why and what to do."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerLimits:
     """Bounds of the listener."""
@@ -56,21 +52,6 @@ class ServerLimits:
     """PostgreSQL's authentication_timeout."""
     drain_timeout_s: float = 30.0
     """How long running transactions may take at a stop."""
-
-
-def check_trust(host: str) -> None:
-    """Raises ListenRefused unless the address is loopback: trust authentication asks nobody for a password."""
-    if host == "localhost":
-        return
-    try:
-        if ipaddress.ip_address(host.strip("[]")).is_loopback:
-            return
-    except ValueError:
-        pass
-    raise ListenRefused(
-        f'refusing to listen on "{host}": connections are trusted without a password, which is for loopback addresses '
-        "only; listen on 127.0.0.1 (and reach it through a tunnel)"
-    )
 
 
 class Server:

@@ -1,0 +1,170 @@
+"""Configuration of the server: flags, variables, a TOML file, defaults; the first that says something wins.
+
+Every option has one name: `data_dir` is the flag `--data-dir`, the variable `TIDEGATE_DATA_DIR` and the key `data_dir`
+of the file. Values are validated by msgspec against `Configuration`; `ConfigurationError` says which source was wrong and
+what it should be. Pure: the caller passes the environment and the parsed flags.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+VARIABLE_PREFIX = "TIDEGATE_"
+CONFIG_VARIABLE = "TIDEGATE_CONFIG"
+
+
+class ConfigurationError(Exception):
+    """An option is wrong; the message names its source and what is expected."""
+
+
+class Configuration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Options of `tidegate serve`."""
+
+    data_dir: str = "./tidegate-data"
+    """Where everything is stored; made when it does not exist."""
+    listen: str = "127.0.0.1:5433"
+    """host:port, or several separated by commas. Port 0 lets the system choose."""
+    spark_master: str = "local[*]"
+    """Spark master URL: local[n], spark://..., yarn, k8s://..."""
+    spark_remote: str | None = None
+    """Spark Connect URL (sc://host:port) instead of a master."""
+    spark_conf: dict[str, str] = {}
+    """Spark properties."""
+    settings: dict[str, str] = {}
+    """Defaults of session settings, as SET would take them."""
+    max_connections: Annotated[int, msgspec.Meta(ge=1, le=100_000)] = 200
+    """Clients served at once."""
+    max_message_bytes: Annotated[int, msgspec.Meta(ge=1 << 16, le=1 << 30)] = 256 << 20
+    """Longest query, parameter list or piece of COPY data that a client may send."""
+    drain_timeout_s: Annotated[float, msgspec.Meta(ge=0)] = 30.0
+    """How long running transactions may take when the server stops."""
+    tls_cert: str | None = None
+    """PEM file with the server's certificate chain; together with tls_key it turns TLS on."""
+    tls_key: str | None = None
+    """PEM file with the certificate's private key."""
+    event_loop: Literal["uvloop", "asyncio"] = "uvloop"
+    """Which event loop serves."""
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    """What is logged, and everything above it."""
+
+
+_PAIR_OPTIONS = ("spark_conf", "settings")
+OPTION_NAMES = Configuration.__struct_fields__
+
+
+def parse_pairs(items: list[str], source: str) -> dict[str, str]:
+    """`name=value` items as a mapping. Raises ConfigurationError."""
+    pairs: dict[str, str] = {}
+    for item in items:
+        name, equals, value = item.partition("=")
+        if not equals or not name.strip():
+            raise ConfigurationError(f"{source}: expected name=value, got {item!r}")
+        pairs[name.strip()] = value
+    return pairs
+
+
+def parse_address(text: str, source: str = "listen") -> tuple[str, int]:
+    """`host:port` (an IPv6 host in brackets) as its parts. Raises ConfigurationError."""
+    host, colon, port = text.strip().rpartition(":")
+    if not colon or not host or not port.isdecimal() or int(port) > 65_535:
+        raise ConfigurationError(f"{source}: expected host:port, got {text!r}")
+    return host.strip("[]"), int(port)
+
+
+def addresses(configuration: Configuration) -> list[tuple[str, int]]:
+    """Where to listen. Raises ConfigurationError."""
+    return [parse_address(part) for part in configuration.listen.split(",")]
+
+
+def _from_variables(environment: Mapping[str, str]) -> dict[str, tuple[Any, str]]:
+    found: dict[str, tuple[Any, str]] = {}
+    for name in OPTION_NAMES:
+        variable = VARIABLE_PREFIX + name.upper()
+        text = environment.get(variable)
+        if text is None or text == "":
+            continue
+        value: Any = text
+        if name in _PAIR_OPTIONS:
+            value = parse_pairs([item for item in text.split(",") if item.strip()], variable)
+        found[name] = (value, variable)
+    return found
+
+
+def _from_file(path: Path) -> dict[str, tuple[Any, str]]:
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigurationError(f"cannot read configuration file {path}: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"configuration file {path}: {error}") from error
+    unknown = sorted(set(content) - set(OPTION_NAMES))
+    if unknown:
+        raise ConfigurationError(f"configuration file {path}: unknown option {unknown[0]!r}")
+    found: dict[str, tuple[Any, str]] = {}
+    for name, value in content.items():
+        if name in _PAIR_OPTIONS and isinstance(value, dict):
+            value = {key: _scalar_text(item) for key, item in _flatten(value)}
+        found[name] = (value, f"{name} in {path}")
+    return found
+
+
+def _flatten(table: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
+    """TOML reads `spark.driver.memory = 1` as nested tables; properties are flat."""
+    items: list[tuple[str, Any]] = []
+    for key, value in table.items():
+        if isinstance(value, dict):
+            items += _flatten(value, f"{prefix}{key}.")
+        else:
+            items.append((prefix + key, value))
+    return items
+
+
+def _scalar_text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)
+
+
+_KINDS = {"`int`": "an integer", "`float`": "a number", "`str`": "text", "`str | null`": "text", "`object`": "pairs"}
+
+
+def _expectation(error: msgspec.ValidationError) -> str:
+    """What msgspec would have accepted, in words."""
+    text = str(error).split(" - at ")[0].split(", got ")[0].replace("Invalid enum value", "expected").strip()
+    for kind, words in _KINDS.items():
+        text = text.replace(kind, words)
+    return text[:1].lower() + text[1:]
+
+
+def load_configuration(flags: Mapping[str, Any], environment: Mapping[str, str]) -> Configuration:
+    """The effective configuration. `flags` has the options given on the command line (absent or None otherwise), and
+    `config`, the file. Raises ConfigurationError."""
+    path = flags.get("config") or environment.get(CONFIG_VARIABLE)
+    merged: dict[str, tuple[Any, str]] = _from_file(Path(path)) if path else {}
+    merged.update(_from_variables(environment))
+    for name in OPTION_NAMES:
+        value = flags.get(name)
+        if value is not None:
+            source = "--" + name.replace("_", "-")
+            merged[name] = (parse_pairs(value, source) if name in _PAIR_OPTIONS else value, source)
+    values = {}
+    for name, (value, source) in merged.items():
+        try:
+            one = msgspec.convert({name: value}, Configuration, strict=False)
+        except msgspec.ValidationError as error:
+            raise ConfigurationError(f"{source}: {_expectation(error)}, got {value!r}") from error
+        values[name] = getattr(one, name)
+    configuration = Configuration(**values)
+    if "listen" in merged:
+        for part in configuration.listen.split(","):
+            parse_address(part, merged["listen"][1])
+    if (configuration.tls_cert is None) != (configuration.tls_key is None):
+        raise ConfigurationError("tls_cert and tls_key must be given together")
+    if configuration.spark_remote is not None and "spark_master" in merged:
+        raise ConfigurationError(f"{merged['spark_remote'][1]} and {merged['spark_master'][1]} exclude each other")
+    return configuration
