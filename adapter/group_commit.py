@@ -159,7 +159,7 @@ class GroupCommitter:
                 raise
             if isinstance(result, UpperMismatch):
                 env.oracle.abandon_write("user", ts)
-                env.oracle.observe(result.least_committable)
+                env.oracle.observe(Csn(result.least_committable - 1))
                 continue
             await env.oracle.apply_write("user", ts)
             self.groups += 1

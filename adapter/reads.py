@@ -46,6 +46,7 @@ async def resolve(
     params: Sequence[ir.Literal],
     *,
     record: bool = True,
+    for_update: bool = False,
 ) -> ResolvedTables:
     """The inputs of a query that reads `relations`; `record` False for EXPLAIN, which reads no rows.
 
@@ -70,7 +71,7 @@ async def resolve(
             rows=sum(part.rows for part in kept),
         )
         if record and not transaction.is_own_table(relation):
-            _record(transaction, relation, needed)
+            _record(transaction, relation, needed, for_update)
     return ResolvedTables(inputs=inputs, total_parts=totals)
 
 
@@ -98,7 +99,7 @@ async def _parts(
     return inserts, deletes
 
 
-def _record(transaction: Transaction, relation: Relation, needed: tuple[Conjunction, ...]) -> None:
+def _record(transaction: Transaction, relation: Relation, needed: tuple[Conjunction, ...], for_update: bool) -> None:
     assert relation.shard is not None
     assert transaction.snapshot is not None
     transaction.record_read(

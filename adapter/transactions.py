@@ -112,6 +112,7 @@ class Transaction:
     statements: int = 0
     failed: bool = False
     hold: ReadHold | None = None
+    id: int | None = None
     _savepoints: list[_SavepointFrame] = field(default_factory=list)
 
     # ------------------------------------------------------------ snapshots
@@ -148,9 +149,9 @@ class Transaction:
             self.txn = env.begin()
         return self.txn
 
-    def record_read(self, read: TableRead) -> None:
-        """Remember what was read, for validation."""
-        if self.isolation is Isolation.SERIALIZABLE:
+    def record_read(self, read: TableRead, *, always: bool = False) -> None:
+        """Remember what was read, for validation: when SERIALIZABLE, and for FOR UPDATE (`always`) at any level."""
+        if always or self.isolation is Isolation.SERIALIZABLE:
             self.reads.append(read)
 
     def rely_on(self, records: Iterable[CatalogRecord]) -> None:
@@ -174,6 +175,22 @@ class Transaction:
         base = None if self.base_catalog is None else self.base_catalog.get(relation.oid)
         return not (isinstance(base, Relation) and base.shard == relation.shard)
 
+    def net_updates(self) -> tuple[CatalogUpdate, ...]:
+        """What the transaction's DDL comes to: at most one retraction and one addition for each object."""
+        before, after = self.base_catalog, self.catalog
+        if before is None or after is None:
+            return ()
+        net: list[CatalogUpdate] = []
+        for oid in dict.fromkeys(update.record.oid for update in self.updates):
+            old, new = before.get(oid), after.get(oid)
+            if old == new:
+                continue
+            if old is not None:
+                net.append(CatalogUpdate(record=old, diff=-1))
+            if new is not None:
+                net.append(CatalogUpdate(record=new, diff=1))
+        return tuple(net)
+
     @property
     def has_writes(self) -> bool:
         """Whether there is something to commit."""
@@ -187,7 +204,7 @@ class Transaction:
             isolation=self.isolation,
             snapshot=self.first_snapshot,
             reads=tuple(self.reads),
-            catalog_updates=tuple(self.updates),
+            catalog_updates=self.net_updates(),
             catalog_reads=self.catalog_reads,
         )
 

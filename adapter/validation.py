@@ -5,8 +5,9 @@ that go before it.
 
 - *Written rows*, at every isolation level: no row that the transaction deletes or updates was deleted by another
   (first committer wins).
-- *Read rows*, when SERIALIZABLE: no row inserted or deleted since satisfies what a read required of its rows. A
-  part's statistics answer most of it; otherwise the few changed rows are loaded and the conditions evaluated.
+- *Read rows* that were recorded (SERIALIZABLE, or FOR UPDATE): no row inserted or deleted since satisfies what a
+  read required of its rows. A part's statistics answer most of it; otherwise the few changed rows are loaded and the
+  conditions evaluated.
 - *Catalog records* relied on are the same; catalog updates still fit the catalog as it is now.
 
 The answer is the reason of the conflict, or None. It never raises for a conflict.
@@ -21,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 
 from adapter.predicates import Conjunction, any_row_matches, may_match
-from adapter.transactions import CommitRequest, Isolation, TableRead
+from adapter.transactions import CommitRequest, TableRead
 from storage.catalog_model import CatalogSnapshot, CatalogUpdate, Relation, Schema
 from storage.catalog_model import Sequence as SequenceRecord
 from storage.csn import Csn
@@ -45,10 +46,9 @@ async def conflict(
         for shard in request.txn.shards:
             if await _written_row_conflict(env, request, shard, until, earlier):
                 return "could not serialize access due to concurrent update"
-        if request.isolation is Isolation.SERIALIZABLE:
-            for read in request.reads:
-                if await _read_conflict(env, read, until, earlier):
-                    return "could not serialize access due to read/write dependencies among transactions"
+        for read in request.reads:
+            if await _read_conflict(env, read, until, earlier):
+                return "could not serialize access due to read/write dependencies among transactions"
     except (AsOfNotReadable, UnknownShard):
         return "could not serialize access due to concurrent update"
     return None

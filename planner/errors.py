@@ -113,6 +113,10 @@ class IntervalFieldOverflow(DataException):
     sqlstate = "22015"
 
 
+class SequenceGeneratorLimitExceeded(DataException):
+    sqlstate = "2200H"
+
+
 class InvalidArgumentForLogarithm(DataException):
     sqlstate = "2201E"
 
@@ -199,6 +203,10 @@ class ReadOnlySqlTransaction(InvalidTransactionState):
 
 class NoActiveSqlTransaction(InvalidTransactionState):
     sqlstate = "25P01"
+
+
+class IdleInTransactionSessionTimeout(InvalidTransactionState):
+    sqlstate = "25P03"
 
 
 class InFailedSqlTransaction(InvalidTransactionState):
@@ -341,6 +349,14 @@ class DuplicateTable(SyntaxErrorOrAccessRuleViolation):
     sqlstate = "42P07"
 
 
+class AmbiguousParameter(SyntaxErrorOrAccessRuleViolation):
+    sqlstate = "42P08"
+
+
+class InvalidCursorDefinition(SyntaxErrorOrAccessRuleViolation):
+    sqlstate = "42P11"
+
+
 class InvalidColumnReference(SyntaxErrorOrAccessRuleViolation):
     sqlstate = "42P10"
 
@@ -403,6 +419,10 @@ class OperatorIntervention(SqlError):
 
 class QueryCanceled(OperatorIntervention):
     sqlstate = "57014"
+
+
+class IdleSessionTimeout(OperatorIntervention):
+    sqlstate = "57P05"
 
 
 class AdminShutdown(OperatorIntervention):

@@ -1,0 +1,104 @@
+"""SQL cursors: DECLARE, FETCH, MOVE and CLOSE. They share the portals' namespace."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+from adapter.cursors import CursorRows, RowReader
+from adapter.planning import Plan
+from adapter.portals import Portal
+from adapter.queries import run_query
+from adapter.results import ColumnDescription, Command, RecordBatch
+from adapter.running import Outcome, RowsOutcome, Running
+from adapter.transaction_control import require_block
+from adapter.wall_clock import utc_now
+from planner import ir
+from planner import statements as st
+from planner.errors import DuplicateCursor, FeatureNotSupported, InvalidCursorDefinition, InvalidCursorName
+
+SYNTHETIC_FORMAT = (1,)
+"""Result format of a BINARY cursor."""
+
+
+async def declare(running: Running, statement: st.DeclareCursor, plan: Plan) -> Command:
+    """DECLARE CURSOR. `plan` is the inner query's."""
+    session = running.session
+    if not statement.hold:
+        require_block(running, "DECLARE CURSOR")
+    if not isinstance(plan.statement, ir.BoundQuery):
+        raise InvalidCursorDefinition("DECLARE CURSOR must specify a SELECT or VALUES command")
+    if plan.statement.for_update and (statement.hold or statement.scroll):
+        what = "WITH HOLD" if statement.hold else "SCROLL"
+        raise FeatureNotSupported(
+            f"DECLARE {what} ... FOR UPDATE is not supported",
+            detail="Holdable cursors must be READ ONLY." if statement.hold else "Scrollable cursors must be READ ONLY.",
+        )
+    existing = session.portals.get(statement.name)
+    if existing is not None and statement.name:
+        raise DuplicateCursor(f'cursor "{statement.name}" already exists')
+    outcome = await run_query(running, plan)
+    scroll = statement.scroll is not False
+    await session.portals.put(
+        Portal(
+            name=statement.name,
+            text=running.parsed.source,
+            parsed=running.parsed,
+            plan=plan,
+            params=running.params,
+            columns=outcome.columns,
+            result_formats=SYNTHETIC_FORMAT if statement.binary else (),
+            created_at=utc_now(),
+            depth=running.transaction.savepoint_depth,
+            cursor=CursorRows(RowReader(outcome.batches), scroll=scroll),
+            scroll=statement.scroll is True,
+            binary=statement.binary,
+            hold=statement.hold,
+        )
+    )
+    return Command(tag="DECLARE CURSOR")
+
+
+def _cursor(running: Running, name: str) -> Portal:
+    portal = running.session.portals.get(name)
+    if portal is None or portal.cursor is None:
+        raise InvalidCursorName(f'cursor "{name}" does not exist')
+    return portal
+
+
+async def fetch(running: Running, statement: st.Fetch) -> Outcome:
+    """FETCH and MOVE."""
+    portal = _cursor(running, statement.name)
+    assert portal.cursor is not None
+    rows = portal.cursor.fetch(statement)
+    if statement.move:
+        moved = 0
+        async for batch in rows:
+            moved += batch.num_rows
+        return Command(tag=f"MOVE {moved}")
+    columns: tuple[ColumnDescription, ...] = portal.columns or ()
+    first = await anext(rows, None)
+    return RowsOutcome(
+        columns=columns,
+        batches=_chain(first, rows),
+        tag=lambda count: f"FETCH {count}",
+        streaming=True,
+        binary=portal.binary,
+    )
+
+
+async def _chain(first: RecordBatch | None, rows: AsyncIterator[RecordBatch]) -> AsyncIterator[RecordBatch]:
+    if first is not None:
+        yield first
+    async for batch in rows:
+        yield batch
+
+
+async def close(running: Running, statement: st.CloseCursor) -> Command:
+    """CLOSE name and CLOSE ALL."""
+    session = running.session
+    if statement.name is None:
+        await session.portals.drop_all(keep_held=False)
+        return Command(tag="CLOSE CURSOR ALL")
+    _cursor(running, statement.name)
+    await session.portals.drop(statement.name)
+    return Command(tag="CLOSE CURSOR")

@@ -1,0 +1,197 @@
+"""From a parsed statement to the code that carries it out."""
+
+from __future__ import annotations
+
+from planner.analyze import bind_execute
+
+from adapter import copy_in, copy_out, cursor_statements, ddl, explain, settings_statements
+from adapter.planning import Plan
+from adapter.queries import run_query
+from adapter.read_then_write import run_change
+from adapter.results import Command
+from adapter.running import Outcome, Running
+from adapter.session_functions import notify
+from adapter.transaction_control import is_control, prevent_in_block, require_block, run_control, set_transaction
+from planner import ir
+from planner import statements as st
+from planner.errors import (
+    FeatureNotSupported,
+    InsufficientPrivilege,
+    InvalidSqlStatementName,
+    SqlSyntaxError,
+)
+from planner.parse import Parsed
+
+_ROW_KINDS = frozenset({"select_stmt", "insert_stmt", "update_stmt", "delete_stmt", "merge_stmt"})
+
+
+async def dispatch(running: Running) -> Outcome:
+    """Carry out the statement that runs. Raises `SqlError`."""
+    parsed = running.parsed
+    if parsed.kind in _ROW_KINDS:
+        await running.transaction.begin_statement(running.session.state.env)
+        return await run_rows(running, _plan(running, parsed))
+    plan = _plan(running, parsed)
+    return await _utility(running, plan)
+
+
+def _plan(running: Running, parsed: Parsed, declared: tuple[int, ...] | None = None) -> Plan:
+    session = running.session
+    catalog = running.transaction.planning_catalog(session.state.env)
+    return session.plan(parsed, catalog, running.declared if declared is None else declared)
+
+
+async def run_rows(running: Running, plan: Plan) -> Outcome:
+    """Run a query or a change of rows (or SELECT INTO, which is a utility statement)."""
+    match plan.statement:
+        case ir.BoundQuery():
+            return await run_query(running, plan)
+        case ir.BoundInsert() | ir.BoundUpdate() | ir.BoundDelete():
+            return await run_change(running, plan)
+        case _:
+            return await _utility(running, plan)
+
+
+async def _inner(running: Running, parsed: Parsed) -> Plan:
+    """The plan of a statement inside a statement, at a snapshot."""
+    await running.transaction.begin_statement(running.session.state.env)
+    return _plan(running, parsed)
+
+
+async def _utility(running: Running, plan: Plan) -> Outcome:
+    statement = plan.statement
+    session = running.session
+    if is_control(statement):
+        return await run_control(running, statement)
+    match statement:
+        case st.SetTransaction():
+            return set_transaction(running, statement)
+        case st.SetVariable():
+            return settings_statements.set_variable(running, statement)
+        case st.Reset():
+            return settings_statements.reset(running, statement)
+        case st.Show():
+            return settings_statements.show(running, statement)
+        case st.Discard():
+            return await settings_statements.discard(running, statement)
+        case st.DeclareCursor():
+            return await cursor_statements.declare(running, statement, await _inner(running, statement.query))
+        case st.Fetch():
+            return await cursor_statements.fetch(running, statement)
+        case st.CloseCursor():
+            return await cursor_statements.close(running, statement)
+        case st.Prepare():
+            session.statements.add(
+                statement.name, running.parsed.source, statement.query, statement.param_types, from_sql=True
+            )
+            return Command(tag="PREPARE")
+        case st.Execute():
+            return await _execute(running, statement)
+        case st.Deallocate():
+            return _deallocate(running, statement)
+        case st.Explain():
+            return await explain.run_explain(running, statement)
+        case st.Copy():
+            if statement.is_from:
+                return await copy_in.run_copy_in(running, statement)
+            return await copy_out.run_copy_out(running, statement)
+        case st.Listen():
+            running.transaction.listens.append(("listen", statement.channel))
+            return Command(tag="LISTEN")
+        case st.Unlisten():
+            running.transaction.listens.append(("unlisten", statement.channel))
+            return Command(tag="UNLISTEN")
+        case st.Notify():
+            notify(running, statement)
+            return Command(tag="NOTIFY")
+        case st.Lock():
+            return await _lock(running, statement)
+        case st.Vacuum():
+            return await _vacuum(running, statement)
+        case st.Checkpoint():
+            return Command(tag="CHECKPOINT")
+        case st.SetConstraints():
+            return Command(tag="SET CONSTRAINTS")
+        case st.CreateTableAs():
+            return await ddl.create_table_as(running, statement)
+        case _:
+            return await ddl.run_ddl(running, statement, plan.tag)
+
+
+async def _execute(running: Running, statement: st.Execute) -> Outcome:
+    """EXECUTE: the prepared statement with the parameters' values."""
+    prepared = running.session.statements.require(statement.name)
+    if prepared.parsed is None:
+        return Command(tag="EXECUTE")
+    await bind_execute_params(running, statement)
+    plan = (
+        await _inner(running, prepared.parsed)
+        if prepared.parsed.kind in _ROW_KINDS
+        else _plan(running, prepared.parsed)
+    )
+    return await run_rows(running, plan)
+
+
+async def bind_execute_params(running: Running, statement: st.Execute) -> None:
+    """Evaluate EXECUTE's parameters; the rest of the statement runs with them."""
+    from adapter.evaluation import evaluate
+
+    session = running.session
+    prepared = session.statements.require(statement.name)
+    if statement.count != len(prepared.param_types):
+        raise SqlSyntaxError(
+            f'wrong number of parameters for prepared statement "{statement.name}"',
+            detail=f"Expected {len(prepared.param_types)} parameters but got {statement.count}.",
+        )
+    catalog = running.transaction.planning_catalog(session.state.env)
+    query = bind_execute(statement, session.bind_context(catalog), prepared.param_types)
+    values = await evaluate(running, catalog, query)
+    running.params = tuple(
+        ir.Literal(value=value, type=type_) for value, type_ in zip(values, prepared.param_types, strict=True)
+    )
+    running.declared = tuple(type_.oid for type_ in prepared.param_types)
+
+
+def _deallocate(running: Running, statement: st.Deallocate) -> Command:
+    statements = running.session.statements
+    if statement.name is None:
+        statements.forget_all()
+        return Command(tag="DEALLOCATE ALL")
+    if not any(known.name == statement.name for known in statements.all()):
+        raise InvalidSqlStatementName(f'prepared statement "{statement.name}" does not exist')
+    statements.forget(statement.name)
+    return Command(tag="DEALLOCATE")
+
+
+async def _lock(running: Running, statement: st.Lock) -> Command:
+    """LOCK TABLE. There are no locks to wait for: what a lock promises is checked when the transaction commits.
+    Modes that keep readers or writers of other transactions waiting cannot be promised."""
+    require_block(running, "LOCK TABLE")
+    catalog = await running.transaction.begin_statement(running.session.state.env)
+    relations = [ddl.find_relation(running, catalog, name) for name in statement.tables]
+    if statement.mode not in ("AccessShareLock", "RowShareLock", "RowExclusiveLock"):
+        raise FeatureNotSupported(
+            f"LOCK TABLE in this mode is not supported: {statement.mode}",
+            hint="Transactions are validated when they commit; SERIALIZABLE needs no locks.",
+        )
+    running.transaction.rely_on(relations)
+    return Command(tag="LOCK TABLE")
+
+
+async def _vacuum(running: Running, statement: st.Vacuum) -> Command:
+    """VACUUM and ANALYZE: the storage controller compacts by itself and statistics are always current, so there is
+    nothing to do but to check the names."""
+    if not statement.analyze_only:
+        prevent_in_block(running, "VACUUM")
+    catalog = await running.transaction.begin_statement(running.session.state.env)
+    for name in statement.tables:
+        ddl.find_relation(running, catalog, name)
+    return Command(tag="ANALYZE" if statement.analyze_only else "VACUUM")
+
+
+def refuse_file_access() -> InsufficientPrivilege:
+    """COPY to or from a file of the server."""
+    return InsufficientPrivilege(
+        "must be superuser or have privileges of the pg_read_server_files role to COPY from a file",
+        hint="Anyone can COPY to stdout or from stdin. psql's \\copy command also works for anyone.",
+    )

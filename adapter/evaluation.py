@@ -1,0 +1,25 @@
+"""Evaluating a query that returns one row to Python values: defaults, parameters of EXECUTE."""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+from typing import Any
+
+from adapter.predicates import scan_templates
+from adapter.queries import prepare_read
+from adapter.row_text import literal_value
+from adapter.running import Running
+from planner import ir
+from storage.catalog_model import CatalogSnapshot
+
+
+async def evaluate(running: Running, catalog: CatalogSnapshot, query: ir.BoundQuery) -> tuple[Any, ...]:
+    """The values of the single row of `query`, as `ir.Literal` has them."""
+    read = await prepare_read(running, catalog, query, scan_templates(query.rel))
+    stream: Any = read.stream()
+    async with aclosing(stream) as batches:
+        async for batch in batches:
+            if batch.num_rows:
+                fields = query.rel.fields
+                return tuple(literal_value(batch.column(i), 0, field.type) for i, field in enumerate(fields))
+    return tuple(None for _ in query.rel.fields)

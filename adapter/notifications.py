@@ -1,0 +1,50 @@
+"""LISTEN and NOTIFY within one server process.
+
+A transaction's notifications are published when it commits, in order, duplicates removed. Each listening session has a
+bounded queue, emptied when it is idle (PostgreSQL, "NOTIFY").
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+MAX_QUEUED = 10_000
+"""Notifications that wait for one busy session; beyond, the oldest are lost rather than the server's memory."""
+
+
+@dataclass(slots=True, eq=False)
+class Listener:
+    """A session's side: what it listens to and what waits for it. `arrived` is called when something came."""
+
+    pid: int
+    arrived: Callable[[], None]
+    channels: set[str] = field(default_factory=set)
+    queue: deque[tuple[int, str, str]] = field(default_factory=lambda: deque(maxlen=MAX_QUEUED))
+
+
+class NotificationHub:
+    """All listeners of a server process."""
+
+    def __init__(self) -> None:
+        self._listeners: set[Listener] = set()
+
+    def add(self, listener: Listener) -> None:
+        """Begin to serve `listener`."""
+        self._listeners.add(listener)
+
+    def remove(self, listener: Listener) -> None:
+        """Stop serving it."""
+        self._listeners.discard(listener)
+
+    def publish(self, pid: int, notifications: list[tuple[str, str]]) -> None:
+        """Hand a committed transaction's (channel, payload) pairs to those who listen."""
+        distinct = list(dict.fromkeys(notifications))
+        if not distinct:
+            return
+        for listener in self._listeners:
+            due = [(pid, channel, payload) for channel, payload in distinct if channel in listener.channels]
+            if due:
+                listener.queue.extend(due)
+                listener.arrived()

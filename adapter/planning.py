@@ -1,0 +1,147 @@
+"""Plans: a statement bound against one catalog snapshot, with what running it needs; cached by text.
+
+A plan is valid for the catalog value, search path and settings that it was bound with. The cache is shared by all
+sessions of a server process and holds the most recently used plans.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from planner.analyze import BindContext, analyze, command_tag
+
+from adapter.predicates import ScanTemplate, scan_templates
+from adapter.results import ColumnDescription
+from planner import ir
+from planner.parse import Parsed, split_and_parse
+from planner.session_values import session_values
+from planner.statements import UtilityStatement
+from planner.types import SqlType
+from storage.catalog_model import CatalogRecord, CatalogSnapshot
+
+MAX_PLANS = 1000
+"""Plans kept: the distinct statements of a busy application, a few KiB each."""
+
+MAX_CACHED_TEXT_CHARS = 64 * 1024
+"""Longer statements carry data and rarely come again."""
+
+PLAN_SETTINGS = ("TimeZone", "DateStyle", "IntervalStyle", "extra_float_digits", "bytea_output", "xmloption")
+"""Settings that binding depends on (constants are read with them)."""
+
+BoundStatement: TypeAlias = ir.BoundStatement | UtilityStatement
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """A bound statement. `query` is the relational part that engines run, where there is one."""
+
+    parsed: Parsed
+    statement: BoundStatement
+    catalog: CatalogSnapshot
+    search_path: tuple[str, ...]
+    query: ir.BoundQuery | None
+    param_types: tuple[SqlType, ...]
+    columns: tuple[ColumnDescription, ...] | None
+    templates: tuple[ScanTemplate, ...]
+    relied_on: tuple[CatalogRecord, ...]
+    session_values: tuple[ir.SessionValue, ...]
+    tag: str
+
+    @property
+    def is_utility(self) -> bool:
+        """Whether it is not a query or a change of rows."""
+        return not isinstance(self.statement, (ir.BoundQuery, ir.BoundInsert, ir.BoundUpdate, ir.BoundDelete))
+
+
+def describe_fields(fields: tuple[ir.Field, ...]) -> tuple[ColumnDescription, ...]:
+    """The columns of a result with these fields."""
+    return tuple(ColumnDescription(name=f.name, type=f.type, origin=f.origin) for f in fields)
+
+
+def make_plan(parsed: Parsed, context: BindContext, declared: tuple[int, ...]) -> Plan:
+    """Bind `parsed`. Raises the binder's errors."""
+    statement = analyze(parsed, context, declared)
+    query: ir.BoundQuery | None = None
+    columns: tuple[ColumnDescription, ...] | None = None
+    written: tuple[int, ...] = ()
+    match statement:
+        case ir.BoundQuery():
+            query = statement
+            columns = describe_fields(query.rel.fields)
+        case ir.BoundInsert():
+            query, written = statement.source, (statement.relation_oid,)
+        case ir.BoundUpdate() | ir.BoundDelete():
+            query, written = statement.read, (statement.relation_oid,)
+    if isinstance(statement, (ir.BoundInsert, ir.BoundUpdate, ir.BoundDelete)) and statement.returning is not None:
+        columns = describe_fields(statement.returning.query.rel.fields)
+    oids = (*written, *(query.relations if query is not None else ()))
+    catalog = context.catalog
+    return Plan(
+        parsed=parsed,
+        statement=statement,
+        catalog=catalog,
+        search_path=context.search_path,
+        query=query,
+        param_types=query.param_types if query is not None else (),
+        columns=columns,
+        templates=scan_templates(query.rel) if query is not None else (),
+        relied_on=tuple(record for oid in dict.fromkeys(oids) if (record := catalog.get(oid)) is not None),
+        session_values=session_values(query) if query is not None else (),
+        tag=command_tag(statement),
+    )
+
+
+class PlanCache:
+    """The plans of a server process. Belongs to the event loop."""
+
+    def __init__(self) -> None:
+        self._plans: OrderedDict[tuple[object, ...], Plan] = OrderedDict()
+        self._parsed: OrderedDict[str, tuple[Parsed, ...]] = OrderedDict()
+        self.hits = 0
+        self.misses = 0
+
+    def parse(self, text: str) -> tuple[Parsed, ...]:
+        """The statements of a query string. Raises 42601."""
+        known = self._parsed.get(text)
+        if known is not None:
+            self._parsed.move_to_end(text)
+            return known
+        parsed = split_and_parse(text)
+        if len(text) <= MAX_CACHED_TEXT_CHARS:
+            self._parsed[text] = parsed
+            if len(self._parsed) > MAX_PLANS:
+                self._parsed.popitem(last=False)
+        return parsed
+
+    def plan(self, parsed: Parsed, context: BindContext, declared: tuple[int, ...]) -> Plan:
+        """The plan of `parsed` in `context`, from the cache when it holds one that fits."""
+        settings: Mapping[str, str] = context.settings
+        key = (
+            parsed.text,
+            parsed.start,
+            parsed.kind,
+            declared,
+            context.search_path,
+            context.user,
+            context.database,
+            *(settings.get(name) for name in PLAN_SETTINGS),
+        )
+        known = self._plans.get(key)
+        if known is not None and known.catalog is context.catalog:
+            self._plans.move_to_end(key)
+            self.hits += 1
+            return known
+        self.misses += 1
+        plan = make_plan(parsed, context, declared)
+        if len(parsed.text) <= MAX_CACHED_TEXT_CHARS:
+            self._plans[key] = plan
+            if len(self._plans) > MAX_PLANS:
+                self._plans.popitem(last=False)
+        return plan
+
+    def clear(self) -> None:
+        """Forget all plans."""
+        self._plans.clear()

@@ -1,0 +1,132 @@
+"""Running a query: session values filled in, tables resolved, an engine chosen, batches streamed.
+
+`prepare_read` does everything that must happen at the statement's moment (snapshot, side effects on the session); the
+engine starts when the first batch is asked for. Rows of constants come straight from here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from adapter.constant_rows import constant_batch
+from adapter.engines.engine import Engine, ExecutionContext
+from adapter.planning import Plan, describe_fields
+from adapter.predicates import ScanTemplate
+from adapter.reads import ResolvedTables, resolve
+from adapter.results import RecordBatch
+from adapter.running import RowsOutcome, Running, batches_of, select_tag
+from adapter.session_functions import fill_in
+from planner import ir
+from planner.session_values import session_values
+from storage.catalog_model import CatalogSnapshot
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreparedRead:
+    """A query ready to run. `rows` holds its rows when they are constants; otherwise `engine` runs it, and `reason`
+    says why that one."""
+
+    query: ir.BoundQuery
+    params: tuple[ir.Literal, ...]
+    context: ExecutionContext
+    resolved: ResolvedTables
+    rows: RecordBatch | None
+    engine: Engine | None
+    reason: str
+
+    def stream(self, extra: Mapping[int, Any] | None = None) -> AsyncIterator[RecordBatch]:
+        """The rows. Closing the stream ends the engine's work."""
+        if self.rows is not None:
+            return batches_of(self.rows)
+        assert self.engine is not None
+        return self.engine.execute(self.query, self.resolved.inputs, self.params, self.context, extra=extra)
+
+
+def execution_context(running: Running, catalog: CatalogSnapshot) -> ExecutionContext:
+    """What an engine and the catalog functions know of the statement's session."""
+    session = running.session
+    return ExecutionContext(
+        token=running.token,
+        catalog=catalog,
+        search_path=session.search_path(),
+        user=session.user,
+        database=session.database,
+        settings=session.values,
+        facts=session.state.facts(session),
+    )
+
+
+async def prepare_read(
+    running: Running,
+    catalog: CatalogSnapshot,
+    query: ir.BoundQuery,
+    templates: Sequence[ScanTemplate],
+    *,
+    values: tuple[ir.SessionValue, ...] | None = None,
+    record: bool = True,
+    constants: bool = True,
+) -> PreparedRead:
+    """Resolve and route `query`. Raises 40001 when its snapshot cannot be read, 0A000 when no engine can run it."""
+    session = running.session
+    query = await fill_in(running, query, session_values(query) if values is None else values)
+    context = execution_context(running, catalog)
+    rows = constant_batch(query.rel, running.params) if constants and not query.relations and not query.system else None
+    if rows is not None:
+        empty = ResolvedTables(inputs={}, total_parts={})
+        return PreparedRead(
+            query=query, params=running.params, context=context, resolved=empty, rows=rows, engine=None,
+            reason="its rows are constants",
+        )  # fmt: skip
+    resolved = await resolve(
+        session.state.env,
+        running.transaction,
+        catalog,
+        query.relations,
+        templates,
+        running.params,
+        record=record,
+        for_update=query.for_update,
+    )
+    engine, reason = session.state.choose_engine(query, resolved.inputs, session.values)
+    return PreparedRead(
+        query=query,
+        params=running.params,
+        context=context,
+        resolved=resolved,
+        rows=None,
+        engine=engine,
+        reason=reason,
+    )
+
+
+async def prepare_plan(running: Running, plan: Plan, *, record: bool = True, constants: bool = True) -> PreparedRead:
+    """`prepare_read` of a plan's query."""
+    assert plan.query is not None
+    return await prepare_read(
+        running,
+        plan.catalog,
+        plan.query,
+        plan.templates,
+        values=plan.session_values,
+        record=record,
+        constants=constants,
+    )
+
+
+async def run_query(running: Running, plan: Plan) -> RowsOutcome:
+    """A SELECT, VALUES or TABLE: its rows, read while the client fetches."""
+    running.transaction.rely_on(plan.relied_on)
+    read = await prepare_plan(running, plan)
+    return RowsOutcome(
+        columns=plan.columns or describe_fields(read.query.rel.fields),
+        batches=read.stream(),
+        tag=select_tag,
+        streaming=True,
+    )
+
+
+def with_token(context: ExecutionContext, suffix: str) -> ExecutionContext:
+    """The same context under another token, for a second execution of one statement."""
+    return replace(context, token=f"{context.token}.{suffix}")

@@ -1,0 +1,65 @@
+"""One statement in execution: what its parts share, and what it gives back.
+
+`Running` is made for each statement that a session runs; `Outcome` is what its code returns. A `RowsOutcome`
+with `streaming` set reads while the client fetches, so its transaction stays open until the rows are through; every
+other outcome has finished its work, and an autocommit transaction commits before the client hears of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, TypeAlias
+
+from adapter.cancellation import CancelScope
+from adapter.results import ColumnDescription, Command, CopyIn, CopyOut, RecordBatch
+from planner.ir import Literal
+from planner.parse import Parsed
+
+if TYPE_CHECKING:
+    from adapter.session import Session
+    from adapter.transactions import Transaction
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Running:
+    """A statement in execution. `in_block` tells whether it is inside a transaction block, or one of several
+    statements of a query string (PostgreSQL's IsTransactionBlock)."""
+
+    session: Session
+    transaction: Transaction
+    parsed: Parsed
+    params: tuple[Literal, ...]
+    declared: tuple[int, ...]
+    scope: CancelScope
+    started_at: datetime
+    in_block: bool
+    in_query_string: bool = False
+    result_formats: tuple[int, ...] = ()
+    token: str = ""
+
+
+@dataclass(slots=True, kw_only=True)
+class RowsOutcome:
+    """Rows, and the tag for the number of rows sent."""
+
+    columns: tuple[ColumnDescription, ...]
+    batches: AsyncIterator[RecordBatch]
+    tag: Callable[[int], str]
+    streaming: bool = False
+    binary: bool = False
+
+
+Outcome: TypeAlias = Command | RowsOutcome | CopyOut | CopyIn
+
+
+async def batches_of(*batches: RecordBatch) -> AsyncIterator[RecordBatch]:
+    """A stream of batches that are at hand."""
+    for batch in batches:
+        yield batch
+
+
+def select_tag(count: int) -> str:
+    """The tag of a query."""
+    return f"SELECT {count}"

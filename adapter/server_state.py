@@ -1,0 +1,282 @@
+"""What all sessions of a server process share: the environment, the engines, the committer, the plans.
+
+`open` returns once statements can be served by the local engine; Spark is started behind and the first statement that
+needs it waits. Sessions are isolated from each other by what is *not* here: there is no lock and no queue that a
+statement passes, except the group committer's for those that commit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import structlog
+
+from adapter import variables
+from adapter.engines.engine import Engine, TableInput
+from adapter.engines.local import LocalEngine
+from adapter.engines.router import choose
+from adapter.group_commit import GroupCommitter
+from adapter.notifications import NotificationHub
+from adapter.planning import PlanCache
+from adapter.results import StartupParameters
+from adapter.session import Session
+from adapter.session_facts import Facts
+from adapter.transactions import Transaction
+from adapter.variables import SettingValues, number_of
+from adapter.wall_clock import utc_now
+from planner import ir
+from planner.errors import (
+    AdminShutdown,
+    CannotConnectNow,
+    InvalidAuthorizationSpecification,
+    InvalidCatalogName,
+    SqlError,
+)
+from planner.parse import Parsed, split_and_parse
+from planner.system_relations import BuiltinRelations
+from storage.catalog_model import CatalogSnapshot, Database, Role, Setting
+from storage.environment import Environment, open_local_environment
+from storage.parts import INLINE_LIMIT_BYTES
+from storage.sequences import SequenceStore
+
+if TYPE_CHECKING:
+    from adapter.engines.spark import SparkEngine
+
+log = structlog.get_logger(__name__)
+
+MAX_BACKEND_PID = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerOptions:
+    """How a server is started. `settings` are defaults for all sessions; `warm_spark` False leaves Spark to the first
+    statement that needs it."""
+
+    data_dir: Path
+    spark_master: str = "local[*]"
+    spark_remote: str | None = None
+    spark_conf: tuple[tuple[str, str], ...] = ()
+    settings: Mapping[str, str] = field(default_factory=dict)
+    warm_spark: bool = True
+
+
+class ServerState:
+    """See the module's contract."""
+
+    def __init__(self, env: Environment, options: ServerOptions, local_engine: Engine, scratch: Path) -> None:
+        self.env = env
+        self.options = options
+        self.local_engine = local_engine
+        self.spark_engine: SparkEngine | None = None
+        self.plans = PlanCache()
+        self.committer = GroupCommitter(env)
+        self.notifications = NotificationHub()
+        self.system_relations = BuiltinRelations()
+        self.sessions: dict[int, Session] = {}
+        self.started_at = utc_now()
+        self.inline_limit_bytes = INLINE_LIMIT_BYTES
+        self.sequence_store = SequenceStore(env.consensus)
+        self._scratch = scratch
+        self._pids = itertools.count(1)
+        self._next_oid = 0
+        self._transaction_ids = itertools.count(int(self.started_at.timestamp() * 1000) << 16)
+        self._base_settings = _server_defaults(options.settings)
+        self._warming: asyncio.Task[None] | None = None
+        self._closing = False
+
+    @staticmethod
+    async def open(options: ServerOptions) -> ServerState:
+        """Open the environment in the data directory and get ready to serve.
+
+        Raises storage's errors (DataDirectoryInUse, NewerFormat, ForeignEnvironment, CorruptData) and 22023 for a bad
+        default setting.
+        """
+        env = await open_local_environment(options.data_dir)
+        try:
+            return await ServerState.on(env, options, blob_root=options.data_dir / "blob")
+        except BaseException:
+            await env.close()
+            raise
+
+    @staticmethod
+    async def on(env: Environment, options: ServerOptions, *, blob_root: Path | None = None) -> ServerState:
+        """Serve an environment that is open already; `close` closes it."""
+        scratch = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="tidegate-"))
+        local = LocalEngine(env, blob_root=blob_root, directory=scratch / "local")
+        state = ServerState(env, options, local, scratch)
+        state.committer.start()
+        if options.warm_spark:
+            state._warming = asyncio.get_running_loop().create_task(state._warm_spark(), name="warm-spark")
+        return state
+
+    async def close(self) -> None:
+        """Stop: sessions are told and closed, waiting commits are finished, engines stopped, the environment closed."""
+        if self._closing:
+            return
+        self._closing = True
+        for session in list(self.sessions.values()):
+            session.terminate(AdminShutdown("terminating connection due to administrator command", fatal=True))
+            await session.close()
+        await self.committer.close()
+        if self._warming is not None:
+            self._warming.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._warming
+        await self.local_engine.close()
+        if self.spark_engine is not None:
+            await self.spark_engine.close()
+        await self.env.close()
+        await asyncio.to_thread(shutil.rmtree, self._scratch, ignore_errors=True)
+
+    # ------------------------------------------------------------ sessions
+
+    async def open_session(
+        self,
+        startup: StartupParameters,
+        notify: Callable[[int, str, str], None],
+        terminate: Callable[[SqlError], None],
+    ) -> Session:
+        """A session for a client that has been authenticated.
+
+        Raises (fatal) 28000 for an unknown role or one without LOGIN, 3D000 for an unknown database, 42704 and 22023
+        for start-up settings, 57P03 while the server stops.
+        """
+        if self._closing:
+            raise CannotConnectNow("the database system is shutting down", fatal=True)
+        catalog = self.env.catalog.current()
+        role = next((r for r in catalog.all() if isinstance(r, Role) and r.name == startup.user), None)
+        if role is None:
+            raise InvalidAuthorizationSpecification(f'role "{startup.user}" does not exist', fatal=True)
+        if not role.login:
+            raise InvalidAuthorizationSpecification(f'role "{startup.user}" is not permitted to log in', fatal=True)
+        database = next((d for d in catalog.all() if isinstance(d, Database) and d.name == startup.database), None)
+        if database is None:
+            raise InvalidCatalogName(f'database "{startup.database}" does not exist', fatal=True)
+        values = self._session_defaults(catalog, startup, role, database)
+        session = Session(
+            self,
+            backend_pid=self._new_pid(),
+            user=startup.user,
+            database=startup.database,
+            values=values,
+            remote_address=startup.remote_address,
+            notify=notify,
+            terminate=terminate,
+        )
+        self.sessions[session.backend_pid] = session
+        self.notifications.add(session.listener)
+        return session
+
+    def _session_defaults(
+        self, catalog: CatalogSnapshot, startup: StartupParameters, role: Role, database: Database
+    ) -> SettingValues:
+        values = self._base_settings
+        stored = [
+            record
+            for record in catalog.all()
+            if isinstance(record, Setting) and record.database in (0, database.oid) and record.role in (0, role.oid)
+        ]
+        for record in sorted(stored, key=lambda r: (r.role != 0, r.database != 0)):
+            values = values.with_default(record.name, record.value)
+        values = values.with_default("session_authorization", role.name)
+        values = values.with_default("is_superuser", "on" if role.superuser else "off")
+        for name, value in startup.settings:
+            try:
+                setting = variables.require(name)
+                variables.check_changeable(setting, at_start=True)
+                shown = variables.canonical_value(setting, value.strip("'") if name == "client_encoding" else value,
+                                                  values.get(setting.name))  # fmt: skip
+            except SqlError as error:
+                error.fatal = True
+                raise
+            values = values.with_default(setting.name, shown)
+        return values
+
+    def _new_pid(self) -> int:
+        while True:
+            pid = next(self._pids) % MAX_BACKEND_PID
+            if pid and pid not in self.sessions:
+                return pid
+
+    def forget_session(self, session: Session) -> None:
+        """A session has ended."""
+        self.sessions.pop(session.backend_pid, None)
+        self.notifications.remove(session.listener)
+
+    def facts(self, session: Session) -> Facts:
+        """What the session relations show to `session`."""
+        return Facts(session)
+
+    # ------------------------------------------------------------ what statements need
+
+    def catalog(self) -> CatalogSnapshot:
+        """The newest catalog."""
+        return self.env.catalog.current()
+
+    @cached_property
+    def fetch_statement(self) -> Parsed:
+        """The statement that runs when the protocol executes a SQL cursor."""
+        return split_and_parse("FETCH ALL FROM c")[0]
+
+    def allocate_oid(self, catalog: CatalogSnapshot) -> int:
+        """An oid that no transaction of this process has used. Another process may; then the commit conflicts."""
+        oid = max(self._next_oid, catalog.next_oid)
+        self._next_oid = oid + 1
+        return oid
+
+    def transaction_id(self, transaction: Transaction) -> int:
+        """The transaction's 64-bit id, given out when first asked for; unique over restarts."""
+        if transaction.id is None:
+            transaction.id = next(self._transaction_ids)
+        return transaction.id
+
+    def choose_engine(
+        self, query: ir.BoundQuery, tables: Mapping[int, TableInput], values: Mapping[str, str]
+    ) -> tuple[Engine, str]:
+        """The engine that runs `query`, and why. Raises 0A000 when none can."""
+        route = choose(
+            query,
+            tables,
+            engine=values["engine"],
+            fast_path_limit=number_of("fast_path_limit", values["fast_path_limit"]) * 1024,
+            spark=self._spark(),
+            local=self.local_engine,
+        )
+        return route.engine, route.reason
+
+    def _spark(self) -> SparkEngine:
+        if self.spark_engine is None:
+            from adapter.engines.spark import SparkEngine
+
+            self.spark_engine = SparkEngine(
+                self.env,
+                master=self.options.spark_master,
+                remote=self.options.spark_remote,
+                conf=self.options.spark_conf,
+                directory=self._scratch / "spark",
+            )
+        return self.spark_engine
+
+    async def _warm_spark(self) -> None:
+        """Start Spark behind; a failure is reported now and again to the first statement that needs it."""
+        try:
+            await self._spark().warm()
+        except SqlError as error:
+            log.warning("Spark could not be started", error=error.message)
+
+
+def _server_defaults(settings: Mapping[str, str]) -> SettingValues:
+    values = SettingValues()
+    for name, value in settings.items():
+        setting = variables.require(name)
+        values = values.with_default(setting.name, variables.canonical_value(setting, value))
+    return values

@@ -1,0 +1,701 @@
+"""A session: what one connection does, from its start to its end.
+
+The frontend drives it (see `adapter.results`), one call at a time; only `cancel` comes from elsewhere. A session owns
+its settings, its transaction, its prepared statements and its portals. It holds no lock: everything that sessions
+share is in `ServerState`, and what must be ordered is ordered by the group committer.
+
+Transactions. A statement outside a block runs in an *implicit* transaction, which ends with the query string (simple
+protocol) or at Sync (extended protocol). When a statement is the only one of its implicit transaction, the session
+retries it as often as its commit conflicts with others, and the client never sees 40001. An error rolls an implicit
+transaction back at once and leaves a block failed until its end.
+
+Results that stream keep their statement running: it ends when the stream does, and an error in the stream is the
+statement's error.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from planner.analyze import BindContext
+
+from adapter import transaction_control as control
+from adapter.cancellation import CancelScope
+from adapter.cursors import RowReader
+from adapter.dispatch import dispatch
+from adapter.notifications import Listener
+from adapter.planning import Plan
+from adapter.portals import Portal, PortalTable
+from adapter.prepared import Statements
+from adapter.results import (
+    ColumnDescription,
+    Command,
+    CopyIn,
+    CopyOut,
+    Empty,
+    Notice,
+    RecordBatch,
+    Rows,
+    StatementDescription,
+    StatementResult,
+)
+from adapter.running import Outcome, RowsOutcome, Running
+from adapter.transactions import Isolation, Status, Transaction
+from adapter.variables import REPORTED, SettingValues, number_of, split_list
+from adapter.wall_clock import utc_now
+from planner.errors import (
+    IdleInTransactionSessionTimeout,
+    IdleSessionTimeout,
+    InFailedSqlTransaction,
+    InternalError,
+    InvalidCursorName,
+    ObjectNotInPrerequisiteState,
+    QueryCanceled,
+    SerializationFailure,
+    SqlError,
+)
+from planner.ir import Literal
+from planner.parse import Parsed
+from planner.types import SqlType
+from storage.catalog_model import CatalogSnapshot
+
+if TYPE_CHECKING:
+    from adapter.server_state import ServerState
+
+MAX_RETRIES = 1000
+"""Times that an autocommit statement is run again after a conflict before the client is told of it."""
+
+RETRY_PAUSE_S = 0.05
+"""Longest pause between two of them; it grows from nothing."""
+
+
+class Session:
+    """See the module's contract. Made by `ServerState.open_session`."""
+
+    def __init__(
+        self,
+        state: ServerState,
+        *,
+        backend_pid: int,
+        user: str,
+        database: str,
+        values: SettingValues,
+        remote_address: str | None,
+        notify: Callable[[int, str, str], None],
+        terminate: Callable[[SqlError], None],
+    ) -> None:
+        self.state = state
+        self.backend_pid = backend_pid
+        self.session_user = user
+        self.user = user
+        self.database = database
+        self.values = values
+        self.remote_address = remote_address
+        self.started_at = utc_now()
+        self.transaction: Transaction | None = None
+        self.portals = PortalTable()
+        self.statements = Statements(self)
+        self.running: Running | None = None
+        self.sequence_values: dict[int, int] = {}
+        self.last_sequence: int | None = None
+        self.query_text = ""
+        self.state_changed_at = self.started_at
+        self._notify = notify
+        self._terminate = terminate
+        self._notices: list[Notice] = []
+        self._reported: dict[str, str] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._idle_timer: asyncio.TimerHandle | None = None
+        self._tokens = 0
+        self._closed = False
+        self.listener = Listener(backend_pid, self._notification_arrived)
+
+    # ------------------------------------------------------------ what the frontend asks
+
+    @property
+    def transaction_status(self) -> str:
+        """ReadyForQuery's indicator: I, T or E."""
+        if self.transaction is None or self.transaction.implicit:
+            return Status.IDLE.value
+        return Status.FAILED.value if self.transaction.failed else Status.IN_BLOCK.value
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        """The settings now in force, by canonical name."""
+        return self.values
+
+    def take_parameter_changes(self) -> list[tuple[str, str]]:
+        """Reportable settings whose value differs from what was last reported; at first, all of them."""
+        changes = []
+        for name in REPORTED:
+            value = self.values[name]
+            if self._reported.get(name) != value:
+                self._reported[name] = value
+                changes.append((name, value))
+        return changes
+
+    def take_notices(self) -> list[Notice]:
+        """Notices since the last call."""
+        notices, self._notices = self._notices, []
+        return notices
+
+    async def deliver_notifications(self) -> None:
+        """Hand over what has been notified, unless a transaction block is open."""
+        self._deliver_notifications()
+
+    def _deliver_notifications(self) -> None:
+        if self.transaction is None:
+            while self.listener.queue:
+                self._notify(*self.listener.queue.popleft())
+
+    def cancel(self) -> None:
+        """Interrupt the running statement, if there is one: it fails with 57014."""
+        if self.running is not None:
+            self.running.scope.request(QueryCanceled("canceling statement due to user request"))
+
+    def terminate(self, error: SqlError) -> None:
+        """Ask the connection to end with `error`."""
+        if self.running is not None:
+            self.running.scope.request(error)
+        self._terminate(error)
+
+    async def fail(self, error: SqlError) -> None:
+        """An error that arose outside of the session (decoding, encoding, protocol) ends what is running."""
+        self._statement_failed(error)
+
+    async def close(self) -> None:
+        """End the session; an open transaction is rolled back."""
+        if self._closed:
+            return
+        self._closed = True
+        if self.running is not None:
+            self.running.scope.request(QueryCanceled("canceling statement due to user request"))
+        self._disarm()
+        await self.portals.drop_all(keep_held=False)
+        self.rollback()
+        self.state.forget_session(self)
+
+    # ------------------------------------------------------------ simple protocol
+
+    async def execute_simple(self, text: str) -> AsyncIterator[StatementResult]:
+        """Run a query string. Each result must be consumed before the next one is asked for."""
+        self._disarm()
+        self.query_text = text
+        self.statements.forget_unnamed()
+        await self.portals.drop("")
+        try:
+            statements = self.state.plans.parse(text)
+        except SqlError as error:
+            self._statement_failed(error)
+            raise
+        if not statements:
+            yield Empty()
+            self._arm_idle()
+            return
+        completed = False
+        try:
+            for number, parsed in enumerate(statements, 1):
+                last = number == len(statements)
+                yield await self._run(parsed, (), (), single=len(statements) == 1, last=last)
+                if self.running is not None:
+                    raise InternalError("a result was left before its end")
+            completed = True
+        finally:
+            if not completed:
+                self._statement_failed(None)
+            await self._drop_portals_if_idle()
+            self._arm_idle()
+
+    async def _run(
+        self, parsed: Parsed, params: tuple[Literal, ...], declared: tuple[int, ...], *, single: bool, last: bool
+    ) -> StatementResult:
+        """One statement of a query string. With `last`, an implicit transaction ends with it."""
+        outcome = await self._attempt(parsed, params, declared, retry=single, commit=last, in_query_string=not single)
+        return self._as_result(outcome, commit=last)
+
+    async def _attempt(
+        self,
+        parsed: Parsed,
+        params: tuple[Literal, ...],
+        declared: tuple[int, ...],
+        *,
+        retry: bool,
+        commit: bool,
+        in_query_string: bool = False,
+        result_formats: tuple[int, ...] = (),
+    ) -> Outcome:
+        """Run a statement up to its outcome; with `commit`, commit an implicit transaction that has nothing left to
+        do. With `retry`, a conflict runs it again."""
+        retry = retry and self.transaction is None
+        attempt = 0
+        while True:
+            running = self._begin_statement(parsed, params, declared, in_query_string, result_formats)
+            try:
+                with running.scope:
+                    outcome = await dispatch(running)
+                    if isinstance(outcome, Command) or (isinstance(outcome, RowsOutcome) and not outcome.streaming):
+                        if commit:
+                            await self._commit_implicit()
+                        if isinstance(outcome, Command):
+                            self._end_statement(running)
+                return outcome
+            except SerializationFailure as error:
+                if not retry or attempt >= MAX_RETRIES:
+                    self._statement_failed(error)
+                    raise
+                self._end_statement(running)
+                self.rollback()
+                attempt += 1
+                await asyncio.sleep(min(RETRY_PAUSE_S, 0.0005 * attempt))
+            except BaseException as error:
+                self._statement_failed(error)
+                raise
+
+    # ------------------------------------------------------------ the life of a statement
+
+    def _begin_statement(
+        self,
+        parsed: Parsed,
+        params: tuple[Literal, ...],
+        declared: tuple[int, ...],
+        in_query_string: bool,
+        result_formats: tuple[int, ...],
+    ) -> Running:
+        if self.running is not None:
+            raise InternalError("a statement is still running")
+        transaction = self.transaction
+        if transaction is not None and transaction.failed and parsed.kind != "transaction_stmt":
+            error = InFailedSqlTransaction(
+                "current transaction is aborted, commands ignored until end of transaction block"
+            )
+            raise error
+        now = utc_now()
+        if transaction is None:
+            transaction = self.begin_transaction(implicit=True)
+        self._tokens += 1
+        running = Running(
+            session=self,
+            transaction=transaction,
+            parsed=parsed,
+            params=params,
+            declared=declared,
+            scope=CancelScope(),
+            started_at=now,
+            in_block=not transaction.implicit or in_query_string,
+            in_query_string=in_query_string,
+            result_formats=result_formats,
+            token=f"{self.backend_pid}.{self._tokens}",
+        )
+        self.running = running
+        self.state_changed_at = now
+        timeout_ms = number_of("statement_timeout", self.values["statement_timeout"])
+        if timeout_ms > 0:
+            self._timer = asyncio.get_running_loop().call_later(
+                timeout_ms / 1000,
+                running.scope.request,
+                QueryCanceled("canceling statement due to statement timeout"),
+            )
+        return running
+
+    def _end_statement(self, running: Running) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self.running is running:
+            self.running = None
+
+    def _statement_failed(self, error: BaseException | None) -> None:
+        """The running statement ends in an error: an implicit transaction is gone, a block is failed."""
+        if self.running is not None:
+            self._end_statement(self.running)
+        transaction = self.transaction
+        if transaction is None:
+            return
+        if transaction.implicit:
+            self.rollback()
+        else:
+            transaction.failed = True
+
+    def _as_result(self, outcome: Outcome, *, commit: bool) -> StatementResult:
+        """What the frontend gets for `outcome`; the statement ends with its stream."""
+        running = self.running
+        match outcome:
+            case Command():
+                return outcome
+            case RowsOutcome():
+                assert running is not None
+                batches = self._deliver(running, RowReader(outcome.batches), None, commit=commit, close=True)
+                return Rows(columns=outcome.columns, batches=batches, tag=outcome.tag, suspended=lambda: False)
+            case CopyOut():
+                assert running is not None
+                batches = self._deliver(running, RowReader(outcome.batches), None, commit=commit, close=True)
+                return CopyOut(columns=outcome.columns, format=outcome.format, batches=batches)
+            case CopyIn():
+                assert running is not None
+                return self._guard_copy(running, outcome, commit=commit)
+
+    async def _deliver(
+        self, running: Running, reader: RowReader, limit: int | None, *, commit: bool, close: bool
+    ) -> AsyncIterator[RecordBatch]:
+        """Pull `limit` rows of a running statement; at the end the statement is over (and committed)."""
+        rows = reader.read(limit)
+        done = False
+        try:
+            while True:
+                with running.scope:
+                    batch = await anext(rows, None)
+                    if batch is None:
+                        if close:
+                            await reader.close()
+                        if commit:
+                            await self._commit_implicit()
+                if batch is None:
+                    break
+                yield batch
+            done = True
+            self._end_statement(running)
+        except GeneratorExit:
+            raise
+        except BaseException as error:
+            done = True
+            await self._close_quietly(reader)
+            self._statement_failed(error)
+            raise
+        finally:
+            if not done:
+                await self._close_quietly(reader)
+                self._statement_failed(None)
+
+    async def _close_quietly(self, reader: RowReader) -> None:
+        """End a stream whose statement has failed already; a second error would hide the first."""
+        with suppress(SqlError):
+            await reader.close()
+
+    def _guard_copy(self, running: Running, copy: CopyIn, *, commit: bool) -> CopyIn:
+        async def write(batch: RecordBatch) -> None:
+            try:
+                with running.scope:
+                    await copy.write(batch)
+            except BaseException as error:
+                self._statement_failed(error)
+                raise
+
+        async def finish() -> int:
+            try:
+                with running.scope:
+                    count = await copy.finish()
+                    if commit:
+                        await self._commit_implicit()
+            except BaseException as error:
+                self._statement_failed(error)
+                raise
+            self._end_statement(running)
+            return count
+
+        async def abort(reason: BaseException | None) -> None:
+            try:
+                await copy.abort(reason)
+            finally:
+                self._statement_failed(reason)
+
+        return CopyIn(
+            relation_name=copy.relation_name,
+            columns=copy.columns,
+            format=copy.format,
+            write=write,
+            finish=finish,
+            abort=abort,
+        )
+
+    # ------------------------------------------------------------ extended protocol
+
+    async def prepare(self, name: str, text: str, param_oids: Sequence[int]) -> None:
+        """Parse: make a prepared statement. Raises 42601, 42P05, the binder's errors; fails the transaction."""
+        self._disarm()
+        try:
+            await self.statements.prepare(name, text, tuple(param_oids))
+        except BaseException as error:
+            self._statement_failed(error)
+            raise
+
+    def statement_param_types(self, name: str) -> tuple[SqlType, ...]:
+        """The types of a prepared statement's parameters. Raises 26000."""
+        try:
+            return self.statements.require(name).param_types
+        except SqlError as error:
+            self._statement_failed(error)
+            raise
+
+    async def describe_statement(self, name: str) -> StatementDescription:
+        """Describe of a statement, without executing. Raises 26000, and 0A000 when its columns have changed."""
+        try:
+            return await self.statements.describe(name)
+        except BaseException as error:
+            self._statement_failed(error)
+            raise
+
+    async def bind(self, portal: str, statement: str, params: Sequence[Literal], result_formats: Sequence[int]) -> None:
+        """Bind: make a portal of a prepared statement."""
+        self._disarm()
+        try:
+            await self.portals.put(self.statements.bind(portal, statement, tuple(params), tuple(result_formats)))
+        except BaseException as error:
+            self._statement_failed(error)
+            raise
+
+    def _portal(self, name: str) -> Portal:
+        portal = self.portals.get(name)
+        if portal is None:
+            error = InvalidCursorName(f'portal "{name}" does not exist')
+            self._statement_failed(error)
+            raise error
+        return portal
+
+    async def describe_portal(self, name: str) -> tuple[ColumnDescription, ...] | None:
+        """The columns of a portal, None when it returns no rows. Raises 34000."""
+        return self._portal(name).columns
+
+    def portal_formats(self, name: str) -> tuple[int, ...]:
+        """The result formats that Bind asked for. Raises 34000."""
+        return self._portal(name).result_formats
+
+    async def execute_portal(self, name: str, max_rows: int = 0, sync_follows: bool = False) -> StatementResult:
+        """Execute: run a portal, or go on with it. `sync_follows`: the implicit transaction ends with it."""
+        portal = self._portal(name)
+        self.query_text = portal.text
+        if portal.cursor is not None:
+            return self._execute_cursor(portal, max_rows)
+        if portal.parsed is None:
+            return Empty()
+        if portal.rows is not None:
+            if portal.failed or self.transaction is None or self.transaction.failed:
+                error: SqlError = ObjectNotInPrerequisiteState(f'portal "{name}" cannot be run')
+                self._statement_failed(error)
+                raise error
+            return self._continue_portal(portal, portal.parsed, max_rows)
+        if portal.finished or portal.failed:
+            error = ObjectNotInPrerequisiteState(f'portal "{name}" cannot be run')
+            self._statement_failed(error)
+            raise error
+        parsed = portal.parsed
+        portal.failed = True
+        alone = sync_follows and self.transaction is None
+        commit = sync_follows and (self.transaction is None or self.transaction.implicit)
+        outcome = await self._attempt(
+            parsed,
+            portal.params,
+            tuple(type_.oid for type_ in portal.plan.param_types) if portal.plan is not None else (),
+            retry=alone,
+            commit=commit,
+            result_formats=portal.result_formats,
+        )
+        portal.failed = False
+        if not isinstance(outcome, RowsOutcome):
+            portal.finished = True
+            return self._as_result(outcome, commit=commit)
+        portal.rows = RowReader(outcome.batches)
+        portal.tag = outcome.tag
+        return self._portal_rows(portal, outcome.columns, max_rows, commit=commit and max_rows == 0)
+
+    def _continue_portal(self, portal: Portal, parsed: Parsed, max_rows: int) -> StatementResult:
+        self._begin_statement(parsed, portal.params, (), False, ())
+        return self._portal_rows(portal, portal.columns or (), max_rows, commit=False)
+
+    def _portal_rows(
+        self, portal: Portal, columns: tuple[ColumnDescription, ...], max_rows: int, *, commit: bool
+    ) -> Rows:
+        running, reader = self.running, portal.rows
+        assert running is not None
+        assert reader is not None
+        assert portal.tag is not None
+        sent = 0
+
+        async def batches() -> AsyncIterator[RecordBatch]:
+            nonlocal sent
+            async for batch in self._deliver(running, reader, max_rows or None, commit=commit, close=False):
+                sent += batch.num_rows
+                yield batch
+
+        return Rows(
+            columns=columns,
+            batches=batches(),
+            tag=portal.tag,
+            suspended=lambda: max_rows > 0 and sent == max_rows,
+        )
+
+    def _execute_cursor(self, portal: Portal, max_rows: int) -> StatementResult:
+        """Execute of a SQL cursor through the protocol: fetches forward."""
+        assert portal.cursor is not None
+        running = self._begin_statement(self.state.fetch_statement, (), (), False, ())
+        rows = portal.cursor.fetch(control.fetch_forward(portal.name, max_rows or None))
+        sent = 0
+
+        async def batches() -> AsyncIterator[RecordBatch]:
+            nonlocal sent
+            async for batch in self._deliver(running, RowReader(rows), None, commit=False, close=True):
+                sent += batch.num_rows
+                yield batch
+
+        return Rows(
+            columns=portal.columns or (),
+            batches=batches(),
+            tag=lambda count: f"SELECT {count}",
+            suspended=lambda: max_rows > 0 and sent == max_rows,
+        )
+
+    async def close_statement(self, name: str) -> None:
+        """Close of a statement; one that does not exist is fine."""
+        self.statements.forget(name)
+
+    async def close_portal(self, name: str) -> None:
+        """Close of a portal; one that does not exist is fine."""
+        await self.portals.drop(name)
+
+    async def sync(self) -> None:
+        """Sync: end the implicit transaction. Raises what its commit raises."""
+        try:
+            if self.running is not None:
+                self._statement_failed(None)
+            if self.transaction is not None and self.transaction.implicit:
+                scope = CancelScope()
+                with scope:
+                    await self._commit_implicit()
+        except BaseException as error:
+            self._statement_failed(error)
+            raise
+        finally:
+            await self._drop_portals_if_idle()
+            self._arm_idle()
+
+    # ------------------------------------------------------------ transactions
+
+    def begin_transaction(self, *, implicit: bool) -> Transaction:
+        """Start a transaction with the session's defaults."""
+        values = self.values
+        self.transaction = Transaction(
+            isolation=Isolation(values["default_transaction_isolation"]),
+            read_only=values["default_transaction_read_only"] == "on",
+            deferrable=values["default_transaction_deferrable"] == "on",
+            implicit=implicit,
+            started_at=utc_now(),
+            settings_at_start=values,
+        )
+        return self.transaction
+
+    async def _commit_implicit(self) -> None:
+        if self.transaction is not None and self.transaction.implicit:
+            await self.commit()
+
+    async def commit(self) -> None:
+        """Commit the transaction. Raises 40001 and 40003; the transaction is over in any case."""
+        transaction = self.transaction
+        if transaction is None:
+            return
+        try:
+            for portal in self.portals.to_hold():
+                assert portal.cursor is not None
+                await portal.cursor.hold()
+                portal.held = True
+            if transaction.has_writes:
+                txn = transaction.writable(self.state.env)
+                if txn.buffered_bytes > self.state.inline_limit_bytes:
+                    await txn.spill(force=True)
+                await self.state.committer.commit(transaction.commit_request(self.state.env))
+        except BaseException:
+            self.rollback()
+            raise
+        self.transaction = None
+        transaction.end()
+        self.values = self.values.without_local()
+        for action, channel in transaction.listens:
+            self._apply_listen(action, channel)
+        self.state.notifications.publish(self.backend_pid, transaction.notifications)
+
+    def rollback(self) -> None:
+        """Undo the transaction: its writes, its settings, its notifications."""
+        transaction = self.transaction
+        if transaction is None:
+            return
+        self.transaction = None
+        transaction.abandon()
+        transaction.end()
+        self.values = transaction.settings_at_start.without_local()
+
+    async def _drop_portals_if_idle(self) -> None:
+        if self.transaction is None and self.portals.portals:
+            await self.portals.drop_all(keep_held=True)
+
+    def _apply_listen(self, action: str, channel: str | None) -> None:
+        channels = self.listener.channels
+        if action == "listen" and channel is not None:
+            channels.add(channel)
+        elif channel is None:
+            channels.clear()
+        else:
+            channels.discard(channel)
+
+    def _notification_arrived(self) -> None:
+        if self.running is None and self.transaction is None:
+            self._deliver_notifications()
+
+    # ------------------------------------------------------------ planning
+
+    def notice(self, notice: Notice) -> None:
+        """Send a notice with the statement's result, if the client wants its level."""
+        levels = ("debug5", "debug4", "debug3", "debug2", "debug1", "log", "notice", "warning", "error")
+        wanted = levels.index(self.values["client_min_messages"])
+        severity = {"NOTICE": "notice", "WARNING": "warning", "LOG": "log", "DEBUG": "debug1"}.get(notice.severity)
+        if severity is None or levels.index(severity) >= wanted:
+            self._notices.append(notice)
+
+    def warn(self, sqlstate: str, message: str) -> None:
+        """Send a WARNING."""
+        self.notice(Notice(severity="WARNING", sqlstate=sqlstate, message=message))
+
+    def search_path(self) -> tuple[str, ...]:
+        """The schemas that unqualified names are looked up in, `$user` resolved."""
+        return tuple(self.user if name == "$user" else name for name in split_list(self.values["search_path"]))
+
+    def bind_context(self, catalog: CatalogSnapshot) -> BindContext:
+        """What the binder needs of the session."""
+        return BindContext(
+            catalog=catalog,
+            search_path=self.search_path(),
+            settings=self.values,
+            user=self.user,
+            database=self.database,
+            system_relations=self.state.system_relations,
+        )
+
+    def plan(self, parsed: Parsed, catalog: CatalogSnapshot, declared: tuple[int, ...] = ()) -> Plan:
+        """The plan of `parsed` against `catalog`, from the cache if it can be."""
+        return self.state.plans.plan(parsed, self.bind_context(catalog), declared)
+
+    # ------------------------------------------------------------ timers
+
+    def _disarm(self) -> None:
+        if self._idle_timer is not None:
+            self._idle_timer.cancel()
+            self._idle_timer = None
+
+    def _arm_idle(self) -> None:
+        """Start the timeout that applies while the session waits for its client."""
+        self._disarm()
+        self.state_changed_at = utc_now()
+        if self._closed:
+            return
+        if self.transaction is not None and not self.transaction.implicit:
+            timeout_ms = number_of(
+                "idle_in_transaction_session_timeout", self.values["idle_in_transaction_session_timeout"]
+            )
+            error: SqlError = IdleInTransactionSessionTimeout(
+                "terminating connection due to idle-in-transaction timeout", fatal=True
+            )
+        else:
+            timeout_ms = number_of("idle_session_timeout", self.values["idle_session_timeout"])
+            error = IdleSessionTimeout("terminating connection due to idle-session timeout", fatal=True)
+        if timeout_ms > 0:
+            self._idle_timer = asyncio.get_running_loop().call_later(timeout_ms / 1000, self.terminate, error)

@@ -1,0 +1,244 @@
+"""SET, SHOW, RESET, DISCARD and what reads settings otherwise (set_config, pg_settings)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from adapter import variables
+from adapter.constant_rows import batch_of
+from adapter.results import ColumnDescription, Command
+from adapter.running import Outcome, RowsOutcome, Running, batches_of
+from adapter.settings_table import SETTINGS, Setting
+from adapter.transaction_control import prevent_in_block, set_isolation, set_read_only
+from planner import statements as st
+from planner import types as t
+from planner.errors import (
+    CantChangeRuntimeParam,
+    FeatureNotSupported,
+    InsufficientPrivilege,
+    InvalidParameterValue,
+    UndefinedObject,
+)
+from planner.types import SqlType
+from storage.catalog_model import Role
+
+if TYPE_CHECKING:
+    from adapter.session import Session
+
+TEXT = SqlType(t.TEXT)
+
+
+def set_variable(running: Running, statement: st.SetVariable) -> Command:
+    """SET, SET LOCAL and SET ... TO DEFAULT."""
+    session = running.session
+    if statement.local and not running.in_block:
+        session.warn("25P01", "SET LOCAL can only be used in transaction blocks")
+    apply_setting(running, statement.name, statement.value, local=statement.local, items=statement.values)
+    return Command(tag="SET")
+
+
+def apply_setting(
+    running: Running, name: str, value: str | None, *, local: bool, items: tuple[str, ...] | None = None
+) -> str:
+    """Change a setting (`value` None: to its default). Returns the value as SHOW prints it."""
+    session = running.session
+    setting = variables.require(name)
+    variables.check_changeable(setting)
+    if items is not None and len(items) > 1 and not setting.list_value:
+        raise InvalidParameterValue(f"SET {setting.name} takes only one argument")
+    if value is None:
+        return _reset(running, setting, local=local)
+    shown = variables.canonical_value(setting, value, session.values.get(setting.name))
+    match setting.name:
+        case "transaction_isolation":
+            set_isolation(running.transaction, shown)
+            return shown
+        case "transaction_read_only":
+            set_read_only(running.transaction, shown == "on")
+            return shown
+        case "transaction_deferrable":
+            running.transaction.deferrable = shown == "on"
+            return shown
+        case "role":
+            shown = _set_role(session, shown)
+        case "session_authorization":
+            shown = _set_session_authorization(session, shown)
+        case "synchronous_commit" if shown not in ("on", "local", "remote_write", "remote_apply"):
+            raise FeatureNotSupported(f'synchronous_commit = "{shown}" is not supported')
+        case _:
+            pass
+    values = session.values
+    session.values = values.with_local(setting.name, shown) if local else values.with_session(setting.name, shown)
+    return shown
+
+
+def _reset(running: Running, setting: Setting, *, local: bool) -> str:
+    session = running.session
+    if setting.name == "transaction_isolation":
+        set_isolation(running.transaction, session.values["default_transaction_isolation"])
+        return running.transaction.isolation.value
+    if setting.name == "role":
+        session.user = session.session_user
+    if setting.name == "session_authorization":
+        session.user = session.session_user
+    default = session.values.base.get(setting.name)
+    if local and default is not None:
+        session.values = session.values.with_local(setting.name, default)
+    else:
+        session.values = session.values.reset(setting.name)
+    return session.values.get(setting.name, "")
+
+
+def _set_role(session: Session, name: str) -> str:
+    if name == "none":
+        session.user = session.session_user
+        return name
+    _require_role(session, name)
+    session.user = name
+    return name
+
+
+def _set_session_authorization(session: Session, name: str) -> str:
+    _require_role(session, name)
+    session.user = name
+    return name
+
+
+def _require_role(session: Session, name: str) -> Role:
+    for record in session.state.env.catalog.current().all():
+        if isinstance(record, Role) and record.name == name:
+            me = next(
+                r for r in session.state.env.catalog.current().all()
+                if isinstance(r, Role) and r.name == session.session_user
+            )  # fmt: skip
+            if not me.superuser and name != session.session_user:
+                raise InsufficientPrivilege(f'permission denied to set role "{name}"')
+            return record
+    raise InvalidParameterValue(f'role "{name}" does not exist')
+
+
+def reset(running: Running, statement: st.Reset) -> Command:
+    """RESET name and RESET ALL."""
+    session = running.session
+    if statement.name is None:
+        session.values = session.values.reset_all()
+    else:
+        setting = variables.require(statement.name)
+        variables.check_changeable(setting)
+        if setting.name.startswith("transaction_"):
+            raise CantChangeRuntimeParam(f'parameter "{setting.name}" cannot be reset')
+        _reset(running, setting, local=False)
+    return Command(tag="RESET")
+
+
+def show_value(session: Session, name: str) -> tuple[str, str]:
+    """The canonical name and the value that SHOW prints. 42704 when there is no such setting."""
+    setting = variables.require(name)
+    return setting.name, current_value(session, setting)
+
+
+def current_value(session: Session, setting: Setting) -> str:
+    """The setting's value now."""
+    transaction = session.transaction
+    match setting.name:
+        case "transaction_isolation":
+            if transaction is not None:
+                return transaction.isolation.value
+            return session.values["default_transaction_isolation"]
+        case "transaction_read_only":
+            if transaction is not None:
+                return "on" if transaction.read_only else "off"
+            return session.values["default_transaction_read_only"]
+        case "transaction_deferrable":
+            if transaction is not None:
+                return "on" if transaction.deferrable else "off"
+            return session.values["default_transaction_deferrable"]
+        case _:
+            value = session.values.get(setting.name)
+            if value is None:
+                raise UndefinedObject(f'unrecognized configuration parameter "{setting.name}"')
+            return value
+
+
+def show(running: Running, statement: st.Show) -> Outcome:
+    """SHOW name and SHOW ALL."""
+    session = running.session
+    if statement.name == "all":
+        rows = [
+            (setting.name, current_value(session, setting), setting.description)
+            for setting in sorted(SETTINGS, key=lambda s: s.name.lower())
+            if not setting.hidden
+        ]
+        columns = tuple(ColumnDescription(name=name, type=TEXT) for name in ("name", "setting", "description"))
+        return rows_outcome(columns, rows, "SHOW")
+    name, value = show_value(session, statement.name)
+    return rows_outcome((ColumnDescription(name=name, type=TEXT),), [(value,)], "SHOW")
+
+
+def describe_show(statement: st.Show) -> tuple[ColumnDescription, ...]:
+    """The columns of SHOW. 42704 when there is no such setting."""
+    if statement.name == "all":
+        return tuple(ColumnDescription(name=name, type=TEXT) for name in ("name", "setting", "description"))
+    return (ColumnDescription(name=variables.require(statement.name).name, type=TEXT),)
+
+
+def rows_outcome(columns: tuple[ColumnDescription, ...], rows: list[tuple[Any, ...]], tag: str) -> RowsOutcome:
+    """Rows of Python values as an outcome with a fixed tag."""
+    batch = batch_of([column.type for column in columns], rows)
+    return RowsOutcome(columns=columns, batches=batches_of(batch), tag=lambda _: tag)
+
+
+async def discard(running: Running, statement: st.Discard) -> Command:
+    """DISCARD ALL, PLANS, SEQUENCES, TEMP."""
+    session = running.session
+    match statement.target:
+        case "all":
+            prevent_in_block(running, "DISCARD ALL")
+            await session.portals.drop_all(keep_held=False)
+            session.user = session.session_user
+            session.values = session.values.reset_all()
+            session.statements.forget_all()
+            session.listener.channels.clear()
+            session.sequence_values.clear()
+            running.transaction.settings_at_start = session.values
+        case "sequences":
+            session.sequence_values.clear()
+            session.last_sequence = None
+        case _:
+            pass
+    return Command(tag=f"DISCARD {statement.target.upper()}")
+
+
+def setting_rows(session: Session) -> list[dict[str, object]]:
+    """The rows of pg_settings, by column name."""
+    rows: list[dict[str, object]] = []
+    for setting in SETTINGS:
+        if setting.hidden:
+            continue
+        shown = current_value(session, setting)
+        whole = setting.type == "integer"
+        rows.append(
+            {
+                "name": setting.name,
+                "setting": variables.raw_value(setting, shown),
+                "unit": setting.unit,
+                "category": setting.category,
+                "short_desc": setting.description,
+                "context": setting.context,
+                "vartype": setting.type,
+                "source": "session" if setting.name in session.values.session else "default",
+                "min_val": _bound(setting.minimum, whole),
+                "max_val": _bound(setting.maximum, whole),
+                "enumvals": list(setting.values) or None,
+                "boot_val": setting.default,
+                "reset_val": variables.raw_value(setting, session.values.base[setting.name]),
+                "pending_restart": False,
+            }
+        )
+    return rows
+
+
+def _bound(bound: float | None, whole: bool) -> str | None:
+    if bound is None:
+        return None
+    return str(int(bound)) if whole else f"{bound:g}"
