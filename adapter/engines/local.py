@@ -1,0 +1,254 @@
+"""The local engine: DuckDB in this process, for catalog queries and small reads.
+
+`execute` streams: at most a few batches of a result exist at a time, however long the client takes. All work runs on
+threads; an execution holds one cursor of the database from its first step to the end of its stream. Cancel interrupts
+that cursor.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, aclosing, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+import duckdb
+import pyarrow as pa
+from planner.lowering.engine_errors import translate
+
+from adapter.engines.engine import ArrowTable, EngineName, ExecutionContext, RecordBatch, TableInput, WrittenPart
+from adapter.engines.inline_pool import InlinePool
+from adapter.engines.local_database import Connection, LocalDatabase
+from adapter.engines.local_scans import LocalScan, prepare_scan, release_scan
+from adapter.engines.lowered import LoweredCache
+from adapter.engines.part_files import PartFileWriter
+from adapter.engines.result_batches import ResultShape
+from adapter.engines.scan_sources import DeletedRows
+from adapter.system_catalogs.local_scans import LocalCatalog, Scope
+from adapter.system_catalogs.tables import SystemCatalogs
+from planner.errors import InternalError, QueryCanceled
+from planner.functions import local_udfs
+from planner.ir import BoundQuery
+from planner.ir import Literal as LiteralValue
+from planner.lowering import ScanSource
+from storage.environment import Environment
+from storage.ids import ShardId
+
+BATCH_ROWS = 8192
+"""Rows of a result batch: enough for columnar encoding to pay, little enough that wide rows stay small."""
+
+CHUNK_BYTES = 1 << 20
+"""A thread fetches batches up to this size at a time, so that small results take one switch of threads."""
+
+MAX_THREADS = 64
+"""Statements that run at once; more wait. Each may hold a thread for as long as its query computes."""
+
+INTERRUPT_AGAIN_SECONDS = 0.05
+"""An interrupt that comes between two steps of the engine is lost; it is repeated until the thread is back."""
+
+CANCELED = "canceling statement due to user request"
+
+
+T = TypeVar("T")
+
+_extra_names = itertools.count()
+
+
+@dataclass(slots=True, eq=False)
+class _Execution:
+    """One running query. `canceled` is set from the event loop and read by the worker thread."""
+
+    cursor: Connection
+    canceled: bool = False
+    scans: dict[int, LocalScan] = field(default_factory=dict)
+    resources: ExitStack = field(default_factory=ExitStack)
+    scope: Scope | None = None
+    reader: Any = None
+
+
+class LocalEngine:
+    """`Engine` on DuckDB. `directory` is a private scratch directory; `blob_root` the blob store's folder, where files
+    are read, or None when it is not on this machine. `memory_limit` is a size such as ``1GB``."""
+
+    name: EngineName = "local"
+
+    def __init__(
+        self,
+        env: Environment,
+        *,
+        blob_root: Path | None,
+        directory: Path,
+        memory_limit: str = "1GB",
+        threads: int | None = None,
+        catalogs: SystemCatalogs | None = None,
+    ) -> None:
+        self._env = env
+        made: list[LocalCatalog] = []
+        self._database = LocalDatabase(
+            directories=() if blob_root is None else (blob_root,),
+            scratch=directory,
+            memory_limit=memory_limit,
+            threads=threads,
+            register=(local_udfs.register, lambda connection: made.append(LocalCatalog(connection, catalogs))),
+        )
+        self._catalog = made[0]
+        self._pool = InlinePool(self._database)
+        self._deleted = DeletedRows(env)
+        self._lowered = LoweredCache("local")
+        self._threads = ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="local-engine")
+        self._running: dict[str, set[_Execution]] = {}
+
+    def unsupported(self, query: BoundQuery) -> str | None:
+        """See `Engine.unsupported`."""
+        return self._lowered.unsupported(query)
+
+    async def execute(
+        self,
+        query: BoundQuery,
+        tables: Mapping[int, TableInput],
+        params: Sequence[LiteralValue],
+        context: ExecutionContext,
+        *,
+        extra: Mapping[int, ArrowTable] | None = None,
+    ) -> AsyncGenerator[RecordBatch, None]:
+        """See `Engine.execute`."""
+        shape = ResultShape(query.rel.fields)
+        needs = self._lowered.needs(query)
+        execution = _Execution(cursor=self._database.acquire())
+        running = self._running.setdefault(context.token, set())
+        running.add(execution)
+        try:
+            for oid, row_ids in needs.tables.items():
+                execution.scans[oid] = await prepare_scan(
+                    tables[oid], row_ids=row_ids, reader=self._env, pool=self._pool, deleted=self._deleted
+                )
+            batches, more = await self._step(execution, lambda: self._begin(execution, query, params, context, extra))
+            while True:
+                for batch in batches:
+                    yield shape.conform(batch)
+                if not more:
+                    return
+                batches, more = await self._step(execution, lambda: self._fetch(execution))
+        finally:
+            running.discard(execution)
+            if not running:
+                self._running.pop(context.token, None)
+            await asyncio.shield(self._in_thread(lambda: self._end(execution)))
+
+    async def write(
+        self,
+        query: BoundQuery,
+        tables: Mapping[int, TableInput],
+        params: Sequence[LiteralValue],
+        context: ExecutionContext,
+        *,
+        shard: ShardId,
+        columns: Sequence[tuple[int, ...]],
+        names: Sequence[Sequence[str]],
+    ) -> Sequence[Sequence[WrittenPart]]:
+        """See `Engine.write`."""
+        writers = [PartFileWriter(self._env, shard, *pair) for pair in zip(columns, names, strict=True)]
+        async with aclosing(self.execute(query, tables, params, context)) as batches:
+            async for batch in batches:
+                for writer in writers:
+                    await writer.write(batch)
+        return [await writer.finish() for writer in writers]
+
+    async def cancel(self, token: str) -> None:
+        """See `Engine.cancel`."""
+        for execution in self._running.get(token, ()):
+            execution.canceled = True
+            execution.cursor.interrupt()
+
+    async def close(self) -> None:
+        """See `Engine.close`; running statements are interrupted."""
+        for token in list(self._running):
+            await self.cancel(token)
+        await asyncio.to_thread(self._threads.shutdown)
+        await asyncio.to_thread(self._database.close)
+
+    def _in_thread(self, work: Callable[[], T]) -> asyncio.Future[T]:
+        return asyncio.get_running_loop().run_in_executor(self._threads, work)
+
+    async def _step(self, execution: _Execution, work: Callable[[], T]) -> T:
+        """Runs `work` on a thread. When the caller is cancelled the cursor is interrupted, and the thread has left
+        `work` before this returns."""
+        future = self._in_thread(work)
+        try:
+            return await asyncio.shield(future)
+        except asyncio.CancelledError:
+            execution.canceled = True
+            while not future.done():
+                execution.cursor.interrupt()
+                await asyncio.wait([future], timeout=INTERRUPT_AGAIN_SECONDS)
+            if not future.cancelled():
+                future.exception()
+            raise
+
+    def _begin(
+        self,
+        execution: _Execution,
+        query: BoundQuery,
+        params: Sequence[LiteralValue],
+        context: ExecutionContext,
+        extra: Mapping[int, ArrowTable] | None,
+    ) -> tuple[list[RecordBatch], bool]:
+        cursor = execution.cursor
+        with self._translated(execution):
+            self._pool.drop_unused(cursor)
+            execution.scope = execution.resources.enter_context(self._catalog.entered(query.rel, context, cursor))
+            tables = {oid: ScanSource(scan.sql(cursor, self._env.blob)) for oid, scan in execution.scans.items()}
+            tables.update(execution.scope.sources)
+            for key, rows in (extra or {}).items():
+                name = f"extra{next(_extra_names)}"
+                cursor.register(name, rows.rename_columns([f"c{index + 1}" for index in range(rows.num_columns)]))
+                execution.resources.callback(cursor.unregister, name)
+                tables[key] = ScanSource(name)
+            sql = self._lowered.text(query, tables, params, context)
+            relation = cursor.sql(sql)
+            if relation is None:
+                raise InternalError("the local engine was given a statement without a result")
+            execution.reader = relation.to_arrow_reader(BATCH_ROWS)
+        return self._fetch(execution)
+
+    def _fetch(self, execution: _Execution) -> tuple[list[RecordBatch], bool]:
+        """The next batches, and whether there may be more."""
+        batches: list[RecordBatch] = []
+        size = 0
+        with self._translated(execution):
+            while size < CHUNK_BYTES:
+                try:
+                    batch = execution.reader.read_next_batch()
+                except StopIteration:
+                    return batches, False
+                batches.append(batch)
+                size += batch.nbytes
+        return batches, True
+
+    def _end(self, execution: _Execution) -> None:
+        if execution.reader is not None:
+            execution.reader.close()
+            execution.reader = None
+        execution.resources.close()
+        for scan in execution.scans.values():
+            scan.unregister(execution.cursor)
+            release_scan(scan, self._pool)
+        self._database.release(execution.cursor)
+
+    @contextmanager
+    def _translated(self, execution: _Execution) -> Iterator[None]:
+        """Turns the engine's errors into ours. While a result streams, pyarrow wraps them."""
+        if execution.canceled:
+            raise QueryCanceled(CANCELED)
+        try:
+            yield
+        except (duckdb.Error, pa.ArrowException, OSError) as error:
+            if execution.canceled:
+                raise QueryCanceled(CANCELED) from error
+            if execution.scope is not None and execution.scope.context.error is not None:
+                raise execution.scope.context.error from error
+            raise translate("local", str(error)) from error

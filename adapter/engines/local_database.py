@@ -1,0 +1,111 @@
+"""The local engine's database: DuckDB in this process, closed to the outside.
+
+One in-memory database holds nothing durable: decoded inline parts, system relations, and what a query spills.
+Settings make its arithmetic and null order PostgreSQL's; then its file access is limited to the blob root and a
+scratch directory, and its configuration is locked, in that order, so that no statement can undo it.
+
+A `Cursor` is a connection to that database; each runs one execution at a time. Cursors are reused: making one costs
+more than a point read.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import duckdb
+
+Connection: TypeAlias = Any
+"""duckdb.DuckDBPyConnection."""
+
+MAX_IDLE_CURSORS = 32
+"""Cursors kept for reuse: about as many as statements that run at once; an idle one costs some 100 KiB."""
+
+
+class LocalDatabase:
+    """DuckDB, set up and locked. Thread-safe: `acquire` and `release` may be called from any thread.
+
+    `directories` are the only ones whose files SQL can reach; `scratch` receives what does not fit in `memory_limit`
+    (a size such as ``1GB``). `register` adds functions before the configuration is locked.
+    """
+
+    def __init__(
+        self,
+        *,
+        directories: Sequence[Path],
+        scratch: Path,
+        memory_limit: str,
+        threads: int | None = None,
+        register: Sequence[Callable[[Connection], None]] = (),
+    ) -> None:
+        self._root = duckdb.connect(":memory:")
+        self._lock = threading.Lock()
+        self._idle: list[Connection] = []
+        scratch.mkdir(parents=True, exist_ok=True)
+        settings: dict[str, object] = {
+            "integer_division": True,
+            "ieee_floating_point_ops": False,
+            "default_null_order": "postgres",
+            "TimeZone": "UTC",
+            "memory_limit": memory_limit,
+            "temp_directory": str(scratch),
+            "parquet_metadata_cache": True,
+            # Arrow's plain offsets and lists; the encoder of results and storage know no view types.
+            "arrow_large_buffer_size": False,
+            "python_enable_replacements": False,
+            "autoinstall_known_extensions": False,
+            "autoload_known_extensions": False,
+            "errors_as_json": False,
+        }
+        if threads is not None:
+            settings["threads"] = threads
+        for name, value in settings.items():
+            self._root.execute(f"SET GLOBAL {name} = {_setting(value)}")
+        for function in register:
+            function(self._root)
+        allowed = ", ".join(_setting(str(directory)) for directory in (*directories, scratch))
+        self._root.execute(f"SET GLOBAL allowed_directories = [{allowed}]")
+        self._root.execute("SET GLOBAL enable_external_access = false")
+        self._root.execute("SET GLOBAL lock_configuration = true")
+
+    def acquire(self) -> Connection:
+        """A cursor for one execution; give it back with `release`."""
+        with self._lock:
+            if self._idle:
+                return self._idle.pop()
+            return self._root.cursor()
+
+    def release(self, cursor: Connection) -> None:
+        """Takes a cursor back. Its execution must have ended, its registered tables must be gone."""
+        with self._lock:
+            if len(self._idle) < MAX_IDLE_CURSORS:
+                self._idle.append(cursor)
+                return
+        cursor.close()
+
+    def run(self, sql: str) -> list[tuple[Any, ...]]:
+        """Runs one statement of the engine itself (never a client's) and returns its rows."""
+        cursor = self.acquire()
+        try:
+            rows: list[tuple[Any, ...]] = cursor.execute(sql).fetchall()
+            return rows
+        finally:
+            self.release(cursor)
+
+    def close(self) -> None:
+        """Closes every connection; the database's memory is freed."""
+        with self._lock:
+            for cursor in self._idle:
+                cursor.close()
+            self._idle.clear()
+            self._root.close()
+
+
+def _setting(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return str(value)
+    return "'" + str(value).replace("'", "''") + "'"

@@ -1,0 +1,175 @@
+"""FROM items of the local engine for the tables of one query.
+
+A `LocalScan` holds what one scan refers to by name (a pool table, registered Arrow tables) until the execution ends.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from adapter.engines.engine import TableInput
+from adapter.engines.inline_pool import Generation, InlinePool
+from adapter.engines.local_database import Connection
+from adapter.engines.scan_sources import (
+    DeletedRows,
+    FileGroup,
+    PartIdentity,
+    PartReader,
+    ScanPlan,
+    deleted_within,
+    identity,
+    inline_rows,
+    plan_scan,
+    without_deleted,
+)
+from planner.errors import InternalError
+from planner.lowering.dialect import dialect
+from storage.blob import Blob
+from storage.parts import PROVISIONAL_ROW_ID, ROW_ID, Part
+
+LITERAL_ROW_IDS = 64
+"""Up to so many deleted rows are listed in the query's text; more are joined."""
+
+_registered = itertools.count()
+
+
+@dataclass(slots=True, eq=False)
+class LocalScan:
+    """One table of one query: the plan and what was read for it. `own` are rows that the open transaction inserted."""
+
+    plan: ScanPlan
+    pooled: tuple[Part, ...]
+    own: tuple[pa.Table, ...]
+    generation: Generation | None
+    missing: Mapping[PartIdentity, pa.Table]
+    deleted: Any
+    registered: list[str]
+
+    def sql(self, connection: Connection, blob: Blob) -> str:
+        """The FROM item, after registering on `connection` what it refers to; blocks."""
+        selects = [self._pooled(connection)] if self.pooled else []
+        if self.own:
+            rows = without_deleted(pa.concat_tables(self.own), self.deleted)
+            selects.append(f"SELECT {self._outputs()} FROM {self._register(connection, rows)}")
+        for group in self.plan.files:
+            selects.extend(self._files(connection, blob, group))
+        if not selects:
+            selects.append(self._nothing())
+        return f"({' UNION ALL '.join(selects)})"
+
+    def unregister(self, connection: Connection) -> None:
+        """Takes back what `sql` registered; blocks."""
+        for name in self.registered:
+            connection.unregister(name)
+        self.registered.clear()
+
+    def _outputs(self) -> str:
+        names = [column.name for column in self.plan.columns]
+        return ", ".join([*names, ROW_ID] if self.plan.row_ids else names) or "1 AS nothing"
+
+    def _nothing(self) -> str:
+        local = dialect("local")
+        items = [f"{local.null(column.type)} AS {column.name}" for column in self.plan.columns]
+        if self.plan.row_ids:
+            items.append(f"CAST(NULL AS BIGINT) AS {ROW_ID}")
+        return f"SELECT {', '.join(items) or '1 AS nothing'} WHERE FALSE"
+
+    def _register(self, connection: Connection, rows: pa.Table) -> str:
+        name = f"arrow{next(_registered)}"
+        connection.register(name, rows)
+        self.registered.append(name)
+        return name
+
+    def _pooled(self, connection: Connection) -> str:
+        if self.generation is None:
+            raise InternalError("inline parts are read without a table for them")
+        self.generation.add(connection, self.missing)
+        condition = self.generation.condition(self.pooled)
+        if self.plan.hit_inline:
+            condition += self._not_deleted(connection, self.pooled)
+        return f"SELECT {self._outputs()} FROM {self.generation.name} WHERE {condition}"
+
+    def _not_deleted(self, connection: Connection, parts: tuple[Part, ...]) -> str:
+        ids = deleted_within(self.deleted, parts)
+        if not len(ids):
+            return ""
+        if len(ids) <= LITERAL_ROW_IDS:
+            return f" AND {ROW_ID} NOT IN ({', '.join(map(str, ids.tolist()))})"
+        name = self._register(connection, pa.table({"id": ids}))
+        return f" AND NOT EXISTS (SELECT 1 FROM {name} WHERE {name}.id = {ROW_ID})"
+
+    def _files(self, connection: Connection, blob: Blob, group: FileGroup) -> list[str]:
+        local = dialect("local")
+        items = [
+            f"{local.cast(column.name, column.type)} AS {column.name}"
+            if column.name in group.columns
+            else f"{local.literal(column.missing.value, column.type)} AS {column.name}"
+            for column in self.plan.columns
+        ]
+        uris = [local.string(blob.uri(_key(part))) for part in group.parts]
+        if not group.row_ids:
+            return [f"SELECT {', '.join(items) or '1 AS nothing'} FROM read_parquet([{', '.join(uris)}])"]
+        if group.stored_row_ids:
+            sources = [f"SELECT {', '.join([*items, ROW_ID])} FROM read_parquet([{', '.join(uris)}])"]
+        else:
+            sources = [
+                f"SELECT {', '.join([*items, f'{part.first_row_id} + file_row_number AS {ROW_ID}'])}"
+                f" FROM read_parquet({uri}, file_row_number=true)"
+                for part, uri in zip(group.parts, uris, strict=True)
+            ]
+        if not group.deleted:
+            return sources
+        condition = self._not_deleted(connection, group.parts)
+        if not condition:
+            return [f"SELECT {self._outputs()} FROM ({source})" for source in sources]
+        return [f"SELECT {self._outputs()} FROM ({source}) WHERE TRUE{condition}" for source in sources]
+
+
+def _key(part: Part) -> str:
+    if part.key is None:
+        raise InternalError("a part is neither inline nor in the blob store")
+    return part.key
+
+
+async def prepare_scan(
+    table: TableInput, *, row_ids: bool, reader: PartReader, pool: InlinePool, deleted: DeletedRows
+) -> LocalScan:
+    """Reads what a scan of `table` needs in memory. `release_scan` afterwards."""
+    plan = plan_scan(table, row_ids=row_ids)
+    committed = tuple(part for part in plan.inline if part.first_row_id < PROVISIONAL_ROW_ID)
+    own = tuple(part for part in plan.inline if part.first_row_id >= PROVISIONAL_ROW_ID)
+    generation: Generation | None = None
+    missing: dict[PartIdentity, pa.Table] = {}
+    if committed:
+        if table.relation.shard is None:
+            raise InternalError(f'relation "{table.relation.name}" has no shard')
+        generation = pool.lease(table.relation.shard, plan.columns, committed)
+    try:
+        if generation is not None:
+            for part in generation.missing(committed):
+                missing[identity(part)] = await inline_rows(reader, plan.columns, part)
+        return LocalScan(
+            plan=plan,
+            pooled=committed,
+            own=tuple([await inline_rows(reader, plan.columns, part) for part in own]),
+            generation=generation,
+            missing=missing,
+            deleted=await deleted.ids(plan.deletes),
+            registered=[],
+        )
+    except BaseException:
+        if generation is not None:
+            pool.release(generation)
+        raise
+
+
+def release_scan(scan: LocalScan, pool: InlinePool) -> None:
+    """Ends the scan's use of the pool."""
+    if scan.generation is not None:
+        pool.release(scan.generation)
+        scan.generation = None

@@ -1,0 +1,108 @@
+"""Lowered queries, and what they scan, by bound query: a prepared statement is lowered once.
+
+A bound query is immutable and lives in the plan cache, so it is known by its identity here; entries keep it alive.
+The text also depends on the FROM items of its tables, the parameters and the settings that act inside expressions.
+Text that names its execution (catalog functions) is not kept.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from adapter.engines.engine import EngineName, ExecutionContext
+from adapter.engines.scan_sources import ScanNeeds, scan_needs
+from planner.ir import BoundQuery, Literal
+from planner.lowering import ScanSource, SessionSettings, capability, lower
+
+MAX_QUERIES = 512
+"""Bound queries known; about as many as plan caches hold between them."""
+
+MAX_TEXTS = 8
+"""Texts kept for one query: it may run with a few sets of parameters again and again, or with new ones each time."""
+
+
+@dataclass(slots=True)
+class _Entry:
+    query: BoundQuery
+    needs: ScanNeeds
+    judged: bool = False
+    reason: str | None = None
+    texts: OrderedDict[object, str] = field(default_factory=OrderedDict)
+
+
+class LoweredCache:
+    """See the module's contract. Thread-safe."""
+
+    def __init__(self, engine: EngineName) -> None:
+        self._engine: EngineName = engine
+        self._lock = threading.Lock()
+        self._entries: OrderedDict[int, _Entry] = OrderedDict()
+
+    def needs(self, query: BoundQuery) -> ScanNeeds:
+        """What `query` scans."""
+        return self._entry(query).needs
+
+    def unsupported(self, query: BoundQuery) -> str | None:
+        """Why the engine cannot run `query`, or None when it can."""
+        entry = self._entry(query)
+        if not entry.judged:
+            entry.reason = capability(query.rel, self._engine)
+            entry.judged = True
+        return entry.reason
+
+    def text(
+        self,
+        query: BoundQuery,
+        tables: Mapping[int, ScanSource],
+        params: Sequence[Literal],
+        context: ExecutionContext,
+    ) -> str:
+        """`query` as the engine's SQL. Raises what `planner.lowering.lower` raises."""
+        entry = self._entry(query)
+        settings = session_settings(context)
+        key = (
+            tuple(source.sql for source in tables.values()),
+            tuple(params),
+            (settings.timezone, settings.datestyle, settings.intervalstyle, settings.extra_float_digits),
+        )
+        try:
+            found = entry.texts.get(key)
+        except TypeError:  # a parameter's value is a list
+            return lower(query.rel, self._engine, tables, params, settings).sql
+        if found is not None:
+            return found
+        sql = lower(query.rel, self._engine, tables, params, settings).sql
+        if context.token not in sql:
+            with self._lock:
+                entry.texts[key] = sql
+                if len(entry.texts) > MAX_TEXTS:
+                    entry.texts.popitem(last=False)
+        return sql
+
+    def _entry(self, query: BoundQuery) -> _Entry:
+        with self._lock:
+            entry = self._entries.get(id(query))
+            if entry is not None and entry.query is query:
+                self._entries.move_to_end(id(query))
+                return entry
+        entry = _Entry(query=query, needs=scan_needs(query))
+        with self._lock:
+            self._entries[id(query)] = entry
+            if len(self._entries) > MAX_QUERIES:
+                self._entries.popitem(last=False)
+        return entry
+
+
+def session_settings(context: ExecutionContext) -> SessionSettings:
+    """The settings of `context` that act inside expressions. `context.settings` is keyed as SHOW spells the names."""
+    values = {name.lower(): value for name, value in context.settings.items()}
+    return SessionSettings(
+        timezone=values.get("timezone", "UTC"),
+        datestyle=values.get("datestyle", "ISO, MDY"),
+        intervalstyle=values.get("intervalstyle", "postgres"),
+        extra_float_digits=int(values.get("extra_float_digits", "1")),
+        token=context.token,
+    )

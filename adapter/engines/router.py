@@ -1,0 +1,75 @@
+"""Which engine runs a query, and why: the text that EXPLAIN shows.
+
+The setting `engine` decides: ``auto``, ``spark`` or ``local``. Catalog queries always run on the local engine. With
+``auto`` a query whose pruned snapshots are within `fast_path_limit` runs on the local engine, others on Spark; what one
+of them cannot run goes to the other. A forced engine that cannot run a query is an error that names the construct.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from adapter.engines.engine import Engine, TableInput
+from planner.errors import FeatureNotSupported
+from planner.ir import BoundQuery
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Route:
+    """The engine for a query, and the reason in words."""
+
+    engine: Engine
+    reason: str
+
+
+def choose(
+    query: BoundQuery,
+    tables: Mapping[int, TableInput],
+    *,
+    engine: str,
+    fast_path_limit: int,
+    local: Engine,
+    spark: Engine | None,
+) -> Route:
+    """The engine for `query` over the pruned `tables`. `fast_path_limit` is in bytes. `spark` is None when the server
+    runs without it. Raises FeatureNotSupported (0A000) when the engine asked for, or every engine, cannot run it."""
+    read_bytes = sum(table.bytes for table in tables.values())
+    if query.system:
+        return _only(local, query, "it reads the system catalogs")
+    if engine == "local":
+        return _only(local, query, "engine = local")
+    if engine == "spark":
+        if spark is None:
+            raise FeatureNotSupported("the Spark engine is not configured")
+        return _only(spark, query, "engine = spark")
+    size = f"it reads {_size(read_bytes)}"
+    within = read_bytes <= fast_path_limit
+    limit = f"{'within' if within else 'above'} fast_path_limit ({_size(fast_path_limit)})"
+    preferred, other = (local, spark) if within else (spark, local)
+    if preferred is None:
+        return _only(local, query, "the Spark engine is not configured")
+    reason = preferred.unsupported(query)
+    if reason is None:
+        return Route(engine=preferred, reason=f"{size}, {limit}")
+    if other is not None and other.unsupported(query) is None:
+        return Route(engine=other, reason=reason)
+    raise FeatureNotSupported(reason)
+
+
+def _only(engine: Engine, query: BoundQuery, reason: str) -> Route:
+    unsupported = engine.unsupported(query)
+    if unsupported is not None:
+        raise FeatureNotSupported(unsupported)
+    return Route(engine=engine, reason=reason)
+
+
+def _size(size: int) -> str:
+    """Bytes in the unit that keeps them readable, as PostgreSQL's pg_size_pretty does."""
+    if size < 10 * 1024:
+        return f"{size} bytes"
+    for unit in ("kB", "MB", "GB"):
+        size = (size + 512) // 1024
+        if size < 10 * 1024:
+            return f"{size} {unit}"
+    return f"{(size + 512) // 1024} TB"

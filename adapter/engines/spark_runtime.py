@@ -1,0 +1,325 @@
+"""The Spark that the server owns: started in the background, one set of sessions, restarted when its JVM dies.
+
+PySpark is imported only here and below, and only in a thread. All calls into the JVM run on the runtime's own threads;
+py4j pins each to a Java thread, so thread-bound properties (job group, pool) belong to one statement.
+
+Sessions differ in settings only, and never change them: a statement picks one by the size of what it reads
+(`Profile`), so that statements that run at the same time need no lock.
+
+Errors: `ready` raises `ObjectNotInPrerequisiteState` (55000) when Spark is not available; the server lives on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Any, TypeVar
+
+import structlog
+
+from adapter.engines import spark_gateway
+from adapter.engines.spark_gateway import GatewayOptions, SparkGateway, SparkUnavailable
+from planner.errors import ObjectNotInPrerequisiteState
+
+log = structlog.get_logger(__name__)
+
+T = TypeVar("T")
+
+MAX_THREADS = 32
+"""Statements inside Spark at once; more wait. Spark shares its cores among them (FAIR)."""
+
+MAX_RESULT_BYTES = 128 << 20
+"""spark.driver.maxResultSize: what one collected result may hold of the driver's memory. Larger ones are spooled."""
+
+LAUNCH_SETTINGS = ("spark.jars", "spark.driver.", "spark.yarn.", "spark.kubernetes.", "spark.submit.", "spark.archives")
+"""Prefixes of settings that act when the JVM is launched; all settings are given to the context as well."""
+
+
+class Profile(Enum):
+    """Settings for a statement, by the stored bytes of what it reads.
+
+    TINY: one task, interpreted: generating and compiling code costs more than it saves. SMALL: one wave of tasks,
+    no adaptive execution, whose re-planning costs a few jobs. MEDIUM: more and smaller partitions. LARGE: adaptive
+    execution picks partitions and join strategies by the real sizes.
+    """
+
+    TINY = "tiny"
+    SMALL = "small"
+    MEDIUM = "medium"
+    LARGE = "large"
+
+
+TINY_BYTES = 1 << 20
+SMALL_BYTES = 32 << 20
+MEDIUM_BYTES = 512 << 20
+
+
+def profile_for(read_bytes: int, *, generates: bool) -> Profile:
+    """The profile for a statement that reads `read_bytes` of stored parts. `generates`: it makes rows of its own (a
+    set-returning function, recursion), so the size of its input says little."""
+    if read_bytes <= TINY_BYTES and not generates:
+        return Profile.TINY
+    if read_bytes <= SMALL_BYTES:
+        return Profile.SMALL
+    return Profile.MEDIUM if read_bytes <= MEDIUM_BYTES else Profile.LARGE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SparkSettings:
+    """How to run Spark. `master` and `conf` as spark-submit has them; `memory` is the driver's heap; `directory` is a
+    private scratch directory of this server."""
+
+    directory: Path
+    master: str = "local[*]"
+    memory: str = "1g"
+    conf: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def local(self) -> bool:
+        """Whether driver and executors are one JVM on this machine."""
+        return self.master.startswith("local")
+
+
+class Spark:
+    """A running Spark: the JVM, the context and a session for each profile."""
+
+    def __init__(self, gateway: SparkGateway, context: Any, sessions: Mapping[Profile, Any]) -> None:
+        self.gateway = gateway
+        self.context = context
+        self.sessions = sessions
+
+    @property
+    def jvm(self) -> Any:
+        """py4j's view of the JVM."""
+        return self.gateway.gateway.jvm
+
+    @property
+    def alive(self) -> bool:
+        """Whether the JVM still runs."""
+        return self.gateway.alive
+
+
+    def enter_group(self, group: str) -> None:
+        """Makes the jobs that this thread starts belong to `group`; blocks."""
+        self.context._jsc.setJobGroup(group, "statement", True)
+
+    def leave_group(self) -> None:
+        """Ends `enter_group`; does nothing when the JVM is gone."""
+        if self.alive:
+            self.context._jsc.clearJobGroup()
+
+    def cancel_group(self, group: str) -> None:
+        """Ends the jobs of `group`, and those that it would still start; blocks."""
+        self.context._jsc.sc().cancelJobGroupAndFutureJobs(group)
+
+
+class SparkRuntime:
+    """Starts Spark in the background and keeps it. `start` is called once, from any thread."""
+
+    def __init__(self, settings: SparkSettings) -> None:
+        self.settings = settings
+        self.progress = "not started"
+        self._threads = ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="spark-engine")
+        self._lock = threading.Lock()
+        self._starting: Future[Spark] | None = None
+        self._closed = False
+
+    def start(self) -> Future[Spark]:
+        """Begins to start Spark, unless it runs or starts already; the future gives it or says why not."""
+        with self._lock:
+            current = self._starting
+            if current is not None and not _is_over(current):
+                return current
+            if self._closed:
+                raise ObjectNotInPrerequisiteState("the Spark engine is stopped")
+            self._starting = self._threads.submit(self._start)
+            return self._starting
+
+    async def ready(self) -> Spark:
+        """Waits until Spark runs. Raises 55000 when it cannot."""
+        try:
+            return await asyncio.shield(asyncio.wrap_future(self.start()))
+        except SparkUnavailable as error:
+            raise ObjectNotInPrerequisiteState(
+                "the Spark engine is not available",
+                detail=str(error),
+                hint="Small reads and catalog queries run without it (SET engine = local).",
+            ) from error
+
+    def current(self) -> Spark | None:
+        """The Spark that runs, if one does."""
+        starting = self._starting
+        if starting is None or not starting.done() or starting.cancelled() or starting.exception() is not None:
+            return None
+        return starting.result()
+
+    async def run(self, work: Callable[[], T]) -> T:
+        """Runs `work` on a thread of the runtime. A cancelled caller does not stop it."""
+        return await asyncio.shield(asyncio.get_running_loop().run_in_executor(self._threads, work))
+
+    def close(self) -> None:
+        """Stops Spark and its JVM; blocks."""
+        with self._lock:
+            self._closed = True
+            current = self._starting
+        if current is not None and not current.cancel():
+            error = current.exception()
+            if error is None:
+                self._stop(current.result())
+        self._threads.shutdown(wait=True)
+
+    def _start(self) -> Spark:
+        try:
+            self.progress = "starting the Java process"
+            self.settings.directory.mkdir(parents=True, exist_ok=True)
+            gateway = spark_gateway.launch(
+                GatewayOptions(
+                    master=self.settings.master,
+                    memory=self.settings.memory,
+                    conf=tuple(pair for pair in self.settings.conf if pair[0].startswith(LAUNCH_SETTINGS)),
+                    directory=self.settings.directory,
+                )
+            )
+            try:
+                spark = self._connect(gateway)
+            except BaseException:
+                gateway.stop()
+                raise
+        except SparkUnavailable as error:
+            self.progress = f"not available: {error}"
+            log.error("spark.unavailable", reason=str(error))
+            raise
+        except Exception as error:
+            self.progress = f"not available: {error}"
+            log.exception("spark.unavailable")
+            raise SparkUnavailable(_first_line(error)) from error
+        self.progress = "ready"
+        log.info("spark.ready", master=self.settings.master)
+        return spark
+
+    def _connect(self, gateway: SparkGateway) -> Spark:
+        self.progress = "creating the Spark context"
+        from pyspark import SparkConf, SparkContext
+        from pyspark.sql import SparkSession
+
+        # PySpark logs each failed query's stack trace as JSON; the error goes to the client.
+        logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL + 1)
+        conf = SparkConf(loadDefaults=False)
+        for name, value in {**self._context_settings(), **dict(self.settings.conf)}.items():
+            conf.set(name, value)
+        # A context of an earlier JVM that died is of no use, and PySpark allows one at a time.
+        if SparkContext._active_spark_context is not None:
+            _forget_context(SparkContext)
+        context = SparkContext(conf=conf, gateway=gateway.gateway)
+        root = SparkSession(context)
+        cores = int(context.defaultParallelism)
+        sessions = {}
+        given = dict(self.settings.conf)
+        for profile in Profile:
+            session = root.newSession()
+            for name, value in _profile_settings(profile, cores).items():
+                if name not in given:
+                    session.conf.set(name, value)
+            sessions[profile] = session
+        self.progress = "warming up"
+        spark = Spark(gateway, context, sessions)
+        for session in sessions.values():
+            session.sql("SELECT count(*) FROM VALUES (1), (2) AS t(a) GROUP BY a").toArrow()
+        return spark
+
+    def _context_settings(self) -> dict[str, str]:
+        directory = self.settings.directory
+        settings = {
+            "spark.master": self.settings.master,
+            "spark.app.name": "tidegate",
+            "spark.ui.enabled": "false",
+            "spark.ui.showConsoleProgress": "false",
+            # What the status listeners keep of finished work; it is of no use without the UI.
+            "spark.ui.retainedJobs": "20",
+            "spark.ui.retainedStages": "20",
+            "spark.ui.retainedTasks": "1000",
+            "spark.sql.ui.retainedExecutions": "10",
+            "spark.scheduler.mode": "FAIR",
+            "spark.scheduler.numCancelledJobGroupsToTrack": "10000",
+            "spark.driver.maxResultSize": str(MAX_RESULT_BYTES),
+            "spark.sql.catalogImplementation": "in-memory",
+            "spark.sql.warehouse.dir": str(directory / "warehouse"),
+            "spark.sql.session.timeZone": "UTC",
+            "spark.sql.ansi.enabled": "true",
+            "spark.sql.timeType.enabled": "true",
+            "spark.sql.caseSensitive": "true",
+            "spark.sql.execution.arrow.pyspark.enabled": "true",
+            "spark.sql.execution.arrow.maxRecordsPerBatch": "8192",
+            "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+            "spark.sql.parquet.compression.codec": "zstd",
+            "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
+            "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
+            "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",
+            "spark.sql.broadcastTimeout": "86400",
+            "spark.sql.pyspark.jvmStacktrace.enabled": "false",
+            "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
+            "spark.hadoop.mapreduce.fileoutputcommitter.algorithm.version": "2",
+        }
+        if self.settings.local:
+            settings.update(
+                {
+                    "spark.driver.host": "localhost",
+                    "spark.driver.bindAddress": "127.0.0.1",
+                    "spark.local.dir": str(directory / "local"),
+                }
+            )
+        return settings
+
+    def _stop(self, spark: Spark) -> None:
+        self.progress = "stopped"
+        if spark.alive:
+            spark.context.stop()
+        spark.gateway.stop()
+
+
+def _profile_settings(profile: Profile, cores: int) -> dict[str, str]:
+    match profile:
+        case Profile.TINY:
+            return {
+                "spark.sql.adaptive.enabled": "false",
+                "spark.sql.shuffle.partitions": "1",
+                "spark.sql.leafNodeDefaultParallelism": "1",
+                "spark.sql.codegen.wholeStage": "false",
+            }
+        case Profile.SMALL:
+            return {"spark.sql.adaptive.enabled": "false", "spark.sql.shuffle.partitions": str(min(cores, 8))}
+        case Profile.MEDIUM:
+            return {"spark.sql.adaptive.enabled": "false", "spark.sql.shuffle.partitions": str(2 * cores)}
+        case Profile.LARGE:
+            return {
+                "spark.sql.adaptive.enabled": "true",
+                "spark.sql.shuffle.partitions": str(max(200, 4 * cores)),
+            }
+
+
+def _is_over(starting: Future[Spark]) -> bool:
+    """Whether a start has failed, or the Spark that it gave has died."""
+    if not starting.done():
+        return False
+    return starting.cancelled() or starting.exception() is not None or not starting.result().alive
+
+
+def _forget_context(context_class: Any) -> None:
+    """Lets PySpark forget a context whose JVM is gone; `stop` would try to reach it."""
+    from pyspark.sql import SparkSession
+
+    with context_class._lock:
+        context_class._active_spark_context = None
+        context_class._gateway = None
+        context_class._jvm = None
+    SparkSession._instantiatedSession = None
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).strip().split("\n", 1)[0] or type(error).__name__
