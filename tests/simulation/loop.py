@@ -82,6 +82,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         self._now = 0.0
         self._task_numbers = 0
         self._steps = 0
+        self._buried = False
         self._unfinished: list[asyncio.Task[Any]] = []
         """Held, so that the tasks of a killed process are not collected, which would run their clean-up."""
         self.trace = trace
@@ -173,16 +174,23 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         coroutines = [task.get_coro() for task in left]
         for task in left:
             task._log_destroy_pending = False  # type: ignore[attr-defined]
-        self._ready.clear()  # type: ignore[attr-defined]
-        self._scheduled.clear()  # type: ignore[attr-defined]
-        self.close()
+        self._buried = True
         for coroutine in coroutines:
             if coroutine is not None:
                 _close(coroutine)
+        self._ready.clear()  # type: ignore[attr-defined]
+        self._scheduled.clear()  # type: ignore[attr-defined]
+        self._unfinished.clear()
+        self.close()
+
+    def _check_closed(self) -> None:
+        """A buried loop takes what it is given and does nothing with it."""
+        if not self._buried:
+            super()._check_closed()  # type: ignore[misc]
 
 
 def _close(coroutine: Any) -> None:
-    """Unwind a coroutine of a dead process. What it tries on the way out has no effect: its loop is closed."""
+    """Unwind a coroutine of a dead process. What it tries on the way out has no effect: its loop runs no more."""
     with contextlib.suppress(Exception):
         coroutine.close()
 
@@ -229,10 +237,10 @@ def spawn(loop: SimulatedLoop, process: Process, coroutine: Coroutine[Any, Any, 
 
 
 def simulate(
-    seed: int, main: Callable[[SimulatedLoop], Coroutine[Any, Any, _T]], *, keep_lines: int = 0
+    seed: int, main: Callable[[SimulatedLoop], Coroutine[Any, Any, _T]], *, trace: Trace | None = None
 ) -> tuple[_T, Trace]:
     """Run `main(loop)` to its end under `seed`; its result and the trace."""
-    trace = Trace(keep_lines)
+    trace = trace or Trace()
     loop = SimulatedLoop(seed, trace)
     try:
         result = loop.run_until_complete(main(loop))

@@ -1,0 +1,123 @@
+"""One simulation from its seed: start processes, disturb them, let the faults stop, and check."""
+
+from __future__ import annotations
+
+import asyncio
+import traceback
+from collections import Counter
+from dataclasses import dataclass
+
+from tests.simulation.loop import Process, SimulatedClock, SimulatedLoop, Trace, simulate
+from tests.simulation.network import CALM, Conditions
+from tests.simulation.verify import check_final, settle_statuses
+from tests.simulation.workload import client, create_tables, follow
+from tests.simulation.world import Plan, Server, World, quiet_logs
+
+DISTURBANCES = 6
+RUN_LIMIT_S = 1_800.0
+"""Virtual time in which the clients of a run must be done once the faults have stopped."""
+
+DEAD_CALM = Conditions(min_delay_s=0.0005, max_delay_s=0.001)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """How one run ended. `problems` is empty when every invariant held."""
+
+    seed: int
+    problems: tuple[str, ...]
+    committed: int
+    failed: int
+    in_doubt: int
+    kills: int
+    faults: int
+    steps: int
+    digest: str
+    trace: tuple[str, ...] = ()
+
+
+async def _run(world: World) -> None:
+    loop, plan = world.loop, world.plan
+    ready: asyncio.Future[None] = loop.create_future()
+
+    async def first(server: Server) -> None:
+        await create_tables(world, server)
+        ready.set_result(None)
+        await serve(server)
+
+    async def serve(server: Server) -> None:
+        await asyncio.wait(
+            [
+                *(asyncio.ensure_future(client(world, server, plan.transactions)) for _ in range(plan.clients)),
+                asyncio.ensure_future(follow(world, server, World.LISTS[0])),
+                asyncio.ensure_future(follow(world, server, World.BANKS[1])),
+            ],
+            return_when=asyncio.FIRST_EXCEPTION,
+        )
+
+    processes: list[tuple[Process, SimulatedClock, asyncio.Task[None]]] = [await world.start("p0", first)]
+    await asyncio.wait({ready, processes[0][2]}, return_when=asyncio.FIRST_COMPLETED)
+    processes.extend([await world.start(f"p{number}", serve) for number in range(1, plan.processes)])
+    world.network.conditions = plan.conditions
+    for _ in range(DISTURBANCES):
+        await asyncio.sleep(world.randomness.random() * 4)
+        victim = world.randomness.randrange(len(processes))
+        process, clock, _ = processes[victim]
+        drawn = world.randomness.random()
+        if drawn < plan.crashes:
+            world.kill(process)
+            processes[victim] = await world.start(f"p{victim}", serve)
+        elif plan.clock_jumps and drawn < plan.crashes + 0.3:
+            clock.jump(world.randomness.randrange(7_200_000) - 3_600_000)
+    world.network.conditions = CALM
+    await _drained(world)
+    for process, _, _ in processes:
+        world.kill(process)
+    settle_statuses(world)
+    world.network.conditions = DEAD_CALM
+    await check_final(world)
+
+
+async def _drained(world: World) -> None:
+    """Wait until no client transaction has been open for longer than a client ever rests."""
+    deadline = world.loop.time() + RUN_LIMIT_S
+    quiet_since, seen = world.loop.time(), -1
+    while world.loop.time() - quiet_since < 10.0:
+        await asyncio.sleep(1.0)
+        if len(world.attempts) != seen:
+            quiet_since, seen = world.loop.time(), len(world.attempts)
+        if world.loop.time() > deadline:
+            raise TimeoutError("the clients are not done although the faults have stopped")
+
+
+def run(seed: int, *, keep_lines: int = 0, plan: Plan | None = None) -> Outcome:
+    """Run the simulation of `seed`. An exception that escapes is a problem too."""
+    drawn = plan or Plan.draw(seed)
+    trace = Trace(keep_lines)
+    worlds: list[World] = []
+
+    async def main(loop: SimulatedLoop) -> None:
+        worlds.append(World(loop, drawn))
+        await _run(worlds[0])
+
+    problems: list[str] = []
+    with quiet_logs():
+        try:
+            simulate(seed, main, trace=trace)
+        except Exception as error:  # noqa: BLE001 - whatever escapes from a run is its result
+            where = traceback.extract_tb(error.__traceback__)[-1]
+            problems.append(f"{type(error).__name__}: {error} ({where.filename}:{where.lineno})")
+    world = worlds[0]
+    statuses = Counter(attempt.status for attempt in world.attempts)
+    return Outcome(
+        seed=seed,
+        problems=(*world.problems, *problems),
+        committed=statuses["ok"],
+        failed=statuses["fail"],
+        in_doubt=statuses["info"],
+        kills=world.kills,
+        faults=world.network.faults,
+        steps=trace.events,
+        digest=trace.digest,
+        trace=tuple(trace.lines),
+    )

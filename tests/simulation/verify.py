@@ -1,0 +1,181 @@
+"""What must hold when a simulation is over.
+
+- Every acknowledged transaction took effect, whole; none that failed did; one in doubt did wholly or not at all.
+- Every snapshot that anybody read, at any moment, equals a plain model: the effects of the committed transactions
+  up to its CSN, in CSN order. Two commits never share a CSN.
+- The history of the lists is strictly serializable, as the checker sees it.
+- Once faults stop, everything committed gets applied and retracted, the leases of the dead end, and the blob
+  store holds exactly the files that the states refer to.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections import Counter
+
+from storage.csn import Csn
+from storage.ids import ShardId
+from tests.simulation.checker import Append, Operation, ReadList, Status, Transaction, check
+from tests.simulation.loop import Process
+from tests.simulation.workload import read_table
+from tests.simulation.world import Attempt, Row, Server, World
+
+SETTLE_S = 300.0
+"""Virtual time after which nothing is left to clean up: ten leases, and two rounds of orphan collection."""
+
+
+def settle_statuses(world: World) -> None:
+    """What a killed server's clients know: nothing after the commit was sent, failure before."""
+    for attempt in world.attempts:
+        if attempt.status == "working":
+            attempt.status = "fail"
+        elif attempt.status == "committing":
+            attempt.status = "info"
+            attempt.ended = None
+
+
+def resolve(world: World, final: dict[str, list[Row]]) -> list[Attempt]:
+    """The transactions that took effect, by what the final tables and the longest reads show of them."""
+    present = {row[1] for table in World.LISTS for row in final[table]}
+    committed: list[Attempt] = []
+    for attempt in world.attempts:
+        values = [row[1] for table, row in attempt.writes if table in World.LISTS]
+        there = [value in present for value in values]
+        if any(there) and not all(there):
+            world.problem(f"T{attempt.id} ({attempt.status}) is there in part: {values}, {there}")
+        match attempt.status:
+            case "ok":
+                if not all(there):
+                    world.problem(f"T{attempt.id} was acknowledged at {attempt.csn} and is lost: {attempt.writes}")
+                committed.append(attempt)
+            case "fail":
+                if any(there):
+                    world.problem(f"T{attempt.id} failed and is there: {attempt.writes}")
+            case _ if values and all(there):
+                committed.append(attempt)
+    return committed
+
+
+def check_model(world: World, committed: list[Attempt]) -> None:
+    """Every snapshot equals the sum of the commits up to its CSN."""
+    writers = sorted((a for a in committed if a.writes or a.deletes), key=lambda a: a.csn or 0)
+    for first, second in itertools.pairwise(writers):
+        if first.csn == second.csn:
+            world.problem(f"T{first.id} and T{second.id} both committed at {first.csn}")
+    by_table: dict[str, list[Csn]] = {}
+    for table, csn in world.snapshots:
+        by_table.setdefault(table, []).append(csn)
+    for table, csns in by_table.items():
+        rows: Counter[Row] = Counter()
+        remaining = iter(writers)
+        upcoming = next(remaining, None)
+        for csn in sorted(csns):
+            while upcoming is not None and upcoming.csn is not None and upcoming.csn <= csn:
+                rows.subtract(row for name, row in upcoming.deletes if name == table)
+                rows.update(row for name, row in upcoming.writes if name == table)
+                upcoming = next(remaining, None)
+            expected = +rows
+            found = Counter(row for _, row in world.snapshots[(table, csn)])
+            if found != expected:
+                world.problem(
+                    f"{table} at {csn}: too many {sorted((found - expected).items())},"
+                    f" missing {sorted((expected - found).items())}"
+                )
+
+
+def check_history(world: World) -> None:
+    """The lists' history has no anomaly, real time included."""
+    history = []
+    for attempt in world.attempts:
+        operations: list[Operation] = []
+        for kind, table, key, value in attempt.operations:
+            slot = f"{table}/{key}"
+            if kind == "append":
+                assert isinstance(value, int)
+                operations.append(Append(slot, value))
+            else:
+                assert isinstance(value, tuple)
+                operations.append(ReadList(slot, value))
+        if operations:
+            status: Status = "ok" if attempt.status == "ok" else "info" if attempt.status == "info" else "fail"
+            ended = None if status == "info" else attempt.ended
+            history.append(
+                Transaction(
+                    id=attempt.id, operations=tuple(operations), status=status, began=attempt.began, ended=ended
+                )
+            )
+    for anomaly in check(history):
+        world.problem(str(anomaly))
+
+
+async def referenced_blobs(world: World, server: Server) -> set[str]:
+    """Every blob that a state refers to."""
+    env = server.env
+    needed: set[str] = set()
+    durables = [env.cache.durable]
+    for shard in [*env.cache.state.registered, *env.cache.state.forgotten]:
+        handle = await env.open_shard(ShardId(shard))
+        await handle.refresh()
+        needed.update(part.key for part in handle.state.parts.values() if part.key is not None)
+        if handle.durable.rollup_key is not None:
+            needed.add(handle.durable.rollup_key)
+    needed.update(durable.rollup_key for durable in durables if durable.rollup_key is not None)
+    return needed
+
+
+async def check_final(world: World) -> None:
+    """Open the environment once more, without faults, and check everything."""
+    process = Process("auditor")
+    done: asyncio.Future[None] = world.loop.create_future()
+
+    async def audit(server: Server) -> None:
+        try:
+            await _audit(world, server)
+        except BaseException as error:
+            done.set_exception(error)
+            raise
+        done.set_result(None)
+
+    process, _, task = await world.start("auditor", audit)
+    await asyncio.wait({done, task}, return_when=asyncio.FIRST_COMPLETED)
+    await task
+    process.alive = False
+
+
+async def _audit(world: World, server: Server) -> None:
+    env = server.env
+    at = await env.oracle.read_ts("user")
+    final: dict[str, list[Row]] = {}
+    async with await env.hold(list(world.tables.values()), at):
+        for table in world.tables:
+            final[table] = [row for _, row in await read_table(world, server, table, at)]
+    committed = resolve(world, final)
+    check_model(world, committed)
+    check_history(world)
+    balance = sum(row[1] for table in World.BANKS for row in final[table])
+    if balance != World.ACCOUNTS * World.OPENING_BALANCE:
+        world.problem(f"the bank holds {balance} in the end")
+    await asyncio.sleep(SETTLE_S)
+    # Commits go on being possible, and carry the retractions.
+    await env.apply_all()
+    await env.keep_alive()
+    state = env.cache.state
+    if state.pending:
+        world.problem(f"the txns shard still holds {dict(state.pending)}")
+    strangers = [name for name in state.leases if name != env.process]
+    if strangers:
+        world.problem(f"dead processes still have leases: {strangers}")
+    await env.maintenance.collect_orphans()
+    needed = await referenced_blobs(world, server)
+    present = {entry.key async for entry in world.blob.list()}
+    if needed - present:
+        world.problem(f"live blobs are gone: {sorted(needed - present)}")
+    garbage = present - needed
+    if garbage:
+        waiting = sorted(key for shard in env.known_shards() for key in shard.state.garbage)
+        world.problem(f"dead blobs are kept: {sorted(garbage)}; awaiting collection: {waiting}")
+    for table in world.tables:
+        again = [row for _, row in await read_table(world, server, table, await env.oracle.read_ts("user"))]
+        if sorted(again) != sorted(final[table]):
+            world.problem(f"{table} changed after the end: {final[table]} became {again}")

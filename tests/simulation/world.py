@@ -1,0 +1,202 @@
+"""A simulated environment: shared stores, processes that come and go, and a record of what clients saw.
+
+`World.run` starts several server processes on one environment, lets clients work while processes are killed, the
+network misbehaves and clocks jump, then lets the faults stop and checks what is left (`tests.simulation.verify`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Coroutine
+from dataclasses import dataclass, field
+from typing import Any
+
+import structlog
+
+from storage.blob_memory import MemoryBlob
+from storage.clock import SeededRandomness
+from storage.consensus_memory import MemoryConsensus
+from storage.csn import Csn
+from storage.environment import Environment
+from storage.errors import StorageError
+from storage.ids import ShardId
+from storage.oracle_shared import TxnsOracle
+from storage.txns_head import CacheHead
+from tests.simulation.loop import Process, SimulatedClock, SimulatedLoop, current_process, spawn
+from tests.simulation.network import CALM, STORMY, Conditions, Network, NetworkBlob, NetworkConsensus
+
+Row = tuple[int, int]
+"""(key, value): the two columns of every table in the simulation."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What one run is like. Drawn from the seed by `Plan.draw`."""
+
+    seed: int
+    processes: int = 3
+    clients: int = 2
+    transactions: int = 8
+    crashes: float = 0.5
+    """Probability that a disturbance kills a process."""
+    clock_jumps: bool = False
+    conditions: Conditions = STORMY
+    large_rows: bool = False
+    """Whether some transactions spill, so that parts are files."""
+
+    @staticmethod
+    def draw(seed: int) -> Plan:
+        """The plan of `seed`."""
+        randomness = SeededRandomness(seed * 2 + 1)
+        storm = randomness.random() * 2
+        return Plan(
+            seed=seed,
+            processes=1 + randomness.randrange(3),
+            clients=1 + randomness.randrange(3),
+            transactions=4 + randomness.randrange(12),
+            crashes=randomness.random() * 0.8,
+            clock_jumps=randomness.random() < 0.3,
+            conditions=Conditions(
+                fail_before=0.03 * storm,
+                unknown_before=0.02 * storm,
+                unknown_after=0.03 * storm,
+                slow=0.03 * storm,
+            ),
+            large_rows=randomness.random() < 0.4,
+        )
+
+
+@dataclass(slots=True)
+class Attempt:
+    """One client transaction: what it read and wrote, and how it ended as far as its client knows."""
+
+    id: int
+    began: int
+    reads: list[tuple[str, int, tuple[int, ...]]] = field(default_factory=list)
+    """(table, key, values in row-id order, with the transaction's own)."""
+    writes: list[tuple[str, Row]] = field(default_factory=list)
+    deletes: list[tuple[str, Row]] = field(default_factory=list)
+    operations: list[tuple[str, str, int, object]] = field(default_factory=list)
+    """("append" or "read", table, key, value or values) in the order they happened."""
+    status: str = "working"
+    """working, committing, ok, fail or info."""
+    csn: Csn | None = None
+    """The CSN it was last tried at."""
+    ended: int | None = None
+
+
+class Server:
+    """One incarnation of a server process."""
+
+    def __init__(self, name: str, env: Environment, process: Process, clock: SimulatedClock) -> None:
+        self.name = name
+        self.env = env
+        self.process = process
+        self.clock = clock
+
+
+class World:
+    """See the module."""
+
+    LISTS = ("list0", "list1")
+    BANKS = ("bank0", "bank1")
+    JOURNAL_KEY = 99
+    """The list to which every transfer appends."""
+    ACCOUNTS = 4
+    OPENING_BALANCE = 100
+
+    def __init__(self, loop: SimulatedLoop, plan: Plan) -> None:
+        self.loop = loop
+        self.plan = plan
+        self.blob = MemoryBlob(SimulatedClock(loop))
+        self.consensus = MemoryConsensus()
+        self.network = Network(loop, plan.seed * 7 + 1)
+        self.randomness = SeededRandomness(plan.seed * 7 + 2)
+        self.attempts: list[Attempt] = []
+        self.tables: dict[str, ShardId] = {}
+        self.snapshots: dict[tuple[str, Csn], tuple[tuple[int, Row], ...]] = {}
+        """Every snapshot anybody read: (row id, row) by table and CSN."""
+        self.problems: list[str] = []
+        self.kills = 0
+        self._incarnations = 0
+        self._next_value = 0
+
+    def now(self) -> int:
+        """A number that grows with everything that happens: the order of real time."""
+        return self.loop.trace.events
+
+    def unique(self) -> int:
+        """A value that nothing else writes."""
+        self._next_value += 1
+        return self._next_value
+
+    def problem(self, text: str) -> None:
+        """Note a broken invariant."""
+        self.problems.append(text)
+
+    async def open(self, name: str, process: Process, clock: SimulatedClock, *, background: bool = True) -> Server:
+        """Open the environment as a process does that starts; runs in the context of `process`."""
+        self._incarnations += 1
+        env = await Environment.open(
+            blob=NetworkBlob(self.blob, self.network),
+            consensus=NetworkConsensus(self.consensus, self.network),
+            clock=clock,
+            random=SeededRandomness(self.plan.seed * 1009 + self._incarnations),
+            process=name,
+            background=background,
+            validate=True,
+        )
+        # Peers share the oracle that rides on the txns shard.
+        env.oracle = TxnsOracle(CacheHead(env.cache), clock)
+        return Server(name, env, process, clock)
+
+    async def start(self, name: str, work: Any) -> tuple[Process, SimulatedClock, asyncio.Task[None]]:
+        """Start a server process that opens the environment and runs `work(server)` until it is killed."""
+        process = Process(f"{name}.{self._incarnations}")
+        skew_ms = self.randomness.randrange(200) - 100
+        clock = SimulatedClock(self.loop, skew_ms=skew_ms)
+
+        async def main() -> None:
+            while True:
+                try:
+                    server = await self.open(name, process, clock)
+                except StorageError as error:
+                    self.loop.trace.add(f"{name} could not start: {error}")
+                    await asyncio.sleep(0.5)
+                else:
+                    break
+            await work(server)
+
+        return process, clock, spawn(self.loop, process, main())
+
+    def kill(self, process: Process) -> None:
+        """End `process` as ``kill -9`` does."""
+        process.alive = False
+        self.kills += 1
+        self.loop.trace.add(f"killed {process.name}")
+
+
+async def within(coroutine: Coroutine[Any, Any, None], seconds: float) -> bool:
+    """Run `coroutine` for at most `seconds` of virtual time; False when it was not done by then."""
+    try:
+        await asyncio.wait_for(coroutine, seconds)
+    except TimeoutError:
+        return False
+    return True
+
+
+@contextlib.contextmanager
+def quiet_logs() -> Any:
+    """Keep the storage layer's warnings about injected faults off the terminal."""
+    before = structlog.get_config()
+    silent = structlog.make_filtering_bound_logger(logging.CRITICAL)
+    structlog.configure(wrapper_class=silent, cache_logger_on_first_use=False)
+    try:
+        yield
+    finally:
+        structlog.configure(**before)
+
+
+__all__ = ["CALM", "Attempt", "Plan", "Row", "Server", "World", "current_process", "quiet_logs", "within"]
