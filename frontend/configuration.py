@@ -1,8 +1,8 @@
 """Configuration of the server: flags, variables, a TOML file, defaults; the first that says something wins.
 
 Every option has one name: `data_dir` is the flag `--data-dir`, the variable `TIDEGATE_DATA_DIR` and the key `data_dir`
-of the file. Values are validated by msgspec against `Configuration`; `ConfigurationError` says which source was wrong and
-what it should be. Pure: the caller passes the environment and the parsed flags.
+of the file. Values are validated by msgspec against `Configuration`; `ConfigurationError` says which source was wrong
+and what it should be. Pure: the caller passes the environment and the parsed flags.
 """
 
 from __future__ import annotations
@@ -133,9 +133,12 @@ def _scalar_text(value: Any) -> str:
 _KINDS = {"`int`": "an integer", "`float`": "a number", "`str`": "text", "`str | null`": "text", "`object`": "pairs"}
 
 
-def _expectation(error: msgspec.ValidationError) -> str:
+def _expectation(name: str, error: msgspec.ValidationError) -> str:
     """What msgspec would have accepted, in words."""
-    text = str(error).split(" - at ")[0].split(", got ")[0].replace("Invalid enum value", "expected").strip()
+    field = next(field for field in msgspec.inspect.type_info(Configuration).fields if field.name == name)  # type: ignore[attr-defined]
+    if isinstance(field.type, msgspec.inspect.LiteralType):
+        return "expected one of " + ", ".join(map(str, field.type.values))
+    text = str(error).split(" - at ")[0].split(", got ")[0]
     for kind, words in _KINDS.items():
         text = text.replace(kind, words)
     return text[:1].lower() + text[1:]
@@ -157,7 +160,7 @@ def load_configuration(flags: Mapping[str, Any], environment: Mapping[str, str])
         try:
             one = msgspec.convert({name: value}, Configuration, strict=False)
         except msgspec.ValidationError as error:
-            raise ConfigurationError(f"{source}: {_expectation(error)}, got {value!r}") from error
+            raise ConfigurationError(f"{source}: {_expectation(name, error)}, got {value!r}") from error
         values[name] = getattr(one, name)
     configuration = Configuration(**values)
     if "listen" in merged:

@@ -7,6 +7,7 @@ Arrow decimal128(p, s); its binary form is base 10000 (PostgreSQL, numeric_send)
 
 from __future__ import annotations
 
+import math
 from decimal import Decimal
 
 import numpy as np
@@ -44,7 +45,7 @@ def format_float(value: float, *, single: bool = False, extra_float_digits: int 
     if extra_float_digits <= 0:
         digits = max(1, (6 if single else 15) + extra_float_digits)
         return f"{value:.{digits}g}"
-    shortest = str(np.float32(value)) if single else repr(value)
+    shortest = _shortest_digits(value, single=single)
     mantissa, _, exponent_text = shortest.partition("e")
     sign = "-" if mantissa.startswith("-") else ""
     whole, _, fraction = mantissa.lstrip("-").partition(".")
@@ -63,6 +64,23 @@ def format_float(value: float, *, single: bool = False, extra_float_digits: int 
     if len(digits_text) <= exponent + 1:
         return sign + digits_text.ljust(exponent + 1, "0")
     return f"{sign}{digits_text[: exponent + 1]}.{digits_text[exponent + 1 :]}"
+
+
+def _shortest_digits(value: float, *, single: bool) -> str:
+    """The shortest decimal strictly nearer to the value than to its neighbours. PostgreSQL, unlike Python, takes no
+    decimal that lies exactly half-way; there are such only among integers too large for the mantissa."""
+    shortest = str(np.float32(value)) if single else repr(value)
+    if abs(value) < (2.0**24 if single else 2.0**53):
+        return shortest
+    number = np.float32(value) if single else np.float64(value)
+    exact = Decimal(value)
+    for digits in range(1, 18):
+        distance = Decimal(shortest) - exact
+        neighbour = float(np.nextafter(number, type(number)(math.inf if distance > 0 else -math.inf)))
+        if math.isinf(neighbour) or abs(distance) * 2 < abs(Decimal(neighbour) - exact):
+            break
+        shortest = f"{value:.{digits}e}"
+    return shortest
 
 
 def integer_text(array: ArrowArray) -> Encoded:

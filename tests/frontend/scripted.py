@@ -212,9 +212,7 @@ class ScriptedSession:
         columns = result.columns if isinstance(result, Rows) else None
         return StatementDescription(param_types=self.statement_param_types(name), columns=columns)
 
-    async def bind(
-        self, portal: str, statement: str, params: Sequence[Literal], result_formats: Sequence[int]
-    ) -> None:
+    async def bind(self, portal: str, statement: str, params: Sequence[Literal], result_formats: Sequence[int]) -> None:
         self.portals[portal] = (self._text(statement), result_formats, params)
 
     def _portal(self, name: str) -> tuple[str, Sequence[int], Sequence[Literal]]:
