@@ -16,10 +16,10 @@ from adapter.system_catalogs.session_relations import SessionFacts
 from adapter.system_catalogs.tables import SystemCatalogs
 from planner.errors import SqlError
 
-_entered: dict[str, Entered] = {}
+_entered: dict[str, list[Entered]] = {}
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False)
 class Entered:
     """What catalog functions know of the statement that calls them."""
 
@@ -45,13 +45,16 @@ def entered(context: ExecutionContext, catalogs: SystemCatalogs) -> Iterator[Ent
         user=context.user,
         facts=context.facts,
     )
-    _entered[context.token] = found
+    _entered.setdefault(context.token, []).append(found)
     try:
         yield found
     finally:
-        del _entered[context.token]
+        same_token = _entered[context.token]
+        same_token.remove(found)
+        if not same_token:
+            del _entered[context.token]
 
 
 def current(token: str) -> Entered:
     """The context that `token` names; KeyError when its statement is over."""
-    return _entered[token]
+    return _entered[token][-1]

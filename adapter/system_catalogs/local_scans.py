@@ -25,7 +25,6 @@ from typing import Any, TypeAlias
 
 from adapter.engines.engine import ExecutionContext
 from adapter.system_catalogs import contexts, udfs
-from adapter.system_catalogs.content import Row
 from adapter.system_catalogs.relations import is_session_relation, is_static
 from adapter.system_catalogs.session_relations import session_content
 from adapter.system_catalogs.tables import MAX_SNAPSHOTS, SystemCatalogs, arrow_table, system_column_sql
@@ -40,14 +39,6 @@ DuckConnection: TypeAlias = Any
 
 SCHEMA = "tg_system"
 _LEAVES = (SqlType, Signature, ir.Field, ir.Literal, ir.ColumnRef, ir.Origin)
-
-SettingRows: TypeAlias = Callable[[ExecutionContext], list[Row]]
-"""The rows of pg_settings, by column name, for the settings of one session."""
-
-
-def plain_setting_rows(context: ExecutionContext) -> list[Row]:
-    """pg_settings rows that say no more than the values."""
-    return [{"name": name, "setting": value} for name, value in context.settings.items()]
 
 
 @dataclass(slots=True)
@@ -97,12 +88,10 @@ class LocalCatalog:
         self,
         connection: DuckConnection,
         catalogs: SystemCatalogs | None = None,
-        setting_rows: SettingRows = plain_setting_rows,
         now_ms: Callable[[], int] | None = None,
     ) -> None:
         """Creates the schema and the functions in `connection`'s database."""
         self.catalogs = catalogs if catalogs is not None else SystemCatalogs()
-        self._setting_rows = setting_rows
         self._now_ms = now_ms if now_ms is not None else SystemClock().now_ms
         self._lock = threading.Lock()
         self._static: set[tuple[str, str]] = set()
@@ -163,7 +152,7 @@ class LocalCatalog:
     ) -> str:
         name = (scan.schema, scan.name)
         if is_session_relation(*name):
-            content = session_content(scan.name, lambda: self._setting_rows(context), context.facts, self._now_ms)
+            content = session_content(scan.name, context.settings, context.facts, self._now_ms)
             table = f"tg_session_{scan.name}_{next(self._numbers)}"
             cursor.register(table, arrow_table(self.catalogs.relation(*name), content))
             registered.append(table)

@@ -19,7 +19,7 @@ class SessionFacts(Protocol):
     """What sessions know and the catalog does not."""
 
     def rows(self, relation: str) -> Sequence[Row]:
-        """The rows of pg_stat_activity, pg_cursors, pg_prepared_statements or pg_locks, by column name (missing
+        """The rows of pg_settings, pg_stat_activity, pg_cursors, pg_prepared_statements or pg_locks, by column name (missing
         columns are NULL; times as aware datetimes); empty for a relation that there is nothing to say about."""
         ...
 
@@ -85,11 +85,12 @@ def pg_timezone_abbrevs() -> Content:
 
 
 def session_content(
-    name: str, setting_rows: Callable[[], Sequence[Row]], facts: SessionFacts | None, now_ms: Callable[[], int]
+    name: str, settings: Mapping[str, str], facts: SessionFacts | None, now_ms: Callable[[], int]
 ) -> Content:
-    """The rows of the session relation `name`."""
+    """The rows of the session relation `name`; `settings` are the session's, for want of facts."""
     if name == "pg_settings":
-        return pg_settings(setting_rows())
+        rows = facts.rows(name) if facts is not None else [{"name": n, "setting": v} for n, v in settings.items()]
+        return pg_settings(rows)
     if name == "pg_timezone_names":
         return pg_timezone_names(now_ms() if facts is None else facts.now_ms())
     if name == "pg_timezone_abbrevs":
@@ -99,9 +100,9 @@ def session_content(
     if name == "pg_stat_ssl":
         return Content(rows=[{"pid": row["pid"], "ssl": False} for row in facts.rows("pg_stat_activity")])
     if name == "pg_stat_gssapi":
-        rows: list[Row] = [
+        sessions: list[Row] = [
             {"pid": row["pid"], "gss_authenticated": False, "encrypted": False}
             for row in facts.rows("pg_stat_activity")
         ]
-        return Content(rows=rows)
+        return Content(rows=sessions)
     return Content(rows=facts.rows(name))

@@ -109,7 +109,7 @@ CASES = {
 @pytest.mark.parametrize("expression", CASES)
 def test_results(engine: tuple[Any, Scope], expression: str) -> None:
     connection, _ = engine
-    assert connection.execute(f"SELECT {expression}").fetchone()[0] == CASES[expression]
+    assert connection.execute(f"SELECT {expression}").fetchall()[0][0] == CASES[expression]
 
 
 ERRORS = {
