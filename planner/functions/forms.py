@@ -18,6 +18,21 @@ EngineName: TypeAlias = OneOf["local", "spark"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SessionSettings:
+    """The settings that act inside expressions, and the token that catalog functions get as their first argument."""
+
+    timezone: str = "UTC"
+    datestyle: str = "ISO, MDY"
+    intervalstyle: str = "postgres"
+    extra_float_digits: int = 1
+    token: str = ""
+
+
+UTC_NAMES = frozenset({"utc", "gmt", "etc/utc", "zulu", "universal", "z", "etc/gmt", "uct", "etc/universal"})
+"""Names of time zones (in lower case) that are UTC."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CallSite:
     """What a form may look at to choose its template: types, and constants where arguments are literals."""
 
@@ -26,6 +41,7 @@ class CallSite:
     type: SqlType
     constants: tuple[object, ...]
     """The value of each argument that is a literal; `NOT_CONSTANT` for the others (a NULL literal is None)."""
+    settings: SessionSettings
 
 
 class NotConstant:
@@ -46,6 +62,9 @@ class Form:
 
     local: Template | None = None
     spark: Template | None = None
+    local_table: Template | None = None
+    """For a set-returning function in FROM with constant integer arguments: the engine's streaming table function."""
+    spark_table: Template | None = None
 
 
 def both(template: Template) -> Form:

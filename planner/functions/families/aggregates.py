@@ -1,0 +1,190 @@
+"""Aggregates and window functions; see `planner.lowering.aggregates` for the marks in their templates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from planner.functions.families.comparison import interval_key
+from planner.functions.forms import CallSite, Form, both, local_only
+from planner.functions.numeric_division import quotient
+from planner.functions.numeric_shapes import INTEGER_DIGITS, shape_of, total
+from planner.types import INTERVAL, NumericShape
+
+_COUNT_SHAPE = NumericShape(12, 0)
+_ORDERED = (
+    "int2 int4 int8 float4 float8 numeric text date time timestamp timestamptz oid anyarray"
+).split()
+
+
+def _average(site: CallSite) -> str | None:
+    shape = total(shape_of(site.arg_types[0]))
+    integer = site.arg_types[0].oid in INTEGER_DIGITS
+    if site.engine == "local":
+        summed = "sum({d}{0}){f}"
+        return f"CAST(tg_numeric_div(CAST({summed} AS VARCHAR), CAST(count({{d}}{{0}}){{f}} AS VARCHAR)) AS {{t}})"
+    narrow = shape_of(site.arg_types[0])
+    shape = NumericShape(min(38, narrow.precision + 10), narrow.scale, narrow.exact_scale)
+    summed = f"sum({{d}}CAST({{0}} AS DECIMAL({narrow.precision},0))){{f}}" if integer else "sum({d}{0}){f}"
+    divided = quotient("spark", shape, _COUNT_SHAPE, site.type)
+    if divided is None:
+        return None
+    name = "q"
+    value = f"named_struct('s', {summed}, 'n', CAST(count({{d}}{{0}}){{f}} AS DECIMAL(12,0)))"
+    body = divided.replace("{0}", f"{name}.s").replace("{1}", f"{name}.n")
+    body = f"CASE WHEN {name}.n > 0 THEN {body} END"
+    return f"transform(array({value}), {name} -> {body})[0]"
+
+
+def _sum_numeric(site: CallSite) -> str:
+    return "sum({d}{0}){f}" if site.engine == "local" else "CAST(sum({d}{0}){f} AS {t})"
+
+
+def _extreme(name: str) -> Callable[[CallSite], str]:
+    def template(site: CallSite) -> str | None:
+        if site.arg_types[0].oid == INTERVAL:
+            if site.engine == "local":
+                return f"arg_{name}({{0}}, {interval_key('{0}', 'local')}){{f}}"
+            return f"{name}_by({{0}}, {interval_key('{0}', 'spark')}){{f}}"
+        return f"{name}({{0}}){{f}}"
+
+    return template  # type: ignore[return-value]
+
+
+def _sum_interval(site: CallSite) -> str:
+    parts = "'months': CAST(sum({0}.months){f} AS INTEGER), 'days': CAST(sum({0}.days){f} AS INTEGER), 'micros': CAST(sum({0}.micros){f} AS BIGINT)"
+    if site.engine == "local":
+        return f"CASE WHEN count({{0}}){{f}} > 0 THEN {{{parts}}} END"
+    parts = "'months', CAST(sum({0}.months){f} AS INT), 'days', CAST(sum({0}.days){f} AS INT), 'micros', sum({0}.micros){f}"
+    return f"CASE WHEN count({{0}}){{f}} > 0 THEN named_struct({parts}) END"
+
+
+def _variance(kind: str) -> Callable[[CallSite], str | None]:
+    def template(site: CallSite) -> str | None:
+        if site.engine != "local":
+            return None
+        integer = site.arg_types[0].oid in INTEGER_DIGITS
+        if integer:
+            wide = "CAST({0} AS HUGEINT)"
+        else:
+            scale = shape_of(site.arg_types[0]).scale
+            if 2 * scale > 38:
+                return None
+            wide = f"CAST({{0}} AS DECIMAL(38,{scale}))"
+        return (
+            f"CAST(tg_numeric_variance('{kind}', count({{d}}{{0}}){{f}}, CAST(sum({{d}}{wide}){{f}} AS VARCHAR), "
+            f"CAST(sum({{d}}{wide} * {wide}){{f}} AS VARCHAR)) AS {{t}})"
+        )
+
+    return template
+
+
+def _string_agg(site: CallSite) -> str | None:
+    if site.engine == "local":
+        return "string_agg({d}{0}, {1}{o}){f}"
+    return "listagg({d}{0}, {1}){f}"
+
+
+def _array_agg(site: CallSite) -> str:
+    if site.engine == "local":
+        return "list({d}{0}{o}){f}"
+    collected = "collect_list({d}named_struct('v', {0})){f}"
+    return f"CASE WHEN count(*){{f}} > 0 THEN transform({collected}, e -> e.v) END"
+
+
+def forms() -> Mapping[str, Form]:
+    """The family's forms."""
+    given: dict[str, Form] = {
+        "count()": both("count(*){f}"),
+        "count(any)": both("count({d}{0}){f}"),
+        "sum(int2)": Form(local="CAST(sum({d}{0}){f} AS BIGINT)", spark="sum({d}CAST({0} AS BIGINT)){f}"),
+        "sum(int4)": Form(local="CAST(sum({d}{0}){f} AS BIGINT)", spark="sum({d}{0}){f}"),
+        "sum(int8)": Form(
+            local="CAST(sum({d}{0}){f} AS DECIMAL(38,0))",
+            spark="CAST(sum({d}CAST({0} AS DECIMAL(19,0))){f} AS DECIMAL(38,0))",
+        ),
+        "sum(numeric)": both(_sum_numeric),
+        "sum(float4)": both("CAST(sum({d}{0}){f} AS FLOAT)"),
+        "sum(float8)": both("sum({d}{0}){f}"),
+        "sum(interval)": both(_sum_interval),
+        "avg(int2)": both(_average),
+        "avg(int4)": both(_average),
+        "avg(int8)": both(_average),
+        "avg(numeric)": both(_average),
+        "avg(float4)": both("avg({d}CAST({0} AS DOUBLE)){f}"),
+        "avg(float8)": both("avg({d}{0}){f}"),
+        "avg(interval)": local_only(
+            "tg_interval_avg(CAST(sum({0}.months){f} AS BIGINT), CAST(sum({0}.days){f} AS BIGINT), "
+            "CAST(sum({0}.micros){f} AS BIGINT), count({0}){f})"
+        ),
+        "bool_and(bool)": both("bool_and({0}){f}"),
+        "every(bool)": both("bool_and({0}){f}"),
+        "bool_or(bool)": both("bool_or({0}){f}"),
+        "string_agg(text,text)": both(_string_agg),
+        "array_agg(anynonarray)": both(_array_agg),
+        "json_agg(anyelement)": local_only("('[' || string_agg(coalesce({json:0}, 'null'), ', '{o}){f} || ']')"),
+        "jsonb_agg(anyelement)": local_only(
+            "tg_jsonb_in('[' || string_agg(coalesce({json:0}, 'null'), ', '{o}){f} || ']')"
+        ),
+        "json_object_agg(any,any)": local_only(
+            "('{ ' || string_agg(to_json({text:0})::VARCHAR || ' : ' || coalesce({json:1}, 'null'), ', '{o}){f} || ' }')"
+        ),
+        "jsonb_object_agg(any,any)": local_only(
+            "tg_jsonb_in('{' || string_agg(to_json({text:0})::VARCHAR || ':' || coalesce({json:1}, 'null'), ','{o}){f} || '}')"
+        ),
+        "mode(anyelement)": Form(local="mode({0} ORDER BY {w}){f}", spark="mode() WITHIN GROUP (ORDER BY {0}){f}"),
+        "percentile_cont(float8,float8)": Form(
+            local="percentile_cont({0}) WITHIN GROUP (ORDER BY {1} {dir}){f}",
+            spark="percentile_cont({0}) WITHIN GROUP (ORDER BY {1} {dir}){f}",
+        ),
+        "percentile_cont(float8[],float8)": local_only("percentile_cont({0}) WITHIN GROUP (ORDER BY {1} {dir}){f}"),
+        "percentile_disc(float8,anyelement)": Form(
+            local="percentile_disc({0}) WITHIN GROUP (ORDER BY {1} {dir}){f}", spark=_percentile_disc
+        ),
+        "corr(float8,float8)": both("corr({0}, {1}){f}"),
+        "covar_pop(float8,float8)": both("covar_pop({0}, {1}){f}"),
+        "covar_samp(float8,float8)": both("covar_samp({0}, {1}){f}"),
+        "regr_count(float8,float8)": Form(
+            local="CAST(regr_count({0}, {1}){f} AS BIGINT)", spark="CAST(regr_count({0}, {1}){f} AS BIGINT)"
+        ),
+    }
+    for name in ("regr_avgx", "regr_avgy", "regr_intercept", "regr_r2", "regr_slope", "regr_sxx", "regr_sxy", "regr_syy"):
+        given[f"{name}(float8,float8)"] = both(f"{name}({{0}}, {{1}}){{f}}")
+    for name in ("min", "max"):
+        for type in (*_ORDERED, "bpchar", "interval"):
+            given[f"{name}({type})"] = both(_extreme(name))
+    for name, kind in {
+        "stddev": "stddev_samp", "stddev_samp": "stddev_samp", "stddev_pop": "stddev_pop", "variance": "var_samp",
+        "var_samp": "var_samp", "var_pop": "var_pop",
+    }.items():  # fmt: skip
+        for type in ("int2", "int4", "int8", "numeric"):
+            given[f"{name}({type})"] = both(_variance(kind))
+        for type in ("float4", "float8"):
+            given[f"{name}({type})"] = both(f"{kind}({{d}}CAST({{0}} AS DOUBLE)){{f}}")
+    for type in ("int2", "int4", "int8"):
+        for name in ("bit_and", "bit_or", "bit_xor"):
+            given[f"{name}({type})"] = both(f"{name}({{0}}){{f}}")
+    given.update(_window_functions())
+    return given
+
+
+def _percentile_disc(site: CallSite) -> str | None:
+    from planner.types import FLOAT8
+
+    return "percentile_disc({0}) WITHIN GROUP (ORDER BY {1} {dir}){f}" if site.type.oid == FLOAT8 else None
+
+
+def _window_functions() -> dict[str, Form]:
+    given: dict[str, Form] = {}
+    for name in ("row_number", "rank", "dense_rank"):
+        given[f"{name}()"] = Form(local=f"{name}(){{f}}", spark=f"CAST({name}(){{f}} AS BIGINT)")
+    for name in ("percent_rank", "cume_dist"):
+        given[f"{name}()"] = both(f"{name}(){{f}}")
+    given["ntile(int4)"] = Form(local="CAST(ntile({0}){f} AS INTEGER)", spark="ntile({0}){f}")
+    for name in ("lag", "lead"):
+        given[f"{name}(anyelement)"] = both(f"{name}({{0}}){{f}}")
+        given[f"{name}(anyelement,int4)"] = both(f"{name}({{0}}, {{1}}){{f}}")
+        given[f"{name}(anycompatible,int4,anycompatible)"] = both(f"{name}({{0}}, {{1}}, {{2}}){{f}}")
+    given["first_value(anyelement)"] = both("first_value({0}){f}")
+    given["last_value(anyelement)"] = both("last_value({0}){f}")
+    given["nth_value(anyelement,int4)"] = both("nth_value({0}, {1}){f}")
+    return given

@@ -1,0 +1,265 @@
+"""Arithmetic operators on numbers, and the mathematical functions.
+
+Both engines raise on overflow and on division by zero (see `planner.lowering.engine_errors`). Decimal results are cast
+to the shape that `planner.functions.numeric_shapes` chose where the engine's own rule gives another one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from planner.functions.forms import NOT_CONSTANT, CallSite, Form, both, local_only
+from planner.functions.numeric_division import quotient
+from planner.functions.numeric_shapes import MAX_PRODUCT_SCALE, shape_of
+from planner.types import INT2
+
+_INTS = ("int2", "int4", "int8")
+_MIXED = [(a, b) for a in _INTS for b in _INTS]
+_FLOATS = [(a, b) for a in ("float4", "float8") for b in ("float4", "float8")]
+
+
+def _decimal(symbol: str) -> Callable[[CallSite], str]:
+    def template(site: CallSite) -> str:
+        sql = f"({{0}} {symbol} {{1}})"
+        shape = site.type.shape
+        assert shape is not None
+        left, right = shape_of(site.arg_types[0]), shape_of(site.arg_types[1])
+        whole = max(left.precision - left.scale, right.precision - right.scale) + 1
+        natural = min(38, whole + max(left.scale, right.scale))
+        return sql if natural == shape.precision else f"CAST({sql} AS {{t}})"
+
+    return template
+
+
+def _product(site: CallSite) -> str | None:
+    left, right = shape_of(site.arg_types[0]), shape_of(site.arg_types[1])
+    if left.scale + right.scale > MAX_PRODUCT_SCALE:
+        assert site.type.shape is not None
+        if site.engine == "local":
+            return (
+                "CAST(tg_numeric_mul(CAST({0} AS VARCHAR), CAST({1} AS VARCHAR), "
+                f"{site.type.shape.scale}) AS {{t}})"
+            )
+        return None
+    return "({0} * {1})" if site.engine == "local" else "CAST({0} * {1} AS {t})"
+
+
+def _division(site: CallSite) -> str | None:
+    return quotient(site.engine, shape_of(site.arg_types[0]), shape_of(site.arg_types[1]), site.type)
+
+
+def _round(site: CallSite) -> str | None:
+    digits = site.constants[1] if len(site.constants) > 1 else 0
+    name = "round"
+    if not isinstance(digits, int):
+        return "CAST(tg_numeric_round(CAST({0} AS VARCHAR), {1}) AS {t})" if site.engine == "local" else None
+    shape = shape_of(site.arg_types[0])
+    if digits >= shape.scale:
+        return "CAST({0} AS {t})"
+    if digits < 0 and site.engine == "local":
+        return f"CAST(tg_numeric_round(CAST({{0}} AS VARCHAR), {digits}) AS {{t}})"
+    return f"CAST({name}({{0}}, {digits}) AS {{t}})" if site.engine == "spark" else "CAST({0} AS {t})"
+
+
+def _trunc(site: CallSite) -> str | None:
+    digits = site.constants[1] if len(site.constants) > 1 else 0
+    if not isinstance(digits, int):
+        return "CAST(tg_numeric_trunc(CAST({0} AS VARCHAR), {1}) AS {t})" if site.engine == "local" else None
+    shape = shape_of(site.arg_types[0])
+    if digits >= shape.scale:
+        return "CAST({0} AS {t})"
+    if site.engine == "local":
+        if digits == 0:
+            return "CAST(trunc({0}) AS {t})"
+        return f"CAST(tg_numeric_trunc(CAST({{0}} AS VARCHAR), {digits}) AS {{t}})"
+    if digits < 0:
+        return None
+    unit = f"1{'0' * digits}BD"
+    return (
+        f"CAST(CASE WHEN {{0}} >= 0 THEN floor({{0}} * {unit}) ELSE ceil({{0}} * {unit}) END / {unit} AS {{t}})"
+        if digits
+        else "CAST(CASE WHEN {0} >= 0 THEN floor({0}) ELSE ceil({0}) END AS {t})"
+    )
+
+
+def _udf(name: str, arity: int) -> Callable[[CallSite], str]:
+    args = ", ".join(f"CAST({{{index}}} AS VARCHAR)" for index in range(arity))
+    return lambda site: f"CAST(tg_numeric_{name}({args}) AS {{t}})"
+
+
+def _power(site: CallSite) -> str:
+    if site.engine == "local":
+        return "tg_float8_power({0}, {1})"
+    zero = "raise_error('TG:2201F:zero raised to a negative power is undefined')"
+    complex_ = "raise_error('TG:2201F:a negative number raised to a non-integer power yields a complex result')"
+    over = "raise_error('TG:22003:value out of range: overflow')"
+    return (
+        f"CASE WHEN {{0}} = 0D AND {{1}} < 0D THEN {zero} WHEN {{0}} < 0D AND {{1}} <> floor({{1}}) THEN {complex_} "
+        f"WHEN power({{0}}, {{1}}) = double('Infinity') AND abs({{0}}) <> double('Infinity') "
+        f"AND abs({{1}}) <> double('Infinity') THEN {over} ELSE power({{0}}, {{1}}) END"
+    )
+
+
+def _logarithm(function: str) -> Form:
+    def template(site: CallSite) -> str:
+        error = "error" if site.engine == "local" else "raise_error"
+        zero = f"{error}('TG:2201E:cannot take logarithm of zero')"
+        negative = f"{error}('TG:2201E:cannot take logarithm of a negative number')"
+        return f"CASE WHEN {{0}} = 0 THEN {zero} WHEN {{0}} < 0 THEN {negative} ELSE {function}({{0}}) END"
+
+    return both(template)
+
+
+def _square_root(site: CallSite) -> str:
+    error = "error" if site.engine == "local" else "raise_error"
+    return f"CASE WHEN {{0}} < 0 THEN {error}('TG:2201F:cannot take square root of a negative number') ELSE sqrt({{0}}) END"
+
+
+def _domain(function: str) -> Form:
+    def template(site: CallSite) -> str:
+        error = "error" if site.engine == "local" else "raise_error"
+        return f"CASE WHEN abs({{0}}) > 1 THEN {error}('TG:22003:input is out of range') ELSE {function}({{0}}) END"
+
+    return both(template)
+
+
+def _degrees(function: str, inverse: bool) -> Form:
+    return local_only(f"tg_degrees('{function}', {{0}})")
+
+
+def _shift(local: str, spark: str) -> Callable[[CallSite], str]:
+    def template(site: CallSite) -> str:
+        if site.engine == "spark":
+            return f"CAST({spark}({{0}}, {{1}}) AS {{t}})" if site.type.oid == INT2 else f"{spark}({{0}}, {{1}})"
+        return f"tg_shift('{local}', CAST({{0}} AS BIGINT), {{1}}, {64 if site.type.oid == 20 else 32})::{{t}}"
+
+    return template
+
+
+def _width_bucket(site: CallSite) -> str:
+    return "tg_width_bucket({0}, {1}, {2}, {3})" if site.engine == "local" else "CAST(width_bucket({0}, {1}, {2}, {3}) AS INT)"
+
+
+def _gcd(site: CallSite) -> str:
+    return "CAST(gcd({0}, {1}) AS {t})"
+
+
+def _random(site: CallSite) -> str:
+    return "random()" if site.engine == "local" else "rand()"
+
+
+def _constant_sign(site: CallSite) -> str:
+    return "CAST(sign({0}) AS {t})"
+
+
+def forms() -> Mapping[str, Form]:
+    """The family's forms."""
+    given: dict[str, Form] = {}
+    for a, b in _MIXED:
+        for symbol in "+-*":
+            given[f"{symbol}({a},{b})"] = both(f"({{0}} {symbol} {{1}})")
+        given[f"/({a},{b})"] = Form(local="({0} // {1})", spark="CAST({0} div {1} AS {t})")
+    for name in _INTS:
+        given[f"%({name},{name})"] = given[f"mod({name},{name})"] = Form(local="({0} % {1})", spark="({0} % {1})")
+        given[f"-({name})"] = Form(local="(-{0})", spark="CAST(-{0} AS {t})")
+        given[f"+({name})"] = both("{0}")
+        given[f"abs({name})"] = given[f"@({name})"] = Form(local="abs({0})", spark="CAST(abs({0}) AS {t})")
+        given[f"&({name},{name})"] = both("({0} & {1})")
+        given[f"|({name},{name})"] = both("({0} | {1})")
+        given[f"#({name},{name})"] = Form(local="xor({0}, {1})", spark="({0} ^ {1})")
+        given[f"~({name})"] = both("(~{0})")
+        given[f"<<({name},int4)"] = both(_shift("<<", "shiftleft"))
+        given[f">>({name},int4)"] = both(_shift(">>", "shiftright"))
+        if name != "int2":
+            given[f"gcd({name},{name})"] = local_only(_gcd)
+            given[f"lcm({name},{name})"] = local_only("CAST(lcm({0}, {1}) AS {t})")
+            given[f"to_hex({name})"] = Form(
+                local=f"printf('%x', CASE WHEN {{0}} < 0 THEN CAST({{0}} AS HUGEINT) + {2**32 if name == 'int4' else 2**64} ELSE {{0}} END::UBIGINT)"
+                if name == "int4"
+                else "tg_to_hex({0})",
+                spark="lower(hex({0}))" if name == "int8" else "lower(hex(CAST({0} AS BIGINT) & 4294967295L))",
+            )
+    for a, b in _FLOATS:
+        for symbol in "+-*/":
+            given[f"{symbol}({a},{b})"] = both(f"({{0}} {symbol} {{1}})")
+    for name in ("float4", "float8"):
+        given[f"-({name})"] = both("(-{0})")
+        given[f"+({name})"] = both("{0}")
+        given[f"abs({name})"] = given[f"@({name})"] = both("abs({0})")
+    for name, key in {"ceil": "ceil", "ceiling": "ceil", "floor": "floor", "trunc": "trunc"}.items():
+        spark = "CASE WHEN {0} >= 0 THEN floor({0}) ELSE ceil({0}) END" if key == "trunc" else f"{key}({{0}})"
+        if key == "trunc":
+            spark = "CASE WHEN abs({0}) >= 4503599627370496D OR isnan({0}) THEN {0} ELSE CAST(CAST({0} AS BIGINT) AS DOUBLE) END"
+        else:
+            spark = (
+                f"CASE WHEN abs({{0}}) >= 4503599627370496D OR isnan({{0}}) THEN {{0}} ELSE CAST({key}({{0}}) AS DOUBLE) END"
+            )
+        given[f"{name}(float8)"] = Form(local=f"{key}({{0}})", spark=spark)
+        given[f"{name}(numeric)"] = both(f"CAST({key}({{0}}) AS {{t}})") if key != "trunc" else both(_trunc)
+    given["round(float8)"] = Form(local="round_even({0}, 0)", spark="rint({0})")
+    given["round(numeric)"] = both(_round)
+    given["round(numeric,int4)"] = both(_round)
+    given["trunc(numeric,int4)"] = both(_trunc)
+    given["sign(float8)"] = Form(local="CAST(sign({0}) AS DOUBLE)", spark="sign({0})")
+    given["sign(numeric)"] = both(_constant_sign)
+
+    for symbol in "+-":
+        given[f"{symbol}(numeric,numeric)"] = both(_decimal(symbol))
+    given["*(numeric,numeric)"] = both(_product)
+    given["/(numeric,numeric)"] = both(_division)
+    given["%(numeric,numeric)"] = given["mod(numeric,numeric)"] = both("CAST({0} % {1} AS {t})")
+    given["div(numeric,numeric)"] = local_only(_udf("idiv", 2))
+    given["-(numeric)"] = both("(-{0})")
+    given["+(numeric)"] = both("{0}")
+    given["abs(numeric)"] = given["@(numeric)"] = both("abs({0})")
+    for key in ("sqrt", "exp", "ln", "log", "log10", "factorial"):
+        argument = "int8" if key == "factorial" else "numeric"
+        given[f"{key}({argument})"] = local_only(_udf("log10" if key == "log" else key, 1))
+    for key, name in {"power": "power", "pow": "power", "^": "power", "log": "log", "gcd": "gcd", "lcm": "lcm"}.items():
+        given[f"{key}(numeric,numeric)"] = local_only(_udf(name, 2))
+    given["scale(numeric)"] = local_only(_scale)
+    given["min_scale(numeric)"] = local_only("tg_numeric_min_scale(CAST({0} AS VARCHAR))")
+    given["trim_scale(numeric)"] = both("{0}")
+    given["width_bucket(float8,float8,float8,int4)"] = both(_width_bucket)
+    given["width_bucket(numeric,numeric,numeric,int4)"] = local_only(
+        "tg_width_bucket(CAST({0} AS DOUBLE), CAST({1} AS DOUBLE), CAST({2} AS DOUBLE), {3})"
+    )
+
+    for key in ("power", "pow", "^"):
+        given[f"{key}(float8,float8)"] = both(_power)
+    given["sqrt(float8)"] = given["|/(float8)"] = both(_square_root)
+    given["cbrt(float8)"] = given["||/(float8)"] = both("cbrt({0})")
+    given["exp(float8)"] = Form(
+        local="tg_float8_exp({0})",
+        spark="CASE WHEN exp({0}) = double('Infinity') AND {0} <> double('Infinity') "
+        "THEN raise_error('TG:22003:value out of range: overflow') ELSE exp({0}) END",
+    )
+    given["ln(float8)"] = _logarithm("ln")
+    given["log(float8)"] = given["log10(float8)"] = _logarithm("log10")
+    for key in ("sin", "cos", "tan", "cot", "atan", "sinh", "cosh", "tanh", "asinh", "degrees", "radians"):
+        given[f"{key}(float8)"] = both(f"{key}({{0}})")
+    for key in ("asin", "acos", "atanh"):
+        given[f"{key}(float8)"] = _domain(key)
+    given["acosh(float8)"] = both(
+        lambda site: "CASE WHEN {0} < 1 THEN "
+        + ("error" if site.engine == "local" else "raise_error")
+        + "('TG:22003:input is out of range') ELSE acosh({0}) END"
+    )
+    given["atan2(float8,float8)"] = both("atan2({0}, {1})")
+    for key in ("sind", "cosd", "tand", "cotd", "asind", "acosd", "atand"):
+        given[f"{key}(float8)"] = _degrees(key, key.startswith("a"))
+    given["atan2d(float8,float8)"] = both("degrees(atan2({0}, {1}))")
+    given["pi()"] = both("pi()")
+    given["random()"] = both(_random)
+    given["bit_count(bytea)"] = local_only("tg_bit_count({0})")
+    return given
+
+
+def _scale(site: CallSite) -> str | None:
+    shape = shape_of(site.arg_types[0])
+    if shape.exact_scale:
+        return f"CASE WHEN {{0}} IS NOT NULL THEN {shape.scale} END"
+    return "tg_numeric_min_scale(CAST({0} AS VARCHAR))"
+
+
+__all__ = ["NOT_CONSTANT", "forms"]

@@ -1,0 +1,169 @@
+"""Arrays: one-dimensional lists whose lower bound is 1. NULL elements are kept, and equal to each other where PostgreSQL
+compares elements with IS NOT DISTINCT FROM."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from planner.functions.forms import CallSite, Form, both, local_only
+
+
+def _array_length(site: CallSite) -> str:
+    size = "CAST(len({0}) AS INTEGER)" if site.engine == "local" else "size({0})"
+    return f"CASE WHEN {{1}} = 1 AND {size} > 0 THEN {size} END"
+
+
+def _array_lower(site: CallSite) -> str:
+    size = "len({0})" if site.engine == "local" else "size({0})"
+    start = 0 if site.arg_types[0].oid in (22, 30) else 1
+    return f"CASE WHEN {{1}} = 1 AND {size} > 0 THEN {start} END"
+
+
+def _array_upper(site: CallSite) -> str:
+    size = "CAST(len({0}) AS INTEGER)" if site.engine == "local" else "size({0})"
+    less = " - 1" if site.arg_types[0].oid in (22, 30) else ""
+    return f"CASE WHEN {{1}} = 1 AND {size} > 0 THEN {size}{less} END"
+
+
+def _cat(site: CallSite) -> str:
+    concat = "list_concat({0}, {1})" if site.engine == "local" else "concat({0}, {1})"
+    return f"CASE WHEN {{0}} IS NULL THEN {{1}} WHEN {{1}} IS NULL THEN {{0}} ELSE {concat} END"
+
+
+def _append(site: CallSite) -> str:
+    if site.engine == "local":
+        return "list_concat(coalesce({0}, CAST([] AS {t})), [{1}])"
+    return "concat(coalesce({0}, CAST(array() AS {t})), array({1}))"
+
+
+def _prepend(site: CallSite) -> str:
+    if site.engine == "local":
+        return "list_concat([{0}], coalesce({1}, CAST([] AS {t})))"
+    return "concat(array({0}), coalesce({1}, CAST(array() AS {t})))"
+
+
+def _to_string(site: CallSite) -> str:
+    from planner.lowering.text_output import BOOL_LETTERS
+    from planner.physical import element_type
+    from planner.types import BOOL
+
+    element = element_type(site.arg_types[0])
+    text = "{element_text:0}"
+    if element is not None and element.oid == BOOL:
+        text = BOOL_LETTERS
+    if site.engine == "local":
+        if len(site.arg_types) == 2:
+            return f"array_to_string(list_filter(list_transform({{0}}, lambda e: {text}), lambda e: e IS NOT NULL), {{1}})"
+        return (
+            f"CASE WHEN {{0}} IS NULL OR {{1}} IS NULL THEN NULL WHEN {{2}} IS NULL THEN array_to_string(list_filter("
+            f"list_transform({{0}}, lambda e: {text}), lambda e: e IS NOT NULL), {{1}}) ELSE array_to_string("
+            f"list_transform({{0}}, lambda e: coalesce({text}, {{2}})), {{1}}) END"
+        )
+    if len(site.arg_types) == 2:
+        return f"array_join(transform({{0}}, e -> {text}), {{1}})"
+    return (
+        f"CASE WHEN {{2}} IS NULL THEN array_join(transform({{0}}, e -> {text}), {{1}}) "
+        f"ELSE array_join(transform({{0}}, e -> coalesce({text}, {{2}})), {{1}}) END"
+    )
+
+
+def _position(site: CallSite) -> str:
+    if site.engine == "local":
+        start = "" if len(site.arg_types) == 2 else " AND i >= {2}"
+        return (
+            f"CAST(list_filter(range(1, len({{0}}) + 1), lambda i: ({{0}})[i] IS NOT DISTINCT FROM {{1}}{start})[1] AS INTEGER)"
+        )
+    start = "" if len(site.arg_types) == 2 else " AND i + 1 >= {2}"
+    return (
+        f"CASE WHEN size({{0}}) > 0 THEN get(filter(sequence(0, size({{0}}) - 1), i -> get({{0}}, i) <=> {{1}}{start}), 0) + 1 END"
+    )
+
+
+def _positions(site: CallSite) -> str:
+    return "list_transform(list_filter(range(1, len({0}) + 1), lambda i: ({0})[i] IS NOT DISTINCT FROM {1}), lambda i: CAST(i AS INTEGER))"
+
+
+def _remove(site: CallSite) -> str:
+    if site.engine == "local":
+        return "list_filter({0}, lambda e: e IS DISTINCT FROM {1})"
+    return "filter({0}, e -> NOT (e <=> {1}))"
+
+
+def _replace(site: CallSite) -> str:
+    if site.engine == "local":
+        return "list_transform({0}, lambda e: CASE WHEN e IS NOT DISTINCT FROM {1} THEN {2} ELSE e END)"
+    return "transform({0}, e -> CASE WHEN e <=> {1} THEN {2} ELSE e END)"
+
+
+def _dims(site: CallSite) -> str:
+    size = "len({0})" if site.engine == "local" else "size({0})"
+    text = "VARCHAR" if site.engine == "local" else "STRING"
+    return f"CASE WHEN {size} > 0 THEN '[1:' || CAST({size} AS {text}) || ']' END"
+
+
+def _string_to_array(site: CallSite) -> str | None:
+    null = "" if len(site.arg_types) == 2 else ", {2}"
+    if site.engine == "local":
+        return f"tg_string_to_array({{0}}, {{1}}{null or ', NULL'})"
+    delimiter = site.constants[1]
+    if not isinstance(delimiter, str) or not delimiter or null:
+        return None
+    from planner.functions.families.patterns import literal
+
+    escaped = "".join("\\" + char if not char.isalnum() and char not in " _-," else char for char in delimiter)
+    return f"CASE WHEN {{0}} = '' THEN CAST(array() AS ARRAY<STRING>) ELSE split({{0}}, {literal(site, escaped)}, -1) END"
+
+
+def _subscripts(site: CallSite) -> str:
+    start = 0 if site.arg_types[0].oid in (22, 30) else 1
+    if site.engine == "local":
+        return f"list_transform(range(1, CASE WHEN {{1}} = 1 THEN len({{0}}) ELSE 0 END + 1), lambda i: CAST(i - {1 - start} AS INTEGER))"
+    return f"CASE WHEN {{1}} = 1 AND size({{0}}) > 0 THEN sequence({start}, size({{0}}) - {1 - start}) ELSE CAST(array() AS ARRAY<INT>) END"
+
+
+def forms() -> Mapping[str, Form]:
+    """The family's forms."""
+    contains = Form(
+        local="CASE WHEN {0} IS NOT NULL AND {1} IS NOT NULL THEN coalesce(len(list_filter({1}, lambda e: e IS NULL OR NOT list_contains({0}, e))) = 0, TRUE) END",
+        spark="forall({1}, e -> coalesce(array_contains({0}, e), FALSE))",
+    )
+    contained = Form(
+        local="CASE WHEN {0} IS NOT NULL AND {1} IS NOT NULL THEN coalesce(len(list_filter({0}, lambda e: e IS NULL OR NOT list_contains({1}, e))) = 0, TRUE) END",
+        spark="forall({0}, e -> coalesce(array_contains({1}, e), FALSE))",
+    )
+    overlap = Form(local="list_has_any({0}, {1})", spark="exists({0}, e -> coalesce(array_contains({1}, e), FALSE))")
+    return {
+        "@>(anyarray,anyarray)": contains,
+        "<@(anyarray,anyarray)": contained,
+        "&&(anyarray,anyarray)": overlap,
+        "||(anycompatiblearray,anycompatiblearray)": both(_cat),
+        "||(anycompatiblearray,anycompatible)": both(_append),
+        "||(anycompatible,anycompatiblearray)": both(_prepend),
+        "array_cat(anycompatiblearray,anycompatiblearray)": both(_cat),
+        "array_append(anycompatiblearray,anycompatible)": both(_append),
+        "array_prepend(anycompatible,anycompatiblearray)": both(_prepend),
+        "array_length(anyarray,int4)": both(_array_length),
+        "array_lower(anyarray,int4)": both(_array_lower),
+        "array_upper(anyarray,int4)": both(_array_upper),
+        "array_ndims(anyarray)": Form(
+            local="CASE WHEN len({0}) > 0 THEN 1 END", spark="CASE WHEN size({0}) > 0 THEN 1 END"
+        ),
+        "array_dims(anyarray)": both(_dims),
+        "cardinality(anyarray)": Form(local="CAST(len({0}) AS INTEGER)", spark="size({0})"),
+        "array_to_string(anyarray,text)": both(_to_string),
+        "array_to_string(anyarray,text,text)": both(_to_string),
+        "array_position(anycompatiblearray,anycompatible)": both(_position),
+        "array_position(anycompatiblearray,anycompatible,int4)": both(_position),
+        "array_positions(anycompatiblearray,anycompatible)": local_only(_positions),
+        "array_remove(anycompatiblearray,anycompatible)": both(_remove),
+        "array_replace(anycompatiblearray,anycompatible,anycompatible)": both(_replace),
+        "trim_array(anyarray,int4)": Form(
+            local="CASE WHEN {1} < 0 OR {1} > len({0}) THEN error('TG:2202E:number of elements to trim must be between 0 and ' || len({0})) ELSE list_slice({0}, 1, len({0}) - {1}) END",
+        ),
+        "string_to_array(text,text)": both(_string_to_array),
+        "string_to_array(text,text,text)": both(_string_to_array),
+        "string_to_table(text,text)": both(_string_to_array),
+        "string_to_table(text,text,text)": both(_string_to_array),
+        "generate_subscripts(anyarray,int4)": both(_subscripts),
+        "unnest(anyarray)": both("{0}"),
+    }

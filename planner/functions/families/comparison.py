@@ -1,0 +1,78 @@
+"""Comparison operators.
+
+bpchar compares without trailing blanks, an interval as a duration in which a month has 30 days; dates compare with
+timestamps as midnight, timestamps with timestamptz in the session's time zone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from planner.functions.forms import CallSite, Form, both
+from planner.functions.zones import from_local_time
+from planner.types import DATE, TIMESTAMP, TIMESTAMPTZ
+
+OPERATORS = ("=", "<>", "<", ">", "<=", ">=")
+_SAME = (
+    "bool char name int2 int4 int8 text oid float4 float8 date time timestamp timestamptz numeric uuid bytea"
+).split()
+_CROSS = (
+    "int2,int4 int4,int2 int2,int8 int8,int2 int4,int8 int8,int4 float4,float8 float8,float4 name,text text,name"
+).split()
+_MOMENTS = (
+    "date,timestamp timestamp,date date,timestamptz timestamptz,date timestamp,timestamptz timestamptz,timestamp"
+).split()
+
+INTERVAL_KEY = "(CAST({p}.months AS {w}) * 2592000000000 + CAST({p}.days AS {w}) * 86400000000 + {p}.micros)"
+
+
+def interval_key(place: str, engine: str) -> str:
+    """The duration by which PostgreSQL compares the interval at `place` (``{0}``)."""
+    return INTERVAL_KEY.replace("{p}", place).replace("{w}", "HUGEINT" if engine == "local" else "DECIMAL(19,0)")
+
+
+def _moment(symbol: str) -> Callable[[CallSite], str]:
+    def template(site: CallSite) -> str:
+        plain = "TIMESTAMP" if site.engine == "local" else "TIMESTAMP_NTZ"
+        zoned = TIMESTAMPTZ in (site.arg_types[0].oid, site.arg_types[1].oid)
+        sides: list[str] = []
+        for index, type in enumerate(site.arg_types):
+            side = f"{{{index}}}"
+            if type.oid == DATE:
+                side = f"CAST({side} AS {plain})"
+            if zoned and type.oid in (DATE, TIMESTAMP):
+                side = from_local_time(site.engine, site.settings.timezone, side)
+            sides.append(side)
+        return f"({sides[0]} {symbol} {sides[1]})"
+
+    return template
+
+
+def forms() -> Mapping[str, Form]:
+    """The family's forms."""
+    given: dict[str, Form] = {}
+    for symbol in OPERATORS:
+        plain = both(f"({{0}} {symbol} {{1}})")
+        for name in _SAME:
+            given[f"{symbol}({name},{name})"] = plain
+        for pair in _CROSS:
+            given[f"{symbol}({pair})"] = plain
+        for pair in _MOMENTS:
+            given[f"{symbol}({pair})"] = both(_moment(symbol))
+        given[f"{symbol}(bpchar,bpchar)"] = Form(
+            local=f"(rtrim({{0}}, ' ') {symbol} rtrim({{1}}, ' '))", spark=f"(rtrim({{0}}) {symbol} rtrim({{1}}))"
+        )
+        given[f"{symbol}(interval,interval)"] = Form(
+            local=f"({interval_key('{0}', 'local')} {symbol} {interval_key('{1}', 'local')})",
+            spark=f"({interval_key('{0}', 'spark')} {symbol} {interval_key('{1}', 'spark')})",
+        )
+        given[f"{symbol}(anyarray,anyarray)"] = plain
+        given[f"{symbol}(oidvector,oidvector)"] = Form(local=f"({{0}} {symbol} {{1}})")
+        given[f"{symbol}(record,record)"] = plain if symbol in ("=", "<>") else Form()
+        given[f"{symbol}(jsonb,jsonb)"] = (
+            plain if symbol in ("=", "<>") else Form(local=f"(tg_jsonb_compare({{0}}, {{1}}) {symbol} 0)")
+        )
+    given["=(xid,xid)"] = given["<>(xid,xid)"] = both("({0} = {1})")
+    given["<>(xid,xid)"] = both("({0} <> {1})")
+    given["=(xid,int4)"] = both("({0} = {1})")
+    return {key: form for key, form in given.items() if form != Form()}

@@ -1,0 +1,76 @@
+"""json and jsonb, both held as text: json as it was given, jsonb in its normal form."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from planner.functions.forms import CallSite, Form, local_only
+
+
+def _build_array(kind: str) -> Form:
+    def template(site: CallSite) -> str:
+        items = " || ', ' || ".join(f"coalesce({{json:{index}}}, 'null')" for index in range(len(site.arg_types)))
+        text = f"('[' || {items} || ']')"
+        return text if kind == "json" else f"tg_jsonb_in({text})"
+
+    return local_only(template)
+
+
+def _build_object(kind: str) -> Form:
+    def template(site: CallSite) -> str:
+        pairs: list[str] = []
+        for index in range(0, len(site.arg_types), 2):
+            pairs.append(f"tg_json_key({{text:{index}}}) || ' : ' || coalesce({{json:{index + 1}}}, 'null')")
+        body = " || ', ' || ".join(pairs)
+        text = f"('{{' || {body} || '}}')".replace("{{", "{").replace("}}", "}")
+        return text if kind == "json" else f"tg_jsonb_in({text})"
+
+    return local_only(template)
+
+
+def forms() -> Mapping[str, Form]:
+    """The family's forms."""
+    given: dict[str, Form] = {
+        "to_json(anyelement)": local_only("{json:0}"),
+        "to_jsonb(anyelement)": local_only("tg_jsonb_in({json:0})"),
+        "array_to_json(anyarray)": local_only("{json:0}"),
+        "jsonb_pretty(jsonb)": local_only("tg_jsonb_pretty({0})"),
+        "||(jsonb,jsonb)": local_only("tg_jsonb_concat({0}, {1})"),
+        "-(jsonb,text)": local_only("tg_jsonb_delete({0}, {1})"),
+        "-(jsonb,int4)": local_only("tg_jsonb_delete_index({0}, {1})"),
+        "-(jsonb,text[])": local_only("tg_jsonb_delete_keys({0}, {1})"),
+        "#-(jsonb,text[])": local_only("tg_jsonb_delete_path({0}, {1})"),
+        "@>(jsonb,jsonb)": local_only("tg_jsonb_contains({0}, {1})"),
+        "<@(jsonb,jsonb)": local_only("tg_jsonb_contains({1}, {0})"),
+        "?(jsonb,text)": local_only("tg_jsonb_exists({0}, [{1}], 'any')"),
+        "?|(jsonb,text[])": local_only("tg_jsonb_exists({0}, {1}, 'any')"),
+        "?&(jsonb,text[])": local_only("tg_jsonb_exists({0}, {1}, 'all')"),
+        "jsonb_set(jsonb,text[],jsonb,bool)": local_only("tg_jsonb_set({0}, {1}, {2}, {3})"),
+        "jsonb_insert(jsonb,text[],jsonb,bool)": local_only("tg_jsonb_insert({0}, {1}, {2}, {3})"),
+        "json_object(text[])": local_only("tg_json_object({0})"),
+        "jsonb_object(text[])": local_only("tg_jsonb_in(tg_json_object({0}))"),
+    }
+    for kind in ("json", "jsonb"):
+        given[f"->({kind},text)"] = local_only(f"tg_json_get({{0}}, {{1}}, '{kind}')")
+        given[f"->({kind},int4)"] = local_only(f"tg_json_get_index({{0}}, {{1}}, '{kind}')")
+        given[f"->>({kind},text)"] = local_only("tg_json_get({0}, {1}, 'text')")
+        given[f"->>({kind},int4)"] = local_only("tg_json_get_index({0}, {1}, 'text')")
+        given[f"#>({kind},text[])"] = given[f"{kind}_extract_path({kind},text[])"] = local_only(
+            f"tg_json_path({{0}}, {{1}}, '{kind}')"
+        )
+        given[f"#>>({kind},text[])"] = given[f"{kind}_extract_path_text({kind},text[])"] = local_only(
+            "tg_json_path({0}, {1}, 'text')"
+        )
+        given[f"{kind}_typeof({kind})"] = local_only("tg_json_typeof({0})")
+        given[f"{kind}_array_length({kind})"] = local_only("tg_json_array_length({0})")
+        given[f"{kind}_strip_nulls({kind})"] = local_only(f"tg_json_strip_nulls({{0}}, '{kind}')")
+        given[f"{kind}_build_array(any)"] = _build_array(kind)
+        given[f"{kind}_build_object(any)"] = _build_object(kind)
+        given[f"{kind}_build_array()"] = local_only("'[]'")
+        given[f"{kind}_build_object()"] = local_only("'{}'")
+        given[f"{kind}_array_elements({kind})"] = local_only(f"tg_json_elements({{0}}, '{kind}')")
+        given[f"{kind}_array_elements_text({kind})"] = local_only("tg_json_elements({0}, 'text')")
+        given[f"{kind}_object_keys({kind})"] = local_only("tg_json_keys({0})")
+        given[f"{kind}_each({kind})"] = local_only(f"tg_json_each({{0}}, '{kind}')")
+        given[f"{kind}_each_text({kind})"] = local_only("tg_json_each({0}, 'text')")
+    return given

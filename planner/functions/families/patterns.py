@@ -1,0 +1,120 @@
+"""LIKE, SIMILAR TO and regular expressions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from planner.functions.forms import CallSite, Form, local_only
+from planner.functions.regular_expressions import like_with_escape, similar_to_regex, translate
+from planner.lowering.dialect import dialect
+from planner.lowering.templates import quoted
+
+
+def literal(site: CallSite, text: str) -> str:
+    """A string constant inside a template."""
+    return quoted(dialect(site.engine).string(text))
+
+
+def _like(negated: bool, insensitive: bool) -> Callable[[CallSite], str]:
+    word = ("NOT " if negated else "") + ("ILIKE" if insensitive else "LIKE")
+
+    def template(site: CallSite) -> str:
+        pattern = site.constants[1]
+        if isinstance(pattern, str) and "\\" not in pattern:
+            return f"({{0}} {word} {{1}})"
+        if site.engine == "local":
+            return f"({{0}} {word} {{1}} ESCAPE '\\')"
+        return f"({{0}} {word} {{1}})"
+
+    return template
+
+
+def _match(negated: bool, insensitive: bool) -> Callable[[CallSite], str | None]:
+    word = "NOT " if negated else ""
+
+    def template(site: CallSite) -> str | None:
+        pattern = site.constants[1]
+        translated = translate(pattern, site.engine, ignore_case=insensitive) if isinstance(pattern, str) else None
+        if translated is not None:
+            if site.engine == "local":
+                return f"({word}regexp_matches({{0}}, {literal(site, translated)}))"
+            return f"({word}({{0}} RLIKE {literal(site, translated)}))"
+        if site.engine == "local":
+            return f"({word}tg_regexp_like({{0}}, {{1}}, '{'i' if insensitive else ''}'))"
+        return None
+
+    return template
+
+
+def _like_escape(site: CallSite) -> str | None:
+    pattern, escape = site.constants
+    if isinstance(pattern, str) and isinstance(escape, str):
+        return literal(site, like_with_escape(pattern, escape))
+    return "tg_like_escape({0}, {1})" if site.engine == "local" else None
+
+
+def _similar(site: CallSite) -> str | None:
+    pattern = site.constants[0]
+    escape = site.constants[1] if len(site.constants) > 1 else "\\"
+    if isinstance(pattern, str) and isinstance(escape, str):
+        return literal(site, similar_to_regex(pattern, escape))
+    if site.engine == "local":
+        return "tg_similar_to_escape({0}, {1})" if len(site.constants) > 1 else "tg_similar_to_escape({0}, '\\')"
+    return None
+
+
+def _replace(site: CallSite) -> str | None:
+    flags = site.constants[3] if len(site.constants) > 3 else ""
+    pattern, replacement = site.constants[1], site.constants[2]
+    if site.engine == "spark":
+        if isinstance(pattern, str) and isinstance(replacement, str) and isinstance(flags, str) and "g" in flags:
+            translated = translate(pattern, "spark", flags=flags)
+            if translated is not None and "\\" not in replacement:
+                java = replacement.replace("$", "\\$")
+                return f"regexp_replace({{0}}, {literal(site, translated)}, {literal(site, java)})"
+        return None
+    return "tg_regexp_replace({0}, {1}, {2}, {3})" if len(site.constants) > 3 else "tg_regexp_replace({0}, {1}, {2}, '')"
+
+
+def forms() -> Mapping[str, Form]:
+    """The family's forms."""
+    given: dict[str, Form] = {}
+    for type in ("text", "name", "bpchar"):
+        for symbol, negated, insensitive in (
+            ("~~", False, False), ("!~~", True, False), ("~~*", False, True), ("!~~*", True, True),
+        ):  # fmt: skip
+            like = _like(negated, insensitive)
+            given[f"{symbol}({type},text)"] = Form(local=like, spark=like)
+        for symbol, negated, insensitive in (
+            ("~", False, False), ("!~", True, False), ("~*", False, True), ("!~*", True, True),
+        ):  # fmt: skip
+            match = _match(negated, insensitive)
+            given[f"{symbol}({type},text)"] = Form(local=match, spark=match)
+    given["like(text,text)"] = Form(local=_like(False, False), spark=_like(False, False))
+    given["notlike(text,text)"] = Form(local=_like(True, False), spark=_like(True, False))
+    given["like_escape(text,text)"] = Form(local=_like_escape, spark=_like_escape)
+    given["similar_to_escape(text)"] = Form(local=_similar, spark=_similar)
+    given["similar_to_escape(text,text)"] = Form(local=_similar, spark=_similar)
+    given["regexp_replace(text,text,text)"] = Form(local=_replace, spark=_replace)
+    given["regexp_replace(text,text,text,text)"] = Form(local=_replace, spark=_replace)
+    given["regexp_match(text,text)"] = local_only("tg_regexp_match({0}, {1}, '')")
+    given["regexp_match(text,text,text)"] = local_only("tg_regexp_match({0}, {1}, {2})")
+    given["regexp_like(text,text)"] = local_only("tg_regexp_like({0}, {1}, '')")
+    given["regexp_like(text,text,text)"] = local_only("tg_regexp_like({0}, {1}, {2})")
+    given["regexp_count(text,text)"] = local_only("tg_regexp_count({0}, {1}, 1, '')")
+    given["regexp_count(text,text,int4)"] = local_only("tg_regexp_count({0}, {1}, {2}, '')")
+    given["regexp_count(text,text,int4,text)"] = local_only("tg_regexp_count({0}, {1}, {2}, {3})")
+    given["regexp_instr(text,text)"] = local_only("tg_regexp_instr({0}, {1}, 1, 1, 0, '', 0)")
+    given["regexp_instr(text,text,int4)"] = local_only("tg_regexp_instr({0}, {1}, {2}, 1, 0, '', 0)")
+    given["regexp_instr(text,text,int4,int4)"] = local_only("tg_regexp_instr({0}, {1}, {2}, {3}, 0, '', 0)")
+    given["regexp_substr(text,text)"] = local_only("tg_regexp_substr({0}, {1}, 1, 1, '', 0)")
+    given["regexp_substr(text,text,int4)"] = local_only("tg_regexp_substr({0}, {1}, {2}, 1, '', 0)")
+    given["regexp_substr(text,text,int4,int4)"] = local_only("tg_regexp_substr({0}, {1}, {2}, {3}, '', 0)")
+    given["regexp_split_to_array(text,text)"] = local_only("tg_regexp_split({0}, {1}, '')")
+    given["regexp_split_to_array(text,text,text)"] = local_only("tg_regexp_split({0}, {1}, {2})")
+    given["substring(text,text)"] = local_only("tg_regexp_substring({0}, {1})")
+    given["regexp_split_to_table(text,text)"] = local_only("tg_regexp_split({0}, {1}, '')")
+    given["regexp_split_to_table(text,text,text)"] = local_only("tg_regexp_split({0}, {1}, {2})")
+    given["regexp_matches(text,text)"] = local_only("tg_regexp_matches({0}, {1}, '')")
+    given["regexp_matches(text,text,text)"] = local_only("tg_regexp_matches({0}, {1}, {2})")
+    return given

@@ -1,0 +1,79 @@
+"""Set-returning functions over numbers and timestamps; each form gives a list."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from planner.functions.forms import CallSite, Form, local_only
+from planner.functions.families.text import raised
+from planner.functions.zones import is_utc
+
+_ZERO_STEP = "step size cannot equal zero"
+
+
+def _integers(site: CallSite) -> str:
+    three = len(site.arg_types) == 3
+    step = site.constants[2] if three else 1
+    if site.engine == "local":
+        series = "generate_series(CAST({0} AS BIGINT), CAST({1} AS BIGINT)" + (", CAST({2} AS BIGINT))" if three else ")")
+        plain = series if site.type.oid == 20 else f"CAST({series} AS {{t}}[])"
+        if isinstance(step, int) and step != 0:
+            return plain
+        return f"CASE WHEN {{2}} = 0 THEN {raised(site, '22023', _ZERO_STEP)} ELSE {plain} END"
+    stride = "{2}" if three else "CAST(1 AS {t})"
+    series = f"sequence({{0}}, {{1}}, {stride})"
+    if not three:
+        return f"CASE WHEN {{0}} > {{1}} THEN CAST(array() AS ARRAY<{{t}}>) ELSE {series} END"
+    return (
+        f"CASE WHEN {{2}} = 0 THEN {raised(site, '22023', _ZERO_STEP)} WHEN ({{2}} > 0 AND {{0}} > {{1}}) OR ({{2}} < 0 AND {{0}} < {{1}}) "
+        f"THEN CAST(array() AS ARRAY<{{t}}>) ELSE {series} END"
+    )
+
+
+def _integer_table(site: CallSite) -> str | None:
+    step = site.constants[2] if len(site.constants) == 3 else 1
+    if step == 0:
+        return None
+    if site.engine == "local":
+        return "generate_series({*})".replace("{*}", ", ".join(f"{{{index}}}" for index in range(len(site.constants))))
+    start, stop = site.constants[0], site.constants[1]
+    assert isinstance(start, int)
+    assert isinstance(stop, int)
+    assert isinstance(step, int)
+    end = stop + (1 if step > 0 else -1)
+    if (step > 0 and start > stop) or (step < 0 and start < stop):
+        end = start
+    if not -(2**63) <= end < 2**63:
+        return None
+    return f"range({start}L, {end}L, {step}L)"
+
+
+def _numerics(site: CallSite) -> str | None:
+    step = "{2}" if len(site.arg_types) == 3 else "1"
+    return (
+        f"CAST(tg_numeric_series(CAST({{0}} AS VARCHAR), CAST({{1}} AS VARCHAR), CAST({step} AS VARCHAR)) AS {{t}}[])"
+    )
+
+
+def _timestamps(site: CallSite) -> str | None:
+    zoned = site.type.oid == 1184
+    if site.engine == "local":
+        zone = "'" + site.settings.timezone.replace("'", "''") + "'" if zoned and not is_utc(site.settings.timezone) else "''"
+        make = "make_timestamptz" if zoned else "make_timestamp"
+        return f"list_transform(tg_timestamp_series(epoch_us({{0}}), epoch_us({{1}}), {{2}}, {zone}), lambda m: {make}(m))"
+    return None
+
+
+def forms() -> Mapping[str, Form]:
+    """The family's forms."""
+    given: dict[str, Form] = {}
+    for type in ("int4", "int8"):
+        for key in (f"{type},{type}", f"{type},{type},{type}"):
+            given[f"generate_series({key})"] = Form(
+                local=_integers, spark=_integers, local_table=_integer_table, spark_table=_integer_table
+            )
+    given["generate_series(numeric,numeric)"] = local_only(_numerics)
+    given["generate_series(numeric,numeric,numeric)"] = local_only(_numerics)
+    given["generate_series(timestamp,timestamp,interval)"] = Form(local=_timestamps, spark=_timestamps)
+    given["generate_series(timestamptz,timestamptz,interval)"] = Form(local=_timestamps, spark=_timestamps)
+    return given

@@ -1,0 +1,228 @@
+"""Functions and operators on text and bytea."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from planner.functions.forms import NOT_CONSTANT, CallSite, Form, both, local_only
+
+_DIGESTS = {"sha224": 224, "sha256": 256, "sha384": 384, "sha512": 512}
+
+
+def raised(site: CallSite, sqlstate: str, message: str) -> str:
+    """SQL that raises a PostgreSQL error."""
+    quote = "''" if site.engine == "local" else "\\'"
+    function = "error" if site.engine == "local" else "raise_error"
+    return f"{function}('TG:{sqlstate}:{message.replace(chr(39), quote)}')"
+
+
+def _substr(site: CallSite) -> str:
+    start = site.constants[1]
+    if len(site.constants) == 2:
+        return "substring({0}, {1})" if isinstance(start, int) and start >= 1 else "substring({0}, greatest({1}, 1))"
+    length = site.constants[2]
+    if isinstance(start, int) and start >= 1 and isinstance(length, int) and length >= 0:
+        return "substring({0}, {1}, {2})"
+    fault = raised(site, "22011", "negative substring length not allowed")
+    size = "least(greatest(CAST({1} AS BIGINT) + {2} - greatest({1}, 1), 0), 2147483647)"
+    if site.engine == "spark":
+        size = f"CAST({size} AS INT)"
+    return f"CASE WHEN {{2}} < 0 THEN {fault} ELSE substring({{0}}, greatest({{1}}, 1), {size}) END"
+
+
+def _left(site: CallSite) -> str:
+    count = site.constants[1]
+    if isinstance(count, int) and count >= 0:
+        return "left({0}, {1})"
+    return "CASE WHEN {1} >= 0 THEN left({0}, {1}) ELSE left({0}, CAST(greatest(length({0}) + {1}, 0) AS INT)) END"
+
+
+def _right(site: CallSite) -> str:
+    count = site.constants[1]
+    if isinstance(count, int) and count >= 0:
+        return "right({0}, {1})"
+    return "CASE WHEN {1} >= 0 THEN right({0}, {1}) ELSE right({0}, CAST(greatest(length({0}) + {1}, 0) AS INT)) END"
+
+
+def _pad(name: str) -> Callable[[CallSite], str]:
+    def template(site: CallSite) -> str:
+        if len(site.arg_types) == 2:
+            return f"{name}({{0}}, greatest({{1}}, 0), ' ')"
+        fill = site.constants[2]
+        if isinstance(fill, str) and fill:
+            return f"{name}({{0}}, greatest({{1}}, 0), {{2}})"
+        return f"CASE WHEN {{2}} = '' THEN left({{0}}, greatest({{1}}, 0)) ELSE {name}({{0}}, greatest({{1}}, 0), {{2}}) END"
+
+    return template
+
+
+def _trim(local: str, side: str) -> Form:
+    def spark(site: CallSite) -> str:
+        return f"trim({side} {{1}} FROM {{0}})"
+
+    return Form(local=f"{local}({{0}}, {{1}})", spark=spark)
+
+
+def _split_part(site: CallSite) -> str:
+    position = site.constants[2]
+    plain = "split_part({0}, {1}, {2})"
+    if site.engine == "local":
+        plain = "CASE WHEN {1} = '' THEN CASE WHEN abs({2}) = 1 THEN {0} ELSE '' END ELSE split_part({0}, {1}, {2}) END"
+        if isinstance(site.constants[1], str) and site.constants[1]:
+            plain = "split_part({0}, {1}, {2})"
+    if isinstance(position, int) and position != 0:
+        return plain
+    fault = raised(site, "22023", "field position must not be zero")
+    return f"CASE WHEN {{2}} = 0 THEN {fault} ELSE {plain} END"
+
+
+def _chr(site: CallSite) -> str:
+    null = raised(site, "54000", "null character not permitted")
+    if site.engine == "local":
+        low = raised(site, "54000", "requested character too large for encoding")
+        negative = raised(site, "54000", "character number must be positive")
+        return f"CASE WHEN {{0}} = 0 THEN {null} WHEN {{0}} < 0 THEN {negative} WHEN {{0}} > 1114111 THEN {low} ELSE chr({{0}}) END"
+    return f"CASE WHEN {{0}} = 0 THEN {null} WHEN {{0}} < 128 THEN chr({{0}}) ELSE decode(unhex(lpad(hex({{0}}), 8, '0')), 'UTF-32BE') END".replace(
+        "decode(unhex(lpad(hex({0}), 8, '0')), 'UTF-32BE')", "decode(unhex(lpad(hex({0}), 8, '0')), 'UTF-32')"
+    )
+
+
+def _concat(site: CallSite) -> str:
+    args = ", ".join(f"coalesce({{text:{index}}}, '')" for index in range(len(site.arg_types)))
+    return f"concat({args})"
+
+
+def _concat_ws(site: CallSite) -> str:
+    args = ", ".join(f"{{text:{index}}}" for index in range(1, len(site.arg_types)))
+    if site.engine == "local":
+        return f"concat_ws({{0}}, {args})"
+    return f"CASE WHEN {{0}} IS NOT NULL THEN concat_ws({{0}}, {args}) END"
+
+
+def _format(site: CallSite) -> str:
+    args = ", ".join(f"{{text:{index}}}" for index in range(1, len(site.arg_types)))
+    return f"tg_format({{0}}, CAST([{args}] AS VARCHAR[]))"
+
+
+def _replace(site: CallSite) -> str:
+    search = site.constants[1]
+    if isinstance(search, str) and search:
+        return "replace({0}, {1}, {2})"
+    return "CASE WHEN {1} = '' THEN {0} ELSE replace({0}, {1}, {2}) END"
+
+
+def _overlay(site: CallSite) -> str:
+    length = "length({1})" if len(site.arg_types) == 3 else "{3}"
+    fault = raised(site, "22011", "negative substring length not allowed")
+    cast = "CAST({2} + " + length + " AS INT)"
+    return (
+        f"CASE WHEN {{2}} <= 0 THEN {fault} ELSE concat(left({{0}}, {{2}} - 1), {{1}}, "
+        f"substring({{0}}, greatest({cast}, 1))) END"
+    )
+
+
+def _encode(site: CallSite) -> str | None:
+    kind = site.constants[1]
+    if not isinstance(kind, str):
+        return "tg_encode({0}, {1})" if site.engine == "local" else None
+    if kind.lower() == "hex":
+        return "lower(hex({0}))"
+    return "tg_encode({0}, {1})" if site.engine == "local" else None
+
+
+def forms() -> Mapping[str, Form]:
+    """The family's forms."""
+    length = Form(local="CAST(length({0}) AS INTEGER)", spark="length({0})")
+    blank_length = Form(local="CAST(length(rtrim({0}, ' ')) AS INTEGER)", spark="length(rtrim({0}))")
+    octets = Form(local="CAST(strlen({0}) AS INTEGER)", spark="octet_length({0})")
+    position = Form(local="CAST(strpos({0}, {1}) AS INTEGER)", spark="instr({0}, {1})")
+    given: dict[str, Form] = {
+        "||(text,text)": both("({0} || {1})"),
+        "||(anynonarray,text)": both("({text:0} || {1})"),
+        "||(text,anynonarray)": both("({0} || {text:1})"),
+        "||(bytea,bytea)": both("({0} || {1})"),
+        "concat(any)": both(_concat),
+        "concat_ws(text,any)": both(_concat_ws),
+        "format(text)": local_only("tg_format({0}, CAST([] AS VARCHAR[]))"),
+        "format(text,any)": local_only(_format),
+        "length(text)": length,
+        "length(bpchar)": blank_length,
+        "length(bytea)": Form(local="CAST(octet_length({0}) AS INTEGER)", spark="octet_length({0})"),
+        "char_length(text)": length,
+        "char_length(bpchar)": blank_length,
+        "character_length(text)": length,
+        "character_length(bpchar)": blank_length,
+        "octet_length(text)": octets,
+        "octet_length(bpchar)": octets,
+        "octet_length(bytea)": Form(local="CAST(octet_length({0}) AS INTEGER)", spark="octet_length({0})"),
+        "bit_length(text)": Form(local="CAST(8 * strlen({0}) AS INTEGER)", spark="8 * octet_length({0})"),
+        "bit_length(bytea)": Form(local="CAST(8 * octet_length({0}) AS INTEGER)", spark="8 * octet_length({0})"),
+        "upper(text)": Form(local="tg_upper({0})", spark=_case("upper")),
+        "lower(text)": Form(local="lower({0})", spark="lower({0})"),
+        "initcap(text)": local_only("tg_initcap({0})"),
+        "substr(text,int4)": both(_substr),
+        "substr(text,int4,int4)": both(_substr),
+        "substring(text,int4)": both(_substr),
+        "substring(text,int4,int4)": both(_substr),
+        "substr(bytea,int4,int4)": local_only("tg_substring_bytea({0}, {1}, {2})"),
+        "substring(bytea,int4,int4)": local_only("tg_substring_bytea({0}, {1}, {2})"),
+        "substr(bytea,int4)": local_only("tg_substring_bytea({0}, {1}, 2147483647)"),
+        "substring(bytea,int4)": local_only("tg_substring_bytea({0}, {1}, 2147483647)"),
+        "left(text,int4)": both(_left),
+        "right(text,int4)": both(_right),
+        "lpad(text,int4)": both(_pad("lpad")),
+        "lpad(text,int4,text)": both(_pad("lpad")),
+        "rpad(text,int4)": both(_pad("rpad")),
+        "rpad(text,int4,text)": both(_pad("rpad")),
+        "ltrim(text)": Form(local="ltrim({0}, ' ')", spark="ltrim({0})"),
+        "rtrim(text)": Form(local="rtrim({0}, ' ')", spark="rtrim({0})"),
+        "btrim(text)": Form(local="trim({0}, ' ')", spark="trim({0})"),
+        "ltrim(text,text)": _trim("ltrim", "LEADING"),
+        "rtrim(text,text)": _trim("rtrim", "TRAILING"),
+        "btrim(text,text)": _trim("trim", "BOTH"),
+        "replace(text,text,text)": both(_replace),
+        "translate(text,text,text)": both("translate({0}, {1}, {2})"),
+        "repeat(text,int4)": both("repeat({0}, greatest({1}, 0))"),
+        "reverse(text)": both("reverse({0})"),
+        "strpos(text,text)": position,
+        "position(text,text)": position,
+        "split_part(text,text,int4)": both(_split_part),
+        "starts_with(text,text)": Form(local="starts_with({0}, {1})", spark="startswith({0}, {1})"),
+        "^@(text,text)": Form(local="starts_with({0}, {1})", spark="startswith({0}, {1})"),
+        "chr(int4)": Form(local=_chr),
+        "ascii(text)": Form(local="CASE WHEN {0} = '' THEN 0 ELSE CAST(unicode({0}) AS INTEGER) END", spark="ascii({0})"),
+        "md5(text)": both("md5({0})"),
+        "md5(bytea)": Form(local="md5({0})", spark="md5({0})"),
+        "overlay(text,text,int4)": both(_overlay),
+        "overlay(text,text,int4,int4)": both(_overlay),
+        "quote_literal(text)": local_only("tg_quote_literal({0})"),
+        "quote_literal(anyelement)": local_only("tg_quote_literal({text:0})"),
+        "quote_nullable(text)": local_only("coalesce(tg_quote_literal({0}), 'NULL')"),
+        "quote_nullable(anyelement)": local_only("coalesce(tg_quote_literal({text:0}), 'NULL')"),
+        "quote_ident(text)": local_only("tg_quote_ident({0})"),
+        "encode(bytea,text)": both(_encode),
+        "decode(text,text)": local_only("tg_decode({0}, {1})"),
+        "convert_from(bytea,name)": local_only("tg_convert_from({0}, {1})"),
+        "convert_to(text,name)": local_only("tg_convert_to({0}, {1})"),
+        "get_byte(bytea,int4)": local_only("tg_get_byte({0}, {1})"),
+        "get_bit(bytea,int8)": local_only("tg_get_bit({0}, {1})"),
+        "unistr(text)": local_only("tg_unistr({0})"),
+        "normalize(text,text)": local_only("tg_normalize({0}, {1})"),
+        "parse_ident(text,bool)": local_only("tg_parse_ident({0}, {1})"),
+        "to_hex(int4)": Form(
+            local="printf('%x', CASE WHEN {0} < 0 THEN CAST({0} AS BIGINT) + 4294967296 ELSE CAST({0} AS BIGINT) END)",
+            spark="lower(hex(CAST({0} AS BIGINT) & 4294967295L))",
+        ),
+        "to_hex(int8)": Form(local="tg_to_hex({0})", spark="lower(hex({0}))"),
+    }
+    for name, bits in _DIGESTS.items():
+        local = "from_hex(sha256({0}))" if bits == 256 else f"tg_digest('{name}', {{0}})"
+        given[f"{name}(bytea)"] = Form(local=local, spark=f"unhex(sha2({{0}}, {bits}))")
+    return given
+
+
+def _case(name: str) -> str:
+    return f"{name}({{0}})"
+
+
+__all__ = ["NOT_CONSTANT", "forms", "raised"]

@@ -1,0 +1,53 @@
+"""The entry points: `lower` prints a plan as one engine's SQL, `capability` says whether that engine can run it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from planner import ir
+from planner.errors import FeatureNotSupported, SqlError
+from planner.functions.forms import EngineName, SessionSettings
+from planner.lowering.context import Context, ScanSource
+from planner.lowering.relations import Relations
+from planner.lowering.scalars import Scalars
+
+
+@dataclass(frozen=True, slots=True)
+class LoweredQuery:
+    """A SELECT for an engine. Its columns are ``c<id>`` of `fields`, in order, with the types of `planner.physical`."""
+
+    sql: str
+    fields: tuple[ir.Field, ...]
+
+
+def lower(
+    rel: ir.Rel,
+    engine: EngineName,
+    tables: Mapping[int, ScanSource],
+    params: Sequence[ir.Literal] = (),
+    settings: SessionSettings | None = None,
+) -> LoweredQuery:
+    """`rel` as SQL for `engine`.
+
+    `tables` is keyed by the oid of each relation that is scanned (RETURNING_ROWS for the affected rows of RETURNING);
+    session values are already literals. Raises FeatureNotSupported for what the engine cannot run, and the errors that
+    constants alone decide (a negative LIMIT).
+    """
+    return _lower(Context(engine, tables, params, settings or SessionSettings()), rel)
+
+
+def capability(rel: ir.Rel, engine: EngineName) -> str | None:
+    """Why `engine` cannot run `rel`, naming the construct; None when it can."""
+    try:
+        _lower(Context(engine, None, None, SessionSettings()), rel)
+    except FeatureNotSupported as unsupported:
+        return unsupported.message
+    except SqlError:
+        return None
+    return None
+
+
+def _lower(ctx: Context, rel: ir.Rel) -> LoweredQuery:
+    relations = Relations(ctx, Scalars(ctx))
+    return LoweredQuery(relations.subquery(rel), rel.fields)

@@ -1,0 +1,422 @@
+"""Scalar expressions to SQL text.
+
+Every expression is printed so that its engine type is the physical type of its `SqlType`; parentheses always enclose
+what has an operator. Conditions are three-valued as in SQL; `condition` is for places where NULL counts as false.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from planner import ir, types
+from planner.errors import InternalError
+from planner.functions.forms import NOT_CONSTANT, CallSite, Form
+from planner.functions.registry import form
+from planner.functions.signature import Signature
+from planner.lowering.casts import cast_sql
+from planner.lowering.context import Context, is_simple
+from planner.lowering.templates import fill
+from planner.lowering.text_output import json_template, output_template
+from planner.physical import element_type
+from planner.types import SqlType
+
+if TYPE_CHECKING:
+    from planner.lowering.relations import Relations
+
+_CONVERSION = re.compile(r"\{(text|json|element_text):(\d+)\}")
+
+BOOLEAN = SqlType(types.BOOL)
+INTERVAL_KEY = (
+    "(CAST({0}.months AS {w}) * 2592000000000 + CAST({0}.days AS {w}) * 86400000000 + CAST({0}.micros AS {w}))"
+)
+"""An interval as PostgreSQL compares it: a month is 30 days, a day 24 hours."""
+
+
+class Scalars:
+    """The scalar half of a lowering; `relations` lowers the subqueries."""
+
+    def __init__(self, ctx: Context) -> None:
+        self.ctx = ctx
+        self.relations: Relations
+        self._handlers: dict[type, Callable[[Any], str]] = {
+            ir.Literal: self._literal,
+            ir.Param: self._param,
+            ir.ColumnRef: self._column,
+            ir.SessionValue: self._session_value,
+            ir.Call: self._call,
+            ir.Cast: self._cast,
+            ir.BoolOp: self._bool_op,
+            ir.IsNull: self._is_null,
+            ir.BooleanTest: self._boolean_test,
+            ir.Distinct: self._distinct,
+            ir.Case: self._case,
+            ir.Coalesce: self._coalesce,
+            ir.MinMax: self._min_max,
+            ir.InList: self._in_list,
+            ir.QuantifiedArray: self._quantified_array,
+            ir.ArrayConstructor: self._array,
+            ir.Subscript: self._subscript,
+            ir.RowConstructor: self._row,
+            ir.FieldSelect: self._field,
+            ir.ScalarSubquery: self._scalar_subquery,
+            ir.Exists: self._exists,
+            ir.QuantifiedSubquery: self._quantified_subquery,
+            ir.ArraySubquery: self._array_subquery,
+            ir.Collate: lambda expr: self.sql(expr.arg),
+        }
+
+    def sql(self, expr: ir.Scalar) -> str:
+        """The expression's SQL."""
+        return self._handlers[expr.__class__](expr)
+
+    def typed(self, expr: ir.Scalar, type: SqlType) -> str:
+        """The expression's SQL in the physical type of `type`, which differs from its own at most in numeric shape."""
+        if isinstance(expr, ir.Literal) and expr.type.shape != type.shape:
+            return self.ctx.dialect.literal(expr.value, type)
+        sql = self.sql(expr)
+        own = expr.type
+        if own.shape != type.shape and (own.shape is None or type.shape is None or _differs(own, type)):
+            return self.ctx.dialect.cast(sql, type)
+        return sql
+
+    def key(self, sql: str, type: SqlType) -> str:
+        """What PostgreSQL compares of a value: bpchar without trailing blanks, interval as a duration."""
+        if type.oid == types.BPCHAR:
+            return f"rtrim({sql}, ' ')" if self.ctx.local else f"rtrim({sql})"
+        if type.oid == types.INTERVAL:
+            template = INTERVAL_KEY.replace("{w}", "HUGEINT" if self.ctx.local else "DECIMAL(19,0)")
+            return fill(self.ctx, template, [sql])
+        return sql
+
+    def condition(self, expr: ir.Scalar) -> str:
+        """The expression where only true matters (WHERE, ON, FILTER): IN (subquery) may become a semi-join."""
+        if isinstance(expr, ir.BoolOp) and expr.op in ("and", "or"):
+            joiner = " AND " if expr.op == "and" else " OR "
+            return f"({joiner.join([self.condition(arg) for arg in expr.args])})"
+        if isinstance(expr, ir.QuantifiedSubquery):
+            return self._quantified_subquery(expr, exact=False)
+        if isinstance(expr, ir.BoolOp) and expr.op == "not" and isinstance(expr.args[0], ir.QuantifiedSubquery):
+            return self.condition(_negated(expr.args[0])) if _negatable(expr.args[0]) else self.sql(expr)
+        if isinstance(expr, ir.Exists):
+            return self._exists(expr)
+        return self.sql(expr)
+
+    def conjuncts(self, expr: ir.Scalar) -> list[str]:
+        """The conditions that `expr` is the AND of."""
+        if isinstance(expr, ir.BoolOp) and expr.op == "and":
+            return [sql for arg in expr.args for sql in self.conjuncts(arg)]
+        return [self.condition(expr)]
+
+    def call(self, signature: Signature, args: Sequence[str], arg_types: Sequence[SqlType], type: SqlType) -> str:
+        """A call with arguments that are SQL already."""
+        constants = (NOT_CONSTANT,) * len(args)
+        return self._apply(signature, args, CallSite(
+            engine=self.ctx.engine, arg_types=tuple(arg_types), type=type, constants=constants,
+            settings=self.ctx.settings,
+        ))  # fmt: skip
+
+    # ------------------------------------------------------------ leaves
+
+    def _literal(self, expr: ir.Literal) -> str:
+        return self.ctx.dialect.literal(expr.value, expr.type)
+
+    def _param(self, expr: ir.Param) -> str:
+        params = self.ctx.params
+        if params is None:
+            return self.ctx.dialect.null(expr.type)
+        value = params[expr.index - 1].value
+        return self.ctx.dialect.literal(value, expr.type)
+
+    def _column(self, expr: ir.ColumnRef) -> str:
+        try:
+            return self.ctx.columns[expr.id]
+        except KeyError:
+            raise InternalError(f"column {expr.id} is not in scope") from None
+
+    def _session_value(self, expr: ir.SessionValue) -> str:
+        if self.ctx.params is None:
+            return self.ctx.dialect.null(expr.type)
+        raise InternalError(f"session value {expr.name} was not substituted")
+
+    # ------------------------------------------------------------ calls
+
+    def _call(self, expr: ir.Call) -> str:
+        constants = tuple([self.constant(arg) for arg in expr.args])
+        site = CallSite(
+            engine=self.ctx.engine, arg_types=tuple([arg.type for arg in expr.args]), type=expr.type,
+            constants=constants, settings=self.ctx.settings,
+        )  # fmt: skip
+        return self._apply(expr.signature, [self.sql(arg) for arg in expr.args], site)
+
+    def constant(self, expr: ir.Scalar) -> object:
+        """The value of a literal or of a bound parameter; `NOT_CONSTANT` for everything else."""
+        if isinstance(expr, ir.Literal):
+            return expr.value
+        if isinstance(expr, ir.Param) and self.ctx.params is not None:
+            return self.ctx.params[expr.index - 1].value
+        if isinstance(expr, ir.Cast) and expr.arg.type.shape is None and expr.type.oid in (types.TEXT, types.VARCHAR):
+            inner = self.constant(expr.arg)
+            return inner if isinstance(inner, str) and expr.type.typmod < 0 else NOT_CONSTANT
+        return NOT_CONSTANT
+
+    def template(self, signature: Signature, site: CallSite) -> str:
+        """The template by which this engine says a routine; FeatureNotSupported when it cannot."""
+        given: Form | None = form(signature)
+        chosen = None if given is None else given.local if self.ctx.local else given.spark
+        template = chosen(site) if callable(chosen) else chosen
+        if template is None:
+            raise self.ctx.unsupported(f"{signature.kind.value.replace('_', '-')} {signature.name}")
+        return template
+
+    def _apply(self, signature: Signature, args: Sequence[str], site: CallSite) -> str:
+        template = self.template(signature, site)
+        if "{t}" in template:
+            template = template.replace("{t}", self.ctx.dialect.type_name(site.type))
+        template, args = self.expand(template, args, site.arg_types)
+        return fill(self.ctx, template, args)
+
+    def expand(self, template: str, args: Sequence[str], types_: Sequence[SqlType]) -> tuple[str, list[str]]:
+        """Resolves the marks that convert an argument: ``{text:i}`` by its output function, ``{json:i}`` to JSON,
+        ``{element_text:i}`` (the element ``e`` of array i as text)."""
+        extended = list(args)
+
+        def converted(match: re.Match[str]) -> str:
+            index = int(match[2])
+            if match[1] == "element_text":
+                element = element_type(types_[index])
+                assert element is not None
+                return fill(self.ctx, output_template(self.ctx, element), ["e"])
+            maker = output_template if match[1] == "text" else json_template
+            extended.append(fill(self.ctx, maker(self.ctx, types_[index]), [args[index]]))
+            return f"{{{len(extended) - 1}}}"
+
+        return _CONVERSION.sub(converted, template), extended
+
+    def _cast(self, expr: ir.Cast) -> str:
+        arg = expr.arg
+        if isinstance(arg, ir.Literal) and arg.value is None:
+            return self.ctx.dialect.null(expr.type)
+        return cast_sql(self.ctx, self.sql(arg), arg.type, expr.type, explicit=expr.explicit)
+
+    # ------------------------------------------------------------ logic
+
+    def _bool_op(self, expr: ir.BoolOp) -> str:
+        if expr.op == "not":
+            return f"(NOT {self.sql(expr.args[0])})"
+        joiner = " AND " if expr.op == "and" else " OR "
+        return f"({joiner.join([self.sql(arg) for arg in expr.args])})"
+
+    def _is_null(self, expr: ir.IsNull) -> str:
+        return f"({self.sql(expr.arg)} IS {'NOT ' if expr.negated else ''}NULL)"
+
+    def _boolean_test(self, expr: ir.BooleanTest) -> str:
+        word = "NULL" if expr.test == "unknown" else expr.test.upper()
+        return f"({self.sql(expr.arg)} IS {'NOT ' if expr.negated else ''}{word})"
+
+    def _distinct(self, expr: ir.Distinct) -> str:
+        left = self.key(self.sql(expr.left), expr.left.type)
+        right = self.key(self.sql(expr.right), expr.right.type)
+        if self.ctx.local:
+            return f"({left} IS {'NOT ' if expr.negated else ''}DISTINCT FROM {right})"
+        return f"({left} <=> {right})" if expr.negated else f"(NOT ({left} <=> {right}))"
+
+    def _case(self, expr: ir.Case) -> str:
+        whens = "".join(
+            [f" WHEN {self.sql(condition)} THEN {self.typed(value, expr.type)}" for condition, value in expr.whens]
+        )
+        otherwise = self.ctx.dialect.null(expr.type) if expr.otherwise is None else self.typed(expr.otherwise, expr.type)
+        return f"CASE{whens} ELSE {otherwise} END"
+
+    def _coalesce(self, expr: ir.Coalesce) -> str:
+        return f"coalesce({', '.join([self.typed(arg, expr.type) for arg in expr.args])})"
+
+    def _min_max(self, expr: ir.MinMax) -> str:
+        args = [self.typed(arg, expr.type) for arg in expr.args]
+        if len(args) == 1:
+            return args[0]
+        if self.key("x", expr.type) == "x":
+            return f"{expr.op}({', '.join(args)})"
+        result = args[0]
+        sign = ">=" if expr.op == "greatest" else "<="
+        left, right = self.key("{0}", expr.type), self.key("{1}", expr.type)
+        for arg in args[1:]:
+            body = f"CASE WHEN {{1}} IS NULL OR {left} {sign} {right} THEN {{0}} ELSE {{1}} END"
+            result = fill(self.ctx, body, [result, arg])
+        return result
+
+    def _in_list(self, expr: ir.InList) -> str:
+        same = expr.equals.args[0] == expr.equals.args[1] or set(expr.equals.args) <= {
+            types.INT2, types.INT4, types.INT8, types.TEXT, types.NAME
+        }  # fmt: skip
+        word = "NOT IN" if expr.negated else "IN"
+        if same:
+            left = self.key(self.sql(expr.arg), expr.arg.type)
+            items = [self.key(self.sql(item), item.type) for item in expr.items]
+            return f"({left} {word} ({', '.join(items)}))"
+        arg = self.sql(expr.arg)
+        tests = [
+            self.call(expr.equals, [arg, self.sql(item)], [expr.arg.type, item.type], BOOLEAN) for item in expr.items
+        ]
+        return f"({'NOT ' if expr.negated else ''}({' OR '.join(tests)}))"
+
+    # ------------------------------------------------------------ arrays and rows
+
+    def _quantified_array(self, expr: ir.QuantifiedArray) -> str:
+        element = element_type(expr.array.type)
+        assert element is not None
+        items = self._array_items(expr.array)
+        arg = self.sql(expr.arg)
+        if items is not None and items and is_simple(arg):
+            tests = [
+                self.call(expr.operator, [arg, self.sql(item)], [expr.arg.type, item.type], BOOLEAN) for item in items
+            ]
+            return f"({(' OR ' if expr.quantifier == 'any' else ' AND ').join(tests)})"
+        array = self.sql(expr.array)
+        name = self.ctx.variable()
+        test = self.call(expr.operator, [arg, name], [expr.arg.type, element], BOOLEAN)
+        if not self.ctx.local:
+            return f"{'exists' if expr.quantifier == 'any' else 'forall'}({array}, {name} -> {test})"
+        decisive, other = ("TRUE", "FALSE") if expr.quantifier == "any" else ("FALSE", "TRUE")
+        tests_sql = f"list_transform({array}, lambda {name}: {test})"
+        return fill(
+            self.ctx,
+            f"CASE WHEN {{0}} IS NULL THEN NULL WHEN list_contains({{0}}, {decisive}) THEN {decisive} "
+            f"WHEN len({{0}}) > len(list_filter({{0}}, lambda {name}: {name} IS NOT NULL)) THEN NULL ELSE {other} END",
+            [tests_sql],
+        )
+
+    def _array_items(self, expr: ir.Scalar) -> Sequence[ir.Scalar] | None:
+        if isinstance(expr, ir.ArrayConstructor):
+            return expr.items
+        if isinstance(expr, (ir.Literal, ir.Param)):
+            value = self.constant(expr)
+            element = element_type(expr.type)
+            if isinstance(value, (tuple, list)) and element is not None:
+                if any(isinstance(item, (tuple, list)) for item in value):
+                    return None
+                return [ir.Literal(value=item, type=element) for item in value]
+        return None
+
+    def _array(self, expr: ir.ArrayConstructor) -> str:
+        element = element_type(expr.type)
+        assert element is not None
+        if any(element_type(item.type) is not None and item.type.oid == expr.type.oid for item in expr.items):
+            raise self.ctx.unsupported("a multidimensional array")
+        items = self.ctx.dialect.array([self.typed(item, element) for item in expr.items])
+        return self.ctx.dialect.cast(items, expr.type)
+
+    def _subscript(self, expr: ir.Subscript) -> str:
+        zero_based = expr.arg.type.oid in (types.INT2VECTOR, types.OIDVECTOR)
+        array = self.sql(expr.arg)
+        if expr.slice:
+            return self._slice(array, expr)
+        assert expr.index is not None
+        index = self.sql(expr.index)
+        constant = self.constant(expr.index)
+        if self.ctx.local:
+            position = f"{index} + 1" if zero_based else index
+            if isinstance(constant, int) and constant + zero_based >= 1:
+                return f"({array})[{position}]"
+            return fill(self.ctx, f"CASE WHEN {{1}} >= {0 if zero_based else 1} THEN ({{0}})[{{1}}{' + 1' if zero_based else ''}] END", [array, index])
+        return f"get({array}, {index if zero_based else index + ' - 1'})"
+
+    def _slice(self, array: str, expr: ir.Subscript) -> str:
+        lower = "1" if expr.index is None else f"greatest({self.sql(expr.index)}, 1)"
+        if self.ctx.local:
+            upper = f"len({array})" if expr.upper is None else self.sql(expr.upper)
+            return fill(self.ctx, f"CASE WHEN {{2}} < {{1}} THEN CAST([] AS {self.ctx.dialect.type_name(expr.type)}) ELSE list_slice({{0}}, {{1}}, {{2}}) END", [array, lower, upper])
+        upper = f"size({array})" if expr.upper is None else self.sql(expr.upper)
+        return fill(self.ctx, "slice({0}, {1}, greatest({2} - {1} + 1, 0))", [array, lower, upper])
+
+    def _row(self, expr: ir.RowConstructor) -> str:
+        from planner.lowering.text_output import record_text
+
+        return record_text(self.ctx, [(self.sql(item), item.type) for item in expr.items])
+
+    def _field(self, expr: ir.FieldSelect) -> str:
+        if isinstance(expr.arg, ir.RowConstructor) and expr.name in expr.arg.names:
+            return self.typed(expr.arg.items[expr.arg.names.index(expr.name)], expr.type)
+        raise self.ctx.unsupported("selecting a field of a composite value")
+
+    # ------------------------------------------------------------ subqueries
+
+    def _scalar_subquery(self, expr: ir.ScalarSubquery) -> str:
+        return f"({self.relations.subquery(expr.rel)})"
+
+    def _exists(self, expr: ir.Exists) -> str:
+        return f"({'NOT ' if expr.negated else ''}EXISTS ({self.relations.subquery(expr.rel)}))"
+
+    def _quantified_subquery(self, expr: ir.QuantifiedSubquery, exact: bool = True) -> str:
+        names = [operator.name for operator in expr.operators]
+        fields = expr.rel.fields
+        args = [self.key(self.sql(arg), arg.type) for arg in expr.args]
+        alias = self.ctx.alias()
+        inner = f"({self.relations.subquery(expr.rel)}) AS {alias}"
+        columns = [self.key(f"{alias}.c{field.id}", field.type) for field in fields]
+        left = args[0] if len(args) == 1 else f"({', '.join(args)})"
+        membership = (expr.quantifier == "any" and all(name == "=" for name in names)) or (
+            expr.quantifier == "all" and all(name == "<>" for name in names)
+        )
+        if membership and (self.ctx.local or not exact):
+            word = "IN" if expr.quantifier == "any" else "NOT IN"
+            return f"({left} {word} (SELECT {', '.join(columns)} FROM {inner}))"
+        if self.ctx.local and len(args) == 1 and names[0] in ("=", "<>", "<", ">", "<=", ">="):
+            return f"({left} {names[0]} {expr.quantifier.upper()} (SELECT {columns[0]} FROM {inner}))"
+        return self._collected_subquery(expr, inner, alias)
+
+    def _collected_subquery(self, expr: ir.QuantifiedSubquery, inner: str, alias: str) -> str:
+        """The three-valued answer from three counts: a scalar subquery over the comparison of each row."""
+        fields = expr.rel.fields
+        tests = [
+            self.call(operator, [self.sql(arg), f"{alias}.c{field.id}"], [arg.type, field.type], BOOLEAN)
+            for operator, arg, field in zip(expr.operators, expr.args, fields, strict=True)
+        ]
+        any_ = expr.quantifier == "any"
+        row_joiner = " OR " if len(tests) > 1 and all(operator.name == "<>" for operator in expr.operators) else " AND "
+        test = f"({row_joiner.join(tests)})"
+        decisive = "TRUE" if any_ else "FALSE"
+        if self.ctx.local:
+            return (
+                f"(SELECT CASE WHEN coalesce(bool_or({test} IS {decisive}), FALSE) THEN {decisive} "
+                f"WHEN coalesce(bool_or({test} IS NULL), FALSE) THEN NULL ELSE {'FALSE' if any_ else 'TRUE'} END "
+                f"FROM {inner})"
+            )
+        negation = "" if any_ else "NOT "
+        found = f"EXISTS (SELECT 1 FROM {inner} WHERE {negation}{test})"
+        unknown = f"EXISTS (SELECT 1 FROM {inner} WHERE {test} IS NULL)"
+        return f"CASE WHEN {found} THEN {decisive} WHEN {unknown} THEN NULL ELSE {'FALSE' if any_ else 'TRUE'} END"
+
+    def _array_subquery(self, expr: ir.ArraySubquery) -> str:
+        column = expr.rel.fields[0]
+        alias = self.ctx.alias()
+        sql = self.relations.subquery(expr.rel)
+        empty = self.ctx.dialect.cast(self.ctx.dialect.array([]), expr.type)
+        if self.ctx.local:
+            return f"(SELECT coalesce(list({alias}.c{column.id}), {empty}) FROM ({sql}) AS {alias})"
+        name = self.ctx.variable()
+        collected = f"collect_list(named_struct('v', {alias}.c{column.id}))"
+        return f"(SELECT transform({collected}, {name} -> {name}.v) FROM ({sql}) AS {alias})"
+
+
+def _negatable(expr: ir.QuantifiedSubquery) -> bool:
+    return len(expr.operators) == 1 and expr.quantifier == "any" and expr.operators[0].name == "="
+
+
+def _negated(expr: ir.QuantifiedSubquery) -> ir.Scalar:
+    from dataclasses import replace
+
+    from planner.functions.registry import operators
+
+    equals = expr.operators[0]
+    unequal = next(
+        (candidate for candidate in operators("<>") if candidate.args == equals.args), None
+    ) or replace(equals, name="<>")
+    return replace(expr, operators=(unequal,), quantifier="all")
+
+
+def _differs(own: SqlType, wanted: SqlType) -> bool:
+    assert own.shape is not None
+    assert wanted.shape is not None
+    return (own.shape.precision, own.shape.scale) != (wanted.shape.precision, wanted.shape.scale)

@@ -1,0 +1,207 @@
+"""Values as text inside a query: what a cast to text, `||` with a non-text value or a record gives."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from planner import types
+from planner.errors import FeatureNotSupported
+from planner.lowering.context import Context
+from planner.lowering.templates import fill
+from planner.physical import OID_TYPES, element_type
+from planner.types import SqlType
+
+_TEXT_OIDS = frozenset(
+    {types.TEXT, types.VARCHAR, types.BPCHAR, types.NAME, types.CHAR, types.UNKNOWN, types.UUID, types.JSON,
+     types.JSONB, types.RECORD, types.PG_NODE_TREE, 2275, types.ACLITEM, types.TID, 28}
+)  # fmt: skip
+
+
+def text_template(ctx: Context, source: SqlType) -> str:
+    """A template that gives a value of type `source` in PostgreSQL's text form."""
+    oid = source.oid
+    local = ctx.local
+    text = ctx.dialect.text
+    if oid in (types.INT2, types.INT4, types.INT8, types.OID, types.XID):
+        return f"CAST({{0}} AS {text})"
+    if oid in _TEXT_OIDS:
+        return "{0}"
+    if oid == types.BOOL:
+        return f"CAST({{0}} AS {text})"
+    if oid == types.NUMERIC:
+        if source.shape is None or source.shape.exact_scale:
+            return f"CAST({{0}} AS {text})"
+        if source.shape.scale == 0:
+            return f"CAST({{0}} AS {text})"
+        trimmed = "regexp_replace(CAST({0} AS {t}), '\\.?0+$', '')".replace("{t}", text)
+        return trimmed if local else trimmed.replace("\\", "\\\\")
+    if oid in (types.FLOAT4, types.FLOAT8):
+        return _float(ctx, oid)
+    if oid == types.DATE:
+        return "CAST({0} AS VARCHAR)" if local else "CAST({0} AS STRING)"
+    if oid == types.TIME:
+        return "CAST({0} AS VARCHAR)" if local else "CAST({0} AS STRING)"
+    if oid == types.TIMESTAMP:
+        return "CAST({0} AS VARCHAR)" if local else "CAST({0} AS STRING)"
+    if oid == types.TIMESTAMPTZ:
+        return _timestamptz(ctx)
+    if oid == types.BYTEA:
+        return "('\\x' || lower(hex({0})))" if local else "('\\\\x' || lower(hex({0})))"
+    if oid == types.INTERVAL:
+        if local:
+            return f"tg_interval_out({{0}}, {ctx.dialect.string(ctx.settings.intervalstyle)})"
+        return _spark_interval(ctx)
+    if oid in OID_TYPES and local:
+        from planner.lowering.casts import REG_TYPES
+
+        name = REG_TYPES.get(oid)
+        if name is not None:
+            return f"tg_{name}_out({ctx.dialect.string(ctx.settings.token)}, {{0}})"
+    element = element_type(source)
+    if element is not None:
+        return _array(ctx, source, element)
+    raise FeatureNotSupported(f"cast from type {oid} to text is not supported on the {ctx.engine} engine")
+
+
+BOOL_LETTERS = "CASE WHEN e THEN 't' WHEN NOT e THEN 'f' END"
+"""The boolean `e` as boolout prints it."""
+
+
+def output_template(ctx: Context, source: SqlType) -> str:
+    """Like `text_template`, by the type's output function: only boolean differs."""
+    if source.oid == types.BOOL:
+        return "CASE WHEN {0} THEN 't' WHEN NOT {0} THEN 'f' END"
+    return text_template(ctx, source)
+
+
+def json_template(ctx: Context, source: SqlType) -> str:
+    """A template that gives a value of type `source` as JSON text; SQL NULL stays NULL."""
+    oid = source.oid
+    if not ctx.local:
+        raise FeatureNotSupported("making JSON is not supported on the spark engine")
+    if oid in (types.JSON, types.JSONB):
+        return "{0}"
+    if oid in (types.BOOL, types.INT2, types.INT4, types.INT8, types.NUMERIC, types.OID):
+        return text_template(ctx, source)
+    if oid in (types.FLOAT4, types.FLOAT8):
+        return f"CASE WHEN isfinite({{0}}) THEN {text_template(ctx, source)} ELSE '\"' || CAST({{0}} AS VARCHAR) || '\"' END"
+    element = element_type(source)
+    if element is not None:
+        name = ctx.variable()
+        item = fill(ctx, json_template(ctx, element), [name])
+        return f"('[' || array_to_string(list_transform({{0}}, lambda {name}: coalesce({item}, 'null')), ',') || ']')"
+    text = text_template(ctx, source)
+    if oid in (types.TIMESTAMP, types.TIMESTAMPTZ):
+        text = f"replace({text}, ' ', 'T')"
+        if oid == types.TIMESTAMPTZ:
+            text = f"regexp_replace({text}, '([+-][0-9][0-9])$', '\\1:00')"
+    return f"tg_json_string({text})"
+
+
+def _float(ctx: Context, oid: int) -> str:
+    if ctx.local:
+        return "tg_float4_out({0})" if oid == types.FLOAT4 else "tg_float8_out({0})"
+    if oid == types.FLOAT4:
+        raise FeatureNotSupported("a cast from real to text is not supported on the spark engine")
+    # Java prints the shortest digits, with an exponent outside 10^-3..10^7; PostgreSQL's bounds are 10^-4 and 10^15.
+    return (
+        "CASE WHEN {0} IS NULL THEN NULL WHEN isnan({0}) THEN 'NaN' WHEN {0} = double('Infinity') THEN 'Infinity' "
+        "WHEN {0} = double('-Infinity') THEN '-Infinity' WHEN {0} = 0 THEN CASE WHEN CAST({0} AS STRING) LIKE '-%' "
+        "THEN '-0' ELSE '0' END "
+        "WHEN abs({0}) >= 1e15D OR abs({0}) < 1e-4D THEN "
+        "regexp_replace(regexp_replace(regexp_replace(regexp_replace(CAST({0} AS STRING), '\\\\.0E', 'E'), "
+        "'E(\\\\d)', 'e+$1'), 'E-', 'e-'), '([+-])(\\\\d)$', '$10$2') "
+        "ELSE regexp_replace(regexp_replace(CAST(CAST(CAST({0} AS STRING) AS DECIMAL(38,20)) AS STRING), '0+$', ''), "
+        "'\\\\.$', '') END"
+    )
+
+
+def _timestamptz(ctx: Context) -> str:
+    from planner.lowering.casts import to_local_time
+
+    if ctx.local:
+        if ctx.utc:
+            return "CASE WHEN isfinite({0}) THEN CAST(CAST({0} AS TIMESTAMP) AS VARCHAR) || '+00' ELSE CAST({0} AS VARCHAR) END"
+        return f"tg_timestamptz_out({{0}}, {ctx.dialect.string(ctx.settings.timezone)})"
+    wall = to_local_time(ctx)
+    if ctx.utc:
+        return f"(CAST({wall} AS STRING) || '+00')"
+    offset = f"timestampdiff(MINUTE, CAST({{0}} AS TIMESTAMP_NTZ), {wall})"
+    hours = f"format_string('%+03d', {offset} div 60)"
+    minutes = f"CASE WHEN {offset} % 60 = 0 THEN '' ELSE format_string(':%02d', abs({offset} % 60)) END"
+    return f"(CAST({wall} AS STRING) || {hours} || {minutes})"
+
+
+def _spark_interval(ctx: Context) -> str:
+    if ctx.settings.intervalstyle != "postgres":
+        raise FeatureNotSupported("a cast of an interval to text in this IntervalStyle is not supported on spark")
+    def part(value: str, unit: str, before: str) -> str:
+        plus = f"CASE WHEN {value} > 0 AND ({before}) THEN '+' ELSE '' END || " if before else ""
+        return (
+            f"CASE WHEN {value} = 0 THEN NULL ELSE {plus}CAST({value} AS STRING) || ' {unit}' || "
+            f"CASE WHEN {value} = 1 THEN '' ELSE 's' END END"
+        )
+
+    years, months = "({0}.months div 12)", "({0}.months % 12)"
+    negative_months = "{0}.months < 0"
+    negative_day = "{0}.days < 0 OR ({0}.days = 0 AND {0}.months < 0)"
+    micros = "abs({0}.micros)"
+    clock = (
+        f"format_string('%02d:%02d:%02d', {micros} div 3600000000, ({micros} div 60000000) % 60, "
+        f"({micros} div 1000000) % 60) || CASE WHEN {micros} % 1000000 = 0 THEN '' ELSE "
+        f"rtrim('0', format_string('.%06d', {micros} % 1000000)) END"
+    ).replace("rtrim('0', ", "regexp_replace(").replace("% 1000000)) END", "% 1000000), '0+$', '') END")
+    time = (
+        "CASE WHEN {0}.micros = 0 AND ({0}.months <> 0 OR {0}.days <> 0) THEN NULL ELSE "
+        f"CASE WHEN {{0}}.micros < 0 THEN '-' WHEN {negative_day} THEN '+' ELSE '' END || {clock} END"
+    )
+    year_part = part(years, "year", "").replace("years", "years")
+    month_part = part(months, "mon", "")
+    day_part = part("{0}.days", "day", negative_months)
+    return f"CASE WHEN {{0}} IS NULL THEN NULL ELSE concat_ws(' ', {year_part}, {month_part}, {day_part}, {time}) END"
+
+
+def _array(ctx: Context, source: SqlType, element: SqlType) -> str:
+    name = ctx.variable()
+    item = fill(ctx, output_template(ctx, element), [name])
+    if source.oid in (types.INT2VECTOR, types.OIDVECTOR):
+        if ctx.local:
+            return f"array_to_string(list_transform({{0}}, lambda {name}: {item}), ' ')"
+        return f"array_join(transform({{0}}, {name} -> {item}), ' ')"
+    if ctx.local:
+        quoted = (
+            f"CASE WHEN {name} IS NULL THEN 'NULL' WHEN {item} = '' OR lower({item}) = 'null' OR "
+            f"regexp_matches({item}, '[\\s{{}},\"\\\\]') THEN '\"' || replace(replace({item}, '\\', '\\\\'), '\"', "
+            f"'\\\"') || '\"' ELSE {item} END"
+        )
+        return f"('{{' || array_to_string(list_transform({{0}}, lambda {name}: {quoted}), ',') || '}}')"
+    quoted = (
+        f"CASE WHEN {name} IS NULL THEN 'NULL' WHEN {item} = '' OR lower({item}) = 'null' OR "
+        f"{item} RLIKE '[\\\\s{{}},\"\\\\\\\\]' THEN '\"' || replace(replace({item}, '\\\\', '\\\\\\\\'), '\"', "
+        f"'\\\\\"') || '\"' ELSE {item} END"
+    )
+    return f"('{{' || array_join(transform({{0}}, {name} -> {quoted}), ',') || '}}')"
+
+
+def record_text(ctx: Context, items: Sequence[tuple[str, SqlType]]) -> str:
+    """A row as record_out prints it: ``(1,"a b",)``."""
+    parts: list[str] = []
+    for sql, type in items:
+        text = fill(ctx, output_template(ctx, type), [sql])
+        if type.oid in (types.INT2, types.INT4, types.INT8, types.OID, types.BOOL, types.NUMERIC, types.DATE, types.UUID):
+            parts.append(fill(ctx, "coalesce({0}, '')", [text]))
+            continue
+        if ctx.local:
+            test = "regexp_matches({0}, '[\\s(),\"\\\\]')"
+            doubled = "replace(replace({0}, '\\', '\\\\'), '\"', '\"\"')"
+        else:
+            test = "{0} RLIKE '[\\\\s(),\"\\\\\\\\]'"
+            doubled = "replace(replace({0}, '\\\\', '\\\\\\\\'), '\"', '\"\"')"
+        parts.append(
+            fill(
+                ctx,
+                f"CASE WHEN {{0}} IS NULL THEN '' WHEN {{0}} = '' OR {test} THEN '\"' || {doubled} || '\"' ELSE {{0}} END",
+                [text],
+            )
+        )
+    return "('(' || " + " || ',' || ".join(f"({part})" for part in parts) + " || ')')" if parts else "'()'"

@@ -1,0 +1,161 @@
+"""Window calls, and what is said with row numbers: DISTINCT ON and FETCH FIRST ... WITH TIES."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from planner import ir, types
+from planner.functions.signature import Kind
+from planner.lowering.aggregates import Aggregates
+from planner.lowering.context import Context
+from planner.lowering.scalars import Scalars
+from planner.lowering.select import Select
+
+if TYPE_CHECKING:
+    from planner.lowering.relations import Relations
+
+_FRAMELESS = frozenset({"row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile", "lag", "lead"})
+_BOUNDS = {
+    "unbounded_preceding": "UNBOUNDED PRECEDING", "current_row": "CURRENT ROW",
+    "unbounded_following": "UNBOUNDED FOLLOWING",
+}  # fmt: skip
+
+
+class Windows:
+    """Prints window calls; an aggregate's template is used with OVER (...) in the place of its FILTER."""
+
+    def __init__(self, ctx: Context, scalars: Scalars, aggregates: Aggregates) -> None:
+        self.ctx = ctx
+        self.scalars = scalars
+        self.aggregates = aggregates
+
+    def sql(self, call: ir.WindowCall) -> str:
+        """A window call."""
+        parts: list[str] = []
+        if call.partition_by:
+            keys = [self.scalars.key(self.scalars.sql(key), key.type) for key in call.partition_by]
+            parts.append(f"PARTITION BY {', '.join(keys)}")
+        order = self.scalars.relations.order_keys(call.order_by)
+        if order:
+            range_offset = call.frame.mode == "range" and (call.frame.start.offset or call.frame.end.offset)
+            rendered = [
+                (f"CAST({key.sql} AS TIMESTAMP)" if range_offset and self._date_key(call) else key.sql) + key.suffix
+                for key in order
+            ]
+            parts.append(f"ORDER BY {', '.join(rendered)}")
+        elif not self.ctx.local and call.signature.name in _FRAMELESS:
+            parts.append("ORDER BY (SELECT NULL)" if self.ctx.local else "ORDER BY 0")
+        if call.signature.name not in _FRAMELESS or call.signature.kind is not Kind.WINDOW:
+            frame = self._frame(call.frame, bool(order))
+            if frame:
+                parts.append(frame)
+        over = f" OVER ({' '.join(parts)})"
+        args = call.args
+        if call.filter is not None:
+            if self.ctx.local:
+                over = f" FILTER (WHERE {self.scalars.condition(call.filter)}){over}"
+            else:
+                args = self._filtered(call)
+        inner = ir.AggregateCall(signature=call.signature, args=args, type=call.type)
+        if call.filter is not None and not self.ctx.local and not call.args:
+            return f"count(CASE WHEN {self.scalars.condition(call.filter)} THEN 1 END){over}"
+        return self.aggregates.apply(inner, over)
+
+    def _filtered(self, call: ir.WindowCall) -> tuple[ir.Scalar, ...]:
+        """Spark has no FILTER with OVER: an argument that is NULL is not aggregated."""
+        if call.signature.name not in ("count", "sum", "avg", "min", "max", "bool_and", "bool_or", "every"):
+            raise self.ctx.unsupported(f"FILTER with OVER for aggregate {call.signature.name}")
+        assert call.filter is not None
+        return tuple(
+            [ir.Case(whens=((call.filter, arg),), otherwise=None, type=arg.type) for arg in call.args]
+        )
+
+    def _date_key(self, call: ir.WindowCall) -> bool:
+        return self.ctx.local and len(call.order_by) == 1 and call.order_by[0].expr.type.oid == types.DATE
+
+    def _frame(self, frame: ir.Frame, ordered: bool) -> str:
+        default = (
+            frame.mode == "range" and frame.start.kind == "unbounded_preceding" and frame.end.kind == "current_row"
+        )
+        if frame.exclude == "no_others" and default:
+            return ""
+        if not self.ctx.local:
+            if frame.mode == "groups":
+                raise self.ctx.unsupported("a window frame in GROUPS mode")
+            if frame.exclude != "no_others":
+                raise self.ctx.unsupported("a window frame with EXCLUDE")
+        exclude = "" if frame.exclude == "no_others" else f" EXCLUDE {frame.exclude.upper().replace('_', ' ')}"
+        mode = frame.mode.upper()
+        if mode == "RANGE" and not ordered and not self.ctx.local:
+            mode = "ROWS"
+            return f"{mode} BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"
+        return f"{mode} BETWEEN {self._bound(frame.start)} AND {self._bound(frame.end)}{exclude}"
+
+    def _bound(self, bound: ir.FrameBound) -> str:
+        fixed = _BOUNDS.get(bound.kind)
+        if fixed is not None:
+            return fixed
+        assert bound.offset is not None
+        word = "PRECEDING" if bound.kind == "offset_preceding" else "FOLLOWING"
+        return f"{self._offset(bound.offset)} {word}"
+
+    def _offset(self, offset: ir.Scalar) -> str:
+        constant = self.scalars.constant(offset)
+        if offset.type.oid != types.INTERVAL:
+            if isinstance(constant, int) and constant < 0:
+                from planner.errors import InvalidParameterValue
+
+                raise InvalidParameterValue("frame starting offset must not be negative")
+            return str(constant) if isinstance(constant, int) and not isinstance(constant, bool) else self.scalars.sql(offset)
+        if not isinstance(constant, ir.Interval):
+            raise self.ctx.unsupported("a window frame whose interval is not constant")
+        if self.ctx.local:
+            return f"(to_months({constant.months}) + to_days({constant.days}) + to_microseconds({constant.micros}))"
+        if constant.months and (constant.days or constant.micros):
+            raise self.ctx.unsupported("a window frame with a mixed interval")
+        if constant.months:
+            return f"INTERVAL '{constant.months}' MONTH"
+        micros = constant.days * 86_400_000_000 + constant.micros
+        return f"INTERVAL '{micros // 1_000_000}.{micros % 1_000_000:06d}' SECOND"
+
+    # ------------------------------------------------------------ row numbers
+
+    def distinct_on(self, relations: Relations, rel: ir.Deduplicate) -> Select:
+        """DISTINCT ON: the first row of each group by a row number."""
+        select = relations.wrap(relations.build(rel.input))
+        keys = [self.scalars.key(self.scalars.sql(key), key.type) for key in rel.on]
+        order = [key.sql + key.suffix for key in relations.order_keys(rel.order_by)] or keys
+        number = f"row_number() OVER (PARTITION BY {', '.join(keys)} ORDER BY {', '.join(order)})"
+        outer = self._numbered(relations, select, rel.fields, [(number, "n")])
+        alias = outer.source.rsplit(" ", 1)[1] if outer.source else ""
+        outer.where = [f"{alias}.n = 1"]
+        outer.order_by = relations.order_keys(rel.order_by)
+        return outer
+
+    def with_ties(self, relations: Relations, rel: ir.Limit, _: Select) -> Select:
+        """FETCH FIRST count ROWS WITH TIES: rank up to the last row's, row number past the offset."""
+        if not isinstance(rel.input, ir.Sort):
+            raise self.ctx.unsupported("WITH TIES without ORDER BY")
+        select = relations.wrap(relations.build(rel.input.input))
+        order = ", ".join([key.sql + key.suffix for key in relations.order_keys(rel.input.keys)])
+        count = "1" if rel.count is None else self.scalars.sql(rel.count)
+        offset = "0" if rel.offset is None else self.scalars.sql(rel.offset)
+        outer = self._numbered(
+            relations, select, rel.fields,
+            [(f"rank() OVER (ORDER BY {order})", "k"), (f"row_number() OVER (ORDER BY {order})", "n")],
+        )  # fmt: skip
+        alias = outer.source.rsplit(" ", 1)[1] if outer.source else ""
+        outer.where = [f"{alias}.n > {offset}", f"{alias}.k <= {offset} + {count}", f"{count} > 0"]
+        outer.order_by = relations.order_keys(rel.input.keys)
+        return outer
+
+    def _numbered(
+        self, relations: Relations, select: Select, fields: Sequence[ir.Field], numbers: Sequence[tuple[str, str]]
+    ) -> Select:
+        outputs = [(sql, f"c{id}") for id, sql in select.columns.items()]
+        text = select.render([*outputs, *numbers])
+        alias = self.ctx.alias()
+        outer = Select(self.ctx, {field.id: f"{alias}.c{field.id}" for field in fields}, f"({text}) AS {alias}")
+        self.ctx.columns.update(outer.columns)
+        return outer
