@@ -24,7 +24,7 @@ from collections.abc import AsyncIterator, Collection, Coroutine, Iterable, Iter
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 import pyarrow as pa
@@ -49,12 +49,15 @@ from storage.errors import (
     HoldExpired,
     Indeterminate,
     NewerFormat,
+    PartPrevented,
     StorageClosed,
     UnknownShard,
 )
 from storage.ids import CATALOG_SHARD, ShardId, new_shard_id, random_text
 from storage.maintenance import LEASE_MS, Maintenance
-from storage.oracle import InProcessOracle, Oracle, acquired
+from storage.oracle import InProcessOracle, Oracle, Timeline, acquired
+from storage.oracle_shared import TxnsOracle
+from storage.parallel_commit import ParallelCommit
 from storage.part_store import PartStore
 from storage.parts import Part
 from storage.shard import DataShard, ShardChanges, ShardSnapshot, append_of, changes_of, snapshot_of
@@ -68,11 +71,14 @@ from storage.shard_state import (
     encode_schema,
 )
 from storage.subscribe import SubscribeEvent, subscribe
-from storage.txns import CommitResult, Committed, Txn, Txns
+from storage.txns import CommitResult, Committed, Txn, Txns, UpperMismatch
 from storage.txns_cache import TxnsCache
+from storage.txns_head import CacheHead
 from storage.txns_state import TXNS_KEY, Lease, TxnsDiff, TxnsMachine, TxnsState
 
 log = structlog.get_logger(__name__)
+
+TxidStatus: TypeAlias = Literal["committed", "unknown"]
 
 ENVIRONMENT_KEY = "environment"
 
@@ -161,7 +167,7 @@ class Environment:
         self.clock = clock
         self.random = random
         self.process = process
-        self.parts = PartStore(blob, random, process)
+        self.parts = PartStore(blob, clock, random, process)
         self.oracle: Oracle
         self._validate = validate
         durable: DurableState[TxnsState, TxnsDiff] = DurableState(
@@ -175,6 +181,16 @@ class Environment:
         )
         self.cache = TxnsCache(durable, consensus, clock, validate=validate)
         self.txns = Txns(self.cache, self.open_shard, clock, process)
+        self.staging = ParallelCommit(
+            txns=self.txns,
+            cache=self.cache,
+            parts=self.parts,
+            blob=blob,
+            clock=clock,
+            random=random,
+            publish=self._publish_staged,
+            ensure_lease=self._ensure_lease,
+        )
         self.catalog = CatalogStore(self, self._encode_catalog)
         self.holds: set[ReadHold] = set()
         self.maintenance = Maintenance(self)
@@ -201,14 +217,19 @@ class Environment:
         clock: Clock,
         random: Randomness,
         process: str,
+        shared: bool = False,
+        sole: bool = False,
         background: bool = True,
         validate: bool = False,
     ) -> Environment:
         """Open the environment on these stores, creating it on first use.
 
-        `process` names this process for people; a random suffix makes it unique. With `background` False nothing
-        runs by itself (`apply`, `keep_alive` and maintenance are the caller's). `validate` checks every
-        structure after each change. Raises NewerFormat, ForeignEnvironment, CorruptState.
+        `process` names this process for people; a random suffix makes it unique. `shared`: other processes may
+        have the environment open at the same time, and timestamps come from the txns shard (otherwise from this
+        process). `sole`: the caller guarantees that no other process is alive, so the work of all others is
+        taken over at once. With `background` False nothing runs by itself (`apply`, `keep_alive` and maintenance
+        are the caller's). `validate` checks every structure after each change. Raises NewerFormat,
+        ForeignEnvironment, CorruptState.
         """
         process = f"{process}-{random_text(random)[:8]}"
         env = Environment(blob, consensus, clock, random, process, validate)
@@ -218,10 +239,17 @@ class Environment:
             await env._bootstrap()
         upper = env.cache.upper
         floor = Csn(upper - 1)
-        env.oracle = await InProcessOracle.open(consensus, clock, random, read_floor={"user": floor, "catalog": floor})
         last_write = env.cache.state.registered[CATALOG_SHARD].last_write
-        await env.catalog.load(floor, last_write)
+        if shared:
+            env.oracle = TxnsOracle(CacheHead(env.cache), clock)
+        else:
+            read_floor: dict[Timeline, Csn] = {"user": floor, "catalog": last_write}
+            env.oracle = await InProcessOracle.open(consensus, clock, random, read_floor=read_floor)
         await env.keep_alive()
+        if sole:
+            await env.txns.tidy(expired=[name for name in env.cache.state.leases if name != env.process])
+            await env.staging.resolve_overdue()
+        await env.catalog.load(floor, last_write)
         if background:
             loop = asyncio.get_running_loop()
             env._tasks = [
@@ -290,7 +318,7 @@ class Environment:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         # What cannot be finished now is finished by the next process, as after a crash.
         with contextlib.suppress(Determinate, Indeterminate, EnvironmentFenced):
-            await self.txns.apply()
+            await self.apply_all()
             await self.txns.tidy(release=True)
         await self.oracle.close()
         for stack in self._closers:
@@ -413,9 +441,23 @@ class Environment:
         """A blob key for a file that somebody else is about to write; protected from garbage collection."""
         return self.parts.new_key(shard)
 
-    def begin(self) -> Txn:
-        """An empty transaction."""
-        return Txn(self.parts, self.catalog.current().csn)
+    def begin(self, xid: int | None = None) -> Txn:
+        """An empty transaction. One with an `xid` can be asked for with `txid_status`, and commits at most once."""
+        return Txn(self.parts, self.catalog.current().csn, xid)
+
+    async def txid_status(self, xid: int) -> TxidStatus:
+        """What became of the transaction `xid`, for a client that did not hear: read back from the txns shard.
+
+        ``unknown``: it did not commit, or so long ago that it has been forgotten (`MAX_OUTCOMES` commits).
+        """
+        await self.cache.durable.refresh()
+        while True:
+            record = next((r for r in self.cache.state.staged.values() if xid in r.xids), None)
+            if record is None or record.txid in self.cache.implicit:
+                break
+            await self.staging.wait_resolved(record)
+        committed = xid in self.cache.state.outcomes or record is not None
+        return "committed" if committed else "unknown"
 
     async def commit(
         self,
@@ -451,7 +493,29 @@ class Environment:
                 await self._catch_up_catalog()
             catalog = await self.catalog.writes_for(sealed.catalog_updates, expected)
         watched = txn.shards if shards is None else shards
-        result = await self.txns.commit(sealed, ts=ts, catalog=catalog, validated=validated, shards=watched)
+        promised = self.parts.unfinished(part for item in sealed.shards for part in item.parts)
+        if promised and sealed.has_definitions:
+            # Definitions are never staged: a reader of the catalog does not wait for somebody's upload.
+            failure = await self.parts.finished(part.key for part in promised)
+            if failure is not None:
+                txn.unseal()
+                raise Determinate(f"a part could not be stored: {failure}") from failure
+            promised = ()
+        if promised:
+            try:
+                result = await self.staging.commit(
+                    sealed, promised, ts=ts, validated=validated, shards=watched, xids=sealed.xids
+                )
+            except PartPrevented:
+                txn.unseal()
+                return UpperMismatch(least_committable=self.cache.upper)
+            except Determinate:
+                txn.unseal()
+                raise
+        else:
+            result = await self.txns.commit(
+                sealed, ts=ts, catalog=catalog, validated=validated, shards=watched, xids=sealed.xids
+            )
         if isinstance(result, Committed):
             self.parts.committed(part for item in sealed.shards for part in item.parts)
             for item in sealed.shards:
@@ -463,6 +527,14 @@ class Environment:
             self._work.set()
         return result
 
+    async def _publish_staged(self, ts: Csn) -> None:
+        await self.oracle.apply_write("user", ts, wait=False)
+
+    async def _ensure_lease(self) -> None:
+        """Return when this process can be sure that it has not been deposed; EnvironmentFenced when it was."""
+        if self.clock.monotonic() > self._lease_deadline:
+            await self.keep_alive()
+
     async def _catch_up_catalog(self) -> CatalogSnapshot:
         return await self.catalog.catch_up(self.cache.state.registered[CATALOG_SHARD].last_write)
 
@@ -472,6 +544,7 @@ class Environment:
 
     async def apply_all(self) -> None:
         """Copy all committed writes into their data shards, and write the rollups that have become due."""
+        await self.txns.make_explicit()
         touched = list(self.cache.state.pending)
         self._touched.update(touched)
         await self.txns.apply()
@@ -502,8 +575,7 @@ class Environment:
         (or was dropped at or before `as_of`), AsOfNotReadable when its history there has been folded.
         """
         await self._decided(as_of)
-        if self.clock.monotonic() > self._lease_deadline:
-            await self.keep_alive()
+        await self._ensure_lease()
         view = await self._view(shard, as_of)
         known = view.snapshot
         last = Csn(view.state.upper - 1)
@@ -553,6 +625,8 @@ class Environment:
 
     async def _view(self, shard: ShardId, as_of: Csn) -> _View:
         """The state of `shard` with every committed write in it."""
+        while (record := self.cache.undecided(shard)) is not None and record.csn <= as_of:
+            await self.staging.wait_resolved(record)
         handle = await self.open_shard(shard)
         while not self.cache.covers(shard, handle.state):
             await handle.refresh()
@@ -626,8 +700,7 @@ class Environment:
         # NOTE: registered before anything is awaited; from here on no renewal of the lease passes `at`.
         self.holds.add(hold)
         try:
-            if self.clock.monotonic() > self._lease_deadline:
-                await self.keep_alive()
+            await self._ensure_lease()
             if self._lease is None or at < self._lease.read_lower:
                 # Others may already go past `at`; only the shards themselves can still stop them.
                 self._named_holds += 1
@@ -673,7 +746,9 @@ async def open_local_environment(
         stack.push_async_callback(consensus.close)
         blob = LocalBlob(data_dir / "blob")
         stack.push_async_callback(blob.close)
-        env = await Environment.open(blob=blob, consensus=consensus, clock=clock, random=random, process=process)
+        env = await Environment.open(
+            blob=blob, consensus=consensus, clock=clock, random=random, process=process, sole=True
+        )
     except BaseException:
         await stack.aclose()
         raise

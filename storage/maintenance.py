@@ -239,7 +239,7 @@ class Maintenance:
         removed = 0
         finished: list[ShardId] = []
         for shard, csn in list(env.cache.state.forgotten.items()):
-            if limit <= csn or shard in env.cache.state.pending:
+            if limit <= csn or shard in env.cache.state.pending or env.cache.first_staged(shard) is not None:
                 continue
             handle = await env.open_shard(shard)
             await handle.refresh()
@@ -284,7 +284,9 @@ class Maintenance:
 
     async def _referenced(self, shard: ShardId, state: TxnsState) -> set[str]:
         """Every file that durable state may still lead a reader to."""
-        needed = {part.key for write in state.pending.get(shard, ()) for part in write.parts if part.key is not None}
+        # Files of staged transactions too, and the tombstones among them, which carry the verdict.
+        writes = [*state.pending.get(shard, ()), *(w for record in state.staged.values() for w in record.writes)]
+        needed = {part.key for write in writes for part in write.parts if part.key is not None}
         if shard in state.registered or shard in state.forgotten or shard in state.pending:
             handle = await self._env.open_shard(shard)
             data = await handle.refresh()
@@ -316,4 +318,5 @@ class Maintenance:
                     log.warning("compaction failed", shard=shard, error=str(error))
                     touched.add(shard)
         await self.bury_dead()
+        await self._env.staging.resolve_overdue()
         await self.collect()

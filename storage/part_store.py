@@ -15,8 +15,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from storage.blob import Blob, ByteRange
-from storage.clock import Randomness
-from storage.errors import CorruptPart, MissingBlob
+from storage.clock import Clock, Randomness
+from storage.errors import (
+    CorruptPart,
+    Determinate,
+    Indeterminate,
+    MissingBlob,
+    PartPrevented,
+    StorageClosed,
+    StorageError,
+)
 from storage.ids import ShardId, random_text
 from storage.parts import (
     INLINE_LIMIT_BYTES,
@@ -29,12 +37,19 @@ from storage.parts import (
     parquet_stats,
     read_table,
 )
+from storage.txns_state import PromisedPart
 
 CACHE_BYTES = 256 * 1024 * 1024
 """Arrow bytes of decoded parts kept in memory."""
 
 THREAD_BYTES = 256 * 1024
 """Parts above this are decoded in a thread; smaller ones take less time than the switch."""
+
+TOMBSTONE = b"tidegate tombstone\n"
+"""What stands at the key of a part that has been prevented. Shorter than any Parquet file."""
+
+UPLOAD_DELAYS_S = (0.01, 0.05, 0.2, 0.5, 1.0)
+"""Pauses between attempts of one upload; then it has failed."""
 
 FOOTER_GUESS_BYTES = 64 * 1024
 
@@ -50,8 +65,10 @@ def parts_prefix(shard: ShardId | None = None) -> str:
 class PartStore:
     """See the module's contract."""
 
-    def __init__(self, blob: Blob, random: Randomness, process: str) -> None:
+    def __init__(self, blob: Blob, clock: Clock, random: Randomness, process: str) -> None:
         self._blob = blob
+        self._clock = clock
+        self._uploads: dict[str, asyncio.Task[StorageError | None]] = {}
         self._random = random
         self._process = process
         self.in_flight: set[str] = set()
@@ -79,13 +96,60 @@ class PartStore:
         await self._blob.put(key, data)
         return part
 
+    async def prepare(self, kind: str, shard: ShardId, table: pa.Table) -> Part:
+        """Encode `table` as Parquet and begin to store it under a new key, without waiting for that."""
+        key = self.new_key(shard)
+        part, data = await asyncio.to_thread(file_part, kind, table, key)
+        self._uploads[key] = asyncio.get_running_loop().create_task(self._put_once(key, data))
+        return part
+
+    def unfinished(self, parts: Iterable[Part]) -> tuple[PromisedPart, ...]:
+        """Those of `parts` whose upload by this process is not known to have succeeded."""
+        found = []
+        for part in parts:
+            task = self._uploads.get(part.key or "")
+            if task is not None and not (task.done() and task.result() is None):
+                assert part.key is not None
+                found.append(PromisedPart(part.key, part.bytes, part.checksum))
+        return tuple(found)
+
+    async def finished(self, keys: Iterable[str]) -> StorageError | None:
+        """Wait for the uploads of `keys`; the first failure, or None when all are stored durably."""
+        for key in keys:
+            task = self._uploads.get(key)
+            if task is not None:
+                failure = await asyncio.shield(task)
+                if failure is not None:
+                    return failure
+        return None
+
+    async def _put_once(self, key: str, data: bytes) -> StorageError | None:
+        """Store `data` unless the key is taken, in spite of a store that fails now and then."""
+        failure: StorageError | None = None
+        for delay in (*UPLOAD_DELAYS_S, None):
+            try:
+                if await self._blob.put_if_absent(key, data):
+                    return None
+                # Taken: by an earlier attempt of ours, or by somebody who prevents it.
+                if await self._blob.size(key) == len(data):
+                    return None
+                return PartPrevented(f"part {key} was prevented: another process aborted its transaction")
+            except StorageClosed as error:
+                return error
+            except (Determinate, Indeterminate) as error:
+                failure = error
+            if delay is not None:
+                await self._clock.sleep(delay)
+        return failure
+
     async def describe(self, kind: str, uploaded: UploadedPart) -> Part:
         """The part for the Parquet file `uploaded`, from its footer.
 
         Raises MissingBlob when it is not there, CorruptPart when it is no Parquet file or not as announced.
         """
         self.in_flight.add(uploaded.key)
-        size = await self._blob.size(uploaded.key)
+        # Makes the engine's file durable, before anything refers to it.
+        size = await self._blob.seal(uploaded.key)
         if size is None:
             raise MissingBlob(f"{uploaded.key} is not in the blob store")
         if uploaded.bytes is not None and uploaded.bytes != size:
@@ -121,11 +185,14 @@ class PartStore:
 
     def discard(self, parts: Sequence[Part]) -> None:
         """These parts will not be committed."""
-        self.in_flight.difference_update(part.key for part in parts if part.key is not None)
+        self.committed(parts)
 
     def committed(self, parts: Iterable[Part]) -> None:
         """These parts are referred to by durable state now."""
-        self.in_flight.difference_update(part.key for part in parts if part.key is not None)
+        for part in parts:
+            if part.key is not None:
+                self.in_flight.discard(part.key)
+                self._uploads.pop(part.key, None)
 
     async def read(self, part: Part, columns: Sequence[str] | None = None) -> pa.Table:
         """See `Environment.read_part`."""

@@ -52,6 +52,10 @@ class PartWriter(Protocol):
         """Encode `table` as Parquet and store it under a new key."""
         ...
 
+    async def prepare(self, kind: str, shard: ShardId, table: pa.Table) -> Part:
+        """Encode `table` as Parquet and begin to store it; the commit waits for it, or promises it."""
+        ...
+
     async def describe(self, kind: str, uploaded: UploadedPart) -> Part:
         """The part for a file that an engine wrote: rows and statistics from its footer."""
         ...
@@ -75,8 +79,16 @@ class SealedTxn(msgspec.Struct, frozen=True, kw_only=True):
     """A transaction ready to commit at any CSN."""
 
     shards: tuple[ShardWrites, ...]
+    xids: tuple[int, ...] = ()
     catalog_updates: tuple[CatalogUpdate, ...] = ()
     catalog_expected: Csn | None = None
+
+    @property
+    def has_definitions(self) -> bool:
+        """Whether it changes more than rows."""
+        return bool(self.catalog_updates) or any(
+            item.create or item.drop or item.schema is not None for item in self.shards
+        )
 
 
 @dataclass(slots=True)
@@ -121,7 +133,8 @@ class _Segment:
 class Txn:
     """See the module's contract. Made by `Environment.begin`."""
 
-    def __init__(self, writer: PartWriter, catalog_csn: Csn) -> None:
+    def __init__(self, writer: PartWriter, catalog_csn: Csn, xid: int | None = None) -> None:
+        self.xid = xid
         self._writer = writer
         self._catalog_csn = catalog_csn
         self._catalog_expected: Csn | None = None
@@ -349,12 +362,15 @@ class Txn:
         sealed = [await self._seal_shard(members, shard) for shard in shards]
         updates: list[CatalogUpdate] = []
         expected: Csn | None = None
+        xids = tuple(member.xid for member in members if member.xid is not None)
         for member in members:
             for segment in member._segments:
                 updates.extend(segment.catalog_updates)
             if member._catalog_expected is not None:
                 expected = member._catalog_expected
-        return SealedTxn(shards=tuple(sealed), catalog_updates=tuple(_net(updates)), catalog_expected=expected)
+        return SealedTxn(
+            shards=tuple(sealed), xids=xids, catalog_updates=tuple(_net(updates)), catalog_expected=expected
+        )
 
     async def _seal_shard(self, members: list[Txn], shard: ShardId) -> ShardWrites:
         parts: list[Part] = []
@@ -398,7 +414,21 @@ class Txn:
             part = inline_part(kind, table)
             if part.bytes <= INLINE_LIMIT_BYTES:
                 return part
-        return await self._writer.upload(kind, shard, table)
+        return await self._writer.prepare(kind, shard, table)
+
+    def unseal(self) -> None:
+        """Forget the parts made by `seal`: their keys are spent, and the next `seal` makes new ones."""
+        if self._sealed is not None:
+            kept = {
+                part.key
+                for member in self._members()
+                for segment in member._segments
+                for buffer in segment.buffers.values()
+                for part in buffer.parts
+            }
+            made = [part for item in self._sealed.shards for part in item.parts if part.key not in kept]
+            self._writer.discard(made)
+        self._sealed = None
 
     def _members(self) -> list[Txn]:
         found: list[Txn] = [self]

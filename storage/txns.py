@@ -26,7 +26,18 @@ from storage.ids import CATALOG_SHARD, ShardId
 from storage.shard import DataShard
 from storage.txn import Savepoint, SealedTxn, ShardWrites, Txn
 from storage.txns_cache import TxnsCache
-from storage.txns_state import Applied, Lease, RequireTransitions, SetLease, TxnsDiff, TxnsState, Write
+from storage.txns_state import (
+    Applied,
+    Lease,
+    PromisedPart,
+    RequireTransitions,
+    Resolve,
+    SetLease,
+    Staged,
+    TxnsDiff,
+    TxnsState,
+    Write,
+)
 
 __all__ = ["Committed", "Savepoint", "Txn", "Txns", "UpperMismatch"]
 
@@ -97,8 +108,13 @@ class Txns:
         catalog: ShardWrites | None = None,
         validated: Csn | None = None,
         shards: Collection[ShardId] = (),
+        xids: tuple[int, ...] = (),
+        promised: tuple[PromisedPart, ...] = (),
+        txid: str = "",
     ) -> CommitResult:
         """Commit `sealed` at `ts`, with `catalog` as what its catalog updates come to.
+
+        With `promised` parts the transaction is staged as `txid` instead, which commits it once they are present.
 
         `validated`: the caller has checked its reads and writes against every commit below this CSN; the commit
         fails with `UpperMismatch` when one of `shards` has been written at or above it. Raises UnknownShard
@@ -110,7 +126,11 @@ class Txns:
 
         def propose(
             state: TxnsState,
-        ) -> TxnsDiff | Abandon[UpperMismatch | _Unregistered | _Conflict | _Fenced]:
+        ) -> TxnsDiff | Abandon[Committed | UpperMismatch | _Unregistered | _Conflict | _Fenced]:
+            done = next((state.outcomes[xid] for xid in xids if xid in state.outcomes), None)
+            if done is not None:
+                # An attempt whose answer was lost did commit.
+                return Abandon(Committed(ts=done, shards=frozenset(item.shard for item in writes)))
             if self._is_fenced(state):
                 return Abandon(_Fenced())
             if catalog is not None and sealed.catalog_expected is not None:
@@ -129,13 +149,13 @@ class Txns:
                     registration = state.registered.get(shard)
                     if registration is not None and registration.last_write >= validated:
                         return Abandon(UpperMismatch(least_committable=state.upper))
-            return self._commit_diff(state, writes, ts)
+            return self._commit_diff(state, writes, ts, xids, promised, txid)
 
         while True:
             result = await self._durable.update(propose)
             if not isinstance(result, Abandon):
-                return Committed(ts=ts, shards=frozenset(write.shard for write in result.writes))
-            if isinstance(result.value, UpperMismatch):
+                return Committed(ts=ts, shards=frozenset(w.shard for w in writes if _does_something(w)))
+            if isinstance(result.value, UpperMismatch | Committed):
                 return result.value
             if isinstance(result.value, _Fenced):
                 raise EnvironmentFenced(FENCED)
@@ -151,17 +171,60 @@ class Txns:
         """Whether others have declared this process dead; its uploads may be gone already."""
         return self.leased and self._process not in state.leases
 
-    def _commit_diff(self, state: TxnsState, writes: Iterable[ShardWrites], ts: Csn) -> TxnsDiff:
-        kept = [item for item in writes if _does_something(item)]
+    def _commit_diff(
+        self,
+        state: TxnsState,
+        items: Iterable[ShardWrites],
+        ts: Csn,
+        xids: tuple[int, ...],
+        promised: tuple[PromisedPart, ...],
+        txid: str,
+    ) -> TxnsDiff:
+        kept = [item for item in items if _does_something(item)]
+        writes = tuple(
+            Write(shard=item.shard, csn=ts, parts=item.parts, schema=item.schema, drop=item.drop) for item in kept
+        )
+        applied, resolves = self._retractions(state), self._resolutions(state)
+        if promised:
+            record = Staged(txid=txid, csn=ts, process=self._process, writes=writes, promised=promised, xids=xids)
+            return TxnsDiff(csn=ts, stages=(record,), applied=applied, resolves=resolves)
         return TxnsDiff(
             csn=ts,
             registers=tuple(item.shard for item in kept if item.create),
-            writes=tuple(
-                Write(shard=item.shard, csn=ts, parts=item.parts, schema=item.schema, drop=item.drop) for item in kept
-            ),
+            writes=writes,
             forgets=tuple(item.shard for item in kept if item.drop),
-            applied=self._retractions(state),
+            xids=xids,
+            applied=applied,
+            resolves=resolves,
         )
+
+    def _resolutions(self, state: TxnsState) -> tuple[Resolve, ...]:
+        """The explicit commits of the staged transactions that this process knows to be committed."""
+        known = (state.staged.get(txid) for txid in sorted(self.cache.implicit))
+        return tuple(Resolve(record.txid, record.csn, True) for record in known if record is not None)
+
+    async def make_explicit(self) -> None:
+        """Write down the outcome of every implicitly committed transaction of this process."""
+
+        def propose(state: TxnsState) -> TxnsDiff | Abandon[None]:
+            resolves = self._resolutions(state)
+            if not resolves:
+                return Abandon(None)
+            return TxnsDiff(resolves=resolves, applied=self._retractions(state))
+
+        if self.cache.implicit:
+            await self._durable.update(propose)
+
+    async def resolve(self, record: Staged, committed: bool) -> bool:
+        """Make the verdict on `record` explicit. False when the record has been resolved or moved already."""
+
+        def propose(state: TxnsState) -> TxnsDiff | Abandon[None]:
+            present = state.staged.get(record.txid)
+            if present is None or present.csn != record.csn:
+                return Abandon(None)
+            return TxnsDiff(resolves=(Resolve(record.txid, record.csn, committed),))
+
+        return not isinstance(await self._durable.update(propose), Abandon)
 
     def _retractions(self, state: TxnsState) -> tuple[Applied, ...]:
         found: list[Applied] = []
@@ -177,7 +240,7 @@ class Txns:
         def propose(state: TxnsState) -> TxnsDiff | Abandon[None]:
             if state.upper >= upper:
                 return Abandon(None)
-            return TxnsDiff(csn=Csn(upper - 1), applied=self._retractions(state))
+            return TxnsDiff(csn=Csn(upper - 1), applied=self._retractions(state), resolves=self._resolutions(state))
 
         await self._durable.update(propose)
         self._forget_retracted()
@@ -210,7 +273,14 @@ class Txns:
         copied = 0
         for shard in list(self.cache.state.pending) if shards is None else list(shards):
             writes = self.cache.state.pending.get(shard, ())
-            fresh = tuple(write for write in writes if write.csn > self._applied.get(shard, Csn(0)))
+            # NOTE: never past a staged transaction, even a committed one, until it is explicit: its write would
+            # enter the pending ones below what is already applied.
+            barrier = self.cache.first_staged(shard)
+            fresh = tuple(
+                write
+                for write in writes
+                if write.csn > self._applied.get(shard, Csn(0)) and (barrier is None or write.csn < barrier)
+            )
             if not fresh:
                 continue
             handle = await self._open_shard(shard)
@@ -267,6 +337,7 @@ class Txns:
             for write in writes
             if write.csn > upto.get(shard, Csn(0))
         ]
+        left.extend(record.csn for record in state.staged.values())
         return max(state.since, min([state.upper, *left]))
 
     def _forget_retracted(self) -> None:
@@ -283,6 +354,9 @@ class Txns:
             raise UnknownShard(f"shard {shard} is not registered")
         if self.cache.upper <= as_of:
             raise ValueError(f"{as_of} is not decided yet: the txns upper is {self.cache.upper}")
+        barrier = self.cache.first_staged(shard)
+        if barrier is not None and barrier <= as_of:
+            raise ValueError(f"{as_of} is not decided yet for {shard}: a transaction is staged at {barrier}")
         handle = await self._open_shard(shard)
         await handle.apply(self.cache.unapplied(shard, handle.state.upper))
         # NOTE: only up to what is decided, or a commit under way there would look applied and be lost.

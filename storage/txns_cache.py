@@ -20,7 +20,7 @@ from storage.durable import DurableState
 from storage.errors import Determinate, Indeterminate
 from storage.ids import ShardId
 from storage.shard_state import ShardState
-from storage.txns_state import TxnsDiff, TxnsState, Write
+from storage.txns_state import Staged, TxnsDiff, TxnsState, Write
 
 FOLLOW_RETRY_S = 0.2
 """Pause of the follower after the store failed it."""
@@ -42,6 +42,8 @@ class TxnsCache:
         self._clock = clock
         self._validate = validate
         self._moved = asyncio.Event()
+        self.implicit: set[str] = set()
+        """Staged transactions that this process knows to be committed: every promised part is present."""
         durable.on_change = self._changed
 
     @property
@@ -58,6 +60,12 @@ class TxnsCache:
         if self._validate:
             txns_state.check(after)
             assert before.upper <= after.upper
+        if self.implicit and after.staged is not before.staged:
+            self.implicit.intersection_update(after.staged)
+        self.wake()
+
+    def wake(self) -> None:
+        """Let everybody who waits for a change look again."""
         moved, self._moved = self._moved, asyncio.Event()
         moved.set()
 
@@ -87,11 +95,43 @@ class TxnsCache:
         return found[-1] if found else None
 
     def unapplied(self, shard: ShardId, upper: Csn) -> tuple[Write, ...]:
-        """The committed writes that a data shard with that physical upper lacks, in CSN order."""
+        """The committed writes that a data shard with that physical upper lacks, in CSN order.
+
+        Stops before the first staged transaction whose outcome is not known here.
+        """
         writes = self.state.pending.get(shard, ())
+        if self.state.staged:
+            known = [
+                write for txid in self.implicit for write in self.state.staged[txid].writes if write.shard == shard
+            ]
+            if known:
+                writes = tuple(sorted((*writes, *known), key=lambda write: write.csn))
+            undecided = self.undecided(shard)
+            if undecided is not None:
+                writes = tuple(write for write in writes if write.csn < undecided.csn)
         if not writes or writes[0].csn >= upper:
             return writes
         return tuple(write for write in writes if write.csn >= upper)
+
+    def undecided(self, shard: ShardId) -> Staged | None:
+        """The oldest staged transaction on `shard` of which this process does not know that it committed."""
+        found = [
+            record
+            for txid, record in self.state.staged.items()
+            if txid not in self.implicit and any(write.shard == shard for write in record.writes)
+        ]
+        return min(found, key=lambda record: record.csn) if found else None
+
+    def first_staged(self, shard: ShardId) -> Csn | None:
+        """The CSN of the oldest staged transaction on `shard`, whether or not its outcome is known here."""
+        return min(
+            (
+                record.csn
+                for record in self.state.staged.values()
+                if any(write.shard == shard for write in record.writes)
+            ),
+            default=None,
+        )
 
     def covers(self, shard: ShardId, state: ShardState) -> bool:
         """Whether `state` plus `unapplied` is all of the shard: nothing retracted is missing from it."""

@@ -5,6 +5,9 @@ One per environment. It holds exactly the registrations, the outstanding work an
 - **registered**: the data shards that commits may write to and whose logical upper every commit advances.
 - **pending**: for each shard the committed writes that have not been retracted yet, in CSN order. A write is
   *applied* (copied into its data shard) first and *retracted* (tidied) later, bundled into some other diff.
+- **staged**: transactions whose last files are still being uploaded (`storage.parallel_commit`). Such a record says
+  which files are promised; it delays the shards it names, from its CSN on, until it is resolved.
+- **outcomes**: the CSNs of the last transactions that had an xid, for those who did not hear the answer.
 - **forgotten**: dropped shards whose files have not been removed yet.
 - **leases**: the live processes; each publishes the lowest CSN that it may still read at.
 
@@ -12,8 +15,8 @@ The upper moves with commits only: a diff without a commit CSN leaves it where i
 decided for ever.
 
 Invariants (`check`): pending CSNs ascend within a shard, are below the upper, and are above what is applied;
-`last_write` is at or above them; a shard is not both registered and forgotten; since <= upper, and since is
-never past the first pending write.
+`last_write` is at or above them, and above those staged; a shard is not both registered and forgotten; since <=
+upper, and since is never past the first write that is pending or staged.
 """
 
 from __future__ import annotations
@@ -28,6 +31,9 @@ from storage.parts import Part
 TXNS_KEY = "txns"
 """The txns shard's key in consensus."""
 
+MAX_OUTCOMES = 4096
+"""How many transactions `txid_status` can be asked about after they committed."""
+
 
 class Write(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What one commit does to one shard, in this order: new schema, parts, drop."""
@@ -37,6 +43,43 @@ class Write(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     parts: tuple[Part, ...] = ()
     schema: bytes | None = None
     drop: bool = False
+
+
+class PromisedPart(msgspec.Struct, frozen=True, array_like=True):
+    """A file that a staged transaction depends on: present means stored under `key` with `length` bytes."""
+
+    key: str
+    length: int
+    checksum: str
+
+
+class Staged(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A transaction that is committed if and only if every promised part is present.
+
+    `process` coordinates it. `xids` are the transaction ids of its members.
+    """
+
+    txid: str
+    csn: Csn
+    process: str
+    writes: tuple[Write, ...]
+    promised: tuple[PromisedPart, ...]
+    xids: tuple[int, ...] = ()
+
+
+class Resolve(msgspec.Struct, frozen=True, array_like=True):
+    """The staged record `txid` at `csn` becomes COMMITTED (its writes pending) or ABORTED."""
+
+    txid: str
+    csn: Csn
+    committed: bool
+
+
+class Outcome(msgspec.Struct, frozen=True, array_like=True):
+    """The transaction `xid` committed at `csn`."""
+
+    xid: int
+    csn: Csn
 
 
 class Registration(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -98,6 +141,9 @@ class TxnsDiff(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     csn: Csn | None = None
     registers: tuple[ShardId, ...] = ()
     writes: tuple[Write, ...] = ()
+    stages: tuple[Staged, ...] = ()
+    resolves: tuple[Resolve, ...] = ()
+    xids: tuple[int, ...] = ()
     forgets: tuple[ShardId, ...] = ()
     applied: tuple[Applied, ...] = ()
     leases: tuple[SetLease, ...] = ()
@@ -115,10 +161,15 @@ class TxnsState(msgspec.Struct, frozen=True, kw_only=True):
     pending: Map[ShardId, tuple[Write, ...]] = msgspec.field(default_factory=Map)
     forgotten: Map[ShardId, Csn] = msgspec.field(default_factory=Map)
     leases: Map[str, Lease] = msgspec.field(default_factory=Map)
+    staged: Map[str, Staged] = msgspec.field(default_factory=Map)
+    outcomes: Map[int, Csn] = msgspec.field(default_factory=Map)
+    outcome_order: Map[int, int] = msgspec.field(default_factory=Map)
+    next_outcome: int = 0
 
-    def first_pending(self) -> Csn | None:
-        """The CSN of the oldest write that is not retracted; None when there is none."""
-        return min((writes[0].csn for writes in self.pending.values()), default=None)
+    def first_unapplied(self) -> Csn | None:
+        """The CSN of the oldest write that is staged or not retracted; None when there is none."""
+        pending = [writes[0].csn for writes in self.pending.values()]
+        return min([*pending, *(record.csn for record in self.staged.values())], default=None)
 
 
 class _StateDocument(msgspec.Struct, frozen=True, kw_only=True):
@@ -130,6 +181,8 @@ class _StateDocument(msgspec.Struct, frozen=True, kw_only=True):
     pending: dict[ShardId, tuple[Write, ...]]
     forgotten: dict[ShardId, Csn]
     leases: dict[str, Lease]
+    staged: tuple[Staged, ...] = ()
+    outcomes: tuple[Outcome, ...] = ()
 
 
 def apply_diff(state: TxnsState, diff: TxnsDiff) -> TxnsState:
@@ -167,8 +220,30 @@ def apply_diff(state: TxnsState, diff: TxnsDiff) -> TxnsState:
                 raise ValueError(f"shard {shard} is not registered")
             registered = registered.delete(shard)
             forgotten = forgotten.set(shard, diff.csn)
-    elif diff.registers or diff.writes or diff.forgets:
-        raise ValueError("only a commit registers, writes and forgets")
+    elif diff.registers or diff.writes or diff.forgets or diff.stages or diff.xids:
+        raise ValueError("only a commit registers, writes, stages and forgets")
+    staged, outcomes = state.staged, _Outcomes(state)
+    for record in diff.stages:
+        if record.csn != diff.csn or record.txid in staged:
+            raise ValueError(f"transaction {record.txid} cannot be staged at {record.csn}")
+        staged = staged.set(record.txid, record)
+        for write in record.writes:
+            if write.shard not in registered:
+                raise ValueError(f"shard {write.shard} is not registered")
+            registered = registered.set(write.shard, replace(registered[write.shard], last_write=record.csn))
+    for resolve in diff.resolves:
+        staged_record = staged.get(resolve.txid)
+        if staged_record is None or staged_record.csn != resolve.csn:
+            raise ValueError(f"transaction {resolve.txid} is not staged at {resolve.csn}")
+        staged = staged.delete(resolve.txid)
+        if resolve.committed:
+            outcomes.add(staged_record.xids, staged_record.csn)
+            for write in staged_record.writes:
+                if write.shard in registered or write.shard in forgotten:
+                    merged = sorted((*pending.get(write.shard, ()), write), key=lambda w: w.csn)
+                    pending = pending.set(write.shard, tuple(merged))
+    if diff.csn is not None:
+        outcomes.add(diff.xids, diff.csn)
     for require in diff.requires:
         registration = registered.get(require.shard)
         if registration is not None and require.transitions > registration.transitions:
@@ -193,12 +268,34 @@ def apply_diff(state: TxnsState, diff: TxnsDiff) -> TxnsState:
         pending=pending,
         forgotten=forgotten,
         leases=leases,
+        staged=staged,
+        outcomes=outcomes.by_xid,
+        outcome_order=outcomes.order,
+        next_outcome=outcomes.next,
     )
     if diff.since is not None:
-        first = after.first_pending()
+        first = after.first_unapplied()
         if since > upper or (first is not None and since > first):
             raise ValueError(f"since {since} is past unapplied work at {first} or the upper {upper}")
     return after
+
+
+class _Outcomes:
+    """The last `MAX_OUTCOMES` outcomes; the oldest goes first."""
+
+    def __init__(self, state: TxnsState) -> None:
+        self.by_xid, self.order, self.next = state.outcomes, state.outcome_order, state.next_outcome
+
+    def add(self, xids: tuple[int, ...], csn: Csn) -> None:
+        for xid in xids:
+            if xid in self.by_xid:
+                raise ValueError(f"transaction {xid} has an outcome already")
+            self.by_xid, self.order = self.by_xid.set(xid, csn), self.order.set(self.next, xid)
+            self.next += 1
+            oldest = self.next - 1 - MAX_OUTCOMES
+            if oldest in self.order:
+                self.by_xid = self.by_xid.delete(self.order[oldest])
+                self.order = self.order.delete(oldest)
 
 
 def check(state: TxnsState) -> None:
@@ -214,11 +311,18 @@ def check(state: TxnsState) -> None:
         assert registration is not None or shard in state.forgotten
         if registration is not None:
             assert registration.applied < csns[0]
-            assert registration.last_write == csns[-1]
+            assert registration.last_write >= csns[-1]
     for shard, registration in state.registered.items():
         assert shard not in state.forgotten
         assert registration.last_write < state.upper
         assert registration.applied < state.upper
+    for txid, record in state.staged.items():
+        assert record.txid == txid
+        assert state.since <= record.csn < state.upper
+        for write in record.writes:
+            registration = state.registered.get(write.shard)
+            assert registration is None or registration.applied < record.csn <= registration.last_write
+    assert len(state.outcomes) == len(state.outcome_order) <= MAX_OUTCOMES
 
 
 _encoder = msgspec.msgpack.Encoder()
@@ -255,6 +359,11 @@ class TxnsMachine:
                 pending=dict(state.pending),
                 forgotten=dict(state.forgotten),
                 leases=dict(state.leases),
+                staged=tuple(state.staged.values()),
+                outcomes=tuple(
+                    Outcome(state.outcome_order[n], state.outcomes[state.outcome_order[n]])
+                    for n in sorted(state.outcome_order)
+                ),
             )
         )
 
@@ -268,4 +377,8 @@ class TxnsMachine:
             pending=Map(document.pending),
             forgotten=Map(document.forgotten),
             leases=Map(document.leases),
+            staged=Map({record.txid: record for record in document.staged}),
+            outcomes=Map({outcome.xid: outcome.csn for outcome in document.outcomes}),
+            outcome_order=Map(dict(enumerate(outcome.xid for outcome in document.outcomes))),
+            next_outcome=len(document.outcomes),
         )
