@@ -19,8 +19,8 @@ class SessionFacts(Protocol):
     """What sessions know and the catalog does not."""
 
     def rows(self, relation: str) -> Sequence[Row]:
-        """The rows of pg_settings, pg_stat_activity, pg_cursors, pg_prepared_statements or pg_locks, by column name (missing
-        columns are NULL; times as aware datetimes); empty for a relation that there is nothing to say about."""
+        """The rows of pg_settings, pg_stat_activity, pg_cursors, pg_prepared_statements or pg_locks, by column name
+        (missing columns are NULL; times as aware datetimes); empty where there is nothing to say."""
         ...
 
     def relation_size(self, oid: int) -> int:

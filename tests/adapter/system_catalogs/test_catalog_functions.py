@@ -173,3 +173,21 @@ def test_each_snapshot_has_tables_of_its_own() -> None:
             seen.append(("later",) in names)
     assert seen == [False, True, False]
     assert NAMES in {relation.oid for relation in catalog.catalogs.objects(first, "postgres").relations}
+
+
+def test_tables_of_old_snapshots_are_dropped() -> None:
+    from adapter.system_catalogs.tables import MAX_SNAPSHOTS
+    from storage.catalog_model import CatalogUpdate, Schema
+    from storage.csn import Csn
+
+    connection = duckdb.connect()
+    catalog = LocalCatalog(connection)
+    snapshot = demo_catalog()
+    for number in range(MAX_SNAPSHOTS + 5):
+        added = CatalogUpdate(record=Schema(oid=17000 + number, name=f"s{number}", owner=10), diff=1)
+        snapshot = snapshot.apply([added], Csn(3 + number))
+        with catalog.entered(scan_of("pg_namespace"), context_of(snapshot), connection) as scope:
+            (source,) = scope.sources.values()
+            assert (f"s{number}",) in connection.execute(f"SELECT c2 FROM {source.sql}").fetchall()
+    (count,) = connection.execute("SELECT count(*) FROM duckdb_tables() WHERE schema_name = 'tg_system'").fetchall()[0]
+    assert count == MAX_SNAPSHOTS
