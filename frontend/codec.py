@@ -334,7 +334,7 @@ class Decoder:
         self._check_code(code)
         length = int.from_bytes(self._buffer[self._position + 1 : self._position + 5], "big")
         limit = LARGE_MESSAGE_BYTES if code in _LARGE_CODES else SMALL_MESSAGE_BYTES
-        if length < 4 or length - 4 > limit:
+        if length < 4 or length > limit:
             raise FramingError(None)
         if code in _LARGE_CODES and length - 4 > self._max_message_bytes:
             return self._skip_message(code, length)

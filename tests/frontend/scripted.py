@@ -6,6 +6,7 @@ exception to raise. Texts are split at ``;`` by the test, not here: one text, on
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -173,7 +174,7 @@ class ScriptedSession:
         self.failures: list[SqlError] = []
         self.cancelled = 0
         self.syncs = 0
-        self.closed = False
+        self.closed = asyncio.Event()
         self.cancel_action: Callable[[], None] | None = None
 
     @property
@@ -264,4 +265,4 @@ class ScriptedSession:
             self.cancel_action()
 
     async def close(self) -> None:
-        self.closed = True
+        self.closed.set()
