@@ -485,6 +485,8 @@ def _coalesced(
     inserts: list[tuple[int, int, list[pa.Table]]],
 ) -> list[tuple[int, int, list[pa.Table]]]:
     """One run per schema, for commits in which nothing refers to provisional ids."""
+    if len(inserts) < 2:
+        return inserts
     runs: dict[str, tuple[int, int, list[pa.Table]]] = {}
     for scope, first, tables in inserts:
         for table in tables:
