@@ -14,7 +14,7 @@ from adapter.system_catalogs.definitions import (
     terminated,
 )
 from adapter.system_catalogs.object_rows import pg_authid
-from adapter.system_catalogs.objects import CatalogObjects
+from adapter.system_catalogs.objects import CatalogObjects, publicly_readable
 from adapter.system_catalogs.type_facts import type_facts
 from planner import catalog_data
 from storage.catalog_model import INFORMATION_SCHEMA_OID, PG_CATALOG_OID, Relation
@@ -104,7 +104,7 @@ def object_name(objects: CatalogObjects, prefix: str, schema: str | None, name: 
     return {f"{prefix}_catalog": objects.database, f"{prefix}_schema": schema, f"{prefix}_name": name}
 
 
-def _type_row(
+def type_row(
     objects: CatalogObjects,
     type_oid: int,
     typmod: int,
@@ -176,7 +176,7 @@ def columns(objects: CatalogObjects) -> Content:
             "ordinal_position": column.attnum,
             "column_default": column.default,
             "is_nullable": YES_NO[not column.not_null],
-            **_type_row(objects, column.type_oid, column.typmod, str(column.attnum), collation=column.collation),
+            **type_row(objects, column.type_oid, column.typmod, str(column.attnum), collation=column.collation),
             "is_self_referencing": "NO",
             "is_identity": "NO",
             "identity_cycle": "NO",
@@ -325,7 +325,7 @@ def domains(objects: CatalogObjects) -> Content:
         rows=[
             {
                 **object_name(objects, "domain", "information_schema", row.name),
-                **_type_row(objects, row.oid, -1, "1", domain=False),
+                **type_row(objects, row.oid, -1, "1", domain=False),
                 "domain_default": defaults[row.oid],
             }
             for row in catalog_data.types().values()
@@ -367,7 +367,7 @@ def table_privileges(objects: CatalogObjects) -> Content:
             }
             for action in _ACTIONS
         )
-        if table.schema in ("pg_catalog", "information_schema"):
+        if publicly_readable(table.oid):
             rows.append(
                 {
                     **common,
@@ -398,11 +398,6 @@ def column_privileges(objects: CatalogObjects) -> Content:
             for action in ("INSERT", "REFERENCES", "SELECT", "UPDATE")
         )
     return Content(rows=rows)
-
-
-def role_table_grants(objects: CatalogObjects) -> Content:
-    """table_privileges without those of PUBLIC."""
-    return Content(rows=[row for row in table_privileges(objects).rows if row["grantee"] != "PUBLIC"])
 
 
 def administrable_role_authorizations(objects: CatalogObjects) -> Content:

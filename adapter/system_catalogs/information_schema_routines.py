@@ -104,3 +104,23 @@ def parameters(objects: CatalogObjects) -> Content:
                 }
 
     return Content(rows=list(rows()))
+
+
+def routine_privileges(objects: CatalogObjects) -> Content:
+    """Everybody may call the built-in functions, and their owner may grant that."""
+
+    def rows() -> Iterator[Row]:
+        for row in _functions():
+            owner = objects.role_names.get(row["proowner"])
+            schema = objects.schema_name_by_oid.get(row["pronamespace"])
+            common = {
+                **_specific(objects, row),
+                **object_name(objects, "routine", schema, row["proname"]),
+                "grantor": owner,
+                "privilege_type": "EXECUTE",
+            }
+            if row["proacl"] is None:
+                yield {**common, "grantee": "PUBLIC", "is_grantable": "NO"}
+            yield {**common, "grantee": owner, "is_grantable": "YES"}
+
+    return Content(rows=list(rows()))

@@ -126,6 +126,20 @@ def static_descriptions() -> Mapping[tuple[int, int, int], str]:
 
 
 @cache
+def _publicly_readable() -> frozenset[int]:
+    return frozenset(
+        oid
+        for oid, acl in _rows("pg_class", "oid", "relacl")
+        if any(item.startswith("=") and "r" in item.partition("/")[0] for item in acl or ())
+    )
+
+
+def publicly_readable(oid: int) -> bool:
+    """Whether everybody may read this built-in relation (not pg_authid and its like)."""
+    return oid in _publicly_readable()
+
+
+@cache
 def _default_btree_opclasses() -> Mapping[int, int]:
     return {
         intype: oid

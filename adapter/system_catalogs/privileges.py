@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from adapter.system_catalogs.contexts import Entered
-from adapter.system_catalogs.objects import builtin_functions
+from adapter.system_catalogs.objects import builtin_functions, publicly_readable
 from adapter.system_catalogs.reg_names import (
     function_oid,
     namespace_oid,
@@ -125,7 +125,7 @@ def _is_superuser(context: Entered, role: int) -> bool:
 
 def _public(kind: str, oid: int) -> frozenset[str]:
     if kind in ("table", "column"):
-        return frozenset({"SELECT"}) if oid < FIRST_USER_OID else frozenset()
+        return frozenset({"SELECT"}) if publicly_readable(oid) else frozenset()
     if kind == "schema":
         return frozenset({"USAGE"}) if oid < FIRST_USER_OID or oid == PUBLIC_SCHEMA_OID else frozenset()
     return _PUBLIC.get(kind, frozenset())
