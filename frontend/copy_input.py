@@ -43,6 +43,9 @@ _SLOW_ROWS = 4_096
 """Rows gathered into a batch by the line-by-line path."""
 
 
+_LONGEST_CHARACTER = 4
+
+
 class _NotPlain(Exception):
     """The block needs the line-by-line rules."""
 
@@ -110,6 +113,9 @@ class CopyInput:
         if self._header_due or not self._ending.style:
             first = list(self._lines(data, 0, final=final, limit=1, batches=batches))
             start = first[0] if first else 0
+        if final and self._header_due and self._format.header_match:
+            # No header at all does not match either.
+            self._row(Line(b"", 0, last=True), b"\n", b"")
         if self._ended or start >= len(data) or not self._ending.style:
             return batches, data[start:]
         end = self._last_line_end(data, start)
@@ -269,7 +275,7 @@ class CopyInput:
             position += line.length
             taken += 1
             self._ended = line.last
-            row = self._row(line, counted)
+            row = self._row(line, counted, data[position : position + _LONGEST_CHARACTER])
             if row is not None:
                 rows.append(row)
             if len(rows) >= _SLOW_ROWS:
@@ -280,13 +286,13 @@ class CopyInput:
             batches.append(self._batch(rows))
         yield position
 
-    def _row(self, line: Line, counted: bytes) -> list[object] | None:
-        """The line's values, or None for a header."""
+    def _row(self, line: Line, counted: bytes, following: bytes) -> list[object] | None:
+        """The line's values, or None for a header. `following` are the bytes after the line."""
         content = line.content
         try:
             text = decode_utf8(content)
-        except CharacterNotInRepertoire as error:
-            raise with_context(error, self.where) from None
+        except CharacterNotInRepertoire:
+            raise with_context(_encoding_error(content, line, following), self.where) from None
         self._line_number += 1
         if self._format.format == "csv":
             self._line_number += content.count(counted)
@@ -322,3 +328,13 @@ class CopyInput:
         columns = zip(*rows, strict=True)
         arrays = [values_to_array(values, column.type) for column, values in zip(self._columns, columns, strict=True)]
         return pa.record_batch(arrays, names=self._names)
+
+
+def _encoding_error(content: bytes, line: Line, following: bytes) -> SqlError:
+    """PostgreSQL checks whole buffers: the bytes that it shows may reach beyond the line."""
+    end = b"\n" if line.length > len(content) else b""
+    try:
+        decode_utf8(content + end + following)
+    except CharacterNotInRepertoire as error:
+        return error
+    raise AssertionError("the line was not valid")

@@ -101,12 +101,12 @@ def _end_marker(data: bytes, start: int, position: int, ending: LineEnding, *, f
     if after >= len(data) and not final:
         return None
     tail = data[after : after + 2]
-    if tail[:1] not in (b"", b"\n", b"\r"):
+    if tail[:1] not in (b"\n", b"\r"):
         raise LineError("end-of-copy marker corrupt", data[start:position])
     if ending.style == b"\r\n" and tail == b"\r" and not final:
         return None
     actual = b"\r\n" if tail == b"\r\n" else tail[:1]
-    if ending.style and actual and actual != ending.style:
+    if ending.style and actual != ending.style:
         raise LineError("end-of-copy marker does not match previous newline style", data[start:position])
     if position == start:
         raise EndOfData(after - start + len(actual))

@@ -1,8 +1,8 @@
 """Numbers as text and in binary: integers, floats, numeric.
 
 Floats print PostgreSQL's shortest round-trip text (exponent form from 1e15 for float8, 1e6 for float4, and below 1e-4).
-Arrow's own shortest form agrees for 1e-4 <= |x| < 1e14 (1e6); other values are written one row at a time. numeric is
-Arrow decimal128(p, s); its binary form is base 10000 (PostgreSQL, numeric_send).
+Arrow's own shortest form agrees for 1e-4 <= |x| < 1e15 (1e6) where it has no exponent; other values are written one row
+at a time. numeric is Arrow decimal128(p, s); its binary form is base 10000 (PostgreSQL, numeric_send).
 """
 
 from __future__ import annotations
@@ -101,8 +101,10 @@ def float_text_encoder(*, single: bool, extra_float_digits: int) -> ColumnEncode
             return Encoded(values=without_nulls(map_distinct(array, one)), nulls=nulls)
         text = without_nulls(as_binary(pc.cast(array, pa.string())))
         magnitude = np.abs(values)
-        plain = (magnitude >= 1e-4) & (magnitude < (1e6 if single else 1e14))
+        plain = (magnitude >= 1e-4) & (magnitude < (1e6 if single else 1e15))
         unusual = ~(plain | (magnitude == 0))
+        # Arrow writes round numbers in exponent form, such as 2e+10.
+        unusual |= pc.match_substring(text, "e").to_numpy(zero_copy_only=False)
         if nulls is not None:
             unusual &= ~nulls
         if unusual.any():
@@ -216,12 +218,3 @@ def numeric_binary_encoder(*, exact_scale: bool) -> ColumnEncoder:
         return Encoded(values=binary_from_lengths(keep.sum(axis=1) * 2, table[keep], count), nulls=nulls)
 
     return encode
-
-
-def format_decimal(value: Decimal) -> str:
-    """A Python decimal as PostgreSQL prints numeric: never in exponent form."""
-    if value.is_nan():
-        return "NaN"
-    if value.is_infinite():
-        return "Infinity" if value > 0 else "-Infinity"
-    return format(value, "f")
