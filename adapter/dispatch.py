@@ -16,7 +16,6 @@ from planner import ir
 from planner import statements as st
 from planner.errors import (
     FeatureNotSupported,
-    InsufficientPrivilege,
     InvalidSqlStatementName,
     SqlSyntaxError,
 )
@@ -187,11 +186,3 @@ async def _vacuum(running: Running, statement: st.Vacuum) -> Command:
     for name in statement.tables:
         ddl.find_relation(running, catalog, name)
     return Command(tag="ANALYZE" if statement.analyze_only else "VACUUM")
-
-
-def refuse_file_access() -> InsufficientPrivilege:
-    """COPY to or from a file of the server."""
-    return InsufficientPrivilege(
-        "must be superuser or have privileges of the pg_read_server_files role to COPY from a file",
-        hint="Anyone can COPY to stdout or from stdin. psql's \\copy command also works for anyone.",
-    )

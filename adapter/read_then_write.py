@@ -10,9 +10,10 @@ batch over the affected rows and spooled until the statement has ended.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
+from collections.abc import Sequence as SequenceOf
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -24,12 +25,15 @@ from adapter.queries import PreparedRead, prepare_plan, prepare_read, with_token
 from adapter.results import Command, RecordBatch
 from adapter.row_text import row_text
 from adapter.running import Outcome, RowsOutcome, Running
+from adapter.sequences import find_sequence, next_values
 from adapter.spool import Spool
 from adapter.transaction_control import check_writable
 from planner import ir
 from planner.errors import InternalError, NotNullViolation, WrongObjectType
+from planner.physical import arrow_type
+from planner.session_values import constant_argument, session_values
 from planner.types import SqlType, column_type
-from storage.catalog_model import Column, Relation, Schema
+from storage.catalog_model import Column, Relation, Schema, Sequence
 from storage.ids import ShardId
 from storage.parts import ROW_ID, UploadedPart
 
@@ -88,9 +92,11 @@ async def run_change(running: Running, plan: Plan) -> Outcome:
             raise InternalError("not a change of rows")
     running.transaction.rely_on(plan.relied_on)
     target = target_of(running, statement.relation_oid)
-    read = await prepare_plan(running, plan)
     change = _Change(running, target, statement.returning)
-    if statement.returning is None and read.engine is not None and read.engine.name == "spark":
+    if isinstance(statement, ir.BoundInsert):
+        plan = change.number_rows(plan, statement)
+    read = await prepare_plan(running, plan)
+    if statement.returning is None and not change.numbered and read.engine is not None and read.engine.name == "spark":
         await change.by_engine(read, statement)
     else:
         await change.by_batches(read, statement)
@@ -107,6 +113,24 @@ class _Change:
         self._txn = running.transaction.writable(running.session.state.env)
         self._rows = 0
         self._spool = Spool()
+        self.numbered: dict[int, Sequence] = {}
+
+    def number_rows(self, plan: Plan, statement: ir.BoundInsert) -> Plan:
+        """Take columns whose value is nextval() out of the source, to be numbered row by row as they come."""
+        rel = statement.source.rel
+        if not isinstance(rel, ir.Project) or isinstance(rel.input, ir.OneRow):
+            return plan
+        exprs = list(rel.exprs)
+        for index, expr in enumerate(exprs):
+            inner = expr.arg if isinstance(expr, ir.Cast) else expr
+            if isinstance(inner, ir.SessionValue) and inner.name == "nextval":
+                name: Any = constant_argument(inner.args[0], self._running.params).value
+                self.numbered[index] = find_sequence(self._running, name)
+                exprs[index] = ir.Literal(value=None, type=rel.fields[index].type)
+        if not self.numbered:
+            return plan
+        query = replace(statement.source, rel=replace(rel, exprs=tuple(exprs)))
+        return replace(plan, query=query, session_values=session_values(query))
 
     async def by_batches(self, read: PreparedRead, statement: ir.BoundStatement) -> None:
         """Take the rows through this process."""
@@ -118,7 +142,7 @@ class _Change:
                 columns = batch.columns
                 match statement:
                     case ir.BoundInsert():
-                        await self.insert(columns)
+                        await self.insert(await self._with_numbers(columns, batch.num_rows))
                     case ir.BoundUpdate():
                         self.delete(columns[0], columns[1 : 1 + width])
                         await self.insert(columns[1 + width :])
@@ -128,19 +152,25 @@ class _Change:
                 self._rows += batch.num_rows
                 await self._txn.spill()
 
-    async def insert(self, columns: Sequence[Any]) -> None:
+    async def _with_numbers(self, columns: list[Any], rows: int) -> list[Any]:
+        for index, sequence in self.numbered.items():
+            values = await next_values(self._running, sequence, rows)
+            columns[index] = pa.array(values, pa.int64()).cast(arrow_type(self._target.types[index]))
+        return columns
+
+    async def insert(self, columns: SequenceOf[Any]) -> None:
         """Add rows given as one array for each live column."""
         rows = self._batch(columns)
         check_not_null(self._target, rows, self._running)
         self._txn.write(self._target.shard, rows)
         await self._return(rows)
 
-    def delete(self, row_ids: Any, old: Sequence[Any]) -> None:
+    def delete(self, row_ids: Any, old: SequenceOf[Any]) -> None:
         """Delete rows by id, with their old values."""
         names = [ROW_ID, *self._target.names]
         self._txn.delete(self._target.shard, pa.record_batch([row_ids, *old], names=names))
 
-    def _batch(self, columns: Sequence[Any]) -> RecordBatch:
+    def _batch(self, columns: SequenceOf[Any]) -> RecordBatch:
         return pa.record_batch(list(columns), names=self._target.names)
 
     async def by_engine(self, read: PreparedRead, statement: ir.BoundStatement) -> None:
@@ -246,7 +276,7 @@ def _direct_columns(rel: ir.Rel) -> list[int] | None:
     return None
 
 
-def _select(rows: RecordBatch, positions: Sequence[int], types: Sequence[SqlType]) -> RecordBatch:
+def _select(rows: RecordBatch, positions: SequenceOf[int], types: SequenceOf[SqlType]) -> RecordBatch:
     return pa.record_batch(
         [rows.column(position) for position in positions], names=[f"c{n}" for n in range(1, len(types) + 1)]
     )

@@ -1,0 +1,218 @@
+"""DROP of tables, views, sequences and schemas, with what depends on them.
+
+Views depend on the relations their queries read, sequences on the column that owns them, everything on its schema.
+RESTRICT refuses (2BP01) and lists the dependents; CASCADE drops them too and says so in a notice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from adapter.ddl_tables import change, own_catalog
+from adapter.relation_names import SYSTEM_SCHEMAS, describe, kind_of, look_up, shown_name
+from adapter.results import Notice
+from adapter.running import Running
+from planner import statements as st
+from planner.errors import (
+    DependentObjectsStillExist,
+    FeatureNotSupported,
+    InsufficientPrivilege,
+    InvalidSchemaName,
+    UndefinedObject,
+    UndefinedTable,
+    WrongObjectType,
+)
+from storage.catalog_model import (
+    CatalogRecord,
+    CatalogSnapshot,
+    Comment,
+    Constraint,
+    Record,
+    Relation,
+    Schema,
+)
+from storage.catalog_model import Sequence as SequenceRecord
+
+_RELATION_KINDS = frozenset({"table", "view", "materialized view", "sequence"})
+MAX_LISTED = 100
+"""PostgreSQL's MAX_REPORTED_DEPS."""
+
+
+async def drop(running: Running, statement: st.Drop) -> None:
+    """DROP TABLE, VIEW, SEQUENCE, SCHEMA."""
+    if statement.kind == "schema":
+        _drop_schemas(running, statement)
+    elif statement.kind in _RELATION_KINDS:
+        _drop_relations(running, statement)
+    elif statement.if_exists:
+        for name in statement.names:
+            _skip(running, f'{statement.kind} "{name}" does not exist, skipping')
+    elif statement.kind == "index":
+        raise UndefinedObject(f'index "{statement.names[0]}" does not exist')
+    else:
+        raise FeatureNotSupported(f"DROP {statement.kind.upper()} is not supported")
+
+
+def _skip(running: Running, message: str) -> None:
+    running.session.notice(Notice(severity="NOTICE", sqlstate="00000", message=message))
+
+
+def _drop_relations(running: Running, statement: st.Drop) -> None:
+    catalog = own_catalog(running)
+    targets: dict[int, Record] = {}
+    for name in statement.names:
+        if name.schema is not None and catalog.schema(name.schema) is None and name.schema not in SYSTEM_SCHEMAS:
+            if not statement.if_exists:
+                raise InvalidSchemaName(f'schema "{name.schema}" does not exist')
+            _skip(running, f'schema "{name.schema}" does not exist, skipping')
+            continue
+        record = look_up(running, catalog, name)
+        if record is None:
+            if not statement.if_exists:
+                raise UndefinedTable(f'{statement.kind} "{name}" does not exist')
+            _skip(running, f'{statement.kind} "{name}" does not exist, skipping')
+            continue
+        actual = kind_of(record)
+        if actual != statement.kind:
+            raise WrongObjectType(
+                f'"{record.name}" is not a {statement.kind}', hint=f"Use DROP {actual.upper()} to remove a {actual}."
+            )
+        targets[record.oid] = record
+    _drop_all(running, catalog, targets, cascade=statement.cascade)
+
+
+def _drop_schemas(running: Running, statement: st.Drop) -> None:
+    catalog = own_catalog(running)
+    targets: dict[int, Record] = {}
+    for name in statement.names:
+        if name.name in SYSTEM_SCHEMAS:
+            raise DependentObjectsStillExist(
+                f"cannot drop schema {name.name} because it is required by the database system"
+            )
+        schema = catalog.schema(name.name)
+        if schema is None:
+            if not statement.if_exists:
+                raise InvalidSchemaName(f'schema "{name.name}" does not exist')
+            _skip(running, f'schema "{name.name}" does not exist, skipping')
+            continue
+        if schema.owner != _role_oid(running, catalog) and not _is_superuser(running):
+            raise InsufficientPrivilege(f"must be owner of schema {schema.name}")
+        targets[schema.oid] = schema
+    _drop_all(running, catalog, targets, cascade=statement.cascade)
+
+
+def _role_oid(running: Running, catalog: CatalogSnapshot) -> int:
+    from adapter.ddl_tables import owner_oid
+
+    return owner_oid(running)
+
+
+def _is_superuser(running: Running) -> bool:
+    return running.session.values["is_superuser"] == "on"
+
+
+def direct_dependents(catalog: CatalogSnapshot, oid: int) -> list[Record]:
+    """What cannot exist without the object `oid`, apart from its own parts (comments, its own constraints)."""
+    found: list[Record] = []
+    for record in catalog.all():
+        if isinstance(record, Relation):
+            if oid in record.depends_on or record.schema == oid:
+                found.append(record)
+        elif isinstance(record, SequenceRecord):
+            if record.schema == oid or (record.owned_by is not None and record.owned_by[0] == oid):
+                found.append(record)
+        elif isinstance(record, Constraint) and record.foreign_relation == oid and record.relation != oid:
+            found.append(record)
+    return sorted(found, key=lambda record: record.oid)
+
+
+def _drop_all(running: Running, catalog: CatalogSnapshot, targets: dict[int, Record], *, cascade: bool) -> None:
+    if not targets:
+        return
+    doomed: dict[int, Record] = dict(targets)
+    reports: list[tuple[Record, Record]] = []
+    queue = list(targets.values())
+    while queue:
+        parent = queue.pop(0)
+        for record in direct_dependents(catalog, parent.oid):
+            if record.oid in doomed:
+                continue
+            doomed[record.oid] = record
+            if not _is_part_of(record, parent):
+                reports.append((record, parent))
+            queue.append(record)
+    if reports and not cascade:
+        _refuse(running, catalog, targets, reports)
+    if reports:
+        _report(running, [f"drop cascades to {_named(running, catalog, record)}" for record, _ in reports])
+    remove(running, catalog, doomed.values())
+
+
+def _is_part_of(record: Record, parent: Record) -> bool:
+    """A sequence goes with the column that owns it, without a word."""
+    return isinstance(record, SequenceRecord) and record.owned_by is not None and record.owned_by[0] == parent.oid
+
+
+def _named(running: Running, catalog: CatalogSnapshot, record: Record) -> str:
+    if isinstance(record, Constraint):
+        relation = catalog.get(record.relation)
+        name = shown_name(running, catalog, relation) if isinstance(relation, Relation) else str(record.relation)
+        return f"constraint {record.name} on table {name}"
+    return describe(running, catalog, record)
+
+
+def _refuse(
+    running: Running,
+    catalog: CatalogSnapshot,
+    targets: dict[int, Record],
+    reports: Sequence[tuple[Record, Record]],
+) -> None:
+    if len(targets) == 1:
+        what = f"cannot drop {_named(running, catalog, next(iter(targets.values())))}"
+    else:
+        what = "cannot drop desired object(s)"
+    lines = [
+        f"{_named(running, catalog, record)} depends on {_named(running, catalog, parent)}"
+        for record, parent in reports[:MAX_LISTED]
+    ]
+    raise DependentObjectsStillExist(
+        f"{what} because other objects depend on {'it' if len(targets) == 1 else 'them'}",
+        detail="\n".join(lines),
+        hint="Use DROP ... CASCADE to drop the dependent objects too.",
+    )
+
+
+def _report(running: Running, lines: list[str]) -> None:
+    if len(lines) == 1:
+        _skip(running, lines[0])
+        return
+    running.session.notice(
+        Notice(
+            severity="NOTICE",
+            sqlstate="00000",
+            message=f"drop cascades to {len(lines)} other objects",
+            detail="\n".join(lines[:MAX_LISTED]),
+        )
+    )
+
+
+def remove(running: Running, catalog: CatalogSnapshot, records: Iterable[Record]) -> None:
+    """Take objects out of the catalog with their comments and constraints, and forget their shards."""
+    doomed = {record.oid: record for record in records}
+    gone: dict[int, CatalogRecord] = {}
+    for oid in doomed:
+        record = catalog.get(oid)
+        if record is not None:
+            gone[oid] = record
+    for record in catalog.all():
+        if (isinstance(record, Comment) and record.object_oid in doomed) or (
+            isinstance(record, Constraint) and record.relation in doomed
+        ):
+            gone[record.oid] = record
+    change(running, removed=gone.values())
+    txn = running.transaction.writable(running.session.state.env)
+    for record in gone.values():
+        if isinstance(record, Relation) and record.shard is not None:
+            txn.forget_shard(record.shard)
+        if isinstance(record, Schema):
+            running.transaction.rely_on([record])
