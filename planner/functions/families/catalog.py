@@ -1,117 +1,189 @@
-"""Functions of the system catalogs and of the session.
+"""The functions over the system catalogs, all on the local engine.
 
-They are computed by functions that the adapter registers with the local engine, named ``tg_<name>``; the first argument
-is the execution's context token. `CONTEXT_FUNCTIONS` lists them with their argument and result types.
+Those that need the catalog or the session are functions of the local engine called ``tg_<name>``
+(adapter.system_catalogs.udfs), which get the execution's token, ``{token}`` in a template, as their first argument.
+What cannot exist here (triggers, partitions, extended statistics, recovery, temporary schemas) has the answer that
+PostgreSQL gives where there is none. A set-returning function's form is a list, of structs where it has several
+columns.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
-from planner.functions.forms import CallSite, Form, both, local_only
-from planner.functions.routines import routines
+from planner.functions.forms import Form, local_only
 
-_WITH_CONTEXT = """
-format_type(oid,int4) pg_get_expr(pg_node_tree,oid) pg_get_expr(pg_node_tree,oid,bool) pg_get_userbyid(oid)
-pg_get_viewdef(oid) pg_get_viewdef(oid,bool) pg_get_viewdef(oid,int4) pg_get_viewdef(text) pg_get_viewdef(text,bool)
-pg_get_constraintdef(oid) pg_get_constraintdef(oid,bool) pg_get_indexdef(oid) pg_get_indexdef(oid,int4,bool)
-pg_get_triggerdef(oid) pg_get_triggerdef(oid,bool) pg_get_ruledef(oid) pg_get_ruledef(oid,bool) pg_get_functiondef(oid)
-pg_get_function_arguments(oid) pg_get_function_identity_arguments(oid) pg_get_function_result(oid)
-pg_get_function_arg_default(oid,int4) pg_get_function_sqlbody(oid) pg_get_partkeydef(oid)
-pg_get_partition_constraintdef(oid) pg_get_statisticsobjdef_columns(oid) pg_get_serial_sequence(text,text)
-pg_table_is_visible(oid) pg_type_is_visible(oid) pg_function_is_visible(oid) pg_operator_is_visible(oid)
-pg_opclass_is_visible(oid) pg_opfamily_is_visible(oid) pg_collation_is_visible(oid) pg_conversion_is_visible(oid)
-pg_statistics_obj_is_visible(oid) pg_ts_config_is_visible(oid) pg_ts_dict_is_visible(oid) pg_ts_parser_is_visible(oid)
-pg_ts_template_is_visible(oid)
-obj_description(oid) obj_description(oid,name) col_description(oid,int4) shobj_description(oid,name)
-has_table_privilege(text,text) has_table_privilege(oid,text) has_table_privilege(name,text,text)
-has_table_privilege(name,oid,text) has_schema_privilege(text,text) has_schema_privilege(oid,text)
-has_schema_privilege(name,text,text) has_schema_privilege(name,oid,text) has_database_privilege(text,text)
-has_database_privilege(oid,text) has_database_privilege(name,text,text) has_database_privilege(name,oid,text)
-has_column_privilege(text,text,text) has_column_privilege(oid,text,text) has_column_privilege(oid,int2,text)
-has_any_column_privilege(text,text) has_any_column_privilege(oid,text) has_function_privilege(oid,text)
-has_function_privilege(text,text) has_sequence_privilege(text,text) has_sequence_privilege(oid,text)
-has_type_privilege(oid,text) has_type_privilege(text,text) has_language_privilege(oid,text)
-has_language_privilege(text,text) has_tablespace_privilege(text,text) has_tablespace_privilege(oid,text)
-pg_has_role(name,text) pg_has_role(oid,text) pg_has_role(name,name,text) pg_has_role(name,oid,text)
-pg_has_role(oid,oid,text)
-to_regclass(text) to_regtype(text) to_regnamespace(text) to_regrole(text) to_regproc(text) to_regprocedure(text)
-to_regoper(text) to_regoperator(text)
-pg_relation_size(regclass) pg_relation_size(regclass,text) pg_table_size(regclass) pg_total_relation_size(regclass)
-pg_indexes_size(regclass) pg_database_size(name) pg_database_size(oid) pg_tablespace_size(oid) pg_tablespace_size(name)
-pg_relation_filenode(regclass) pg_relation_filepath(regclass) pg_relation_is_publishable(regclass)
-pg_relation_is_updatable(regclass,bool) pg_column_is_updatable(regclass,int2,bool)
-pg_describe_object(oid,oid,int4) pg_sequence_last_value(regclass) pg_index_column_has_property(regclass,int4,text)
-pg_stat_get_numscans(oid) oidvectortypes(oidvector) row_security_active(oid) row_security_active(text)
-current_schema() current_schemas(bool) current_database() current_setting(text) current_setting(text,bool)
-pg_client_encoding() version() pg_postmaster_start_time() pg_conf_load_time() pg_backend_pid() current_query()
-"""
-"""Functions whose answer depends on the catalog snapshot, the search path, the user or the settings."""
+REG_TYPES = (
+    "regclass",
+    "regtype",
+    "regproc",
+    "regprocedure",
+    "regoper",
+    "regoperator",
+    "regnamespace",
+    "regrole",
+    "regcollation",
+    "regconfig",
+    "regdictionary",
+)
+"""The alias types of oid, each with tg_<type>_in and tg_<type>_out."""
 
-_SESSION_VALUES = {
-    "now()": "CAST(now() AS TIMESTAMPTZ)", "transaction_timestamp()": "now()", "statement_timestamp()": "now()",
-    "clock_timestamp()": "now()",
-}  # fmt: skip
-"""The binder replaces these by session values; the forms serve where one is left."""
+_SIMPLE = {
+    "format_type(oid,int4)": "tg_format_type({token}, {0}, {1})",
+    "pg_get_userbyid(oid)": "tg_get_userbyid({token}, {0})",
+    "pg_get_expr(pg_node_tree,oid)": "{0}",
+    "pg_get_expr(pg_node_tree,oid,bool)": "{0}",
+    "pg_get_constraintdef(oid)": "tg_get_constraintdef({token}, {0})",
+    "pg_get_constraintdef(oid,bool)": "tg_get_constraintdef({token}, {0})",
+    "pg_get_indexdef(oid)": "tg_get_indexdef({token}, {0}, 0, FALSE)",
+    "pg_get_indexdef(oid,int4,bool)": "tg_get_indexdef({token}, {0}, {1}, {2})",
+    "pg_get_viewdef(oid)": "tg_get_viewdef({token}, {0})",
+    "pg_get_viewdef(oid,bool)": "tg_get_viewdef({token}, {0})",
+    "pg_get_viewdef(oid,int4)": "tg_get_viewdef({token}, {0})",
+    "pg_get_viewdef(text)": "tg_get_viewdef_of_name({token}, {0})",
+    "pg_get_viewdef(text,bool)": "tg_get_viewdef_of_name({token}, {0})",
+    "pg_get_ruledef(oid)": "tg_get_ruledef({token}, {0})",
+    "pg_get_ruledef(oid,bool)": "tg_get_ruledef({token}, {0})",
+    "pg_get_functiondef(oid)": "tg_get_functiondef({token}, {0})",
+    "pg_get_function_arguments(oid)": "tg_get_function_arguments({token}, {0}, FALSE)",
+    "pg_get_function_identity_arguments(oid)": "tg_get_function_arguments({token}, {0}, TRUE)",
+    "pg_get_function_result(oid)": "tg_get_function_result({token}, {0})",
+    "pg_get_serial_sequence(text,text)": "tg_get_serial_sequence({token}, {0}, {1})",
+    "oidvectortypes(oidvector)": "tg_oidvectortypes({token}, {0})",
+    "obj_description(oid,name)": "tg_obj_description({token}, {0}, {1})",
+    "obj_description(oid)": "tg_any_description({token}, {0})",
+    "shobj_description(oid,name)": "tg_shobj_description({token}, {0}, {1})",
+    "col_description(oid,int4)": "tg_col_description({token}, {0}, {1})",
+    "pg_describe_object(oid,oid,int4)": "tg_describe_object({token}, {0}, {1}, {2})",
+    "pg_identify_object(oid,oid,int4)": "tg_identify_object({token}, {0}, {1}, {2})",
+    "acldefault(char,oid)": "tg_acldefault({token}, {0}, {1})",
+    "aclexplode(aclitem[])": "tg_aclexplode({token}, {0})",
+    "pg_options_to_table(text[])": "tg_options_to_table({0})",
+    "pg_get_keywords()": "tg_keywords()",
+    "pg_encoding_to_char(int4)": "tg_encoding_to_char({0})",
+    "pg_char_to_encoding(name)": "tg_char_to_encoding({0})",
+    "pg_relation_size(regclass)": "tg_relation_size({token}, {0})",
+    "pg_relation_size(regclass,text)": "tg_relation_size({token}, {0})",
+    "pg_table_size(regclass)": "tg_relation_size({token}, {0})",
+    "pg_total_relation_size(regclass)": "tg_relation_size({token}, {0})",
+    "pg_indexes_size(regclass)": "CAST(0 AS BIGINT)",
+    "pg_database_size(name)": "tg_database_size({token}, 'n' || {0})",
+    "pg_database_size(oid)": "tg_database_size({token}, 'o' || {0})",
+    "pg_relation_filenode(regclass)": "tg_relation_filenode({token}, {0})",
+    "pg_relation_is_updatable(regclass,bool)": "tg_relation_is_updatable({token}, {0})",
+    "pg_column_is_updatable(regclass,int2,bool)": "(tg_relation_is_updatable({token}, {0}) = 28 AND {1} > 0)",
+    "pg_relation_is_publishable(regclass)": "tg_relation_is_publishable({token}, {0})",
+    "pg_index_column_has_property(regclass,int4,text)": "tg_index_column_has_property({token}, {0}, {1}, {2})",
+    "_pg_expandarray(anyarray)": "list_transform({0}, lambda x, i: {'x': x, 'n': CAST(i AS INTEGER)})",
+}
 
-_CONSTANTS = {
-    "pg_is_in_recovery()": "FALSE", "pg_jit_available()": "FALSE", "pg_trigger_depth()": "0",
-    "pg_is_other_temp_schema(oid)": "CASE WHEN {0} IS NOT NULL THEN FALSE END", "pg_my_temp_schema()": "CAST(0 AS BIGINT)",
-    "pg_tablespace_location(oid)": "CASE WHEN {0} IS NOT NULL THEN '' END", "getdatabaseencoding()": "'UTF8'",
-    "inet_server_port()": "CAST(NULL AS INTEGER)",
-    "inet_client_port()": "CAST(NULL AS INTEGER)",
-    "txid_current_if_assigned()": "CAST(NULL AS BIGINT)", "pg_partition_root(regclass)": "CASE WHEN {0} IS NULL THEN NULL ELSE CAST(NULL AS BIGINT) END",
+_NULL_TEXT = "CAST(NULL AS VARCHAR)"
+
+_ABSENT = {
+    "pg_get_triggerdef(oid)": _NULL_TEXT,
+    "pg_get_triggerdef(oid,bool)": _NULL_TEXT,
+    "pg_get_partkeydef(oid)": _NULL_TEXT,
+    "pg_get_partition_constraintdef(oid)": _NULL_TEXT,
+    "pg_get_statisticsobjdef(oid)": _NULL_TEXT,
+    "pg_get_statisticsobjdef_columns(oid)": _NULL_TEXT,
+    "pg_get_statisticsobjdef_expressions(oid)": "CAST(NULL AS VARCHAR[])",
+    "pg_get_function_sqlbody(oid)": _NULL_TEXT,
+    "pg_get_function_arg_default(oid,int4)": _NULL_TEXT,
+    "pg_relation_filepath(regclass)": _NULL_TEXT,
+    "pg_tablespace_location(oid)": "''",
+    "pg_is_in_recovery()": "FALSE",
+    "pg_my_temp_schema()": "CAST(0 AS BIGINT)",
+    "pg_is_other_temp_schema(oid)": "FALSE",
+    "pg_jit_available()": "FALSE",
+    "pg_trigger_depth()": "CAST(0 AS INTEGER)",
     "pg_blocking_pids(int4)": "CAST([] AS INTEGER[])",
-    "pg_encoding_to_char(int4)": "CASE {0} WHEN 6 THEN 'UTF8' WHEN 0 THEN 'SQL_ASCII' WHEN 8 THEN 'LATIN1' ELSE '' END",
-    "pg_char_to_encoding(name)": "CASE replace(replace(upper({0}), '-', ''), '_', '') WHEN 'UTF8' THEN 6 WHEN 'UNICODE' THEN 6 "
-    "WHEN 'SQLASCII' THEN 0 WHEN 'LATIN1' THEN 8 ELSE -1 END",
-    "pg_encoding_max_length(int4)": "CASE {0} WHEN 6 THEN 4 WHEN 0 THEN 1 WHEN 8 THEN 1 END",
-    "pg_size_pretty(int8)": "tg_size_pretty({0})", "pg_size_bytes(text)": "tg_size_bytes({0})",
-}  # fmt: skip
+    "pg_safe_snapshot_blocking_pids(int4)": "CAST([] AS INTEGER[])",
+    "pg_stat_get_numscans(oid)": "CAST(0 AS BIGINT)",
+    "pg_partition_root(regclass)": "CAST(NULL AS BIGINT)",
+    "pg_partition_ancestors(regclass)": "CAST([] AS BIGINT[])",
+    "pg_partition_tree(regclass)": (
+        "CAST([] AS STRUCT(relid BIGINT, parentrelid BIGINT, isleaf BOOLEAN, level INTEGER)[])"
+    ),
+    "pg_available_extensions()": "CAST([] AS STRUCT(name VARCHAR, default_version VARCHAR, comment VARCHAR)[])",
+    "pg_available_extension_versions()": (
+        "CAST([] AS STRUCT(name VARCHAR, version VARCHAR, superuser BOOLEAN, trusted BOOLEAN, relocatable BOOLEAN, "
+        '"schema" VARCHAR, requires VARCHAR[], comment VARCHAR)[])'
+    ),
+    "row_security_active(oid)": "FALSE",
+    "row_security_active(text)": "FALSE",
+}
+
+_VISIBILITY = (
+    "table",
+    "type",
+    "function",
+    "collation",
+    "conversion",
+    "opclass",
+    "operator",
+    "opfamily",
+    "statistics_obj",
+    "ts_config",
+    "ts_dict",
+    "ts_parser",
+    "ts_template",
+)
+
+_PRIVILEGES = ("database", "function", "language", "schema", "sequence", "table", "tablespace", "type", "server")
 
 
-def _context(name: str, arity: int) -> Form:
-    args = "".join(f", {{{index}}}" for index in range(arity))
-
-    def template(site: CallSite) -> str:
-        token = site.settings.token.replace("'", "''")
-        return f"tg_{name}('{token}'{args})" if arity != 1 else f"tg_{name}('{token}'{args})"
-
-    return local_only(template)
+def _tagged(type: str, place: int) -> str:
+    """An object argument for a privilege function: its name or its oid, told apart by a letter."""
+    return f"('{'o' if type in ('oid', 'int2') else 'n'}' || {{{place}}})"
 
 
-def _typeof(site: CallSite) -> str:
-    return f"CASE WHEN {{0}} IS NULL THEN CAST({site.arg_types[0].oid} AS BIGINT) ELSE CAST({site.arg_types[0].oid} AS BIGINT) END"
+def _privilege_forms() -> Iterator[tuple[str, str]]:
+    for kind in (*_PRIVILEGES, "foreign_data_wrapper", "any_column"):
+        passed = "table" if kind == "any_column" else kind
+        for target in ("oid", "text"):
+            yield (
+                f"has_{kind}_privilege({target},text)",
+                f"tg_has_privilege({{token}}, '{passed}', 'c', {_tagged(target, 0)}, {{1}})",
+            )
+            for role in ("name", "oid"):
+                yield (
+                    f"has_{kind}_privilege({role},{target},text)",
+                    f"tg_has_privilege({{token}}, '{passed}', {_tagged(role, 0)}, {_tagged(target, 1)}, {{2}})",
+                )
+    for table in ("oid", "text"):
+        for column in ("int2", "text"):
+            yield (
+                f"has_column_privilege({table},{column},text)",
+                f"tg_has_column_privilege({{token}}, 'c', {_tagged(table, 0)}, {_tagged(column, 1)}, {{2}})",
+            )
+            for role in ("name", "oid"):
+                yield (
+                    f"has_column_privilege({role},{table},{column},text)",
+                    f"tg_has_column_privilege({{token}}, {_tagged(role, 0)}, {_tagged(table, 1)}, "
+                    f"{_tagged(column, 2)}, {{3}})",
+                )
+    for target in ("name", "oid"):
+        yield (
+            f"pg_has_role({target},text)",
+            f"tg_has_privilege({{token}}, 'role', 'c', {_tagged(target, 0)}, {{1}})",
+        )
+        for role in ("name", "oid"):
+            yield (
+                f"pg_has_role({role},{target},text)",
+                f"tg_has_privilege({{token}}, 'role', {_tagged(role, 0)}, {_tagged(target, 1)}, {{2}})",
+            )
 
 
-def _nulls(sign: str) -> Form:
-    def template(site: CallSite) -> str:
-        terms = " + ".join(f"CASE WHEN {{{i}}} IS {sign}NULL THEN 1 ELSE 0 END" for i in range(len(site.arg_types)))
-        return f"({terms})"
-
-    return both(template)
-
-
-def context_keys() -> tuple[str, ...]:
-    """The keys of the functions that take a context token; each is called as ``tg_<name>(token, ...)``."""
-    return tuple(_WITH_CONTEXT.split())
+def _all() -> Iterator[tuple[str, str]]:
+    yield from _SIMPLE.items()
+    yield from _ABSENT.items()
+    yield from _privilege_forms()
+    for kind in _VISIBILITY:
+        yield f"pg_{kind}_is_visible(oid)", f"tg_is_visible({{token}}, '{kind}', {{0}})"
+    for kind in REG_TYPES:
+        if kind not in ("regconfig", "regdictionary"):
+            yield f"to_{kind}(text)", f"tg_to_{kind}({{token}}, {{0}})"
 
 
-def forms() -> Mapping[str, Form]:
-    """The family's forms."""
-    given: dict[str, Form] = {}
-    known = routines()
-    for key in context_keys():
-        name = key.partition("(")[0]
-        given[key] = _context(name, len(known[key].signature.args))
-    for key, sql in {**_SESSION_VALUES, **_CONSTANTS}.items():
-        given[key] = local_only(sql)
-    given["current_user()"] = given["session_user()"] = local_only(
-        lambda site: "tg_current_user('" + site.settings.token.replace("'", "''") + "')"
-    )
-    given["pg_typeof(any)"] = both(_typeof)
-    given["num_nulls(any)"] = _nulls("")
-    given["num_nonnulls(any)"] = _nulls("NOT ")
-    given["gen_random_uuid()"] = Form(local="CAST(uuid() AS VARCHAR)", spark="uuid()")
-    given["txid_current()"] = local_only("tg_txid_current('')")
-    return given
+FORMS: Mapping[str, Form] = {key: local_only(template) for key, template in _all()}
+"""The forms by registry key."""
