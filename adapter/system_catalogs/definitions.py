@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from adapter.system_catalogs import derived_oids
 from adapter.system_catalogs.objects import CatalogObjects, builtin_functions, static_row
 from planner import catalog_data, type_names
 from planner.identifiers import quote_identifier
-from storage.catalog_model import Constraint, Relation
+from storage.catalog_model import INFORMATION_SCHEMA_OID, Constraint, Relation
 
 BTREE_AM = 403
 _OPTION_DESC = 1
@@ -203,7 +203,8 @@ def _function(oid: int) -> Mapping[str, Any] | None:
     return {name: values[position] for name, values in catalog_data.columns("pg_proc").items()}
 
 
-def function_arguments(objects: CatalogObjects, oid: int, *, identity: bool = False) -> str | None:
+@lru_cache(maxsize=8192)
+def function_arguments(oid: int, *, identity: bool = False) -> str | None:
     """pg_get_function_arguments, or, for `identity`, without defaults as ALTER FUNCTION needs them."""
     row = _function(oid)
     if row is None:
@@ -220,7 +221,7 @@ def function_arguments(objects: CatalogObjects, oid: int, *, identity: bool = Fa
         if mode == "t" or (identity and mode == "o"):
             continue
         prefix = {"o": "OUT ", "b": "INOUT ", "v": "VARIADIC "}.get(mode, "")
-        text = prefix + (quote_identifier(name) + " " if name else "") + format_type(objects, type_oid)
+        text = prefix + (quote_identifier(name) + " " if name else "") + type_names.format_type(type_oid)
         if position in default_of:
             text += f" DEFAULT {default_of[position]}"
         parts.append(text)
@@ -262,7 +263,8 @@ def _split_defaults(text: str) -> list[str]:
     return parts
 
 
-def function_result(objects: CatalogObjects, oid: int) -> str | None:
+@lru_cache(maxsize=8192)
+def function_result(oid: int) -> str | None:
     """pg_get_function_result: None for procedures and unknown functions."""
     row = _function(oid)
     if row is None or row["prokind"] == "p":
@@ -270,20 +272,21 @@ def function_result(objects: CatalogObjects, oid: int) -> str | None:
     modes, types, names = row["proargmodes"], row["proallargtypes"], row["proargnames"]
     if modes is not None and "t" in modes:
         columns = [
-            f"{quote_identifier(name)} {format_type(objects, type_oid)}"
+            f"{quote_identifier(name)} {type_names.format_type(type_oid)}"
             for name, type_oid, mode in zip(names, types, modes, strict=True)
             if mode == "t"
         ]
         return f"TABLE({', '.join(columns)})"
-    return ("SETOF " if row["proretset"] else "") + format_type(objects, row["prorettype"])
+    return ("SETOF " if row["proretset"] else "") + type_names.format_type(row["prorettype"])
 
 
-def function_signature(objects: CatalogObjects, oid: int) -> str | None:
+@lru_cache(maxsize=8192)
+def function_signature(oid: int) -> str | None:
     """``name(type,type)`` as regprocedure prints it."""
     named = builtin_functions().get(oid)
     if named is None:
         return None
     row = _function(oid)
-    arguments = "" if row is None else ",".join(format_type(objects, type_oid) for type_oid in row["proargtypes"])
-    prefix = "information_schema." if objects.schema_name_by_oid.get(named.namespace) == "information_schema" else ""
+    arguments = "" if row is None else ",".join(type_names.format_type(type_oid) for type_oid in row["proargtypes"])
+    prefix = "information_schema." if named.namespace == INFORMATION_SCHEMA_OID else ""
     return f"{prefix}{quote_identifier(named.name)}({arguments})"

@@ -103,7 +103,7 @@ def describe_object(context: Entered, class_id: int, oid: int, subid: int) -> st
             return None
         return f"type {format_type(objects, oid, None, context.path)}"
     if class_id == PG_PROC:
-        signature = function_signature(objects, oid)
+        signature = function_signature(oid)
         return None if signature is None else f"function {signature}"
     if class_id == PG_NAMESPACE:
         name = objects.schema_name_by_oid.get(oid)
@@ -165,7 +165,7 @@ def identify_object(context: Entered, class_id: int, oid: int, subid: int) -> di
             "identity": text,
         }
     if class_id == PG_PROC:
-        signature = function_signature(objects, oid)
+        signature = function_signature(oid)
         if signature is None:
             return None
         return {"type": "function", "schema": "pg_catalog", "name": None, "identity": f"pg_catalog.{signature}"}

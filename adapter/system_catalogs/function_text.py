@@ -40,8 +40,8 @@ def function_definition(objects: CatalogObjects, oid: int) -> str | None:
         body = f"AS $function${row['prosrc']}$function$"
     lines = [
         f"CREATE OR REPLACE FUNCTION {schema}.{quote_identifier(row['proname'])}"
-        f"({definitions.function_arguments(objects, oid)})",
-        f" RETURNS {definitions.function_result(objects, oid)}",
+        f"({definitions.function_arguments(oid)})",
+        f" RETURNS {definitions.function_result(oid)}",
         f" LANGUAGE {language}",
     ]
     if attributes:

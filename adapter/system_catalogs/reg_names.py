@@ -355,7 +355,7 @@ _OUTPUT: Mapping[str, Callable[[Entered, int], str | None]] = {
     "regclass": _known_relation,
     "regtype": _known_type,
     "regproc": _function_name,
-    "regprocedure": lambda context, oid: function_signature(context.objects, oid),
+    "regprocedure": lambda context, oid: function_signature(oid),
     "regoper": lambda context, oid: _operator_name(oid),
     "regoperator": _operator_signature,
     "regnamespace": _known_schema,

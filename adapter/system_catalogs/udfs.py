@@ -246,11 +246,9 @@ UDFS: Mapping[str, Udf] = {
     "tg_get_function_arguments": Udf(
         args=(OID, BOOL),
         result=TEXT,
-        call=lambda c, oid, identity: definitions.function_arguments(c.objects, oid, identity=identity),
+        call=lambda c, oid, identity: definitions.function_arguments(oid, identity=identity),
     ),
-    "tg_get_function_result": Udf(
-        args=(OID,), result=TEXT, call=lambda c, oid: definitions.function_result(c.objects, oid)
-    ),
+    "tg_get_function_result": Udf(args=(OID,), result=TEXT, call=lambda c, oid: definitions.function_result(oid)),
     "tg_get_serial_sequence": Udf(args=(TEXT, TEXT), result=TEXT, call=_serial_sequence),
     "tg_oidvectortypes": Udf(args=("BIGINT[]",), result=TEXT, call=_type_list),
     "tg_obj_description": Udf(args=(OID, TEXT), result=TEXT, call=descriptions.object_description),
