@@ -204,7 +204,8 @@ class CopyInput:
             return np.flatnonzero(candidates)
         if self._format.quote != self._format.escape:
             raise _NotPlain
-        inside = np.cumsum(raw == ord(self._format.quote), dtype=np.int64) & 1
+        # Only the parity counts, so that eight bits may overflow.
+        inside = np.cumsum(raw == ord(self._format.quote), dtype=np.uint8) & 1
         return np.flatnonzero(candidates & (inside == 0))
 
     def _plain_fields(self, fields: ArrowArray, index: int, *, quoted: bool, escaped: bool) -> ArrowArray:
