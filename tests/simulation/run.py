@@ -7,11 +7,12 @@ import traceback
 from collections import Counter
 from dataclasses import dataclass
 
+from tests.simulation.definitions import define
 from tests.simulation.loop import Process, SimulatedClock, SimulatedLoop, Trace, simulate
 from tests.simulation.network import CALM, Conditions
 from tests.simulation.verify import check_final, settle_statuses
 from tests.simulation.workload import client, create_tables, follow
-from tests.simulation.world import Plan, Server, World, quiet_logs
+from tests.simulation.world import Plan, Server, World, limits_of, quiet_logs
 
 DISTURBANCES = 6
 RUN_LIMIT_S = 1_800.0
@@ -49,6 +50,7 @@ async def _run(world: World) -> None:
         await asyncio.wait(
             [
                 *(asyncio.ensure_future(client(world, server, plan.transactions)) for _ in range(plan.clients)),
+                asyncio.ensure_future(define(world, server, plan.definitions)),
                 asyncio.ensure_future(follow(world, server, World.LISTS[0])),
                 asyncio.ensure_future(follow(world, server, World.BANKS[1])),
             ],
@@ -101,12 +103,13 @@ def run(seed: int, *, keep_lines: int = 0, plan: Plan | None = None) -> Outcome:
         await _run(worlds[0])
 
     problems: list[str] = []
-    with quiet_logs():
+    with quiet_logs(), limits_of(drawn):
         try:
             simulate(seed, main, trace=trace)
         except Exception as error:  # noqa: BLE001 - whatever escapes from a run is its result
-            where = traceback.extract_tb(error.__traceback__)[-1]
-            problems.append(f"{type(error).__name__}: {error} ({where.filename}:{where.lineno})")
+            frames = traceback.extract_tb(error.__traceback__)[-6:]
+            where = " < ".join(f"{frame.name}:{frame.lineno}" for frame in reversed(frames))
+            problems.append(f"{type(error).__name__}: {error} ({where})")
     world = worlds[0]
     statuses = Counter(attempt.status for attempt in world.attempts)
     return Outcome(

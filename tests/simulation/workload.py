@@ -25,8 +25,10 @@ from storage.errors import (
     StorageError,
     UnknownShard,
 )
+from storage.oracle import acquired
 from storage.parts import ROW_ID
-from storage.txns import Committed, Txn, UpperMismatch
+from storage.shard import ShardChanges, ShardSnapshot
+from storage.txns import Committed, Txn
 from tests.simulation.world import Attempt, Row, Server, World
 
 SCHEMA = pa.schema([pa.field("c1", pa.int64()), pa.field("c2", pa.int64())])
@@ -97,7 +99,7 @@ class ClientTransaction:
         self._own.setdefault((table, key), []).append(value)
         self.attempt.writes.append((table, (key, value)))
         self.attempt.operations.append(("append", table, key, value))
-        if self.world.plan.large_rows and self.world.randomness.random() < 0.3:
+        if self.world.plan.spills and self.world.randomness.random() < 0.3:
             await self.txn.spill(force=True)
 
     async def read_bank(self) -> dict[int, tuple[str, int, Row]]:
@@ -146,16 +148,14 @@ class ClientTransaction:
         for _ in range(COMMIT_TRIES):
             validated = env.cache.upper
             await self._validate(validated)
-            ts = await env.oracle.write_ts("user")
-            self.attempt.csn = ts
-            self.attempt.status = "committing"
-            result = await env.commit(self.txn, ts=ts, validated=validated, shards=shards)
-            if isinstance(result, Committed):
-                await env.oracle.apply_write("user", ts)
-                return
-            assert isinstance(result, UpperMismatch)
+            async with acquired(env.oracle, "user") as ts:
+                self.attempt.csn = ts
+                self.attempt.status = "committing"
+                result = await env.commit(self.txn, ts=ts, validated=validated, shards=shards)
+                if isinstance(result, Committed):
+                    await env.oracle.apply_write("user", ts)
+                    return
             self.attempt.status = "working"
-            env.oracle.abandon_write("user", ts)
             env.oracle.observe(Csn(result.least_committable - 1))
         raise Conflict
 
@@ -238,8 +238,10 @@ async def create_tables(world: World, server: Server) -> None:
             if rows:
                 txn.write(shard, table_of(rows))
             try:
-                ts = await env.oracle.write_ts("user")
-                result = await env.commit(txn, ts=ts)
+                async with acquired(env.oracle, "user") as ts:
+                    result = await env.commit(txn, ts=ts)
+                    if isinstance(result, Committed):
+                        await env.oracle.apply_write("user", ts)
             except (StorageError, ValueError):
                 await asyncio.sleep(0.1)
                 shard = env.new_shard_id()
@@ -268,8 +270,6 @@ async def follow(world: World, server: Server, table: str) -> None:
 
 
 async def _follow_once(world: World, server: Server, table: str, as_of: Csn) -> None:
-    from storage.shard import ShardChanges, ShardSnapshot
-
     env = server.env
     rows: dict[int, Row] = {}
     async for event in env.subscribe(world.tables[table], as_of):

@@ -9,12 +9,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Coroutine
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import structlog
 
+from storage import compaction, durable, environment, part_store
 from storage.blob_memory import MemoryBlob
 from storage.clock import SeededRandomness
 from storage.consensus_memory import MemoryConsensus
@@ -24,8 +25,8 @@ from storage.errors import StorageError
 from storage.ids import ShardId
 from storage.oracle_shared import TxnsOracle
 from storage.txns_head import CacheHead
-from tests.simulation.loop import Process, SimulatedClock, SimulatedLoop, current_process, spawn
-from tests.simulation.network import CALM, STORMY, Conditions, Network, NetworkBlob, NetworkConsensus
+from tests.simulation.loop import Process, SimulatedClock, SimulatedLoop, spawn
+from tests.simulation.network import STORMY, Conditions, Network, NetworkBlob, NetworkConsensus
 
 Row = tuple[int, int]
 """(key, value): the two columns of every table in the simulation."""
@@ -39,12 +40,16 @@ class Plan:
     processes: int = 3
     clients: int = 2
     transactions: int = 8
+    definitions: int = 0
+    """Statements that change the catalog, by each process."""
     crashes: float = 0.5
     """Probability that a disturbance kills a process."""
     clock_jumps: bool = False
     conditions: Conditions = STORMY
-    large_rows: bool = False
-    """Whether some transactions spill, so that parts are files."""
+    spills: bool = False
+    """Whether some transactions upload parts before and while they commit."""
+    small_limits: bool = False
+    """Whether rollups, compactions, files and orphan collection come about after a few steps already."""
 
     @staticmethod
     def draw(seed: int) -> Plan:
@@ -56,6 +61,7 @@ class Plan:
             processes=1 + randomness.randrange(3),
             clients=1 + randomness.randrange(3),
             transactions=4 + randomness.randrange(12),
+            definitions=randomness.randrange(6),
             crashes=randomness.random() * 0.8,
             clock_jumps=randomness.random() < 0.3,
             conditions=Conditions(
@@ -64,7 +70,8 @@ class Plan:
                 unknown_after=0.03 * storm,
                 slow=0.03 * storm,
             ),
-            large_rows=randomness.random() < 0.4,
+            spills=randomness.random() < 0.5,
+            small_limits=randomness.random() < 0.6,
         )
 
 
@@ -85,6 +92,17 @@ class Attempt:
     csn: Csn | None = None
     """The CSN it was last tried at."""
     ended: int | None = None
+
+
+@dataclass(slots=True)
+class Definition:
+    """A table that a client created with one row, and perhaps dropped; what the client knows of both."""
+
+    name: str
+    shard: ShardId
+    row: Row
+    created: str = "working"
+    dropped: str = "never"
 
 
 class Server:
@@ -118,6 +136,9 @@ class World:
         self.tables: dict[str, ShardId] = {}
         self.snapshots: dict[tuple[str, Csn], tuple[tuple[int, Row], ...]] = {}
         """Every snapshot anybody read: (row id, row) by table and CSN."""
+        self.catalogs: dict[Csn, tuple[str, ...]] = {}
+        """Every catalog anybody read, by CSN."""
+        self.definitions: list[Definition] = []
         self.problems: list[str] = []
         self.kills = 0
         self._incarnations = 0
@@ -148,8 +169,9 @@ class World:
             background=background,
             validate=True,
         )
-        # Peers share the oracle that rides on the txns shard.
-        env.oracle = TxnsOracle(CacheHead(env.cache), clock)
+        if self.plan.processes > 1:
+            # Peers share the oracle that rides on the txns shard; a lone server keeps its own.
+            env.oracle = TxnsOracle(CacheHead(env.cache), clock)
         return Server(name, env, process, clock)
 
     async def start(self, name: str, work: Any) -> tuple[Process, SimulatedClock, asyncio.Task[None]]:
@@ -178,17 +200,34 @@ class World:
         self.loop.trace.add(f"killed {process.name}")
 
 
-async def within(coroutine: Coroutine[Any, Any, None], seconds: float) -> bool:
-    """Run `coroutine` for at most `seconds` of virtual time; False when it was not done by then."""
-    try:
-        await asyncio.wait_for(coroutine, seconds)
-    except TimeoutError:
-        return False
-    return True
+SMALL_LIMITS: tuple[tuple[Any, str, object], ...] = (
+    (durable, "ROLLUP_MIN_DIFFS", 6),
+    (durable, "ROLLUP_MIN_BYTES", 4_000),
+    (durable, "INLINE_ROLLUP_BYTES", 500),
+    (part_store, "INLINE_LIMIT_BYTES", 1),
+    (compaction, "MERGE_FACTOR", 3),
+    (environment, "ORPHAN_ROUNDS", 10),
+    (environment, "HISTORY_MS", 200),
+)
+"""(module, constant, value): what `Plan.small_limits` changes."""
 
 
 @contextlib.contextmanager
-def quiet_logs() -> Any:
+def limits_of(plan: Plan) -> Iterator[None]:
+    """Set the storage layer's limits as `plan` has them."""
+    changed = SMALL_LIMITS if plan.small_limits else ()
+    before = [getattr(module, name) for module, name, _ in changed]
+    for module, name, value in changed:
+        setattr(module, name, value)
+    try:
+        yield
+    finally:
+        for (module, name, _), value in zip(changed, before, strict=True):
+            setattr(module, name, value)
+
+
+@contextlib.contextmanager
+def quiet_logs() -> Iterator[None]:
     """Keep the storage layer's warnings about injected faults off the terminal."""
     before = structlog.get_config()
     silent = structlog.make_filtering_bound_logger(logging.CRITICAL)
@@ -197,6 +236,3 @@ def quiet_logs() -> Any:
         yield
     finally:
         structlog.configure(**before)
-
-
-__all__ = ["CALM", "Attempt", "Plan", "Row", "Server", "World", "current_process", "quiet_logs", "within"]
