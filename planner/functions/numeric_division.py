@@ -17,7 +17,8 @@ from planner.types import NumericShape, SqlType
 def quotient(engine: EngineName, left: NumericShape, right: NumericShape, type: SqlType) -> str | None:
     """A template that divides ``{0}`` by ``{1}``, decimals of these shapes; None when Spark has too few digits."""
     if engine == "local":
-        return "CAST(tg_numeric_div(CAST({0} AS VARCHAR), CAST({1} AS VARCHAR)) AS {t})"
+        inexact = (not left.exact_scale) + 2 * (not right.exact_scale)
+        return f"CAST(tg_numeric_div(CAST({{0}} AS VARCHAR), CAST({{1}} AS VARCHAR), {inexact}) AS {{t}})"
     assert type.shape is not None
     operands = _spark_operands(left, right, type.shape.scale)
     if operands is None:

@@ -16,7 +16,8 @@ from typing import Any
 from planner.functions.signature import Kind, Signature, Volatility
 
 _CATALOG_DATA = Path(__file__).parent.parent / "catalog_data"
-_PG_CATALOG = 11
+_SCHEMAS = (11, 13000)
+"""pg_catalog and information_schema."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ def routines() -> Mapping[str, Routine]:
     ):
         (oid, name, namespace, kind, retset, strict, volatile, defaults, result, args, all_args, modes, arg_names,
          variadic) = row  # fmt: skip
-        if namespace != _PG_CATALOG:
+        if namespace not in _SCHEMAS:
             continue
         volatility = Volatility(volatile)
         strictness[oid] = (strict, volatility)

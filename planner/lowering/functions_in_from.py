@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from planner import ir
 from planner.functions.forms import CallSite
-from planner.functions.registry import form
+from planner.functions.registry import form, output_columns
 from planner.functions.signature import Kind
 from planner.lowering.context import Context
 from planner.lowering.scalars import Scalars
@@ -84,7 +84,9 @@ class FunctionsInFrom:
     def _members(self, call: ir.FunctionCall, sql: str) -> dict[int, str]:
         if len(call.fields) == 1:
             return {call.fields[0].id: sql}
-        return {field.id: f"{sql}.f{index}" for index, field in enumerate(call.fields, 1)}
+        columns = output_columns(call.signature)
+        assert columns is not None
+        return {field.id: f'{sql}."{name}"' for field, (name, _) in zip(call.fields, columns, strict=True)}
 
     def _zipped(self, rel: ir.FunctionScan) -> Select:
         lists = [self._list(call) for call in rel.functions]

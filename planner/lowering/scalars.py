@@ -17,7 +17,7 @@ from planner.functions.registry import form
 from planner.functions.signature import Signature
 from planner.lowering.casts import cast_sql
 from planner.lowering.context import Context, is_simple
-from planner.lowering.templates import fill
+from planner.lowering.templates import fill, quoted
 from planner.lowering.text_output import json_template, output_template
 from planner.physical import element_type
 from planner.types import SqlType
@@ -174,6 +174,8 @@ class Scalars:
         template = self.template(signature, site)
         if "{t}" in template:
             template = template.replace("{t}", self.ctx.dialect.type_name(site.type))
+        if "{token}" in template:
+            template = template.replace("{token}", quoted(self.ctx.dialect.string(site.settings.token)))
         template, args = self.expand(template, args, site.arg_types)
         return fill(self.ctx, template, args)
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from planner.functions.families import aggregates, arithmetic, arrays, catalog, comparison, json, patterns, sets, text
+from planner.functions.families import aggregates, arithmetic, arrays, catalog, comparison, json, patterns, session, sets, text
 from planner.functions.families import datetime as datetimes
 from planner.functions.forms import Form
 
-FAMILIES = (comparison, arithmetic, text, patterns, datetimes, aggregates, arrays, sets, json, catalog)
+FAMILIES = (comparison, arithmetic, text, patterns, datetimes, aggregates, arrays, sets, json, session)
 
 
 def all_forms() -> Mapping[str, Form]:
     """Every routine's form, by its key (planner.functions.registry)."""
-    given: dict[str, Form] = {}
+    given: dict[str, Form] = dict(catalog.FORMS)
     for family in FAMILIES:
         given.update(family.forms())
     return given

@@ -21,7 +21,8 @@ def _average(site: CallSite) -> str | None:
     integer = site.arg_types[0].oid in INTEGER_DIGITS
     if site.engine == "local":
         summed = "sum({d}{0}){f}"
-        return f"CAST(tg_numeric_div(CAST({summed} AS VARCHAR), CAST(count({{d}}{{0}}){{f}} AS VARCHAR)) AS {{t}})"
+        inexact = 0 if shape.exact_scale else 1
+        return f"CASE WHEN count({{d}}{{0}}){{f}} > 0 THEN CAST(tg_numeric_div(CAST({summed} AS VARCHAR), CAST(count({{d}}{{0}}){{f}} AS VARCHAR), {inexact}) AS {{t}}) END"
     narrow = shape_of(site.arg_types[0])
     shape = NumericShape(min(38, narrow.precision + 10), narrow.scale, narrow.exact_scale)
     summed = f"sum({{d}}CAST({{0}} AS DECIMAL({narrow.precision},0))){{f}}" if integer else "sum({d}{0}){f}"

@@ -1,0 +1,38 @@
+"""Functions about types, sizes and identity that need no catalog.
+
+Functions of the session (current_user, now, current_setting, ...) have no form: the binder makes session values of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from planner.functions.forms import CallSite, Form, both, local_only
+
+
+def _typeof(site: CallSite) -> str:
+    return f"CAST({site.arg_types[0].oid} AS BIGINT)"
+
+
+def _nulls(sign: str) -> Form:
+    def template(site: CallSite) -> str:
+        terms = " + ".join(f"CASE WHEN {{{i}}} IS {sign}NULL THEN 1 ELSE 0 END" for i in range(len(site.arg_types)))
+        return f"({terms})"
+
+    return both(template)
+
+
+def forms() -> Mapping[str, Form]:
+    """The family's forms."""
+    return {
+        "pg_typeof(any)": both(_typeof),
+        "num_nulls(any)": _nulls(""),
+        "num_nonnulls(any)": _nulls("NOT "),
+        "gen_random_uuid()": Form(local="CAST(uuid() AS VARCHAR)", spark="uuid()"),
+        "getdatabaseencoding()": both("'UTF8'"),
+        "pg_encoding_max_length(int4)": local_only("CASE {0} WHEN 6 THEN 4 WHEN 0 THEN 1 WHEN 8 THEN 1 END"),
+        "pg_size_pretty(int8)": local_only("tg_size_pretty({0})"),
+        "pg_size_pretty(numeric)": local_only("tg_size_pretty(CAST({0} AS BIGINT))"),
+        "pg_size_bytes(text)": local_only("tg_size_bytes({0})"),
+        "quote_ident(text)": local_only("tg_quote_ident({0})"),
+    }

@@ -1,0 +1,52 @@
+"""The functions in Python that the local engine calls, and their registration.
+
+`UDFS` maps a name to its argument types, result type and the function of one row. A `SqlError` that one raises reaches
+the client through the engine's own exception as text; `planner.lowering.engine_errors` decodes it.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+from planner.errors import SqlError
+from planner.functions.udfs import formatting, json, numeric, regex, temporal, text
+from planner.functions.udfs.table import Udf
+
+Connection: TypeAlias = Any
+
+UDFS: Mapping[str, Udf] = {
+    **numeric.UDFS, **text.UDFS, **temporal.UDFS, **regex.UDFS, **json.UDFS, **formatting.UDFS,
+}  # fmt: skip
+
+
+def encode_error(error: SqlError) -> str:
+    """The text by which an SqlError passes through an engine's exception."""
+    parts = [f"TG:{error.sqlstate}:{error.message}"]
+    if error.detail or error.hint:
+        parts += [error.detail or "", error.hint or ""]
+    return "\x1f".join(parts) + "\x1e"
+
+
+def _wrapped(udf: Udf) -> Callable[..., Any]:
+    call, nulls = udf.call, udf.nulls
+
+    def run(*args: Any) -> Any:
+        if not nulls and None in args:
+            return None
+        try:
+            return call(*args)
+        except SqlError as error:
+            raise ValueError(encode_error(error)) from None
+
+    kind = inspect.Parameter.POSITIONAL_ONLY
+    parameters = [inspect.Parameter(f"a{number}", kind) for number in range(len(udf.args))]
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    return run
+
+
+def register(connection: Connection) -> None:
+    """Defines all of `UDFS` in the connection's database."""
+    for name, udf in UDFS.items():
+        connection.create_function(name, _wrapped(udf), list(udf.args), udf.result, null_handling="special")

@@ -1,0 +1,413 @@
+"""json and jsonb. Navigation keeps the text of what it returns: json gives it as it was written, jsonb is normal already."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from typing import Any
+
+from planner.errors import InvalidParameterValue, InvalidTextRepresentation
+from planner.functions.udfs.table import Udf
+from planner.json_text import check_json, normalize_jsonb, quote_json
+
+_DECODER = json.JSONDecoder(parse_float=Decimal)
+_SPACE = " \t\n\r"
+
+
+def _skip(text: str, index: int) -> int:
+    while index < len(text) and text[index] in _SPACE:
+        index += 1
+    return index
+
+
+def _value_end(text: str, index: int) -> int:
+    return int(_DECODER.raw_decode(text, index)[1])
+
+
+def members(text: str) -> Iterator[tuple[str, str]]:
+    """Keys and values (as text) of an object."""
+    index = _skip(text, _skip(text, 0) + 1)
+    while index < len(text) and text[index] != "}":
+        key, index = json.decoder.scanstring(text, index + 1)  # type: ignore[attr-defined]
+        index = _skip(text, _skip(text, index) + 1)
+        end = _value_end(text, index)
+        yield key, text[index:end]
+        index = _skip(text, end)
+        if index < len(text) and text[index] == ",":
+            index = _skip(text, index + 1)
+
+
+def elements(text: str) -> Iterator[str]:
+    """Elements (as text) of an array."""
+    index = _skip(text, _skip(text, 0) + 1)
+    while index < len(text) and text[index] != "]":
+        end = _value_end(text, index)
+        yield text[index:end]
+        index = _skip(text, end)
+        if index < len(text) and text[index] == ",":
+            index = _skip(text, index + 1)
+
+
+def kind(text: str) -> str:
+    """json_typeof()."""
+    first = text.lstrip(_SPACE)[:1]
+    return {"{": "object", "[": "array", '"': "string", "t": "boolean", "f": "boolean", "n": "null"}.get(first, "number")
+
+
+def _as(text: str | None, form: str) -> str | None:
+    if text is None or form != "text":
+        return text
+    found = kind(text)
+    if found == "null":
+        return None
+    return str(json.loads(text)) if found == "string" else text.strip(_SPACE)
+
+
+def get(text: str, key: str, form: str) -> str | None:
+    """-> and ->> with a key."""
+    if kind(text) != "object":
+        return None
+    found = None
+    for name, value in members(text):
+        if name == key:
+            found = value
+    return _as(found, form)
+
+
+def get_index(text: str, index: int, form: str) -> str | None:
+    """-> and ->> with a position; negative ones count from the end."""
+    if kind(text) != "array":
+        return None
+    items = list(elements(text))
+    if not -len(items) <= index < len(items):
+        return None
+    return _as(items[index], form)
+
+
+def path(text: str, steps: list[str | None], form: str) -> str | None:
+    """#> and #>>."""
+    current: str | None = text
+    for step in steps:
+        if current is None or step is None:
+            return None
+        current = _step(current, step)
+    return _as(current, form)
+
+
+def _step(text: str, step: str) -> str | None:
+    if kind(text) == "object":
+        return get(text, step, "json")
+    if kind(text) == "array":
+        try:
+            return get_index(text, int(step), "json")
+        except ValueError:
+            return None
+    return None
+
+
+def array_length(text: str) -> int:
+    """json_array_length()."""
+    found = kind(text)
+    if found == "object":
+        raise InvalidParameterValue("cannot get array length of a non-array")
+    if found != "array":
+        raise InvalidParameterValue("cannot get array length of a scalar")
+    return sum(1 for _ in elements(text))
+
+
+def array_elements(text: str, form: str) -> list[str | None]:
+    """json_array_elements() and its _text form."""
+    found = kind(text)
+    if found == "object":
+        raise InvalidParameterValue("cannot extract elements from an object")
+    if found != "array":
+        raise InvalidParameterValue("cannot extract elements from a scalar")
+    return [_as(item, form) for item in elements(text)]
+
+
+def object_keys(text: str) -> list[str]:
+    """json_object_keys()."""
+    found = kind(text)
+    if found == "array":
+        raise InvalidParameterValue("cannot call json_object_keys on an array")
+    if found != "object":
+        raise InvalidParameterValue("cannot call json_object_keys on a scalar")
+    return [key for key, _ in members(text)]
+
+
+def each(text: str, form: str) -> list[dict[str, str | None]]:
+    """json_each() and its _text form."""
+    if kind(text) != "object":
+        raise InvalidParameterValue(f"cannot deconstruct {'an array as an object' if kind(text) == 'array' else 'a scalar'}")
+    return [{"key": key, "value": _as(value, form)} for key, value in members(text)]
+
+
+def strip_nulls(text: str, form: str) -> str:
+    """json_strip_nulls(): without the object members that are null."""
+    found = kind(text)
+    if found == "object":
+        kept = [(key, strip_nulls(value, form)) for key, value in members(text) if kind(value) != "null"]
+        joiner, colon = (", ", ": ") if form == "jsonb" else (",", ":")
+        return "{" + joiner.join(f"{quote_json(key)}{colon}{value}" for key, value in kept) + "}"
+    if found == "array":
+        return "[" + (", " if form == "jsonb" else ",").join(strip_nulls(item, form) for item in elements(text)) + "]"
+    return text.strip(_SPACE)
+
+
+def jsonb_in(text: str) -> str:
+    """jsonb input."""
+    return normalize_jsonb(text)
+
+
+def json_in(text: str) -> str:
+    """json input."""
+    return check_json(text)
+
+
+def json_key(text: str | None) -> str:
+    """A key of json_build_object()."""
+    if text is None:
+        raise InvalidParameterValue("null value not allowed for object key")
+    return quote_json(text)
+
+
+def scalar(text: str, wanted: str) -> str | None:
+    """A jsonb scalar that is cast to a number or a boolean."""
+    found = kind(text)
+    if found == wanted:
+        return text
+    names = {"object": "jsonb object", "array": "jsonb array", "string": "jsonb string", "null": "jsonb null",
+             "boolean": "jsonb boolean", "number": "jsonb numeric"}  # fmt: skip
+    raise InvalidParameterValue(f"cannot cast {names[found]} to type {'numeric' if wanted == 'number' else wanted}")
+
+
+def pretty(text: str) -> str:
+    """jsonb_pretty()."""
+    return _pretty(text, 0)
+
+
+def _pretty(text: str, depth: int) -> str:
+    pad = " " * (4 * (depth + 1))
+    found = kind(text)
+    if found == "object":
+        items = [f"{pad}{quote_json(key)}: {_pretty(value, depth + 1)}" for key, value in members(text)]
+        return "{\n" + ",\n".join(items) + ("\n" if items else "") + " " * (4 * depth) + "}"
+    if found == "array":
+        items = [pad + _pretty(item, depth + 1) for item in elements(text)]
+        return "[\n" + ",\n".join(items) + ("\n" if items else "") + " " * (4 * depth) + "]"
+    return text
+
+
+def concat(left: str, right: str) -> str:
+    """jsonb || jsonb."""
+    if kind(left) == kind(right) == "object":
+        merged = {**dict(members(left)), **dict(members(right))}
+        return normalize_jsonb("{" + ",".join(f"{quote_json(key)}:{value}" for key, value in merged.items()) + "}")
+    sides = [list(elements(side)) if kind(side) == "array" else [side] for side in (left, right)]
+    return "[" + ", ".join(sides[0] + sides[1]) + "]"
+
+
+def _object(pairs: list[tuple[str, str]]) -> str:
+    return "{" + ", ".join(f"{quote_json(key)}: {value}" for key, value in pairs) + "}"
+
+
+def delete(text: str, key: str) -> str:
+    """jsonb - text."""
+    return delete_keys(text, [key])
+
+
+def delete_keys(text: str, keys: list[str | None]) -> str:
+    """jsonb - text[]."""
+    found = kind(text)
+    if found == "object":
+        return _object([(name, value) for name, value in members(text) if name not in keys])
+    if found == "array":
+        gone = {quote_json(key) for key in keys if key is not None}
+        return "[" + ", ".join(item for item in elements(text) if item not in gone) + "]"
+    raise InvalidParameterValue("cannot delete from scalar")
+
+
+def delete_index(text: str, index: int) -> str:
+    """jsonb - integer."""
+    found = kind(text)
+    if found == "object":
+        raise InvalidParameterValue("cannot delete from object using integer index")
+    if found != "array":
+        raise InvalidParameterValue("cannot delete from scalar")
+    items = list(elements(text))
+    if -len(items) <= index < len(items):
+        del items[index]
+    return "[" + ", ".join(items) + "]"
+
+
+def delete_path(text: str, steps: list[str]) -> str:
+    """jsonb #- text[]."""
+    return _changed(text, steps, None, create=False, insert=False, after=False)
+
+
+def set_path(text: str, steps: list[str], value: str, create: bool) -> str:
+    """jsonb_set()."""
+    return _changed(text, steps, value, create=create, insert=False, after=False)
+
+
+def insert_path(text: str, steps: list[str], value: str, after: bool) -> str:
+    """jsonb_insert()."""
+    return _changed(text, steps, value, create=True, insert=True, after=after)
+
+
+def _changed(text: str, steps: list[str], value: str | None, *, create: bool, insert: bool, after: bool) -> str:
+    if kind(text) not in ("object", "array"):
+        raise InvalidParameterValue(f"cannot {'delete path in' if value is None else 'set path in'} scalar")
+    if not steps:
+        return text
+    step, rest = steps[0], steps[1:]
+    if kind(text) == "object":
+        pairs = list(members(text))
+        keys = [key for key, _ in pairs]
+        if step in keys:
+            place = keys.index(step)
+            if rest:
+                if kind(pairs[place][1]) in ("object", "array"):
+                    pairs[place] = (step, _changed(pairs[place][1], rest, value, create=create, insert=insert, after=after))
+            elif value is None:
+                del pairs[place]
+            elif insert:
+                raise InvalidParameterValue(
+                    "cannot replace existing key", hint="Try using the function jsonb_set to replace key value."
+                )
+            else:
+                pairs[place] = (step, value)
+        elif not rest and value is not None and create:
+            pairs.append((step, value))
+        return normalize_jsonb(_object(pairs))
+    items = list(elements(text))
+    try:
+        index = int(step)
+    except ValueError:
+        raise InvalidTextRepresentation(f'path element at position 1 is not an integer: "{step}"') from None
+    place = index + len(items) if index < 0 else index
+    if 0 <= place < len(items):
+        if rest:
+            if kind(items[place]) in ("object", "array"):
+                items[place] = _changed(items[place], rest, value, create=create, insert=insert, after=after)
+        elif value is None:
+            del items[place]
+        elif insert:
+            items.insert(place + (1 if after else 0), value)
+        else:
+            items[place] = value
+    elif not rest and value is not None and create:
+        items.insert(len(items) if index >= 0 else 0, value)
+    return "[" + ", ".join(items) + "]"
+
+
+def contains(left: str, right: str) -> bool:
+    """jsonb @> jsonb."""
+    return _contains(_DECODER.decode(left), _DECODER.decode(right), top=True)
+
+
+def _contains(left: Any, right: Any, top: bool = False) -> bool:
+    if isinstance(left, dict) and isinstance(right, dict):
+        return all(key in left and _contains(left[key], value) for key, value in right.items())
+    if isinstance(left, list) and isinstance(right, list):
+        return all(any(_contains(mine, item) for mine in left) for item in right)
+    if top and isinstance(left, list) and not isinstance(right, (dict, list)):
+        return any(_same(item, right) for item in left)
+    return _same(left, right)
+
+
+def _same(left: Any, right: Any) -> bool:
+    if isinstance(left, bool) is not isinstance(right, bool):
+        return False
+    return bool(left == right) and isinstance(left, (dict, list)) == isinstance(right, (dict, list))
+
+
+def exists(text: str, keys: list[str | None], mode: str) -> bool:
+    """jsonb ? text, ?| and ?&."""
+    found = kind(text)
+    if found == "object":
+        present = {key for key, _ in members(text)}
+    elif found == "array":
+        present = {str(json.loads(item)) for item in elements(text) if kind(item) == "string"}
+    else:
+        present = {str(json.loads(text))} if found == "string" else set()
+    wanted = [key for key in keys if key is not None]
+    return any(key in present for key in wanted) if mode == "any" else all(key in present for key in wanted)
+
+
+def object_from_array(items: list[str | None]) -> str:
+    """json_object(text[])."""
+    if len(items) % 2:
+        raise InvalidParameterValue("array must have even number of elements")
+    pairs: list[str] = []
+    for index in range(0, len(items), 2):
+        key, value = items[index], items[index + 1]
+        if key is None:
+            raise InvalidParameterValue("null value not allowed for object key")
+        pairs.append(f"{quote_json(key)} : {'null' if value is None else quote_json(value)}")
+    return "{" + ", ".join(pairs) + "}"
+
+
+_RANKS = {"null": 0, "string": 1, "number": 2, "boolean": 3, "array": 4, "object": 5}
+
+
+def compare(left: str, right: str) -> int:
+    """The order of jsonb values: -1, 0 or 1."""
+    a, b = kind(left), kind(right)
+    if a != b:
+        if a == "array" and left == "[]" or b == "array" and right == "[]":
+            return -1 if a == "array" and left == "[]" else 1
+        return -1 if _RANKS[a] < _RANKS[b] else 1
+    if a == "array":
+        mine, theirs = list(elements(left)), list(elements(right))
+        if len(mine) != len(theirs):
+            return -1 if len(mine) < len(theirs) else 1
+        return next((order for x, y in zip(mine, theirs, strict=True) if (order := compare(x, y))), 0)
+    if a == "object":
+        ours, others = list(members(left)), list(members(right))
+        if len(ours) != len(others):
+            return -1 if len(ours) < len(others) else 1
+        for (key, value), (other_key, other) in zip(ours, others, strict=True):
+            if key != other_key:
+                return -1 if (len(key), key) < (len(other_key), other_key) else 1
+            order = compare(value, other)
+            if order:
+                return order
+        return 0
+    x, y = _DECODER.decode(left), _DECODER.decode(right)
+    if a == "string":
+        x, y = x.encode(), y.encode()
+    return 0 if a == "null" or x == y else -1 if x < y else 1
+
+
+_T, _I, _L = "VARCHAR", "INTEGER", "VARCHAR[]"
+
+UDFS: Mapping[str, Udf] = {
+    "tg_json_get": Udf((_T, _T, _T), _T, get),
+    "tg_json_get_index": Udf((_T, _I, _T), _T, get_index),
+    "tg_json_path": Udf((_T, _L, _T), _T, path),
+    "tg_json_typeof": Udf((_T,), _T, kind),
+    "tg_json_array_length": Udf((_T,), _I, array_length),
+    "tg_json_elements": Udf((_T, _T), _L, array_elements),
+    "tg_json_keys": Udf((_T,), _L, object_keys),
+    "tg_json_each": Udf((_T, _T), 'STRUCT("key" VARCHAR, "value" VARCHAR)[]', each),
+    "tg_json_strip_nulls": Udf((_T, _T), _T, strip_nulls),
+    "tg_json_string": Udf((_T,), _T, quote_json),
+    "tg_json_key": Udf((_T,), _T, json_key, nulls=True),
+    "tg_json_object": Udf((_L,), _T, object_from_array),
+    "tg_json_in": Udf((_T,), _T, json_in),
+    "tg_jsonb_in": Udf((_T,), _T, jsonb_in),
+    "tg_jsonb_scalar": Udf((_T, _T), _T, scalar),
+    "tg_jsonb_pretty": Udf((_T,), _T, pretty),
+    "tg_jsonb_concat": Udf((_T, _T), _T, concat),
+    "tg_jsonb_delete": Udf((_T, _T), _T, delete),
+    "tg_jsonb_delete_index": Udf((_T, _I), _T, delete_index),
+    "tg_jsonb_delete_keys": Udf((_T, _L), _T, delete_keys),
+    "tg_jsonb_delete_path": Udf((_T, _L), _T, delete_path),
+    "tg_jsonb_contains": Udf((_T, _T), "BOOLEAN", contains),
+    "tg_jsonb_exists": Udf((_T, _L, _T), "BOOLEAN", exists),
+    "tg_jsonb_set": Udf((_T, _L, _T, "BOOLEAN"), _T, set_path),
+    "tg_jsonb_insert": Udf((_T, _L, _T, "BOOLEAN"), _T, insert_path),
+    "tg_jsonb_compare": Udf((_T, _T), _I, compare),
+}

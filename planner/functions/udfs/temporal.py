@@ -1,0 +1,310 @@
+"""Dates, times and intervals: input, age, series, arithmetic with fractions, and construction with range checks.
+
+Moments are microseconds since 1970-01-01, of UTC for timestamptz and of the wall clock for timestamp.
+"""
+
+from __future__ import annotations
+
+import calendar
+import datetime as dt
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from planner import types
+from planner.datetime_text import load_zone
+from planner.errors import (
+    DatetimeFieldOverflow,
+    DivisionByZero,
+    FeatureNotSupported,
+    InvalidParameterValue,
+)
+from planner.functions.udfs.table import INTERVAL, Udf
+from planner.ir import Interval
+from planner.text_values import format_text, parse_text
+from planner.types import SqlType
+
+EPOCH = dt.datetime(1970, 1, 1)
+MICROSECOND = dt.timedelta(microseconds=1)
+DAY = 86_400_000_000
+DAYS_PER_MONTH = 30
+
+IntervalValue = dict[str, int]
+
+
+def moment(micros: int) -> dt.datetime:
+    """Microseconds since the epoch as a naive datetime."""
+    try:
+        return EPOCH + dt.timedelta(microseconds=micros)
+    except OverflowError:
+        raise DatetimeFieldOverflow("timestamp out of range") from None
+
+
+def micros_of(value: dt.datetime) -> int:
+    """A naive datetime as microseconds since the epoch."""
+    return (value - EPOCH) // MICROSECOND
+
+
+def make_interval(months: int, days: int, micros: int) -> IntervalValue:
+    """An interval whose parts are in range."""
+    if not (-(2**31) <= months < 2**31 and -(2**31) <= days < 2**31 and -(2**63) <= micros < 2**63):
+        raise DatetimeFieldOverflow("interval out of range")
+    return {"months": months, "days": days, "micros": micros}
+
+
+def add_interval(micros: int, interval: Mapping[str, int], zone: dt.tzinfo | None = None) -> int:
+    """A moment plus an interval: months (clamped to the month's last day), days, microseconds; months and days by the
+    wall clock of `zone`."""
+    if interval["months"] or interval["days"]:
+        wall = moment(micros)
+        if zone is not None:
+            wall = wall.replace(tzinfo=dt.UTC).astimezone(zone).replace(tzinfo=None)
+        month = wall.year * 12 + wall.month - 1 + interval["months"]
+        year, index = divmod(month, 12)
+        if not 1 <= year <= 9999:
+            raise DatetimeFieldOverflow("timestamp out of range")
+        day = min(wall.day, calendar.monthrange(year, index + 1)[1])
+        wall = wall.replace(year=year, month=index + 1, day=day) + dt.timedelta(days=interval["days"])
+        if zone is not None:
+            wall = wall.replace(tzinfo=zone).astimezone(dt.UTC).replace(tzinfo=None)
+        micros = micros_of(wall)
+    return micros + interval["micros"]
+
+
+def age(left: int, right: int) -> IntervalValue:
+    """age(a, b): the difference in years, months, days and time, borrowing month lengths as PostgreSQL does."""
+    a, b = moment(left), moment(right)
+    negative = a < b
+    micros = _clock(a) - _clock(b)
+    days, months = a.day - b.day, (a.year - b.year) * 12 + a.month - b.month
+    if negative:
+        micros, days, months = -micros, -days, -months
+    if micros < 0:
+        micros += DAY
+        days -= 1
+    earlier = a if negative else b
+    year, month = earlier.year, earlier.month
+    while days < 0:
+        days += calendar.monthrange(year, month)[1]
+        months -= 1
+    if negative:
+        micros, days, months = -micros, -days, -months
+    return make_interval(months, days, micros)
+
+
+def _clock(value: dt.datetime) -> int:
+    return ((value.hour * 60 + value.minute) * 60 + value.second) * 1_000_000 + value.microsecond
+
+
+def series(start: int, stop: int, step: Mapping[str, int], zone: str) -> list[int]:
+    """generate_series of moments; `zone` is empty where days are 24 hours."""
+    total = (step["months"] * DAYS_PER_MONTH + step["days"]) * DAY + step["micros"]
+    if total == 0:
+        raise InvalidParameterValue("step size cannot equal zero")
+    clock = load_zone(zone) if zone else None
+    found: list[int] = []
+    current = start
+    while current <= stop if total > 0 else current >= stop:
+        found.append(current)
+        current = add_interval(current, step, clock)
+    return found
+
+
+def _rounded(value: float) -> float:
+    return round(value * 1_000_000) / 1_000_000
+
+
+def scale(interval: Mapping[str, int], factor: float) -> IntervalValue:
+    """interval * factor: what is left of months goes to days (30 a month), of days to time (interval_mul)."""
+    if math.isnan(factor) or math.isinf(factor):
+        raise DatetimeFieldOverflow("interval out of range")
+    months_exact, days_exact = interval["months"] * factor, interval["days"] * factor
+    if abs(months_exact) >= 2**31 or abs(days_exact) >= 2**31:
+        raise DatetimeFieldOverflow("interval out of range")
+    months, days = int(months_exact), int(days_exact)
+    month_days = _rounded((months_exact - months) * DAYS_PER_MONTH)
+    seconds = _rounded((days_exact - days + month_days - int(month_days)) * 86400.0)
+    if abs(seconds) >= 86400.0:
+        days += int(seconds / 86400.0)
+        seconds -= int(seconds / 86400.0) * 86400.0
+    days += int(month_days)
+    return make_interval(months, days, round(interval["micros"] * factor + seconds * 1_000_000))
+
+
+def divide(interval: Mapping[str, int], divisor: float) -> IntervalValue:
+    """interval / divisor (interval_div)."""
+    if divisor == 0:
+        raise DivisionByZero("division by zero")
+    months_exact, days_exact = interval["months"] / divisor, interval["days"] / divisor
+    months, days = int(months_exact), int(days_exact)
+    month_days = _rounded((months_exact - months) * DAYS_PER_MONTH)
+    seconds = _rounded((days_exact - days + month_days - int(month_days)) * 86400.0)
+    if abs(seconds) >= 86400.0:
+        days += int(seconds / 86400.0)
+        seconds -= int(seconds / 86400.0) * 86400.0
+    days += int(month_days)
+    return make_interval(months, days, round(interval["micros"] / divisor + seconds * 1_000_000))
+
+
+def average(months: int, days: int, micros: int, count: int) -> IntervalValue | None:
+    """avg(interval) from sums and count."""
+    if not count:
+        return None
+    return divide({"months": months, "days": days, "micros": micros}, float(count))
+
+
+def _carry(value: int, unit: int) -> tuple[int, int]:
+    quotient = int(value / unit) if abs(value) < 2**52 else (abs(value) // unit) * (1 if value > 0 else -1)
+    return quotient, value - quotient * unit
+
+
+def justify_hours(interval: Mapping[str, int]) -> IntervalValue:
+    """justify_hours(): 24 hours are a day."""
+    whole, micros = _carry(interval["micros"], DAY)
+    days = interval["days"] + whole
+    if days > 0 and micros < 0:
+        days, micros = days - 1, micros + DAY
+    elif days < 0 and micros > 0:
+        days, micros = days + 1, micros - DAY
+    return make_interval(interval["months"], days, micros)
+
+
+def justify_days(interval: Mapping[str, int]) -> IntervalValue:
+    """justify_days(): 30 days are a month."""
+    whole, days = _carry(interval["days"], DAYS_PER_MONTH)
+    months = interval["months"] + whole
+    if months > 0 and days < 0:
+        months, days = months - 1, days + DAYS_PER_MONTH
+    elif months < 0 and days > 0:
+        months, days = months + 1, days - DAYS_PER_MONTH
+    return make_interval(months, days, interval["micros"])
+
+
+def justify_interval(interval: Mapping[str, int]) -> IntervalValue:
+    """justify_interval(): both, and all parts get one sign."""
+    months, days, micros = interval["months"], interval["days"], interval["micros"]
+    if (days > 0 and micros > 0) or (days < 0 and micros < 0):
+        whole, days = _carry(days, DAYS_PER_MONTH)
+        months += whole
+    whole, micros = _carry(micros, DAY)
+    days += whole
+    whole, days = _carry(days, DAYS_PER_MONTH)
+    months += whole
+    if months > 0 and (days < 0 or (days == 0 and micros < 0)):
+        days, months = days + DAYS_PER_MONTH, months - 1
+    elif months < 0 and (days > 0 or (days == 0 and micros > 0)):
+        days, months = days - DAYS_PER_MONTH, months + 1
+    if days > 0 and micros < 0:
+        micros, days = micros + DAY, days - 1
+    elif days < 0 and micros > 0:
+        micros, days = micros - DAY, days + 1
+    return make_interval(months, days, micros)
+
+
+def date_bin(stride: Mapping[str, int], source: int, origin: int) -> int:
+    """date_bin(stride, source, origin)."""
+    if stride["months"]:
+        raise FeatureNotSupported("timestamps cannot be binned into intervals containing months or years")
+    width = stride["days"] * DAY + stride["micros"]
+    if width <= 0:
+        raise DatetimeFieldOverflow("stride must be greater than zero")
+    return origin + (source - origin) // width * width
+
+
+def make_date(year: int, month: int, day: int) -> dt.date:
+    """make_date()."""
+    try:
+        return dt.date(year, month, day)
+    except ValueError:
+        raise DatetimeFieldOverflow(f"date field value out of range: {year}-{month:02d}-{day:02d}") from None
+
+
+def make_time(hour: int, minute: int, seconds: float) -> dt.time:
+    """make_time()."""
+    micros = round(seconds * 1_000_000) if math.isfinite(seconds) else -1
+    total = (hour * 60 + minute) * 60_000_000 + micros
+    if not (0 <= hour <= 24 and 0 <= minute < 60 and 0 <= micros <= 60_000_000 and total < DAY):
+        raise DatetimeFieldOverflow(f"time field value out of range: {hour}:{minute:02d}:{seconds:02g}")
+    return (EPOCH + dt.timedelta(microseconds=total)).time()
+
+
+def make_timestamp(year: int, month: int, day: int, hour: int, minute: int, seconds: float) -> dt.datetime:
+    """make_timestamp()."""
+    return dt.datetime.combine(make_date(year, month, day), make_time(hour, minute, seconds))
+
+
+def _settings(given: str) -> dict[str, str]:
+    zone, _, style = given.partition(";")
+    return {"TimeZone": zone, "DateStyle": style}
+
+
+def _finite(value: object, name: str) -> Any:
+    if isinstance(value, str):
+        raise FeatureNotSupported(f"{name} of a text that is not constant is not supported")
+    return value
+
+
+def date_in(text: str, settings: str) -> dt.date:
+    """date input."""
+    value = _finite(parse_text(text, SqlType(types.DATE), _settings(settings)), "infinity")
+    assert isinstance(value, dt.date)
+    return value
+
+
+def timestamp_in(text: str, settings: str) -> dt.datetime:
+    """timestamp input."""
+    value = _finite(parse_text(text, SqlType(types.TIMESTAMP), _settings(settings)), "infinity")
+    assert isinstance(value, dt.datetime)
+    return value
+
+
+def timestamptz_in(text: str, settings: str) -> int:
+    """timestamptz input, as microseconds."""
+    value = _finite(parse_text(text, SqlType(types.TIMESTAMPTZ), _settings(settings)), "infinity")
+    assert isinstance(value, dt.datetime)
+    return micros_of(value.astimezone(dt.UTC).replace(tzinfo=None))
+
+
+def timestamptz_out(micros: int, zone: str) -> str:
+    """Text of a timestamptz in a time zone."""
+    value = moment(micros).replace(tzinfo=dt.UTC)
+    return format_text(value, SqlType(types.TIMESTAMPTZ), {"TimeZone": zone})
+
+
+def time_in(text: str) -> dt.time:
+    """time input."""
+    value = parse_text(text, SqlType(types.TIME))
+    assert isinstance(value, dt.time)
+    return value
+
+
+def interval_in(text: str) -> IntervalValue:
+    """interval input."""
+    value = parse_text(text, SqlType(types.INTERVAL))
+    assert isinstance(value, Interval)
+    return make_interval(value.months, value.days, value.micros)
+
+
+_T, _I, _B, _F = "VARCHAR", "INTEGER", "BIGINT", "DOUBLE"
+
+UDFS: Mapping[str, Udf] = {
+    "tg_age": Udf((_B, _B), INTERVAL, age),
+    "tg_timestamp_series": Udf((_B, _B, INTERVAL, _T), "BIGINT[]", series),
+    "tg_interval_mul": Udf((INTERVAL, _F), INTERVAL, scale),
+    "tg_interval_div": Udf((INTERVAL, _F), INTERVAL, divide),
+    "tg_interval_avg": Udf((_B, _B, _B, _B), INTERVAL, average),
+    "tg_justify_hours": Udf((INTERVAL,), INTERVAL, justify_hours),
+    "tg_justify_days": Udf((INTERVAL,), INTERVAL, justify_days),
+    "tg_justify_interval": Udf((INTERVAL,), INTERVAL, justify_interval),
+    "tg_date_bin": Udf((INTERVAL, _B, _B), _B, date_bin),
+    "tg_make_date": Udf((_I, _I, _I), "DATE", make_date),
+    "tg_make_time": Udf((_I, _I, _F), "TIME", make_time),
+    "tg_make_timestamp": Udf((_I, _I, _I, _I, _I, _F), "TIMESTAMP", make_timestamp),
+    "tg_date_in": Udf((_T, _T), "DATE", date_in),
+    "tg_timestamp_in": Udf((_T, _T), "TIMESTAMP", timestamp_in),
+    "tg_timestamptz_in": Udf((_T, _T), _B, timestamptz_in),
+    "tg_timestamptz_out": Udf((_B, _T), _T, timestamptz_out),
+    "tg_time_in": Udf((_T,), "TIME", time_in),
+    "tg_interval_in": Udf((_T,), INTERVAL, interval_in),
+}
+

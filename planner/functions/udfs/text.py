@@ -1,0 +1,345 @@
+"""Text and bytea: case, quoting, encodings, format(), arrays from text, and the text of floats and intervals."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+import unicodedata
+from collections.abc import Mapping
+
+from planner import types
+from planner.errors import (
+    ArraySubscriptError,
+    CharacterNotInRepertoire,
+    InvalidParameterValue,
+    NullValueNotAllowed,
+    SubstringError,
+)
+from planner.functions.udfs.table import INTERVAL, Udf
+from planner.identifiers import quote_identifier
+from planner.interval_text import format_interval
+from planner.ir import Interval
+from planner.text_values import format_float, parse_text
+from planner.types import SqlType
+
+
+def upper(text: str) -> str:
+    """upper(): one character for one, as in the C.UTF-8 locale."""
+    return "".join([big if len(big := char.upper()) == 1 else char for char in text])
+
+
+def initcap(text: str) -> str:
+    """initcap(): words are runs of alphanumeric characters."""
+    out: list[str] = []
+    inside = False
+    for char in text:
+        out.append(char.lower() if inside else upper(char))
+        inside = char.isalnum()
+    return "".join(out)
+
+
+def quote_literal(text: str) -> str:
+    """quote_literal(): doubled quotes, E'' where there is a backslash."""
+    body = text.replace("'", "''")
+    return "E'" + body.replace("\\", "\\\\") + "'" if "\\" in body else f"'{body}'"
+
+
+_DIRECTIVE = re.compile(r"%(?:(\d+)\$)?(-)?(\*(?:\d+\$)?|\d+)?(.)?", re.S)
+
+
+def format_text(pattern: str | None, args: list[str | None] | None) -> str | None:
+    """format(): %s, %I, %L with positions, widths and the minus flag."""
+    if pattern is None:
+        return None
+    values = args or []
+    used = 0
+    out: list[str] = []
+    last = 0
+    for match in _DIRECTIVE.finditer(pattern):
+        out.append(pattern[last : match.start()])
+        last = match.end()
+        position, minus, width, kind = match.groups()
+        if kind is None:
+            raise InvalidParameterValue(
+                'unterminated format() type specifier', hint='For a single "%" use "%%".'
+            )
+        if kind == "%":
+            out.append("%")
+            continue
+        if width is not None and width.startswith("*"):
+            index = int(width[1:-1]) - 1 if len(width) > 1 else used
+            used = index + 1
+            if index >= len(values):
+                raise InvalidParameterValue("too few arguments for format()")
+            size = int(values[index] or 0)
+        else:
+            size = int(width or 0)
+        if size < 0:
+            minus, size = "-", -size
+        if position is not None:
+            if int(position) == 0:
+                raise InvalidParameterValue("format specifies argument 0, but arguments are numbered from 1")
+            index = int(position) - 1
+        else:
+            index = used
+        used = index + 1
+        if kind not in "sIL":
+            raise InvalidParameterValue(
+                f'unrecognized format() type specifier "{kind}"', hint='For a single "%" use "%%".'
+            )
+        if index >= len(values):
+            raise InvalidParameterValue("too few arguments for format()")
+        value = values[index]
+        if kind == "s":
+            text = value or ""
+        elif kind == "L":
+            text = "NULL" if value is None else quote_literal(value)
+        elif value is None:
+            raise NullValueNotAllowed("null values cannot be formatted as an SQL identifier")
+        else:
+            text = quote_identifier(value)
+        out.append(text.ljust(size) if minus else text.rjust(size))
+    out.append(pattern[last:])
+    return "".join(out)
+
+
+def string_to_array(text: str | None, delimiter: str | None, null: str | None) -> list[str | None] | None:
+    """string_to_array(): a NULL delimiter splits into characters, an empty one does not split."""
+    if text is None:
+        return None
+    if text == "":
+        return []
+    parts: list[str] = list(text) if delimiter is None else [text] if delimiter == "" else text.split(delimiter)
+    return [None if null is not None and part == null else part for part in parts]
+
+
+def array_in(text: str) -> list[str | None]:
+    """Array input of a one-dimensional array, items as text."""
+    value = parse_text(text, SqlType(1009))
+    assert isinstance(value, tuple)
+    return list(value)
+
+
+_ENCODINGS = {"utf8": "utf-8", "unicode": "utf-8", "latin1": "latin-1", "sqlascii": "ascii", "win1252": "cp1252",
+              "latin2": "iso8859-2", "latin9": "iso8859-15"}  # fmt: skip
+
+
+def _encoding(name: str) -> str:
+    found = _ENCODINGS.get(re.sub(r"[^a-z0-9]", "", name.lower()))
+    if found is None:
+        raise InvalidParameterValue(f'invalid source encoding name "{name}"')
+    return found
+
+
+def convert_from(data: bytes, name: str) -> str:
+    """convert_from()."""
+    try:
+        return data.decode(_encoding(name))
+    except UnicodeDecodeError as error:
+        shown = " ".join(f"0x{byte:02x}" for byte in data[error.start : error.start + 1])
+        raise CharacterNotInRepertoire(f'invalid byte sequence for encoding "UTF8": {shown}') from None
+
+
+def convert_to(text: str, name: str) -> bytes:
+    """convert_to()."""
+    return text.encode(_encoding(name), errors="strict")
+
+
+def encode(data: bytes, kind: str) -> str:
+    """encode(): hex, base64 (in lines of 76 characters) and escape."""
+    lowered = kind.lower()
+    if lowered == "hex":
+        return data.hex()
+    if lowered == "base64":
+        text = base64.b64encode(data).decode()
+        return "\n".join([text[start : start + 76] for start in range(0, len(text), 76)])
+    if lowered == "escape":
+        return "".join(
+            ["\\\\" if byte == 92 else f"\\{byte:03o}" if byte == 0 or byte > 127 else chr(byte) for byte in data]
+        )
+    raise InvalidParameterValue(f'unrecognized encoding: "{kind}"')
+
+
+def decode(text: str, kind: str) -> bytes:
+    """decode(): the inverse of encode()."""
+    lowered = kind.lower()
+    if lowered == "hex":
+        return _from_hex(re.sub(r"\s", "", text))
+    if lowered == "base64":
+        try:
+            return base64.b64decode(re.sub(r"\s", "", text), validate=True)
+        except ValueError:
+            raise InvalidParameterValue("invalid base64 end sequence", hint="Input data is missing padding, is truncated, or is otherwise corrupted.") from None
+    if lowered == "escape":
+        value = parse_text(text, SqlType(types.BYTEA))
+        assert isinstance(value, bytes)
+        return value
+    raise InvalidParameterValue(f'unrecognized encoding: "{kind}"')
+
+
+def _from_hex(text: str) -> bytes:
+    for char in text:
+        if char not in "0123456789abcdefABCDEF":
+            raise InvalidParameterValue(f'invalid hexadecimal digit: "{char}"')
+    if len(text) % 2:
+        raise InvalidParameterValue("invalid hexadecimal data: odd number of digits")
+    return bytes.fromhex(text)
+
+
+def digest(name: str, data: bytes) -> bytes:
+    """sha224, sha384, sha512."""
+    return hashlib.new(name, data).digest()
+
+
+def substring_bytea(data: bytes, start: int, length: int) -> bytes:
+    """substring(bytea, start, length)."""
+    if length < 0:
+        raise SubstringError("negative substring length not allowed")
+    end = start + length
+    return data[max(start, 1) - 1 : max(end, 1) - 1]
+
+
+def get_byte(data: bytes, index: int) -> int:
+    """get_byte()."""
+    if not 0 <= index < len(data):
+        raise ArraySubscriptError(f"index {index} out of valid range, 0..{len(data) - 1}")
+    return data[index]
+
+
+def get_bit(data: bytes, index: int) -> int:
+    """get_bit()."""
+    if not 0 <= index < 8 * len(data):
+        raise ArraySubscriptError(f"index {index} out of valid range, 0..{8 * len(data) - 1}")
+    return (data[index // 8] >> (index % 8)) & 1
+
+
+def unistr(text: str) -> str:
+    """unistr(): \\XXXX, \\+XXXXXX, \\uXXXX, \\UXXXXXXXX and \\\\."""
+
+    def decoded(match: re.Match[str]) -> str:
+        body = match[1]
+        if body == "\\":
+            return "\\"
+        return chr(int(body.lstrip("+uU"), 16))
+
+    result = re.sub(r"\\(\\|\+[0-9a-fA-F]{6}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[0-9a-fA-F]{4})", decoded, text)
+    return result
+
+
+def normalize(text: str, form: str) -> str:
+    """normalize(text, form)."""
+    if form.upper() not in ("NFC", "NFD", "NFKC", "NFKD"):
+        raise InvalidParameterValue(f"invalid normalization form: {form}")
+    return unicodedata.normalize(form.upper(), text)  # type: ignore[arg-type]
+
+
+def parse_ident(text: str, strict: bool) -> list[str]:
+    """parse_ident(): the parts of a qualified name."""
+    parts: list[str] = []
+    rest = text.strip()
+    while True:
+        match = re.match(r'\s*(?:"((?:[^"]|"")*)"|([A-Za-z_\u0080-\uffff][\w$\u0080-\uffff]*))\s*', rest)
+        if match is None:
+            raise InvalidParameterValue(f'string is not a valid identifier: "{text}"')
+        parts.append(match[1].replace('""', '"') if match[1] is not None else match[2].lower())
+        rest = rest[match.end() :]
+        if rest.startswith("."):
+            rest = rest[1:]
+            continue
+        if rest and strict:
+            raise InvalidParameterValue(f'string is not a valid identifier: "{text}"')
+        return parts
+
+
+_UNITS = ("bytes", "kB", "MB", "GB", "TB", "PB")
+
+
+def size_pretty(size: int) -> str:
+    """pg_size_pretty(bigint)."""
+    limits = (10 * 1024, 20 * 1024 - 1, 20 * 1024 - 1, 20 * 1024 - 1, 20 * 1024 - 1)
+    bits = (0, 9, 10, 10, 10)
+    value = size
+    for index, unit in enumerate(_UNITS[:5]):
+        if index == len(bits) - 1 or abs(value) < limits[index]:
+            if index:
+                value = (abs(value) + 1) // 2 * (1 if value >= 0 else -1)
+            return f"{value} {unit}"
+        shift = (9 if index == 0 else 10)
+        value = abs(value) >> shift if value >= 0 else -(abs(value) >> shift)
+    return f"{value} PB"
+
+
+def size_bytes(text: str) -> int:
+    """pg_size_bytes()."""
+    match = re.fullmatch(r"\s*([+-]?\d+(?:\.\d*)?(?:[eE][+-]?\d+)?|[+-]?\.\d+)\s*([A-Za-z]*)\s*", text)
+    units = {"": 0, "bytes": 0, "b": 0, "kb": 1, "mb": 2, "gb": 3, "tb": 4, "pb": 5}
+    if match is None:
+        raise InvalidParameterValue(f'invalid size: "{text}"')
+    if match[2].lower() not in units:
+        raise InvalidParameterValue(
+            f'invalid size: "{text}"', detail=f'Invalid size unit: "{match[2]}".',
+            hint='Valid units are "bytes", "B", "kB", "MB", "GB", "TB", and "PB".',
+        )  # fmt: skip
+    from decimal import ROUND_HALF_UP, Decimal
+
+    return int((Decimal(match[1]) * 1024 ** units[match[2].lower()]).quantize(Decimal(1), rounding=ROUND_HALF_UP))
+
+
+def interval_out(value: Mapping[str, int], style: str) -> str:
+    """Text of an interval."""
+    return format_interval(Interval(value["months"], value["days"], value["micros"]), style)
+
+
+def float8_out(value: float) -> str:
+    """Text of a double precision value."""
+    return format_float(value)
+
+
+def float4_out(value: float) -> str:
+    """Text of a real value."""
+    return format_float(value, single=True)
+
+
+def bytea_in(text: str) -> bytes:
+    """bytea input."""
+    value = parse_text(text, SqlType(types.BYTEA))
+    assert isinstance(value, bytes)
+    return value
+
+
+def uuid_in(text: str) -> str:
+    """uuid input."""
+    value = parse_text(text, SqlType(types.UUID))
+    assert isinstance(value, str)
+    return value
+
+
+_T, _I, _B = "VARCHAR", "INTEGER", "BLOB"
+
+UDFS: Mapping[str, Udf] = {
+    "tg_upper": Udf((_T,), _T, upper),
+    "tg_initcap": Udf((_T,), _T, initcap),
+    "tg_quote_literal": Udf((_T,), _T, quote_literal),
+    "tg_format": Udf((_T, "VARCHAR[]"), _T, format_text, nulls=True),
+    "tg_string_to_array": Udf((_T, _T, _T), "VARCHAR[]", string_to_array, nulls=True),
+    "tg_array_in": Udf((_T,), "VARCHAR[]", array_in),
+    "tg_convert_from": Udf((_B, _T), _T, convert_from),
+    "tg_convert_to": Udf((_T, _T), _B, convert_to),
+    "tg_encode": Udf((_B, _T), _T, encode),
+    "tg_decode": Udf((_T, _T), _B, decode),
+    "tg_digest": Udf((_T, _B), _B, digest),
+    "tg_substring_bytea": Udf((_B, _I, _I), _B, substring_bytea),
+    "tg_get_byte": Udf((_B, _I), _I, get_byte),
+    "tg_get_bit": Udf((_B, "BIGINT"), _I, get_bit),
+    "tg_unistr": Udf((_T,), _T, unistr),
+    "tg_normalize": Udf((_T, _T), _T, normalize),
+    "tg_parse_ident": Udf((_T, "BOOLEAN"), "VARCHAR[]", parse_ident),
+    "tg_size_pretty": Udf(("BIGINT",), _T, size_pretty),
+    "tg_size_bytes": Udf((_T,), "BIGINT", size_bytes),
+    "tg_interval_out": Udf((INTERVAL, _T), _T, interval_out),
+    "tg_float8_out": Udf(("DOUBLE",), _T, float8_out),
+    "tg_float4_out": Udf(("FLOAT",), _T, float4_out),
+    "tg_bytea_in": Udf((_T,), _B, bytea_in),
+    "tg_uuid_in": Udf((_T,), _T, uuid_in),
+}

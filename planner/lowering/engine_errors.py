@@ -1,0 +1,185 @@
+"""Exceptions of the engines as PostgreSQL's errors.
+
+What a lowered query raises on purpose reads ``TG:<sqlstate>:<message>`` (with detail and hint after unit separators, up
+to a record separator); the rest is told by the engine's own text (DuckDB) or error class (Spark). What is not known
+here is our bug: XX000.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from planner import errors
+from planner.errors import InternalError, SqlError
+from planner.functions.forms import EngineName
+
+_OWN = re.compile(r"TG:([0-9A-Z]{5}):([^\x1e]*?)(?:\x1e|\n|$| SQLSTATE: P0001|$)", re.S)
+_BITS = {"INT16": "smallint", "INT32": "integer", "INT64": "bigint", "SMALLINT": "smallint", "INTEGER": "integer",
+         "BIGINT": "bigint", "INT": "integer"}  # fmt: skip
+
+
+def _classes() -> Mapping[str, type[SqlError]]:
+    found: dict[str, type[SqlError]] = {}
+    for value in vars(errors).values():
+        if isinstance(value, type) and issubclass(value, SqlError) and value is not SqlError:
+            found.setdefault(value.sqlstate, value)
+    return found
+
+
+_BY_STATE = _classes()
+
+
+def _named(sqlstate: str, message: str, detail: str | None = None, hint: str | None = None) -> SqlError:
+    known = _BY_STATE.get(sqlstate)
+    if known is None:
+        known = type("EngineError", (SqlError,), {"sqlstate": sqlstate})
+    return known(message, detail=detail or None, hint=hint or None)
+
+
+def _own(message: str) -> SqlError | None:
+    start = message.find("TG:")
+    match = _OWN.match(message, start) if start >= 0 else None
+    if match is None:
+        return None
+    parts = match[2].split("\x1f")
+    return _named(match[1], parts[0], *parts[1:3])
+
+
+def translate(
+    engine: EngineName, message: str, condition: str | None = None, parameters: Mapping[str, str] | None = None
+) -> SqlError:
+    """The SqlError for an exception: `message` is the engine's text, `condition` and `parameters` Spark's error class
+    (``DIVIDE_BY_ZERO``) and its message parameters."""
+    own = _own(message)
+    if own is not None:
+        return own
+    found = _local(message) if engine == "local" else _spark(message, condition or "", parameters or {})
+    if found is not None:
+        return found
+    first = message.strip().splitlines()[0] if message.strip() else "unknown error"
+    return InternalError(f"{engine} engine: {first}")
+
+
+def _field_overflow(precision: int, scale: int) -> SqlError:
+    whole = precision - scale
+    limit = f"10^{whole}" if whole else "1"
+    return errors.NumericValueOutOfRange(
+        "numeric field overflow",
+        detail=f"A field with precision {precision}, scale {scale} must round to an absolute value less than {limit}.",
+    )
+
+
+_LOCAL_INTEGER = re.compile(r"Overflow in (?:addition|subtraction|multiplication|negation|left shift|division) of (INT16|INT32|INT64)|of range for the destination type (INT16|INT32|INT64)")
+_LOCAL_DECIMAL = re.compile(r'(?:to|type) (?:type )?DECIMAL\((\d+),\s*(\d+)\)')
+
+
+def _local(message: str) -> SqlError | None:
+    lowered = message.lower()
+    if "division by zero" in lowered or "divide by zero" in lowered or "modulo by zero" in lowered:
+        return errors.DivisionByZero("division by zero")
+    integer = _LOCAL_INTEGER.search(message)
+    if integer is not None:
+        return errors.NumericValueOutOfRange(f"{_BITS[integer[1] or integer[2]]} out of range")
+    decimal = _LOCAL_DECIMAL.search(message)
+    if decimal is not None and ("out of range" in lowered or "could not" in lowered or "overflow" in lowered):
+        precision, scale = int(decimal[1]), int(decimal[2])
+        if precision < 38:
+            return _field_overflow(precision, scale)
+        return errors.NumericValueOutOfRange("value overflows numeric format")
+    if "decimal" in lowered and ("overflow" in lowered or "out of range" in lowered):
+        return errors.NumericValueOutOfRange("value overflows numeric format")
+    if "overflow in division of" in lowered or "overflow in negation" in lowered:
+        return errors.NumericValueOutOfRange(_guess_integer(message))
+    if "more than one row returned by a subquery" in lowered:
+        return errors.CardinalityViolation("more than one row returned by a subquery used as an expression")
+    if "cannot take logarithm of zero" in lowered:
+        return errors.InvalidArgumentForLogarithm("cannot take logarithm of zero")
+    if "cannot take logarithm of a negative" in lowered:
+        return errors.InvalidArgumentForLogarithm("cannot take logarithm of a negative number")
+    if "cannot take square root" in lowered:
+        return errors.InvalidArgumentForPowerFunction("cannot take square root of a negative number")
+    if "unknown timezone" in lowered or "unknown time zone" in lowered:
+        zone = re.search(r"['\"]([^'\"]+)['\"]", message)
+        return errors.InvalidParameterValue(f'time zone "{zone[1] if zone else ""}" not recognized')
+    if "date out of range" in lowered or "date and not in range" in lowered:
+        return errors.DatetimeFieldOverflow("date out of range")
+    if "timestamp" in lowered and ("out of range" in lowered or "overflow" in lowered):
+        return errors.DatetimeFieldOverflow("timestamp out of range")
+    if "interval" in lowered and ("out of range" in lowered or "overflow" in lowered):
+        return errors.DatetimeFieldOverflow("interval out of range")
+    if "out of range" in lowered or "overflow" in lowered:
+        number = re.search(r"INT(16|32|64|128)", message)
+        if number is not None:
+            names = {"16": "smallint out of range", "32": "integer out of range", "64": "bigint out of range", "128": "value overflows numeric format"}
+            return errors.NumericValueOutOfRange(names[number[1]])
+        return errors.NumericValueOutOfRange("value out of range: overflow")
+    if "out of memory" in lowered or "memory limit" in lowered:
+        return errors.OutOfMemory("out of memory")
+    if "limit/offset cannot be negative" in lowered:
+        return errors.InvalidRowCountInLimitClause("LIMIT must not be negative")
+    if "interrupted" in lowered:
+        return errors.QueryCanceled("canceling statement due to user request")
+    return None
+
+
+def _guess_integer(message: str) -> str:
+    numbers = [abs(int(number)) for number in re.findall(r"-?\d+", message)]
+    largest = max(numbers, default=0)
+    name = "smallint" if largest == 2**15 else "integer" if largest == 2**31 else "bigint"
+    return f"{name} out of range"
+
+
+_SPARK_DECIMAL = re.compile(r"Decimal\((\d+),\s*(\d+)\)", re.I)
+
+
+def _spark(message: str, condition: str, parameters: Mapping[str, str]) -> SqlError | None:
+    if not condition:
+        match = re.search(r"\[([A-Z_]+(?:\.[A-Z_]+)?)\]", message)
+        condition = match[1] if match else ""
+    name = condition.partition(".")[0]
+    if name in ("DIVIDE_BY_ZERO", "REMAINDER_BY_ZERO", "INTERVAL_DIVIDED_BY_ZERO"):
+        return errors.DivisionByZero("division by zero")
+    if name in ("ARITHMETIC_OVERFLOW", "BINARY_ARITHMETIC_OVERFLOW", "CAST_OVERFLOW", "CAST_OVERFLOW_IN_TABLE_INSERT"):
+        return errors.NumericValueOutOfRange(_spark_integer(message, name, parameters))
+    if name in ("NUMERIC_VALUE_OUT_OF_RANGE", "NUMERIC_OUT_OF_SUPPORTED_RANGE", "DECIMAL_PRECISION_EXCEEDS_MAX_PRECISION"):
+        decimal = _SPARK_DECIMAL.search(message)
+        if decimal is not None and int(decimal[1]) < 38:
+            return _field_overflow(int(decimal[1]), int(decimal[2]))
+        return errors.NumericValueOutOfRange("value overflows numeric format")
+    if name == "SCALAR_SUBQUERY_TOO_MANY_ROWS":
+        return errors.CardinalityViolation("more than one row returned by a subquery used as an expression")
+    if name in ("DATETIME_OVERFLOW", "INTERVAL_ARITHMETIC_OVERFLOW"):
+        return errors.DatetimeFieldOverflow("timestamp out of range")
+    if name == "DATETIME_FIELD_OUT_OF_BOUNDS":
+        return errors.DatetimeFieldOverflow("date/time field value out of range")
+    if name == "INVALID_TIMEZONE":
+        return errors.InvalidParameterValue(f'time zone "{parameters.get("timeZone", "").strip(chr(39))}" not recognized')
+    if name == "CAST_INVALID_INPUT":
+        value = parameters.get("expression", "").strip("'")
+        target = {"INT": "integer", "BIGINT": "bigint", "SMALLINT": "smallint", "DOUBLE": "double precision", "DATE": "date",
+                  "TIMESTAMP_NTZ": "timestamp", "BOOLEAN": "boolean"}.get(parameters.get("targetType", "").strip('"'), "")  # fmt: skip
+        return errors.InvalidTextRepresentation(f'invalid input syntax for type {target or "unknown"}: "{value}"')
+    if name == "INVALID_ESCAPE_CHAR" or "escape character" in message:
+        return errors.InvalidEscapeSequence("LIKE pattern must not end with escape character")
+    if name in ("RECURSION_LEVEL_LIMIT_EXCEEDED", "RECURSION_ROW_LIMIT_EXCEEDED"):
+        return errors.StatementTooComplex("recursive query exceeds the limits of the spark engine")
+    if name == "INVALID_PARAMETER_VALUE" and "REGEX" in message.upper():
+        return errors.InvalidRegularExpression("invalid regular expression")
+    if name.startswith(("UNSUPPORTED_SUBQUERY", "UNSUPPORTED_FEATURE", "UNION_NOT_SUPPORTED")):
+        return errors.FeatureNotSupported("this subquery is not supported on the spark engine")
+    return None
+
+
+def _spark_integer(message: str, name: str, parameters: Mapping[str, str]) -> str:
+    target = parameters.get("targetType", "").strip('"')
+    if not target:
+        match = re.search(r'cannot be cast to "(\w+)"', message)
+        target = match[1] if match else ""
+    if target in _BITS:
+        return f"{_BITS[target]} out of range"
+    if re.search(r"\dS\b", message):
+        return "smallint out of range"
+    if re.search(r"\blong overflow|\dL\b", message):
+        return "bigint out of range"
+    return "integer out of range"
