@@ -14,7 +14,7 @@ from postgast import pg_query_pb2 as pb
 from planner import statements as st
 from planner.copy_options import copy_options
 from planner.ddl import DDL
-from planner.errors import FeatureNotSupported, InvalidParameterValue, SqlSyntaxError
+from planner.errors import FeatureNotSupported, InvalidCursorDefinition, InvalidParameterValue, SqlSyntaxError
 from planner.identifiers import quote_identifier
 from planner.names import qualified_name, role_name, statement_title
 from planner.parse import Parsed, Tree
@@ -256,9 +256,9 @@ _CURSOR_BINARY, _CURSOR_SCROLL, _CURSOR_NO_SCROLL, _CURSOR_INSENSITIVE, _CURSOR_
 def _declare(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
     options = tree.options
     if options & _CURSOR_SCROLL and options & _CURSOR_NO_SCROLL:
-        raise InvalidCursor("cannot specify both SCROLL and NO SCROLL")
+        raise InvalidCursorDefinition("cannot specify both SCROLL and NO SCROLL")
     if options & _CURSOR_INSENSITIVE and options & 16:
-        raise InvalidCursor("cannot specify both INSENSITIVE and ASENSITIVE")
+        raise InvalidCursorDefinition("cannot specify both INSENSITIVE and ASENSITIVE")
     scroll = True if options & _CURSOR_SCROLL else False if options & _CURSOR_NO_SCROLL else None
     return st.DeclareCursor(
         name=tree.portalname,
@@ -268,12 +268,6 @@ def _declare(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
         hold=bool(options & _CURSOR_HOLD),
         insensitive=bool(options & _CURSOR_INSENSITIVE),
     )
-
-
-class InvalidCursor(SqlSyntaxError):
-    """PostgreSQL's invalid_cursor_definition."""
-
-    sqlstate = "42P11"
 
 
 _FETCH_ALL = 0x7FFFFFFFFFFFFFFF

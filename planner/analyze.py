@@ -1,0 +1,134 @@
+"""The binder's entry: a parsed statement becomes a bound query or change of rows, or a utility statement.
+
+    parsed, = split_and_parse("SELECT a FROM t WHERE b = $1")
+    bound = analyze(parsed, context, declared_param_types=())      # BoundQuery(rel=..., param_types=(int4,), ...)
+
+Pure: no I/O, no clock; the same text, context and parameter types always give the same result. Every error is one that
+PostgreSQL's analysis raises, with its SQLSTATE, text, hint and position.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from planner import statements as st
+from planner.binding import BindContext, Level, Statement
+from planner.casting import coerce_to_target
+from planner.coercion import Context
+from planner.command_tags import command_tag
+from planner.ddl import select_into
+from planner.dml import assign, bind_delete, bind_insert, bind_update, bound_query, parse_expression
+from planner.errors import DatatypeMismatch, FeatureNotSupported, SqlSyntaxError, StatementTooComplex
+from planner.expressions import bind_clause
+from planner.ir import BoundDelete, BoundInsert, BoundQuery, BoundStatement, BoundUpdate, Scalar
+from planner.parse import Parsed
+from planner.query import bind_query, one_row_query
+from planner.relations import bind_in_view
+from planner.type_names import format_type
+from planner.types import SqlType
+from planner.utility import utility_statement
+from planner.views import ViewDefinition, define_query, define_view
+from storage.catalog_model import Column
+
+AnyStatement: TypeAlias = BoundStatement | st.UtilityStatement
+
+_RECURSION_LIMIT = 20_000
+"""Python frames that binding may use: a chain of some thousand operators takes several for each."""
+
+
+def analyze(parsed: Parsed, context: BindContext, declared_param_types: Sequence[int] = ()) -> AnyStatement:
+    """Binds a statement. `declared_param_types` are the type oids that the client gave for $1, $2, ... (0: not said).
+
+    Raises a `SqlError`: 42P01, 42703, 42883, 42804, 22P02, 0A000, ...
+    """
+    if sys.getrecursionlimit() < _RECURSION_LIMIT:
+        sys.setrecursionlimit(_RECURSION_LIMIT)
+    try:
+        return _analyze(parsed, context, declared_param_types)
+    except RecursionError:
+        raise StatementTooComplex(
+            "stack depth limit exceeded",
+            hint='Increase the configuration parameter "max_stack_depth" (currently 2048kB), after ensuring the '
+            "platform's stack depth limit is adequate.",
+        ) from None
+
+
+def _analyze(parsed: Parsed, context: BindContext, declared: Sequence[int]) -> AnyStatement:
+    kind = parsed.kind
+    if kind == "select_stmt":
+        leftmost = parsed.tree
+        while leftmost.HasField("larg"):
+            leftmost = leftmost.larg
+        if leftmost.HasField("into_clause"):
+            return select_into(parsed)
+        statement = Statement(parsed, context, declared)
+        return bound_query(statement, bind_query(Level(statement, None), parsed.tree))
+    if kind == "insert_stmt":
+        return bind_insert(Statement(parsed, context, declared), parsed.tree)
+    if kind == "update_stmt":
+        return bind_update(Statement(parsed, context, declared), parsed.tree)
+    if kind == "delete_stmt":
+        return bind_delete(Statement(parsed, context, declared), parsed.tree)
+    return utility_statement(parsed)
+
+
+def bind_execute(execute: st.Execute, param_types: Sequence[SqlType], context: BindContext) -> BoundQuery:
+    """The parameters of EXECUTE as a query of one row, cast to the prepared statement's types.
+
+    Raises 42601 for a wrong number of parameters, 42804 for one that cannot be cast.
+    """
+    if execute.count != len(param_types):
+        raise SqlSyntaxError(
+            f'wrong number of parameters for prepared statement "{execute.name}"',
+            detail=f"Expected {len(param_types)} parameters but got {execute.count}.",
+        )
+    statement = Statement(execute.statement, context)
+    level = Level(statement, None)
+    exprs: list[Scalar] = []
+    for number, (node, type) in enumerate(zip(execute.statement.tree.params, param_types, strict=True), 1):
+        expr = bind_clause(level, node, "EXECUTE parameters")
+        converted = coerce_to_target(statement, expr, type, Context.ASSIGNMENT)
+        if converted is None:
+            raise DatatypeMismatch(
+                f"parameter ${number} of type {format_type(expr.type.oid)} cannot be coerced to the expected type "
+                f"{format_type(type.oid)}",
+                hint="You will need to rewrite or cast the expression.",
+                position=statement.position_of(expr),
+            )
+        exprs.append(converted)
+    names = [f"p{number}" for number in range(1, len(exprs) + 1)]
+    return bound_query(statement, one_row_query(statement, exprs, names))
+
+
+def bind_default(text: str, column: str, type: SqlType, context: BindContext) -> BoundQuery:
+    """A DEFAULT expression for a column of `type`, as a query of one row and column.
+
+    Raises 42804 when it cannot be assigned to the column, 0A000 for column references, 42803 and the like.
+    """
+    parsed, tree = parse_expression(text)
+    statement = Statement(parsed, context)
+    target = Column(attnum=1, name=column, type_oid=type.oid, typmod=type.typmod)
+
+    def bind(level: Level) -> Scalar:
+        if tree.HasField("column_ref"):
+            raise FeatureNotSupported("cannot use column reference in DEFAULT expression")
+        expr = bind_clause(level, tree, "DEFAULT expressions")
+        try:
+            return assign(statement, expr, target, type)
+        except DatatypeMismatch:
+            raise DatatypeMismatch(
+                f'column "{column}" is of type {format_type(type.oid)} but default expression is of type '
+                f"{format_type(expr.type.oid)}",
+                hint="You will need to rewrite or cast the expression.",
+            ) from None
+
+    expr: Scalar = bind_in_view(statement, bind, parsed)
+    return bound_query(statement, one_row_query(statement, [expr], [column]))
+
+
+__all__ = [
+    "AnyStatement", "BindContext", "BoundDelete", "BoundInsert", "BoundQuery", "BoundUpdate", "ViewDefinition",
+    "analyze", "bind_default", "bind_execute", "command_tag", "define_query", "define_view",
+]  # fmt: skip

@@ -1,0 +1,212 @@
+"""What one binding carries along: the context from the session, the statement's state, and the query levels.
+
+A `Statement` hands out field ids, types the parameters, and remembers where in the text each scalar came from. A
+`Level` is one SELECT (or DML statement): its FROM items, its common tables, and the aggregates, window functions and
+set-returning functions found in its expressions, which stand there as references to columns yet to be computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from planner.errors import AmbiguousParameter, IndeterminateDatatype, UndefinedParameter
+from planner.ir import AggregateCall, Field, FunctionCall, Origin, Param, Scalar
+from planner.parse import Parsed
+from planner.system_relations import SystemRelations
+from planner.type_names import format_type
+from planner.types import UNKNOWN, SqlType, column_type
+from storage.catalog_model import CatalogSnapshot
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BindContext:
+    """What binding depends on besides the text. `search_path` holds schema names as `current_schemas(true)` lists
+    them: pg_catalog is searched first when it is not mentioned. `settings` are TimeZone, DateStyle, IntervalStyle and
+    the like, which decide what literals mean."""
+
+    catalog: CatalogSnapshot
+    search_path: tuple[str, ...]
+    settings: Mapping[str, str]
+    user: str
+    database: str
+    system_relations: SystemRelations
+
+    def searched_schemas(self) -> tuple[str, ...]:
+        """The schemas in which an unqualified name is looked up, in order."""
+        if "pg_catalog" in self.search_path:
+            return self.search_path
+        return ("pg_catalog", *self.search_path)
+
+
+@dataclass(slots=True, kw_only=True)
+class NsColumn:
+    """A column that a FROM item offers: what it is called and the scalar it stands for."""
+
+    name: str
+    expr: Scalar
+
+
+@dataclass(slots=True, kw_only=True)
+class NsItem:
+    """A FROM item in scope. `alias` is what qualifies its columns (None for an unnamed join). `schema` and `database`
+    qualify an unaliased relation, whose own name is `relation_name`. The flags are those of PostgreSQL's
+    ParseNamespaceItem. `row_type` is the oid of a relation's row type, RECORD otherwise. `scalar_function` marks an
+    item with one column of a scalar type whose whole-row reference is that column."""
+
+    alias: str | None
+    columns: list[NsColumn]
+    schema: str | None = None
+    relation_name: str | None = None
+    relation_oid: int = 0
+    system_columns: Mapping[str, Scalar] = field(default_factory=dict)
+    rel_visible: bool = True
+    cols_visible: bool = True
+    lateral_only: bool = False
+    lateral_ok: bool = True
+    scalar_function: bool = False
+    by_name: dict[str, list[NsColumn]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for column in self.columns:
+            self.by_name.setdefault(column.name, []).append(column)
+
+
+class Level:
+    """One query level. `clause` is what is being bound now, for the rules on where aggregates and the like may stand
+    (None: a place that allows no special things and has no name)."""
+
+    __slots__ = (
+        "aggregates", "clause", "ctes", "from_ids", "grouping_refs", "in_aggregate", "in_window", "lateral_active",
+        "namespace", "parent", "references", "rtes", "srf_barrier", "srf_depth", "srfs", "statement", "view",
+        "window_definitions", "windows",
+    )  # fmt: skip
+
+    def __init__(self, statement: Statement, parent: Level | None) -> None:
+        self.statement = statement
+        self.parent = parent
+        self.namespace: list[NsItem] = []
+        self.rtes: list[NsItem] = []
+        self.ctes: dict[str, Any] = {}
+        self.clause: str | None = None
+        self.lateral_active = False
+        self.from_ids: dict[int, tuple[str | None, str]] = {}
+        self.references: list[int] = []
+        self.aggregates: list[tuple[AggregateCall, Field]] = []
+        self.windows: list[tuple[Any, Field]] = []
+        self.window_definitions: dict[str, Any] = {}
+        self.srfs: list[FunctionCall] = []
+        self.srf_depth: list[int] = []
+        self.srf_barrier: str | None = None
+        self.grouping_refs: list[tuple[tuple[Scalar, ...], Field, int]] = []
+        self.in_aggregate = False
+        self.in_window = False
+        self.view = parent.view if parent is not None else False
+
+    def own(self, id: int, alias: str | None, name: str) -> None:
+        """Records that field `id` is a column of this level's FROM."""
+        self.from_ids[id] = (alias, name)
+        self.statement.owner[id] = self
+
+
+class Statement:
+    """The state of binding one statement."""
+
+    def __init__(self, parsed: Parsed, context: BindContext, declared: Iterable[int] = ()) -> None:
+        self.parsed = parsed
+        self.context = context
+        self.next_id = 1
+        self.next_cte = 1
+        self.owner: dict[int, Level] = {}
+        self.origins: dict[int, Origin] = {}
+        self.positions: dict[int, tuple[Any, int]] = {}
+        self.aggregate_owner: dict[int, Level] = {}
+        self.window_ids: set[int] = set()
+        self.records: dict[int, tuple[Any, tuple[tuple[str, SqlType], ...]]] = {}
+        self.star_expansions: list[tuple[Any, dict[int, list[tuple[str | None, str]]]]] | None = None
+        self.record_columns: dict[int, tuple[tuple[str, SqlType], ...]] = {}
+        self.param_types: dict[int, SqlType] = {
+            number: SqlType(UNKNOWN) if oid in (0, UNKNOWN) else column_type(oid)
+            for number, oid in enumerate(declared, 1)
+        }
+        self.declared_count = len(self.param_types)
+        self.relations: set[int] = set()
+        self.system = False
+        self.volatile = False
+        self.for_update = False
+        self.view_depth = 0
+
+    def new_field(self, name: str, type: SqlType, origin: Origin | None = None) -> Field:
+        """A field with a fresh id."""
+        id = self.next_id
+        self.next_id = id + 1
+        if origin is not None:
+            self.origins[id] = origin
+        return Field(id=id, name=name, type=type, origin=origin)
+
+    # ---- positions
+
+    def at(self, scalar: Any, location: int) -> Any:
+        """Remembers that `scalar` comes from the tree location `location` (-1: unknown); returns it."""
+        if location >= 0:
+            self.positions[id(scalar)] = (scalar, location)
+        return scalar
+
+    def location(self, scalar: Any) -> int:
+        """The tree location of a scalar, -1 when it is unknown."""
+        found = self.positions.get(id(scalar))
+        return found[1] if found is not None else -1
+
+    def position(self, location: int) -> int | None:
+        """A tree location as an error position; inside a view's text there is none."""
+        return self.parsed.position(location) if self.view_depth == 0 else None
+
+    def position_of(self, scalar: Any) -> int | None:
+        """The error position of a scalar."""
+        return self.position(self.location(scalar))
+
+    # ---- parameters
+
+    def param(self, number: int, location: int) -> Scalar:
+        """`$number`. Its type may still be unknown."""
+        if self.view_depth:
+            raise UndefinedParameter(f"there is no parameter ${number}")
+        if not 1 <= number <= 65535:
+            raise UndefinedParameter(f"there is no parameter ${number}", position=self.position(location))
+        type = self.param_types.get(number)
+        if type is None:
+            type = self.param_types[number] = SqlType(UNKNOWN)
+        result: Scalar = self.at(Param(index=number, type=type), location)
+        return result
+
+    def set_param_type(self, param: Param, type: SqlType) -> Param:
+        """Gives a parameter of unknown type the type that its use demands (variable_coerce_param_hook).
+
+        Raises 42P08 when another use demanded another type.
+        """
+        known = self.param_types[param.index]
+        wanted = column_type(type.oid)
+        location = self.location(param)
+        if known.oid == UNKNOWN:
+            self.param_types[param.index] = wanted
+        elif known.oid != type.oid:
+            raise AmbiguousParameter(
+                f"inconsistent types deduced for parameter ${param.index}",
+                detail=f"{format_type(known.oid)} versus {format_type(type.oid)}",
+                position=self.position(location),
+            )
+        result: Param = self.at(replace(param, type=self.param_types[param.index]), location)
+        return result
+
+    def final_param_types(self) -> tuple[SqlType, ...]:
+        """The types of all parameters. Raises 42P18 for one whose type nothing decides, or that is left out."""
+        if not self.param_types:
+            return ()
+        result = []
+        for number in range(1, max(self.param_types) + 1):
+            type = self.param_types.get(number)
+            if type is None or type.oid == UNKNOWN:
+                raise IndeterminateDatatype(f"could not determine data type of parameter ${number}")
+            result.append(type)
+        return tuple(result)

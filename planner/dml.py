@@ -1,0 +1,488 @@
+"""INSERT, UPDATE and DELETE: from parse trees to `BoundInsert`, `BoundUpdate`, `BoundDelete`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+from planner.binding import Level, NsColumn, NsItem, Statement
+from planner.calls import finish_row
+from planner.casting import coerce_to_target, resolve_unknown, to_boolean
+from planner.coercion import Context
+from planner.errors import (
+    DatatypeMismatch,
+    DuplicateColumn,
+    FeatureNotSupported,
+    InsufficientPrivilege,
+    SqlSyntaxError,
+    UndefinedColumn,
+    WrongObjectType,
+)
+from planner.expressions import bind, bind_clause
+from planner.from_clause import bind_from
+from planner.ir import (
+    RETURNING_ROWS,
+    BoundDelete,
+    BoundInsert,
+    BoundQuery,
+    BoundUpdate,
+    ColumnRef,
+    CteScan,
+    Deduplicate,
+    Filter,
+    Literal,
+    Project,
+    Rel,
+    Returning,
+    RowConstructor,
+    Scalar,
+    ScalarSubquery,
+    Values,
+    With,
+)
+from planner.parse import Parsed, Tree, split_and_parse
+from planner.query import analyze_query, bind_query, bind_rows, bind_with, single_column
+from planner.relations import bind_in_view, find_relation, scan_table, undefined_table
+from planner.select import bind_targets
+from planner.statements import QualifiedName
+from planner.system_relations import SystemRelation
+from planner.type_names import format_type
+from planner.types import INT8, UNKNOWN, SqlType, column_type
+from storage.catalog_model import Column, Relation
+
+
+def bound_query(statement: Statement, rel: Rel) -> BoundQuery:
+    """`rel` as a query, with what the statement has gathered."""
+    return BoundQuery(
+        rel=rel,
+        param_types=statement.final_param_types(),
+        relations=frozenset(statement.relations),
+        system=statement.system,
+        volatile=statement.volatile,
+        for_update=statement.for_update,
+    )
+
+
+def target_table(statement: Statement, tree: Tree, action: str) -> Relation:
+    """The table that a RangeVar names as the target of a change. Raises 42P01, 42809, 42501, 0A000."""
+    position = statement.position(tree.location)
+    name = QualifiedName(
+        name=tree.relname, schema=tree.schemaname or None, database=tree.catalogname or None, position=position
+    )
+    found = find_relation(statement.context, name)
+    if found is None:
+        raise undefined_table(name, position)
+    if isinstance(found, SystemRelation):
+        raise InsufficientPrivilege(f'permission denied: "{found.name}" is a system catalog')
+    if not isinstance(found, Relation):
+        raise WrongObjectType(f'cannot change sequence "{found.name}"')
+    if found.kind == "v":
+        raise FeatureNotSupported(f'{action} view "{found.name}" is not supported')
+    if found.kind == "m":
+        raise WrongObjectType(f'cannot change materialized view "{found.name}"')
+    statement.relations.add(found.oid)
+    return found
+
+
+def assign(statement: Statement, expr: Scalar, column: Column, type: SqlType) -> Scalar:
+    """`expr` as a value for `column` (transformAssignedExpr). Raises 42804."""
+    converted = coerce_to_target(statement, expr, type, Context.ASSIGNMENT)
+    if converted is None:
+        raise DatatypeMismatch(
+            f'column "{column.name}" is of type {format_type(type.oid)} but expression is of type '
+            f"{format_type(expr.type.oid)}",
+            hint="You will need to rewrite or cast the expression.",
+            position=statement.position_of(expr),
+        )
+    return in_shape(statement, converted, type)
+
+
+def in_shape(statement: Statement, expr: Scalar, type: SqlType) -> Scalar:
+    """A numeric in the shape that its column is stored in."""
+    from planner.casting import with_shape
+    from planner.ir import Param
+
+    if expr.type.shape == type.shape or (isinstance(expr, Param) and type.typmod < 0):
+        return expr
+    return with_shape(statement, expr, type)
+
+
+@lru_cache(maxsize=1024)
+def parse_expression(text: str) -> tuple[Parsed, Any]:
+    """A stored expression's parse tree."""
+    parsed = split_and_parse(f"SELECT {text}")[0]
+    return parsed, parsed.tree.target_list[0].res_target.val
+
+
+def default_value(statement: Statement, column: Column, type: SqlType) -> Scalar:
+    """What a column gets when nothing is given for it: its DEFAULT, or NULL."""
+    if column.default is None:
+        return Literal(value=None, type=type)
+    parsed, tree = parse_expression(column.default)
+
+    def bind_default(level: Level) -> Scalar:
+        expr = bind_clause(level, tree, "DEFAULT expressions")
+        return assign(statement, expr, column, type)
+
+    scalar: Scalar = bind_in_view(statement, bind_default, parsed)
+    return scalar
+
+
+# ---------------------------------------------------------------- INSERT
+
+
+def bind_insert(statement: Statement, tree: Tree) -> BoundInsert:
+    """INSERT, of every source. ON CONFLICT is refused (0A000)."""
+    level = Level(statement, None)
+    if tree.HasField("on_conflict_clause"):
+        raise FeatureNotSupported(
+            "ON CONFLICT is not supported", position=statement.position(tree.on_conflict_clause.location)
+        )
+    tables = bind_with(level, tree.with_clause) if tree.HasField("with_clause") else []
+    relation = target_table(statement, tree.relation, "inserting into")
+    live = relation.live_columns()
+    types = [column_type(column.type_oid, column.typmod) for column in live]
+    given = _insert_columns(statement, relation, tree)
+    select = tree.select_stmt.select_stmt if tree.HasField("select_stmt") else None
+    if select is None:
+        rel = _values(statement, live, types, [], [[]])
+    elif select.values_lists and not _has_clauses(select):
+        rel = _insert_values(level, select, relation, live, types, given)
+    else:
+        rel = _insert_select(level, select, live, types, given, bool(tree.cols))
+    if tables:
+        rel = With(tables=tuple(tables), body=rel, fields=rel.fields)
+    returning = _returning(statement, relation, tree)
+    return BoundInsert(
+        relation_oid=relation.oid,
+        columns=tuple(column.attnum for column in live),
+        source=bound_query(statement, rel),
+        not_null=tuple(column.attnum for column in live if column.not_null),
+        returning=_finish_returning(statement, returning),
+    )
+
+
+def _has_clauses(select: Tree) -> bool:
+    return bool(
+        select.sort_clause
+        or select.HasField("limit_count")
+        or select.HasField("limit_offset")
+        or select.HasField("with_clause")
+    )
+
+
+def _insert_columns(statement: Statement, relation: Relation, tree: Tree) -> list[int]:
+    """Positions (in the live columns) of the columns that the statement gives values for."""
+    live = relation.live_columns()
+    if not tree.cols:
+        return list(range(len(live)))
+    by_name = {column.name: index for index, column in enumerate(live)}
+    found: list[int] = []
+    for node in tree.cols:
+        target = node.res_target
+        position = statement.position(target.location)
+        index = by_name.get(target.name)
+        if index is None:
+            raise UndefinedColumn(
+                f'column "{target.name}" of relation "{relation.name}" does not exist', position=position
+            )
+        if target.indirection:
+            raise FeatureNotSupported("assigning to a part of a column is not supported", position=position)
+        if index in found:
+            raise DuplicateColumn(f'column "{target.name}" specified more than once', position=position)
+        found.append(index)
+    return found
+
+
+def _check_count(
+    statement: Statement, exprs: Sequence[Scalar | None], given: list[int], tree: Tree, named: bool
+) -> None:
+    if len(exprs) > len(given):
+        extra = exprs[len(given)]
+        raise SqlSyntaxError(
+            "INSERT has more expressions than target columns",
+            position=statement.position_of(extra) if extra is not None else None,
+        )
+    if named and len(exprs) < len(given):
+        raise SqlSyntaxError("INSERT has more target columns than expressions")
+    del tree
+
+
+def _insert_values(
+    level: Level, select: Tree, relation: Relation, live: Sequence[Column], types: list[SqlType], given: list[int]
+) -> Rel:
+    statement = level.statement
+    named = len(given) != len(live) or given != list(range(len(live)))
+    width = max((len(node.list.items) for node in select.values_lists), default=0)
+    columns = given
+
+    def bind_item(index: int, node: Tree) -> Scalar:
+        if node.HasField("set_to_default"):
+            if index >= len(columns):
+                raise SqlSyntaxError("INSERT has more expressions than target columns")
+            position = columns[index]
+            return default_value(statement, live[position], types[position])
+        expr = bind(level, node)
+        if index >= len(columns):
+            raise SqlSyntaxError(
+                "INSERT has more expressions than target columns", position=statement.position_of(expr)
+            )
+        position = columns[index]
+        return assign(statement, finish_unless_row(level, expr), live[position], types[position])
+
+    inner = level
+    rows = bind_rows(inner, select, bind_item)
+    if width < len(given) and named:
+        raise SqlSyntaxError(
+            "INSERT has more target columns than expressions",
+            position=statement.position(_column_location(statement, relation, select)),
+        )
+    return _values(statement, live, types, given[:width], rows)
+
+
+def _column_location(statement: Statement, relation: Relation, select: Tree) -> int:
+    del statement, relation, select
+    return -1
+
+
+def finish_unless_row(level: Level, expr: Scalar) -> Scalar:
+    """A row constructor with its unknown literals as text; others unchanged."""
+    return finish_row(level, expr) if isinstance(expr, RowConstructor) else expr
+
+
+def _values(
+    statement: Statement, live: Sequence[Column], types: list[SqlType], given: list[int], rows: list[list[Scalar]]
+) -> Values:
+    fields = tuple(statement.new_field(column.name, type) for column, type in zip(live, types, strict=True))
+    slots = {position: index for index, position in enumerate(given)}
+    full = tuple(
+        tuple(
+            row[slots[position]] if position in slots else default_value(statement, column, types[position])
+            for position, column in enumerate(live)
+        )
+        for row in rows
+    )
+    return Values(rows=full, fields=fields)
+
+
+def _insert_select(
+    level: Level, select: Tree, live: Sequence[Column], types: list[SqlType], given: list[int], named: bool
+) -> Rel:
+    statement = level.statement
+    query = analyze_query(Level(statement, level), select)
+    width = len(query.types)
+    if width > len(given):
+        expr = query.column_expr(len(given))
+        raise SqlSyntaxError(
+            "INSERT has more expressions than target columns",
+            position=statement.position_of(expr) if expr is not None else None,
+        )
+    if width < len(given) and named:
+        raise SqlSyntaxError("INSERT has more target columns than expressions")
+    locations: list[int] = []
+    for index in range(width):
+        expr = query.column_expr(index)
+        locations.append(statement.location(expr) if expr is not None else -1)
+        if expr is not None and query.types[index].oid == UNKNOWN:
+            position = given[index]
+            query.set_column(index, assign(statement, expr, live[position], types[position]))
+    source = query.build()
+    slots = {position: index for index, position in enumerate(given[:width])}
+    exprs: list[Scalar] = []
+    for position, column in enumerate(live):
+        if position in slots:
+            field = source.fields[slots[position]]
+            value = statement.at(ColumnRef(id=field.id, type=field.type), locations[slots[position]])
+            exprs.append(assign(statement, value, column, types[position]))
+        else:
+            exprs.append(default_value(statement, column, types[position]))
+    fields = tuple(statement.new_field(column.name, type) for column, type in zip(live, types, strict=True))
+    return Project(input=source, exprs=tuple(exprs), fields=fields)
+
+
+# ---------------------------------------------------------------- UPDATE, DELETE
+
+
+def bind_update(statement: Statement, tree: Tree) -> BoundUpdate:
+    """UPDATE, with FROM and every form of SET."""
+    level = Level(statement, None)
+    tables = bind_with(level, tree.with_clause) if tree.HasField("with_clause") else []
+    relation = target_table(statement, tree.relation, "updating")
+    alias = tree.relation.alias if tree.relation.HasField("alias") else None
+    scan, item = scan_table(level, relation, alias, tree.relation.location, row_id=True)
+    level.namespace.append(item)
+    level.rtes.append(item)
+    rel = bind_from(level, tree.from_clause, into=scan)
+    live = relation.live_columns()
+    types = [column_type(column.type_oid, column.typmod) for column in live]
+    changes = _assignments(level, relation, tree, live, types)
+    if tree.HasField("where_clause"):
+        condition = to_boolean(statement, bind_clause(level, tree.where_clause, "WHERE"), "WHERE")
+        rel = Filter(input=rel, condition=condition, fields=rel.fields)
+    _no_aggregates(level)
+    row_id = ColumnRef(id=scan.fields[-1].id, type=SqlType(INT8))
+    if tree.from_clause:
+        rel = Deduplicate(input=rel, on=(row_id,), order_by=(), fields=rel.fields)
+    old = [ColumnRef(id=field.id, type=field.type) for field in scan.fields[:-1]]
+    new = [changes.get(index, expr) for index, expr in enumerate(old)]
+    rel = _read(statement, rel, [row_id, *old, *new], live, 2, tables)
+    returning = _returning(statement, relation, tree, bool(tree.from_clause))
+    return BoundUpdate(
+        relation_oid=relation.oid,
+        columns=tuple(column.attnum for column in live),
+        read=bound_query(statement, rel),
+        not_null=tuple(live[index].attnum for index in sorted(changes) if live[index].not_null),
+        returning=_finish_returning(statement, returning),
+    )
+
+
+def _no_aggregates(level: Level) -> None:
+    if level.aggregates or level.windows or level.srfs:
+        raise FeatureNotSupported("aggregates, window functions and set-returning functions are not allowed in UPDATE")
+
+
+def _read(
+    statement: Statement, rel: Rel, exprs: Sequence[Scalar], live: Sequence[Column], copies: int, tables: list[Any]
+) -> Rel:
+    names = ["_row_id", *(column.name for _ in range(copies) for column in live)]
+    fields = tuple(statement.new_field(name, expr.type) for name, expr in zip(names, exprs, strict=True))
+    result: Rel = Project(input=rel, exprs=tuple(exprs), fields=fields)
+    return With(tables=tuple(tables), body=result, fields=fields) if tables else result
+
+
+def _assignments(
+    level: Level, relation: Relation, tree: Tree, live: Sequence[Column], types: list[SqlType]
+) -> dict[int, Scalar]:
+    statement = level.statement
+    by_name = {column.name: index for index, column in enumerate(live)}
+    changes: dict[int, Scalar] = {}
+    multiple: dict[bytes, list[Scalar | None]] = {}
+    for node in tree.target_list:
+        target = node.res_target
+        position = statement.position(target.location)
+        index = by_name.get(target.name)
+        if index is None:
+            raise UndefinedColumn(
+                f'column "{target.name}" of relation "{relation.name}" does not exist', position=position
+            )
+        if target.indirection:
+            raise FeatureNotSupported("assigning to a part of a column is not supported", position=position)
+        if index in changes:
+            raise SqlSyntaxError(f'multiple assignments to same column "{target.name}"')
+        expr: Scalar | None
+        if target.val.HasField("multi_assign_ref"):
+            reference = target.val.multi_assign_ref
+            if reference.colno == 1:
+                current = _multiple(level, reference, position)
+                multiple[b"row"] = current
+            current = multiple[b"row"]
+            expr = current[reference.colno - 1]
+        elif target.val.HasField("set_to_default"):
+            expr = None
+        else:
+            expr = bind_clause(level, target.val, "UPDATE")
+        column, type = live[index], types[index]
+        changes[index] = (
+            default_value(statement, column, type)
+            if expr is None
+            else assign(statement, finish_unless_row(level, expr), column, type)
+        )
+    return changes
+
+
+def _multiple(level: Level, reference: Tree, position: int | None) -> list[Scalar | None]:
+    """The values of ``SET (a, b) = ...``; None stands for DEFAULT."""
+    statement = level.statement
+    source = reference.source
+    if source.HasField("row_expr"):
+        nodes = source.row_expr.args
+        if len(nodes) != reference.ncolumns:
+            raise SqlSyntaxError("number of columns does not match number of values", position=position)
+        return [None if node.HasField("set_to_default") else bind_clause(level, node, "UPDATE") for node in nodes]
+    if source.HasField("sub_link"):
+        rel = bind_query(Level(statement, level), source.sub_link.subselect.select_stmt)
+        if len(rel.fields) != reference.ncolumns:
+            raise SqlSyntaxError("number of columns does not match number of values", position=position)
+        return [
+            ScalarSubquery(rel=single_column(statement, rel, index), type=field.type)
+            for index, field in enumerate(rel.fields)
+        ]
+    raise FeatureNotSupported(
+        "source for a multiple-column UPDATE item must be a sub-SELECT or ROW() expression", position=position
+    )
+
+
+def bind_delete(statement: Statement, tree: Tree) -> BoundDelete:
+    """DELETE, with USING."""
+    level = Level(statement, None)
+    tables = bind_with(level, tree.with_clause) if tree.HasField("with_clause") else []
+    relation = target_table(statement, tree.relation, "deleting from")
+    alias = tree.relation.alias if tree.relation.HasField("alias") else None
+    scan, item = scan_table(level, relation, alias, tree.relation.location, row_id=True)
+    level.namespace.append(item)
+    level.rtes.append(item)
+    rel = bind_from(level, tree.using_clause, into=scan)
+    live = relation.live_columns()
+    if tree.HasField("where_clause"):
+        condition = to_boolean(statement, bind_clause(level, tree.where_clause, "WHERE"), "WHERE")
+        rel = Filter(input=rel, condition=condition, fields=rel.fields)
+    row_id = ColumnRef(id=scan.fields[-1].id, type=SqlType(INT8))
+    if tree.using_clause:
+        rel = Deduplicate(input=rel, on=(row_id,), order_by=(), fields=rel.fields)
+    old = [ColumnRef(id=field.id, type=field.type) for field in scan.fields[:-1]]
+    rel = _read(statement, rel, [row_id, *old], live, 1, tables)
+    returning = _returning(statement, relation, tree, bool(tree.using_clause))
+    return BoundDelete(
+        relation_oid=relation.oid,
+        columns=tuple(column.attnum for column in live),
+        read=bound_query(statement, rel),
+        returning=_finish_returning(statement, returning),
+    )
+
+
+# ---------------------------------------------------------------- RETURNING
+
+
+def _returning(statement: Statement, relation: Relation, tree: Tree, joined: bool = False) -> Rel | None:
+    """The projection of a RETURNING list over the affected rows; None without one."""
+    if not tree.HasField("returning_clause"):
+        return None
+    clause = tree.returning_clause
+    level = Level(statement, None)
+    alias = tree.relation.alias.aliasname if tree.relation.HasField("alias") else relation.name
+    scan, item = scan_table(level, relation, tree.relation.alias if tree.relation.HasField("alias") else None, -1)
+    rows = CteScan(cte=RETURNING_ROWS, fields=scan.fields)
+    item = NsItem(
+        alias=alias,
+        columns=[NsColumn(name=column.name, expr=column.expr) for column in item.columns],
+        schema=item.schema,
+        relation_name=item.relation_name,
+        relation_oid=item.relation_oid,
+        system_columns=item.system_columns,
+    )
+    level.namespace.append(item)
+    level.rtes.append(item)
+    try:
+        targets = bind_targets(level, clause.exprs, "RETURNING")
+    except Exception as error:
+        from planner.errors import UndefinedTable
+
+        if joined and isinstance(error, (UndefinedTable, UndefinedColumn)):
+            raise FeatureNotSupported("RETURNING of columns of other tables than the target is not supported") from None
+        raise
+    exprs = tuple(finish_row(level, resolve_unknown(statement, target.expr)) for target in targets)
+    fields = tuple(
+        statement.new_field(target.name, expr.type, target.origin) for target, expr in zip(targets, exprs, strict=True)
+    )
+    return Project(input=rows, exprs=exprs, fields=fields)
+
+
+def _finish_returning(statement: Statement, rel: Rel | None) -> Returning | None:
+    if rel is None:
+        return None
+    return Returning(query=bound_query(statement, rel))
+
+
+__all__ = ["bind_delete", "bind_insert", "bind_update", "bound_query", "default_value", "replace"]

@@ -1,0 +1,233 @@
+"""The types that name catalog objects (regclass, regtype, regproc, ...): text to oid while binding."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from planner.catalog_data import columns
+from planner.errors import (
+    AmbiguousFunction,
+    FeatureNotSupported,
+    InvalidName,
+    SqlSyntaxError,
+    UndefinedFunction,
+    UndefinedObject,
+    UndefinedTable,
+)
+from planner.functions import registry
+from planner.type_names import lookup_type, resolve_type_name
+from planner.types import (
+    REGCLASS,
+    REGNAMESPACE,
+    REGOPER,
+    REGOPERATOR,
+    REGPROC,
+    REGPROCEDURE,
+    REGROLE,
+    REGTYPE,
+)
+from storage.catalog_model import Role
+
+if TYPE_CHECKING:
+    from planner.binding import BindContext
+
+REGCOLLATION = 4191
+REGCONFIG = 3734
+REGDICTIONARY = 3769
+
+REG_TYPES = frozenset(
+    {REGCLASS, REGNAMESPACE, REGOPER, REGOPERATOR, REGPROC, REGPROCEDURE, REGROLE, REGTYPE, REGCOLLATION, REGCONFIG,
+     REGDICTIONARY}
+)  # fmt: skip
+
+
+def resolve_reg(context: BindContext, oid: int, text: str) -> int:
+    """The oid of the object that `text` names, for one of `REG_TYPES`. A number is taken as it is, `-` is 0.
+
+    Raises 42P01, 42704, 42883, 42725 or 3F000 as PostgreSQL's input functions do.
+    """
+    stripped = text.strip()
+    if stripped.isdigit():
+        return int(stripped)
+    if stripped == "-":
+        return 0
+    if oid == REGCLASS:
+        return _relation(context, stripped)
+    if oid == REGTYPE:
+        return _type(stripped)
+    if oid == REGNAMESPACE:
+        parts = split_name(stripped)
+        schema = context.catalog.schema(parts[0]) if len(parts) == 1 else None
+        if schema is None:
+            from planner.errors import InvalidSchemaName
+
+            raise InvalidSchemaName(f'schema "{".".join(parts)}" does not exist')
+        return schema.oid
+    if oid == REGROLE:
+        name = split_name(stripped)[0]
+        for record in context.catalog.all():
+            if isinstance(record, Role) and record.name == name:
+                return record.oid
+        raise UndefinedObject(f'role "{name}" does not exist')
+    if oid in (REGPROC, REGPROCEDURE):
+        return _function(stripped, with_arguments=oid == REGPROCEDURE)
+    if oid == REGCOLLATION:
+        return _by_name("pg_collation", "collname", stripped, "collation")
+    if oid == REGCONFIG:
+        return _by_name("pg_ts_config", "cfgname", stripped, "text search configuration")
+    if oid == REGDICTIONARY:
+        return _by_name("pg_ts_dict", "dictname", stripped, "text search dictionary")
+    return _operator(stripped, with_arguments=oid == REGOPERATOR)
+
+
+def split_name(text: str) -> list[str]:
+    """The parts of a possibly qualified name, folded and unquoted (stringToQualifiedNameList). Raises 42602."""
+    parts: list[str] = []
+    index, length = 0, len(text)
+    while True:
+        while index < length and text[index].isspace():
+            index += 1
+        if index < length and text[index] == '"':
+            index += 1
+            start_parts: list[str] = []
+            while True:
+                end = text.find('"', index)
+                if end < 0:
+                    raise InvalidName("invalid name syntax")
+                start_parts.append(text[index:end])
+                index = end + 1
+                if index < length and text[index] == '"':
+                    start_parts.append('"')
+                    index += 1
+                    continue
+                break
+            part = "".join(start_parts)
+            if not part:
+                raise InvalidName("invalid name syntax")
+        else:
+            start = index
+            while index < length and text[index] not in '. "' and not text[index].isspace():
+                index += 1
+            part = text[start:index].lower()
+            if not part:
+                raise InvalidName("invalid name syntax")
+        parts.append(part)
+        while index < length and text[index].isspace():
+            index += 1
+        if index >= length:
+            return parts
+        if text[index] != ".":
+            raise InvalidName("invalid name syntax")
+        index += 1
+
+
+def _relation(context: BindContext, text: str) -> int:
+    parts = split_name(text)
+    if len(parts) > 3:
+        raise SqlSyntaxError(f"improper relation name (too many dotted names): {'.'.join(parts)}")
+    if len(parts) == 3:
+        if parts[0] != context.database:
+            raise FeatureNotSupported(f'cross-database references are not implemented: "{".".join(parts)}"')
+        parts = parts[1:]
+    found = find_relation_oid(context, parts[0] if len(parts) == 2 else None, parts[-1])
+    if found is None:
+        raise UndefinedTable(f'relation "{".".join(parts)}" does not exist')
+    return found
+
+
+def find_relation_oid(context: BindContext, schema: str | None, name: str) -> int | None:
+    """The oid of a table, view, sequence or system relation; `schema` None searches the path."""
+    for candidate in (schema,) if schema is not None else context.searched_schemas():
+        system = context.system_relations.lookup(candidate, name)
+        if system is not None:
+            return system.oid
+        record = context.catalog.schema(candidate)
+        if record is not None:
+            oid = context.catalog.relation_names.get((record.oid, name))
+            if oid is not None:
+                return oid
+    return None
+
+
+def _type(text: str) -> int:
+    from planner.parse import split_and_parse
+
+    try:
+        parsed = split_and_parse(f"SELECT NULL::{text}")
+    except SqlSyntaxError:
+        raise SqlSyntaxError(f'invalid type name "{text}"') from None
+    tree = parsed[0].tree.target_list[0].res_target.val if len(parsed) == 1 else None
+    if tree is None or not tree.HasField("type_cast"):
+        raise SqlSyntaxError(f'invalid type name "{text}"')
+    names = tuple(node.string.sval for node in tree.type_cast.type_name.names)
+    if lookup_type(names) is None:
+        raise UndefinedObject(f'type "{text}" does not exist')
+    return resolve_type_name(tree.type_cast.type_name, parsed[0]).oid
+
+
+def _function(text: str, *, with_arguments: bool) -> int:
+    name = text
+    arguments: list[int] | None = None
+    if with_arguments:
+        if not text.endswith(")") or "(" not in text:
+            raise _invalid("expected a left parenthesis")
+        name, _, rest = text[:-1].partition("(")
+        arguments = [_type(part.strip()) for part in rest.split(",")] if rest.strip() else []
+    parts = split_name(name)
+    found = _procedures(parts[-1]) if len(parts) == 1 or parts[-2] == "pg_catalog" else []
+    if arguments is not None:
+        found = [entry for entry in found if entry[1] == arguments]
+    if not found:
+        raise UndefinedFunction(f'function "{text}" does not exist')
+    if len(found) > 1:
+        raise AmbiguousFunction(f'more than one function named "{".".join(parts)}"')
+    return found[0][0]
+
+
+def _procedures(name: str) -> list[tuple[int, list[int]]]:
+    data = columns("pg_proc")
+    return [
+        (oid, list(args))
+        for oid, proname, namespace, args in zip(
+            data["oid"], data["proname"], data["pronamespace"], data["proargtypes"], strict=True
+        )
+        if proname == name and namespace == 11
+    ]
+
+
+def _operator(text: str, *, with_arguments: bool) -> int:
+    symbol = text
+    wanted: list[int] | None = None
+    if with_arguments:
+        symbol, _, rest = text.removesuffix(")").partition("(")
+        wanted = [0 if part.strip().lower() == "none" else _type(part.strip()) for part in rest.split(",")]
+    symbol = symbol.strip().rpartition(".")[2] or symbol.strip()
+    data = columns("pg_operator")
+    found = [
+        oid
+        for oid, name, left, right in zip(data["oid"], data["oprname"], data["oprleft"], data["oprright"], strict=True)
+        if name == symbol and (wanted is None or wanted == [left, right])
+    ]
+    if not found:
+        raise UndefinedFunction(f"operator does not exist: {text}")
+    if len(found) > 1:
+        raise AmbiguousFunction(f"more than one operator named {text}")
+    return int(found[0])
+
+
+def _by_name(relation: str, column: str, text: str, what: str) -> int:
+    name = split_name(text)[-1]
+    data = columns(relation)
+    for oid, candidate in zip(data["oid"], data[column], strict=True):
+        if candidate == name:
+            return int(oid)
+    raise UndefinedObject(f'{what} "{text}" does not exist')
+
+
+def _invalid(message: str) -> SqlSyntaxError:
+    from planner.errors import InvalidTextRepresentation
+
+    return InvalidTextRepresentation(message)  # type: ignore[return-value]
+
+
+__all__ = ["REG_TYPES", "find_relation_oid", "registry", "resolve_reg", "split_name"]

@@ -1,0 +1,83 @@
+"""Walking and rewriting the IR: generic over its node types, which are frozen dataclasses."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+from planner import ir
+
+_NODES: dict[type, tuple[str, ...]] = {
+    cls: tuple(
+        field.name
+        for field in dataclasses.fields(cls)
+        if field.name not in ("type", "signature", "equals", "operator", "operators", "name", "names", "kind", "fields")
+    )
+    for cls in vars(ir).values()
+    if isinstance(cls, type)
+    and dataclasses.is_dataclass(cls)
+    and cls not in (ir.Field, ir.Origin, ir.Interval, ir.Literal)
+}
+"""The attributes of each node class that may hold other nodes."""
+
+_T = TypeVar("_T")
+
+
+def transform(node: _T, replace_node: Callable[[Any], Any | None]) -> _T:
+    """`node` with every part for which `replace_node` gives something other than None replaced by that (top down;
+    a replacement is not visited again). Untouched parts are shared."""
+    return _transform(node, replace_node)  # type: ignore[no-any-return]
+
+
+def _transform(node: Any, replace_node: Callable[[Any], Any | None]) -> Any:
+    if isinstance(node, tuple):
+        items = [_transform(item, replace_node) for item in node]
+        if all(new is old for new, old in zip(items, node, strict=True)):
+            return node
+        return tuple(items)
+    attributes = _NODES.get(type(node))
+    if attributes is None:
+        if isinstance(node, ir.Literal):
+            found = replace_node(node)
+            return node if found is None else found
+        return node
+    replacement = replace_node(node)
+    if replacement is not None:
+        return replacement
+    changes = {}
+    for name in attributes:
+        old = getattr(node, name)
+        if old is None or isinstance(old, (str, bool, int)):
+            continue
+        new = _transform(old, replace_node)
+        if new is not old:
+            changes[name] = new
+    return dataclasses.replace(node, **changes) if changes else node
+
+
+def walk(node: Any) -> Iterator[Any]:
+    """Every node in `node` (a scalar, a relation or a tuple of them), itself first, subqueries included."""
+    stack = [node]
+    while stack:
+        current = stack.pop()
+        if isinstance(current, tuple):
+            stack.extend(reversed(current))
+            continue
+        attributes = _NODES.get(type(current))
+        if attributes is None:
+            if isinstance(current, ir.Literal):
+                yield current
+            continue
+        yield current
+        for name in reversed(attributes):
+            value = getattr(current, name)
+            if value is not None and not isinstance(value, (str, bool, int)):
+                stack.append(value)
+
+
+def column_ids(node: Any) -> Iterator[int]:
+    """The ids of all columns that `node` refers to."""
+    for part in walk(node):
+        if isinstance(part, ir.ColumnRef):
+            yield part.id
