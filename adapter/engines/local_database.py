@@ -65,7 +65,7 @@ class LocalDatabase:
             self._root.execute(f"SET GLOBAL {name} = {_setting(value)}")
         for function in register:
             function(self._root)
-        allowed = ", ".join(_setting(str(directory)) for directory in (*directories, scratch))
+        allowed = ", ".join(_setting(str(directory.absolute())) for directory in (*directories, scratch))
         self._root.execute(f"SET GLOBAL allowed_directories = [{allowed}]")
         self._root.execute("SET GLOBAL enable_external_access = false")
         self._root.execute("SET GLOBAL lock_configuration = true")

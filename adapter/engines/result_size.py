@@ -127,8 +127,8 @@ class _Rows:
             case ir.OneRow():
                 return 1
             case ir.Scan():
-                table = self._tables.get(rel.relation_oid)
-                return None if table is None else table.rows
+                scanned = self._tables.get(rel.relation_oid)
+                return None if scanned is None else scanned.rows
             case ir.Values():
                 return len(rel.rows)
             case ir.FunctionScan():

@@ -32,8 +32,8 @@ from adapter.engines.scan_sources import DeletedRows
 from adapter.engines.spark_results import ResultTooLarge, collect, spark_error
 from adapter.engines.spark_runtime import Profile, Spark, SparkRuntime, SparkSettings, profile_for
 from adapter.engines.spark_scans import SparkScan, SparkViews, prepare_scan
-from adapter.engines.spool import ROW_GROUP_BYTES, Spool, result_files
-from planner.errors import FeatureNotSupported, IoError, QueryCanceled, SqlError
+from adapter.engines.spool import ROW_GROUP_BYTES, ROW_GROUP_ROWS, Spool, result_files
+from planner.errors import FeatureNotSupported, IoError, ObjectNotInPrerequisiteState, QueryCanceled, SqlError
 from planner.ir import BoundQuery
 from planner.ir import Literal as LiteralValue
 from planner.lowering import ScanSource
@@ -65,11 +65,24 @@ class _Execution:
 
 
 class SparkEngine:
-    """`Engine` on Spark. `start` begins to start it in the background; the first statement waits for it."""
+    """`Engine` on Spark. `start` begins to start it in the background; the first statement waits for it.
+
+    `master` and `conf` as spark-submit has them (``spark.driver.memory`` is the JVM's heap); `directory` is a private
+    scratch directory of this server.
+    """
 
     name: EngineName = "spark"
 
-    def __init__(self, env: Environment, settings: SparkSettings) -> None:
+    def __init__(
+        self,
+        env: Environment,
+        *,
+        directory: Path,
+        master: str = "local[*]",
+        remote: str | None = None,
+        conf: Sequence[tuple[str, str]] = (),
+    ) -> None:
+        settings = SparkSettings(directory=directory.absolute(), master=master, remote=remote, conf=tuple(conf))
         self._env = env
         self._runtime = SparkRuntime(settings)
         self._settings = settings
@@ -89,8 +102,8 @@ class SparkEngine:
         """Begins to start Spark; returns at once."""
         self._runtime.start()
 
-    async def ready(self) -> None:
-        """Waits until Spark runs. Raises 55000 when it cannot."""
+    async def warm(self) -> None:
+        """Starts Spark and waits until it runs. Raises 55000 when it cannot."""
         await self._runtime.ready()
 
     def unsupported(self, query: BoundQuery) -> str | None:
@@ -218,7 +231,7 @@ class SparkEngine:
     async def _cancel(self, execution: _Execution) -> None:
         execution.canceled.set()
         spark = self._runtime.current()
-        if spark is not None and spark.alive:
+        if spark is not None:
             # The runtime's own threads may all be waiting for jobs.
             await asyncio.to_thread(spark.cancel_group, execution.group)
 
@@ -234,8 +247,10 @@ class SparkEngine:
         extra: Mapping[int, ArrowTable] | None,
     ) -> Iterator[_Statement]:
         """Inside, the statement may run on this thread; blocks."""
-        read_bytes = sum(part.bytes for scan in scans.values() for part in scan.inserts)
-        profile = profile_for(read_bytes, generates=generates_rows(query.rel))
+        read = [part for scan in scans.values() for part in scan.inserts]
+        profile = profile_for(
+            sum(part.bytes for part in read), sum(part.rows for part in read), generates=generates_rows(query.rel)
+        )
         views = self._views(spark)
         registered: list[str] = []
         try:
@@ -257,8 +272,11 @@ class SparkEngine:
         except Exception as error:
             if execution.canceled.is_set():
                 raise QueryCanceled(CANCELED) from error
-            if not spark.alive:
-                raise spark_error(ConnectionError(str(error))) from error
+            if spark.give_up_if_broken():
+                raise ObjectNotInPrerequisiteState(
+                    "the Spark engine stopped while it ran the statement",
+                    hint="It is started again by the next statement.",
+                ) from error
             raise spark_error(error) from error
 
     def _views(self, spark: Spark) -> SparkViews:
@@ -340,7 +358,8 @@ def _write_sets(spark: Spark, frame: Any, scratch: Path, sets: Sequence[Sequence
 
 def _write_parquet(frame: Any, folder: Path, codec: str, row_group_bytes: int) -> None:
     writer = frame.write().option("compression", codec).option("parquet.block.size", str(row_group_bytes))
-    writer.parquet(str(folder))
+    # Repetitive rows encode to next to nothing, so their number has to be bounded too.
+    writer.option("parquet.block.row.count.limit", str(ROW_GROUP_ROWS)).parquet(str(folder))
 
 
 def _file_rows(folder: Path) -> list[tuple[Path, int]]:

@@ -111,6 +111,11 @@ class SparkGateway:
         """Whether the JVM still runs."""
         return self.process.poll() is None
 
+    def kill(self) -> None:
+        """Ends the JVM at once."""
+        self.process.kill()
+        self.process.wait()
+
     def stop(self) -> None:
         """Ends the JVM: asks by closing its input, then insists."""
         self.gateway.shutdown()
@@ -212,7 +217,6 @@ def _command(java: JavaRuntime, home: Path, log_configuration: Path, options: Ga
         f"-Xmx{options.memory}",
         # Deep expression trees recurse in the analyzer; the default stack overflows on a few hundred levels.
         "-Xss8m",
-        "-XX:+ExitOnOutOfMemoryError",
         *options.java_options,
         "-cp",
         str(home / "jars" / "*"),
@@ -260,7 +264,7 @@ def _attach(port: int, secret: str) -> Any:
         os.environ["PYSPARK_GATEWAY_PORT"] = str(port)
         os.environ["PYSPARK_GATEWAY_SECRET"] = secret
         try:
-            return launch_gateway()
+            return launch_gateway()  # type: ignore[no-untyped-call]
         finally:
             del os.environ["PYSPARK_GATEWAY_PORT"], os.environ["PYSPARK_GATEWAY_SECRET"]
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from planner.lowering.engine_errors import translate
-
 from adapter.engines.engine import RecordBatch
-from planner.errors import ObjectNotInPrerequisiteState, QueryCanceled, SqlError
+from planner.errors import OutOfMemory, QueryCanceled, SqlError
+from planner.lowering.engine_errors import translate
 
 CANCELED = "canceling statement due to user request"
 
@@ -46,16 +45,14 @@ def spark_error(error: BaseException) -> SqlError:
     """The SqlError for what PySpark raised."""
     if isinstance(error, SqlError):
         return error
-    from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
+    from py4j.protocol import Py4JError, Py4JJavaError
     from pyspark.errors import PySparkException
 
-    if isinstance(error, (Py4JNetworkError, ConnectionError, EOFError)):
-        return ObjectNotInPrerequisiteState(
-            "the Spark engine stopped while it ran the statement", hint="It is started again by the next statement."
-        )
     text = str(error)
     if "SPARK_JOB_CANCELLED" in text or "cancelled part of cancelled job group" in text:
         return QueryCanceled(CANCELED)
+    if "java.lang.OutOfMemoryError" in text:
+        return OutOfMemory("out of memory", detail="Spark's memory did not suffice for the statement.")
     if isinstance(error, Py4JJavaError):
         return _java_error(error.java_exception, text)
     if isinstance(error, PySparkException):

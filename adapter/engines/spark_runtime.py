@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -56,14 +57,15 @@ class Profile(Enum):
 
 
 TINY_BYTES = 1 << 20
+TINY_ROWS = 20_000
 SMALL_BYTES = 32 << 20
 MEDIUM_BYTES = 512 << 20
 
 
-def profile_for(read_bytes: int, *, generates: bool) -> Profile:
-    """The profile for a statement that reads `read_bytes` of stored parts. `generates`: it makes rows of its own (a
+def profile_for(read_bytes: int, read_rows: int, *, generates: bool) -> Profile:
+    """The profile for a statement that reads stored parts of this size. `generates`: it makes rows of its own (a
     set-returning function, recursion), so the size of its input says little."""
-    if read_bytes <= TINY_BYTES and not generates:
+    if read_bytes <= TINY_BYTES and read_rows <= TINY_ROWS and not generates:
         return Profile.TINY
     if read_bytes <= SMALL_BYTES:
         return Profile.SMALL
@@ -72,13 +74,22 @@ def profile_for(read_bytes: int, *, generates: bool) -> Profile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkSettings:
-    """How to run Spark. `master` and `conf` as spark-submit has them; `memory` is the driver's heap; `directory` is a
-    private scratch directory of this server."""
+    """How to run Spark. `master`, `remote` and `conf` as spark-submit has them; `directory` is a private scratch
+    directory of this server."""
 
     directory: Path
     master: str = "local[*]"
-    memory: str = "1g"
+    remote: str | None = None
     conf: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def memory(self) -> str:
+        """The driver's heap: ``spark.driver.memory``, else a quarter of the machine's memory, from 1 to 4 GB."""
+        given = dict(self.conf).get("spark.driver.memory")
+        if given is not None:
+            return given
+        quarter = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") >> 22
+        return f"{max(1024, min(4096, quarter))}m"
 
     @property
     def local(self) -> bool:
@@ -115,8 +126,28 @@ class Spark:
             self.context._jsc.clearJobGroup()
 
     def cancel_group(self, group: str) -> None:
-        """Ends the jobs of `group`, and those that it would still start; blocks."""
-        self.context._jsc.sc().cancelJobGroupAndFutureJobs(group)
+        """Ends the jobs of `group`, and those that it would still start; blocks. A JVM that is gone runs none."""
+        from py4j.protocol import Py4JError
+
+        try:
+            self.context._jsc.sc().cancelJobGroupAndFutureJobs(group)
+        except (Py4JError, OSError) as error:
+            log.warning("spark.not_cancelled", group=group, reason=_first_line(error))
+
+    def give_up_if_broken(self) -> bool:
+        """Whether Spark can run no more statements: its JVM is gone, or the context in it has stopped (after running
+        out of memory in the wrong place). What is left of it is ended; the next statement starts a new one."""
+        from py4j.protocol import Py4JError
+
+        if not self.alive:
+            return True
+        try:
+            stopped = bool(self.context._jsc.sc().isStopped())
+        except (Py4JError, OSError):
+            stopped = True
+        if stopped:
+            self.gateway.kill()
+        return stopped
 
 
 class SparkRuntime:
@@ -176,6 +207,8 @@ class SparkRuntime:
 
     def _start(self) -> Spark:
         try:
+            if self.settings.remote is not None:
+                raise SparkUnavailable("Spark Connect is not supported; give a Spark master instead")
             self.progress = "starting the Java process"
             self.settings.directory.mkdir(parents=True, exist_ok=True)
             gateway = spark_gateway.launch(
@@ -197,7 +230,7 @@ class SparkRuntime:
             raise
         except Exception as error:
             self.progress = f"not available: {error}"
-            log.exception("spark.unavailable")
+            log.error("spark.unavailable", reason=_first_line(error), error=type(error).__name__)
             raise SparkUnavailable(_first_line(error)) from error
         self.progress = "ready"
         log.info("spark.ready", master=self.settings.master)
@@ -210,12 +243,11 @@ class SparkRuntime:
 
         # PySpark logs each failed query's stack trace as JSON; the error goes to the client.
         logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL + 1)
+        # A context of an earlier JVM that died is of no use, and PySpark allows one at a time.
+        _forget_context(SparkContext)
         conf = SparkConf(loadDefaults=False)
         for name, value in {**self._context_settings(), **dict(self.settings.conf)}.items():
             conf.set(name, value)
-        # A context of an earlier JVM that died is of no use, and PySpark allows one at a time.
-        if SparkContext._active_spark_context is not None:
-            _forget_context(SparkContext)
         context = SparkContext(conf=conf, gateway=gateway.gateway)
         root = SparkSession(context)
         cores = int(context.defaultParallelism)

@@ -42,8 +42,8 @@ MAX_VIEWS = 512
 MAX_INLINE_BYTES = 64 << 20
 """Views kept, and Arrow bytes of the local relations in them: they live in the driver's heap."""
 
-LITERAL_ROW_IDS = 64
-"""Up to so many deleted rows are listed in the plan; more are joined."""
+LITERAL_ROW_IDS = 2000
+"""Up to so many deleted rows are listed in the plan, as a set; more are joined, which takes a job of its own."""
 
 DRIVER_ROW_IDS = 1_000_000
 """Above so many deleted rows the executors read the ids from the delete parts' files."""

@@ -21,6 +21,9 @@ BATCH_ROWS = 8192
 ROW_GROUP_BYTES = 8 << 20
 """Row groups of spool files: what a writing task buffers, and what the reader holds of a file."""
 
+ROW_GROUP_ROWS = 1 << 18
+"""The same in rows."""
+
 
 class Spool:
     """The result in `directory`. Not thread-safe; every call blocks."""
