@@ -18,12 +18,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
-import fcntl
-import os
-from collections.abc import AsyncIterator, Collection, Coroutine, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
-from types import TracebackType
+from collections.abc import AsyncIterator, Collection, Coroutine, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 import msgspec
@@ -31,22 +27,17 @@ import pyarrow as pa
 import structlog
 
 from storage.blob import Blob
-from storage.blob_local import LocalBlob
 from storage.catalog import CATALOG_SCHEMA, CatalogStore
 from storage.catalog_model import CatalogSnapshot, bootstrap_updates
-from storage.clock import Clock, Randomness, SystemClock, SystemRandomness
+from storage.clock import Clock, Randomness
 from storage.consensus import FIRST_SEQNO, Consensus, VersionedData
-from storage.consensus_sqlite import SqliteConsensus
-from storage.csn import COUNTER_BITS, Csn, csn_from_ms
-from storage.durable import FORMAT_VERSION, Abandon, DurableState
+from storage.csn import Csn, csn_from_ms
+from storage.durable import FORMAT_VERSION, DurableState
 from storage.errors import (
-    AsOfNotReadable,
     CorruptState,
-    DataDirectoryInUse,
     Determinate,
     EnvironmentFenced,
     ForeignEnvironment,
-    HoldExpired,
     Indeterminate,
     NewerFormat,
     PartPrevented,
@@ -54,17 +45,17 @@ from storage.errors import (
     UnknownShard,
 )
 from storage.ids import CATALOG_SHARD, ShardId, new_shard_id, random_text
-from storage.maintenance import LEASE_MS, Maintenance
+from storage.leases import Leases, ReadHold
+from storage.maintenance import Maintenance
 from storage.oracle import InProcessOracle, Oracle, Timeline, acquired
 from storage.oracle_shared import TxnsOracle
 from storage.parallel_commit import ParallelCommit
 from storage.part_store import PartStore
 from storage.parts import Part
+from storage.peers import FollowingHead, Liveness, SwitchingOracle
 from storage.shard import DataShard, ShardChanges, ShardSnapshot, append_of, changes_of, snapshot_of
 from storage.shard_state import (
     Hold,
-    SetHold,
-    ShardDiff,
     ShardState,
     apply_op,
     check,
@@ -73,8 +64,7 @@ from storage.shard_state import (
 from storage.subscribe import SubscribeEvent, subscribe
 from storage.txns import CommitResult, Committed, Txn, Txns, UpperMismatch
 from storage.txns_cache import TxnsCache
-from storage.txns_head import CacheHead
-from storage.txns_state import TXNS_KEY, Lease, TxnsDiff, TxnsMachine, TxnsState
+from storage.txns_state import TXNS_KEY, TxnsDiff, TxnsMachine, TxnsState
 
 log = structlog.get_logger(__name__)
 
@@ -82,14 +72,8 @@ TxidStatus: TypeAlias = Literal["committed", "unknown"]
 
 ENVIRONMENT_KEY = "environment"
 
-DURABLE_HOLD_MS = 60_000
-"""Life of a hold in a shard's own state without renewal, in wall-clock time."""
-
 KEEP_ALIVE_S = 10.0
 """Interval of the one write of an idle process; a third of the lease, so that two may fail."""
-
-HISTORY_MS = 2_000
-"""History kept without any hold, so that a reader can take a timestamp first and the hold after it."""
 
 APPLY_PAUSE_S = 0.01
 """How long commits gather before they are copied into their data shards together."""
@@ -99,6 +83,9 @@ MAINTENANCE_S = 1.0
 
 ORPHAN_ROUNDS = 120
 """Rounds of maintenance between listings of the blob store for uploads that were never committed."""
+
+JOIN_POLL_S = 0.02
+"""How often a process that joins looks whether the others have made room."""
 
 ADVANCE_AFTER_S = 0.05
 """How long a reader waits for the txns upper to pass its CSN by itself before it advances it."""
@@ -119,41 +106,6 @@ class _View:
     base: ShardState
     state: ShardState
     snapshot: ShardSnapshot | None = None
-
-
-@dataclass(slots=True, eq=False)
-class ReadHold:
-    """Keeps `shards` readable at `at` while open. An async context manager; `release` is idempotent."""
-
-    shards: frozenset[ShardId]
-    at: Csn
-    _holds: set[ReadHold] = field(repr=False)
-    durable_name: str | None = None
-    """Its name in the shards' own states, for a hold below what the process's lease protects."""
-    expired: bool = False
-    released: bool = False
-
-    def release(self) -> None:
-        """Let the history go."""
-        self.released = True
-        if self.durable_name is None:
-            self._holds.discard(self)
-
-    def advance(self, at: Csn) -> None:
-        """Let the history before `at` go. Raises ValueError when that is lower than it holds now."""
-        if at < self.at:
-            raise ValueError(f"a hold at {self.at} cannot go back to {at}")
-        self.at = at
-
-    async def __aenter__(self) -> ReadHold:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.release()
-        if self.expired and error is None:
-            raise HoldExpired(f"the hold at {self.at} outlived its lease; what was read may be incomplete")
 
 
 class Environment:
@@ -181,6 +133,7 @@ class Environment:
         )
         self.cache = TxnsCache(durable, consensus, clock, validate=validate)
         self.txns = Txns(self.cache, self.open_shard, clock, process)
+        self.leases = Leases(self)
         self.staging = ParallelCommit(
             txns=self.txns,
             cache=self.cache,
@@ -189,10 +142,9 @@ class Environment:
             clock=clock,
             random=random,
             publish=self._publish_staged,
-            ensure_lease=self._ensure_lease,
+            ensure_lease=self.leases.ensure,
         )
         self.catalog = CatalogStore(self, self._encode_catalog)
-        self.holds: set[ReadHold] = set()
         self.maintenance = Maintenance(self)
         self._touched: set[ShardId] = set()
         self._shards: dict[ShardId, DataShard] = {}
@@ -200,9 +152,7 @@ class Environment:
         self._views: dict[ShardId, _View] = {}
         self._tasks: list[asyncio.Task[None]] = []
         self._work = asyncio.Event()
-        self._lease: Lease | None = None
-        self._lease_deadline = 0.0
-        self._named_holds = 0
+        self._liveness: Liveness | None = None
         self._fenced: EnvironmentFenced | None = None
         self._closers: list[contextlib.AsyncExitStack] = []
         self._closed = False
@@ -219,6 +169,7 @@ class Environment:
         process: str,
         shared: bool = False,
         sole: bool = False,
+        liveness: Liveness | None = None,
         background: bool = True,
         validate: bool = False,
     ) -> Environment:
@@ -226,29 +177,35 @@ class Environment:
 
         `process` names this process for people; a random suffix makes it unique. `shared`: other processes may
         have the environment open at the same time, and timestamps come from the txns shard (otherwise from this
-        process). `sole`: the caller guarantees that no other process is alive, so the work of all others is
-        taken over at once. With `background` False nothing runs by itself (`apply`, `keep_alive` and maintenance
-        are the caller's). `validate` checks every structure after each change. Raises NewerFormat,
-        ForeignEnvironment, CorruptState.
+        process). `sole`: the caller guarantees that no other process is alive, so the work of all others is taken
+        over at once. `liveness`: other processes may join at any time, and it tells which are dead; this process
+        takes timestamps by itself until then (`storage.peers`). With `background` False nothing runs by itself
+        (`apply`, `keep_alive` and maintenance are the caller's). `validate` checks every structure after each
+        change. Raises NewerFormat, ForeignEnvironment, CorruptState.
         """
         process = f"{process}-{random_text(random)[:8]}"
         env = Environment(blob, consensus, clock, random, process, validate)
+        env._liveness = liveness
         await env._identify()
         await env.cache.durable.refresh()
         if CATALOG_SHARD not in env.cache.state.registered:
             await env._bootstrap()
-        upper = env.cache.upper
-        floor = Csn(upper - 1)
-        last_write = env.cache.state.registered[CATALOG_SHARD].last_write
-        if shared:
-            env.oracle = TxnsOracle(CacheHead(env.cache), clock)
+        if liveness is not None:
+            shared = not await env._join(liveness)
         else:
-            read_floor: dict[Timeline, Csn] = {"user": floor, "catalog": last_write}
-            env.oracle = await InProcessOracle.open(consensus, clock, random, read_floor=read_floor)
-        await env.keep_alive()
+            await env.keep_alive()
         if sole:
             await env.txns.tidy(expired=[name for name in env.cache.state.leases if name != env.process])
             await env.staging.resolve_overdue()
+        floor = Csn(env.cache.upper - 1)
+        last_write = env.cache.state.registered[CATALOG_SHARD].last_write
+        if shared:
+            env.oracle = env._shared_oracle()
+        else:
+            read_floor: dict[Timeline, Csn] = {"user": floor, "catalog": last_write}
+            env.oracle = SwitchingOracle(
+                await InProcessOracle.open(consensus, clock, random, read_floor=read_floor)
+            )
         await env.catalog.load(floor, last_write)
         if background:
             loop = asyncio.get_running_loop()
@@ -256,10 +213,45 @@ class Environment:
                 loop.create_task(env._apply_loop(), name="storage-apply"),
                 loop.create_task(env._keep_alive_loop(), name="storage-keep-alive"),
                 loop.create_task(env.cache.follow(), name="storage-follow"),
-                loop.create_task(env._catalog_loop(), name="storage-catalog"),
+                loop.create_task(env._follow_loop(), name="storage-catalog"),
                 loop.create_task(env._maintenance_loop(), name="storage-maintenance"),
             ]
         return env
+
+    def _shared_oracle(self) -> Oracle:
+        return TxnsOracle(FollowingHead(self.cache, self.catch_up_catalog), self.clock)
+
+    async def _join(self, liveness: Liveness) -> bool:
+        """Take the lease, alone if nobody else has one. Returns whether this process is alone (`storage.peers`)."""
+        liveness.announce(self.process)
+        dead = [name for name in self.cache.state.leases if liveness.is_dead(name)]
+        await self.txns.tidy(expired=dead)
+        self.leases.sole = True
+        await self.keep_alive()
+        self.leases.sole = self.cache.state.leases[self.process].sole
+        await self.staging.resolve_overdue()
+        while not self.leases.sole:
+            others = [name for name, lease in self.cache.state.leases.items() if lease.sole]
+            if not others:
+                break
+            dead = [name for name in others if liveness.is_dead(name)]
+            if dead:
+                await self.txns.tidy(expired=dead)
+            else:
+                await self.clock.sleep(JOIN_POLL_S)
+                await self.cache.durable.refresh()
+        return self.leases.sole
+
+    def is_dead(self, process: str) -> bool:
+        """Whether `process` has certainly ended, as far as that can be told without waiting for its lease."""
+        return self._liveness is not None and self._liveness.is_dead(process)
+
+    async def _make_room(self) -> None:
+        """Another process is waiting to join: stop taking timestamps by oneself, then say so."""
+        assert isinstance(self.oracle, SwitchingOracle)
+        self.leases.sole = False
+        self.oracle.switch(self._shared_oracle())
+        await self.keep_alive()
 
     async def _identify(self) -> None:
         """Check that the stores hold an environment of ours, or make one."""
@@ -324,6 +316,10 @@ class Environment:
         for stack in self._closers:
             await stack.aclose()
 
+    def on_close(self, stack: contextlib.AsyncExitStack) -> None:
+        """Close `stack` at the end of `close`."""
+        self._closers.append(stack)
+
     # Background work
 
     async def _apply_loop(self) -> None:
@@ -338,10 +334,13 @@ class Environment:
             await self.clock.sleep(KEEP_ALIVE_S)
             await self._surviving(self.keep_alive(), "keep-alive")
 
-    async def _catalog_loop(self) -> None:
+    async def _follow_loop(self) -> None:
+        """React to what the txns shard brings: definitions of other processes, and processes that join."""
         while True:
             if self.cache.state.registered[CATALOG_SHARD].last_write > self.catalog.current().csn:
-                await self._surviving(self._catch_up_catalog(), "catalog")
+                await self._surviving(self.catch_up_catalog(), "catalog")
+            if self.leases.sole and len(self.cache.state.leases) > 1:
+                await self._surviving(self._make_room(), "peers")
             await self.cache.changed()
 
     async def _maintenance_loop(self) -> None:
@@ -370,48 +369,7 @@ class Environment:
 
     async def keep_alive(self) -> None:
         """Renew this process's lease and retract what it has applied, in one write."""
-        started = self.clock.monotonic()
-        lapsed = self._lease is not None and started > self._lease_deadline
-        beats = 1 if self._lease is None else self._lease.beats + 1
-        read_lower = self.read_lower()
-        if self._lease is not None:
-            read_lower = max(read_lower, self._lease.read_lower)
-        lease = Lease(read_lower=read_lower, beats=beats, renewed_ms=self.clock.now_ms())
-        await self.txns.tidy(lease=lease)
-        self._lease, self._lease_deadline = lease, started + LEASE_MS * 0.8 / 1000
-        if lapsed:
-            # Nobody has deposed us, but others were free to; what the holds protected may be gone.
-            for hold in [hold for hold in self.holds if hold.durable_name is None]:
-                hold.expired = True
-                self.holds.discard(hold)
-        await self._renew_durable_holds()
-        self.maintenance.observe_leases()
-
-    async def _renew_durable_holds(self) -> None:
-        for hold in [hold for hold in self.holds if hold.durable_name is not None]:
-            for shard in hold.shards:
-                await self._set_hold(shard, hold)
-            if hold.released:
-                self.holds.discard(hold)
-
-    async def _set_hold(self, shard: ShardId, hold: ReadHold) -> None:
-        """Install, renew or remove `hold` in the state of `shard`."""
-        assert hold.durable_name is not None
-        name = hold.durable_name
-        until_ms = self.clock.now_ms() + DURABLE_HOLD_MS
-        value = None if hold.released else Hold(at=hold.at, expires_ms=until_ms, reason=self.process)
-        await self._update_hold(shard, name, value)
-
-    async def _update_hold(self, shard: ShardId, name: str, value: Hold | None) -> None:
-        def propose(state: ShardState) -> ShardDiff | Abandon[Csn]:
-            if value is not None and value.at < state.since:
-                return Abandon(state.since)
-            return ShardDiff((SetHold(name=name, hold=value),))
-
-        handle = await self.open_shard(shard)
-        result = await handle.durable.update(propose)
-        if isinstance(result, Abandon) and value is not None:
-            raise AsOfNotReadable(f"shard {shard} cannot be read at {value.at}: its since is {result.value}")
+        await self.leases.renew()
 
     async def critical_hold(self, shard: ShardId, name: str, at: Csn) -> Hold:
         """Keep `shard` readable at `at` until `release_critical_hold`, across restarts. Renewing moves it.
@@ -419,17 +377,12 @@ class Environment:
         Raises AsOfNotReadable when the history there is gone.
         """
         hold = Hold(at=at, reason=name)
-        await self._update_hold(shard, f"critical/{name}", hold)
+        await self.leases.write(shard, f"critical/{name}", hold)
         return hold
 
     async def release_critical_hold(self, shard: ShardId, name: str) -> None:
         """End the critical hold `name`. Idempotent."""
-        await self._update_hold(shard, f"critical/{name}", None)
-
-    def read_lower(self) -> Csn:
-        """The lowest CSN that this process may still read at."""
-        newest = Csn(max(self.cache.upper - 1 - (HISTORY_MS << COUNTER_BITS), 0))
-        return min([newest, *(hold.at for hold in self.holds if hold.durable_name is None)])
+        await self.leases.write(shard, f"critical/{name}", None)
 
     # Transactions
 
@@ -490,7 +443,7 @@ class Environment:
             expected = sealed.catalog_expected
             assert expected is not None
             if self.cache.state.registered[CATALOG_SHARD].last_write > self.catalog.current().csn:
-                await self._catch_up_catalog()
+                await self.catch_up_catalog()
             catalog = await self.catalog.writes_for(sealed.catalog_updates, expected)
         watched = txn.shards if shards is None else shards
         promised = self.parts.unfinished(part for item in sealed.shards for part in item.parts)
@@ -522,7 +475,7 @@ class Environment:
                 if item.create:
                     self._shards.setdefault(item.shard, self._handle(item.shard))
             if catalog is not None:
-                await self._catch_up_catalog()
+                await self.catch_up_catalog()
                 await self.oracle.apply_write("catalog", ts)
             self._work.set()
         return result
@@ -530,12 +483,8 @@ class Environment:
     async def _publish_staged(self, ts: Csn) -> None:
         await self.oracle.apply_write("user", ts, wait=False)
 
-    async def _ensure_lease(self) -> None:
-        """Return when this process can be sure that it has not been deposed; EnvironmentFenced when it was."""
-        if self.clock.monotonic() > self._lease_deadline:
-            await self.keep_alive()
-
-    async def _catch_up_catalog(self) -> CatalogSnapshot:
+    async def catch_up_catalog(self) -> CatalogSnapshot:
+        """Bring `catalog.current` up to everything that this process has seen committed."""
         return await self.catalog.catch_up(self.cache.state.registered[CATALOG_SHARD].last_write)
 
     async def apply(self, committed: Committed) -> None:
@@ -575,7 +524,7 @@ class Environment:
         (or was dropped at or before `as_of`), AsOfNotReadable when its history there has been folded.
         """
         await self._decided(as_of)
-        await self._ensure_lease()
+        await self.leases.ensure()
         view = await self._view(shard, as_of)
         known = view.snapshot
         last = Csn(view.state.upper - 1)
@@ -696,26 +645,7 @@ class Environment:
         Costs no write while `at` is at or above what this process's lease protects anyway; below, the hold is
         written into the shards. Raises AsOfNotReadable when the history there is gone.
         """
-        hold = ReadHold(frozenset(shards), at, self.holds)
-        # NOTE: registered before anything is awaited; from here on no renewal of the lease passes `at`.
-        self.holds.add(hold)
-        try:
-            await self._ensure_lease()
-            if self._lease is None or at < self._lease.read_lower:
-                # Others may already go past `at`; only the shards themselves can still stop them.
-                self._named_holds += 1
-                hold.durable_name = f"{self.process}/{self._named_holds}"
-                for shard in hold.shards:
-                    await self._set_hold(shard, hold)
-            for shard in hold.shards:
-                known = self._shards.get(shard)
-                if known is not None and known.state.since > at:
-                    raise AsOfNotReadable(f"shard {shard} cannot be read at {at}: its since is {known.state.since}")
-        except BaseException:
-            hold.release()
-            self.holds.discard(hold)
-            raise
-        return hold
+        return await self.leases.hold(shards, at)
 
     async def read_part(self, part: Part, columns: Sequence[str] | None = None) -> pa.Table:
         """The rows of `part`, with ``_row_id`` when asked; see `storage.parts.read_table`. Cached.
@@ -726,53 +656,3 @@ class Environment:
 
     async def _encode_catalog(self, kind: str, table: pa.Table) -> Part:
         return await self.parts.encode(kind, CATALOG_SHARD, table)
-
-
-async def open_local_environment(
-    data_dir: Path, *, clock: Clock | None = None, random: Randomness | None = None, process: str = "server"
-) -> Environment:
-    """The environment in the folder `data_dir`: local files and SQLite. Creates it on first use.
-
-    Raises DataDirectoryInUse while another live process has it open.
-    """
-    clock = clock or SystemClock()
-    random = random or SystemRandomness()
-    stack = contextlib.AsyncExitStack()
-    try:
-        await asyncio.to_thread(data_dir.mkdir, parents=True, exist_ok=True)
-        stack.enter_context(_directory_lock(data_dir))
-        await asyncio.to_thread((data_dir / "blob").mkdir, exist_ok=True)
-        consensus = await SqliteConsensus.open(data_dir / "consensus.sqlite", clock=clock)
-        stack.push_async_callback(consensus.close)
-        blob = LocalBlob(data_dir / "blob")
-        stack.push_async_callback(blob.close)
-        env = await Environment.open(
-            blob=blob, consensus=consensus, clock=clock, random=random, process=process, sole=True
-        )
-    except BaseException:
-        await stack.aclose()
-        raise
-    env._closers.append(stack)
-    return env
-
-
-@contextlib.contextmanager
-def _directory_lock(data_dir: Path) -> Iterator[None]:
-    """Hold the operating system's lock on `data_dir`; it goes with the process, however that ends."""
-    path = data_dir / "server.lock"
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            owner = os.read(descriptor, 32).decode(errors="replace").strip()
-            raise DataDirectoryInUse(
-                f"data directory {data_dir} is in use by another server"
-                + (f" (process {owner})" if owner else "")
-                + "; stop it first or choose another --data-dir"
-            ) from None
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
-        yield
-    finally:
-        os.close(descriptor)

@@ -33,6 +33,7 @@ from storage.csn import Csn
 from storage.durable import Abandon
 from storage.errors import Determinate, Indeterminate
 from storage.ids import ShardId
+from storage.leases import LEASE_MS
 from storage.part_store import parts_prefix
 from storage.parts import ROW_ID, Part
 from storage.shard import DataShard
@@ -43,9 +44,6 @@ if TYPE_CHECKING:
     from storage.environment import Environment
 
 log = structlog.get_logger(__name__)
-
-LEASE_MS = 30_000
-"""A process that has not renewed its lease for so long may be declared dead."""
 
 MAX_ROUNDS = 32
 """Compactions of one shard in a row, so that one busy shard does not keep the others waiting."""
@@ -70,7 +68,7 @@ class Maintenance:
             seen = before.get(process)
             since = seen[1] if seen is not None and seen[0] == lease else now
             self._watched[process] = (lease, since)
-            if process != self._env.process and (now - since) * 1000 > LEASE_MS:
+            if process != self._env.process and ((now - since) * 1000 > LEASE_MS or self._env.is_dead(process)):
                 dead.add(process)
         return frozenset(dead)
 
@@ -90,7 +88,7 @@ class Maintenance:
         """The lowest CSN that any live process may read at, as far as this process knows."""
         leases = self._env.cache.state.leases
         others = [lease.read_lower for process, lease in leases.items() if process != self._env.process]
-        return min([self._env.read_lower(), *others])
+        return min([self._env.leases.read_lower(), *others])
 
     def compaction_due(self, shard: ShardId) -> bool:
         """A cheap look at whether `shard` may need compaction."""

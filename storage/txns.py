@@ -18,6 +18,8 @@ from collections.abc import Awaitable, Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
 
+import msgspec
+
 from storage.clock import Clock
 from storage.csn import Csn
 from storage.durable import Abandon, DurableState
@@ -296,19 +298,27 @@ class Txns:
         requires: tuple[RequireTransitions, ...] = (),
         removed: tuple[ShardId, ...] = (),
         release: bool = False,
+        joining: bool = False,
         expired: Collection[str] = (),
     ) -> None:
         """Retract what this process has applied, and renew its lease, in one append; nothing when idle.
 
-        `release` gives the lease up. `expired` names dead processes whose leases end. Raises EnvironmentFenced
-        when this process's own lease was ended by others.
+        `release` gives the lease up. With `joining` a ``sole`` lease is so only if there is no other. `expired`
+        names dead processes whose leases end. Raises EnvironmentFenced when this process's own lease was ended by
+        others.
         """
 
         def propose(state: TxnsState) -> TxnsDiff | Abandon[bool]:
             if self._is_fenced(state):
                 return Abandon(True)
             retracted = self._retractions(state)
-            leases = [SetLease(self._process, lease)] if lease is not None else []
+            leases = []
+            if lease is not None:
+                # NOTE: decided here, together with the write: alone is who finds no other lease. Later renewals
+                # leave it to the process, which has to switch its oracle first.
+                alone = all(name == self._process for name in state.leases)
+                sole = lease.sole and (alone or not joining)
+                leases.append(SetLease(self._process, msgspec.structs.replace(lease, sole=sole)))
             if release and self._process in state.leases:
                 leases.append(SetLease(self._process, None))
             leases.extend(SetLease(name, None) for name in expired if name in state.leases)

@@ -98,17 +98,18 @@ class Registration(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     required_at: Csn = Csn(0)
 
 
-class Lease(msgspec.Struct, frozen=True, kw_only=True):
+class Lease(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A live process. It reads at `read_lower` and above.
 
     Every renewal counts `beats` up. Whoever has watched the same count for `LEASE_MS` of its own monotonic time
     may declare the process dead, by removing the lease; no two wall clocks are compared. `renewed_ms` is for
-    people.
+    people. `sole`: it takes timestamps by itself, and nobody else may commit yet (`storage.peers`).
     """
 
     read_lower: Csn
     beats: int
     renewed_ms: int
+    sole: bool = False
 
 
 class Applied(msgspec.Struct, frozen=True, array_like=True):

@@ -1,7 +1,7 @@
 """A process that commits to a local environment for ever and reports what was acknowledged; made to be killed.
 
-Run as ``python -m tests.storage.crash_writer DIRECTORY``. For each transaction n it writes row n to two shards (and
-every tenth time deletes row n - 5 from both, every 25th uploads a large part), and after the acknowledgement prints ``n``.
+Run as ``python -m tests.storage.crash_writer DIRECTORY``. For each transaction n it writes row n to two shards (every
+tenth time it deletes row n - 5 from both, every 25th it uploads a large part), and prints ``n`` once acknowledged.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from storage.environment import Environment, open_local_environment
+from storage.environment import Environment
 from storage.ids import ShardId
+from storage.local_environment import open_local_environment
 from storage.parts import ROW_ID
 from tests.storage.environments import SCHEMA, commit, read, rows
 

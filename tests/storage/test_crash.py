@@ -5,15 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 import random
-import signal
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from storage.environment import open_local_environment
 from storage.errors import DataDirectoryInUse
+from storage.local_environment import open_local_environment
 from tests.storage.crash_writer import find_shards
 from tests.storage.environments import read
 
@@ -22,18 +20,18 @@ ROUNDS = int(os.environ.get("TIDEGATE_CRASH_ROUNDS", "4"))
 
 async def run_and_kill(directory: Path, commits: int) -> list[int]:
     """Let a writer commit about `commits` transactions, kill it, and return those it acknowledged."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "tests.storage.crash_writer", str(directory)], stdout=subprocess.PIPE, text=True
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "tests.storage.crash_writer", str(directory), stdout=asyncio.subprocess.PIPE
     )
     assert process.stdout is not None
     acknowledged = []
     for _ in range(commits):
-        line = await asyncio.to_thread(process.stdout.readline)
+        line = await process.stdout.readline()
         assert line, "the writer died by itself"
         acknowledged.append(int(line))
-    process.send_signal(signal.SIGKILL)
-    acknowledged.extend(int(line) for line in process.stdout.read().splitlines())
-    process.wait()
+    process.kill()
+    acknowledged.extend(int(line) for line in (await process.stdout.read()).splitlines())
+    await process.wait()
     return acknowledged
 
 

@@ -9,10 +9,10 @@ import pytest
 
 from storage.clock import ManualClock
 from storage.csn import Csn
-from storage.environment import Environment, ReadHold
+from storage.environment import Environment
 from storage.errors import AsOfNotReadable, EnvironmentFenced
 from storage.ids import ShardId
-from storage.maintenance import LEASE_MS
+from storage.leases import LEASE_MS, ReadHold
 from storage.shard import ShardSnapshot
 from storage.shard_state import Hold
 from tests.storage.environments import (

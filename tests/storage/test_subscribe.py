@@ -96,4 +96,4 @@ async def test_a_subscription_ends_at_until_and_at_the_drop() -> None:
     txn.forget_shard(shard)
     await commit(env, txn)
     assert await task == {0: (1, "a"), 1: (2, "b"), 2: (3, "c")}
-    assert not env.holds
+    assert not env.leases.holds

@@ -1,0 +1,168 @@
+"""A process's lease on its environment, and the read holds that it keeps.
+
+One lease per process, in the txns shard, renewed by one write per keep-alive interval however much is read. It
+publishes the lowest CSN that the process may still read at (`read_lower`). So a read hold costs no write: it is
+noted in memory, and the lease stays below it. Only a hold below what the lease protects already is written into
+the shards themselves.
+
+SUBTLE: a lease is judged by the watcher's monotonic clock (no change for `LEASE_MS`) and by its owner's
+(`safe`: renewed less than 0.8 of that ago). A process that was paused for longer therefore knows, before it relies
+on its lease again, that it has to renew it; then it finds out whether it was deposed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from storage.csn import COUNTER_BITS, Csn
+from storage.durable import Abandon
+from storage.errors import AsOfNotReadable, HoldExpired
+from storage.ids import ShardId
+from storage.shard_state import Hold, SetHold, ShardDiff, ShardState
+from storage.txns_state import Lease
+
+if TYPE_CHECKING:
+    from storage.environment import Environment
+
+LEASE_MS = 30_000
+"""A process that has not renewed its lease for so long may be declared dead."""
+
+SAFE_SHARE = 0.8
+"""The share of `LEASE_MS` for which a process trusts its own lease: room for clocks that run differently."""
+
+DURABLE_HOLD_MS = 60_000
+"""Life of a hold in a shard's own state without renewal, in wall-clock time."""
+
+HISTORY_MS = 2_000
+"""History kept without any hold, so that a reader can take a timestamp first and the hold after it."""
+
+
+@dataclass(slots=True, eq=False)
+class ReadHold:
+    """Keeps `shards` readable at `at` while open. An async context manager; `release` is idempotent."""
+
+    shards: frozenset[ShardId]
+    at: Csn
+    _holds: set[ReadHold] = field(repr=False)
+    durable_name: str | None = None
+    """Its name in the shards' own states, for a hold below what the process's lease protects."""
+    expired: bool = False
+    released: bool = False
+
+    def release(self) -> None:
+        """Let the history go."""
+        self.released = True
+        if self.durable_name is None:
+            self._holds.discard(self)
+
+    def advance(self, at: Csn) -> None:
+        """Let the history before `at` go. Raises ValueError when that is lower than it holds now."""
+        if at < self.at:
+            raise ValueError(f"a hold at {self.at} cannot go back to {at}")
+        self.at = at
+
+    async def __aenter__(self) -> ReadHold:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.release()
+        if self.expired and error is None:
+            raise HoldExpired(f"the hold at {self.at} outlived its lease; what was read may be incomplete")
+
+
+class Leases:
+    """The lease and the holds of one process."""
+
+    def __init__(self, env: Environment) -> None:
+        self._env = env
+        self.holds: set[ReadHold] = set()
+        self.sole = False
+        """Whether the lease tells others that this process takes timestamps by itself (`storage.peers`)."""
+        self._beats = 0
+        self._floor = Csn(0)
+        self._deadline = 0.0
+        self._named = 0
+
+    def read_lower(self) -> Csn:
+        """The lowest CSN that this process may still read at without holds in the shards."""
+        newest = Csn(max(self._env.cache.upper - 1 - (HISTORY_MS << COUNTER_BITS), 0))
+        held = min([newest, *(hold.at for hold in self.holds if hold.durable_name is None)])
+        return max(held, self._floor)
+
+    async def renew(self) -> None:
+        """Renew the lease and retract what this process has applied, in one write. EnvironmentFenced when deposed."""
+        env = self._env
+        started = env.clock.monotonic()
+        lapsed = self._beats > 0 and started > self._deadline
+        # NOTE: before the write. A hold taken meanwhile must see that it will be too low for the lease.
+        self._floor = self.read_lower()
+        self._beats += 1
+        lease = Lease(
+            read_lower=self._floor, beats=self._beats, renewed_ms=env.clock.now_ms(), sole=self.sole
+        )
+        await env.txns.tidy(lease=lease, joining=self._beats == 1)
+        self._deadline = started + LEASE_MS * SAFE_SHARE / 1000
+        if lapsed:
+            # Nobody has deposed us, but others were free to; what the holds protected may be gone.
+            for hold in [hold for hold in self.holds if hold.durable_name is None]:
+                hold.expired = True
+                self.holds.discard(hold)
+        for hold in [hold for hold in self.holds if hold.durable_name is not None]:
+            for shard in hold.shards:
+                await self._write(shard, hold)
+            if hold.released:
+                self.holds.discard(hold)
+        env.maintenance.observe_leases()
+
+    async def ensure(self) -> None:
+        """Return when this process can be sure that it has not been deposed; EnvironmentFenced when it was."""
+        if self._env.clock.monotonic() > self._deadline:
+            await self.renew()
+
+    async def hold(self, shards: Iterable[ShardId], at: Csn) -> ReadHold:
+        """See `Environment.hold`."""
+        hold = ReadHold(frozenset(shards), at, self.holds)
+        # NOTE: registered before anything is awaited; from here on no renewal of the lease passes `at`.
+        self.holds.add(hold)
+        try:
+            await self.ensure()
+            if at < self._floor:
+                # Others may already go past `at`; only the shards themselves can still stop them.
+                self._named += 1
+                hold.durable_name = f"{self._env.process}/{self._named}"
+                for shard in hold.shards:
+                    await self._write(shard, hold)
+            for shard in hold.shards:
+                known = self._env.known_shard(shard)
+                if known is not None and known.state.since > at:
+                    raise AsOfNotReadable(f"shard {shard} cannot be read at {at}: its since is {known.state.since}")
+        except BaseException:
+            hold.release()
+            self.holds.discard(hold)
+            raise
+        return hold
+
+    async def _write(self, shard: ShardId, hold: ReadHold) -> None:
+        """Install, renew or remove `hold` in the state of `shard`."""
+        assert hold.durable_name is not None
+        until_ms = self._env.clock.now_ms() + DURABLE_HOLD_MS
+        value = None if hold.released else Hold(at=hold.at, expires_ms=until_ms, reason=self._env.process)
+        await self.write(shard, hold.durable_name, value)
+
+    async def write(self, shard: ShardId, name: str, value: Hold | None) -> None:
+        """Set the hold `name` in the state of `shard`. AsOfNotReadable when the history there is gone."""
+
+        def propose(state: ShardState) -> ShardDiff | Abandon[Csn]:
+            if value is not None and value.at < state.since:
+                return Abandon(state.since)
+            return ShardDiff((SetHold(name=name, hold=value),))
+
+        handle = await self._env.open_shard(shard)
+        result = await handle.durable.update(propose)
+        if isinstance(result, Abandon) and value is not None:
+            raise AsOfNotReadable(f"shard {shard} cannot be read at {value.at}: its since is {result.value}")
