@@ -115,8 +115,8 @@ def _rows(rel: ir.Rel, params: Sequence[ir.Literal]) -> list[list[Any]] | None:
             if below is None:
                 return None
             rows = []
-            for row in below:
-                known = {field.id: value for field, value in zip(rel.input.fields, row, strict=True)}
+            for known_row in below:
+                known = {field.id: value for field, value in zip(rel.input.fields, known_row, strict=True)}
                 values = _evaluate(rel.exprs, known, params)
                 if values is None:
                     return None

@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from adapter.constant_rows import array_of
+from adapter.constant_rows import array_of, constant_value
 from adapter.copy_out import copy_columns, copy_format, refuse_files
 from adapter.ddl_tables import default_query
 from adapter.evaluation import evaluate
@@ -30,7 +30,6 @@ from planner.functions.signature import Volatility
 from planner.parse import split_and_parse
 from planner.physical import arrow_type
 from planner.rewrite import walk
-from planner.session_values import constant_argument
 from planner.type_names import format_type
 from planner.types import SqlType, column_type
 from storage.catalog_model import CatalogSnapshot, Column, Sequence
@@ -86,10 +85,11 @@ async def _default(running: Running, catalog: CatalogSnapshot, column: Column) -
         return _Default(type=type_)
     plan = running.session.plan(default_query(column), catalog)
     assert plan.query is not None
-    for value in plan.session_values:
-        if value.name == "nextval":
-            name: Any = constant_argument(value.args[0]).value
-            return _Default(type=type_, sequence=find_sequence(running, name))
+    for node in walk(plan.query):
+        if isinstance(node, ir.Call) and node.signature.name == "nextval":
+            known, name = constant_value(node.args[0], ())
+            if known:
+                return _Default(type=type_, sequence=find_sequence(running, name))
     if any(isinstance(n, ir.Call) and n.signature.volatility is Volatility.VOLATILE for n in walk(plan.query)):
         return _Default(type=type_, expression=column.default)
     (constant,) = await evaluate(running, catalog, plan.query)

@@ -8,7 +8,6 @@ A cursor that may go back keeps what it has read in a `Spool`.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import aclosing
 
 import pyarrow as pa
 
@@ -92,9 +91,8 @@ class CursorRows:
             rows = self._absolute(0 if count is None else count)
         else:
             rows = self._relative(0 if count is None else count)
-        async with aclosing(rows):
-            async for batch in rows:
-                yield batch
+        async for batch in rows:
+            yield batch
 
     async def _forward(self, count: int | None) -> AsyncIterator[RecordBatch]:
         if self._after_end:
@@ -193,9 +191,6 @@ class CursorRows:
 
     async def hold(self) -> None:
         """Read everything that is left into the spool, so that the stream can end with the transaction."""
-        if not self._scroll:
-            # Positions count from the first held row on: rows already returned cannot come back.
-            self._scroll_from = self._read
         async for batch in self._reader.read(None):
             await self._spool.append(batch)
         await self._reader.close()
@@ -204,6 +199,8 @@ class CursorRows:
         if self._scroll:
             self._read = held.rows
         else:
+            # Positions count from the first held row on: rows already returned cannot come back.
+            self._read = self.position = 0
             self._reader = RowReader(held.read(0, held.rows))
 
     async def close(self) -> None:

@@ -200,7 +200,8 @@ async def _row_count(running: Running, relation: Relation) -> int:
         running.session.state.env, running.transaction, own_catalog(running), frozenset({relation.oid}), (), ()
     )
     table = resolved.inputs[relation.oid]
-    return table.rows - sum(part.rows for part in table.deletes)
+    deleted: int = sum(part.rows for part in table.deletes)
+    return table.rows - deleted
 
 
 def _contains_nulls(relation: Relation, column: str) -> NotNullViolation:

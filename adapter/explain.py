@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Any
 
 from adapter.plan_tree import Node, PlanTree, json_node, text_lines
@@ -17,7 +16,6 @@ from planner import ir
 from planner import statements as st
 from planner import types as t
 from planner.errors import FeatureNotSupported
-from planner.session_values import SIDE_EFFECTS
 from planner.types import SqlType
 from storage.catalog_model import Relation
 
@@ -46,8 +44,8 @@ async def run_explain(running: Running, statement: st.Explain) -> Outcome:
     if plan.query is None:
         return _output(statement, ["Utility Statement"], {"Plan": {"Node Type": "Utility Statement"}})
     title = _change_title(running, plan)
-    shown = replace(plan, session_values=tuple(v for v in plan.session_values if v.name not in SIDE_EFFECTS))
-    read = await _prepare(running, shown, plan)
+    # A query that acts on the session is not prepared: EXPLAIN must not act.
+    read = None if plan.acts else await prepare_plan(running, plan, record=False)
     planned = utc_now()
     tree = PlanTree(catalog, verbose=statement.verbose).build(plan.query.rel)
     if title is not None:
@@ -58,13 +56,6 @@ async def run_explain(running: Running, statement: st.Explain) -> Outcome:
         elapsed_ms = (utc_now() - planned).total_seconds() * 1000
     planning_ms = (planned - began).total_seconds() * 1000
     return _report(running, statement, tree, read, rows, planning_ms, elapsed_ms)
-
-
-async def _prepare(running: Running, shown: Plan, plan: Plan) -> PreparedRead | None:
-    """What would run. A query that acts on the session is not prepared: EXPLAIN must not act."""
-    if len(shown.session_values) != len(plan.session_values):
-        return None
-    return await prepare_plan(running, shown, record=False)
 
 
 def _change_title(running: Running, plan: Plan) -> str | None:

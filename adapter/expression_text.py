@@ -78,13 +78,12 @@ def scalar_text(expr: ir.Scalar, names: Mapping[int, str]) -> str:
         case ir.Exists():
             return f"{'NOT ' if expr.negated else ''}EXISTS(SubPlan)"
         case ir.QuantifiedSubquery():
-            left = show(expr.args[0]) if len(expr.args) == 1 else f"ROW({listed(expr.args)})"
-            return f"({left} {expr.operators[0].name} {expr.quantifier.upper()} (SubPlan))"
+            compared = show(expr.args[0]) if len(expr.args) == 1 else f"ROW({listed(expr.args)})"
+            return f"({compared} {expr.operators[0].name} {expr.quantifier.upper()} (SubPlan))"
         case ir.ArraySubquery():
             return "ARRAY(SubPlan)"
         case ir.Collate():
             return f'({show(expr.arg)} COLLATE "{expr.collation}")'
-    return type(expr).__name__
 
 
 def _literal(literal: ir.Literal) -> str:

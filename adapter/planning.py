@@ -17,7 +17,8 @@ from adapter.predicates import ScanTemplate, scan_templates
 from adapter.results import ColumnDescription
 from planner import ir
 from planner.parse import Parsed, split_and_parse
-from planner.session_values import session_values
+from planner.rewrite import walk
+from planner.session_values import ACTS, session_values
 from planner.statements import UtilityStatement
 from planner.types import SqlType
 from storage.catalog_model import CatalogRecord, CatalogSnapshot
@@ -31,12 +32,16 @@ MAX_CACHED_TEXT_CHARS = 64 * 1024
 PLAN_SETTINGS = ("TimeZone", "DateStyle", "IntervalStyle", "extra_float_digits", "bytea_output", "xmloption")
 """Settings that binding depends on (constants are read with them)."""
 
+SIZE_FUNCTIONS = frozenset({"pg_relation_size", "pg_table_size", "pg_total_relation_size", "pg_database_size"})
+"""Functions for which the sizes of tables have to be at hand."""
+
 BoundStatement: TypeAlias = ir.BoundStatement | UtilityStatement
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """A bound statement. `query` is the relational part that engines run, where there is one."""
+    """A bound statement. `query` is the relational part that engines run, where there is one; `session_values`, `acts`
+    and `sizes` tell what has to be filled in before."""
 
     parsed: Parsed
     statement: BoundStatement
@@ -47,13 +52,19 @@ class Plan:
     columns: tuple[ColumnDescription, ...] | None
     templates: tuple[ScanTemplate, ...]
     relied_on: tuple[CatalogRecord, ...]
-    session_values: tuple[ir.SessionValue, ...]
+    session_values: frozenset[str]
+    acts: bool
+    sizes: bool
     tag: str
 
     @property
     def is_utility(self) -> bool:
         """Whether it is not a query or a change of rows."""
         return not isinstance(self.statement, (ir.BoundQuery, ir.BoundInsert, ir.BoundUpdate, ir.BoundDelete))
+
+
+def _calls_any(query: ir.BoundQuery, names: frozenset[str]) -> bool:
+    return any(isinstance(node, ir.Call) and node.signature.name in names for node in walk(query))
 
 
 def describe_fields(fields: tuple[ir.Field, ...]) -> tuple[ColumnDescription, ...]:
@@ -89,7 +100,9 @@ def make_plan(parsed: Parsed, context: BindContext, declared: tuple[int, ...]) -
         columns=columns,
         templates=scan_templates(query.rel) if query is not None else (),
         relied_on=tuple(record for oid in dict.fromkeys(oids) if (record := catalog.get(oid)) is not None),
-        session_values=session_values(query) if query is not None else (),
+        session_values=session_values(query) if query is not None else frozenset(),
+        acts=query is not None and _calls_any(query, ACTS),
+        sizes=query is not None and _calls_any(query, SIZE_FUNCTIONS),
         tag=command_tag(statement),
     )
 

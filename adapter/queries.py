@@ -17,7 +17,8 @@ from adapter.predicates import ScanTemplate
 from adapter.reads import ResolvedTables, resolve
 from adapter.results import RecordBatch
 from adapter.running import RowsOutcome, Running, batches_of, select_tag
-from adapter.session_functions import fill_in
+from adapter.session_facts import Facts, sized_facts
+from adapter.session_functions import acting_calls, fill_in
 from planner import ir
 from planner.session_values import session_values
 from storage.catalog_model import CatalogSnapshot
@@ -54,7 +55,7 @@ def execution_context(running: Running, catalog: CatalogSnapshot) -> ExecutionCo
         user=session.user,
         database=session.database,
         settings=session.values,
-        facts=session.state.facts(session),
+        facts=Facts(session),
     )
 
 
@@ -64,14 +65,23 @@ async def prepare_read(
     query: ir.BoundQuery,
     templates: Sequence[ScanTemplate],
     *,
-    values: tuple[ir.SessionValue, ...] | None = None,
+    values: frozenset[str] | None = None,
+    acts: bool | None = None,
+    sizes: bool = False,
     record: bool = True,
     constants: bool = True,
 ) -> PreparedRead:
     """Resolve and route `query`. Raises 40001 when its snapshot cannot be read, 0A000 when no engine can run it."""
     session = running.session
-    query = await fill_in(running, query, session_values(query) if values is None else values)
+    query = await fill_in(
+        running,
+        query,
+        session_values(query) if values is None else values,
+        acts=acting_calls(query) if acts is None else acts,
+    )
     context = execution_context(running, catalog)
+    if sizes:
+        context = replace(context, facts=await sized_facts(session, catalog))
     rows = constant_batch(query.rel, running.params) if constants and not query.relations and not query.system else None
     if rows is not None:
         empty = ResolvedTables(inputs={}, total_parts={})
@@ -110,6 +120,8 @@ async def prepare_plan(running: Running, plan: Plan, *, record: bool = True, con
         plan.query,
         plan.templates,
         values=plan.session_values,
+        acts=plan.acts,
+        sizes=plan.sizes,
         record=record,
         constants=constants,
     )

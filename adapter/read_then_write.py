@@ -19,6 +19,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from adapter.constant_rows import constant_value
 from adapter.planning import Plan
 from adapter.predicates import scan_templates
 from adapter.queries import PreparedRead, prepare_plan, prepare_read, with_token
@@ -26,12 +27,12 @@ from adapter.results import Command, RecordBatch
 from adapter.row_text import row_text
 from adapter.running import Outcome, RowsOutcome, Running
 from adapter.sequences import find_sequence, next_values
+from adapter.session_functions import acting_calls
 from adapter.spool import Spool
 from adapter.transaction_control import check_writable
 from planner import ir
 from planner.errors import InternalError, NotNullViolation, WrongObjectType
 from planner.physical import arrow_type
-from planner.session_values import constant_argument, session_values
 from planner.types import SqlType, column_type
 from storage.catalog_model import Column, Relation, Schema, Sequence
 from storage.ids import ShardId
@@ -123,14 +124,16 @@ class _Change:
         exprs = list(rel.exprs)
         for index, expr in enumerate(exprs):
             inner = expr.arg if isinstance(expr, ir.Cast) else expr
-            if isinstance(inner, ir.SessionValue) and inner.name == "nextval":
-                name: Any = constant_argument(inner.args[0], self._running.params).value
+            if isinstance(inner, ir.Call) and inner.signature.name == "nextval":
+                known, name = constant_value(inner.args[0], self._running.params)
+                if not known:
+                    continue
                 self.numbered[index] = find_sequence(self._running, name)
                 exprs[index] = ir.Literal(value=None, type=rel.fields[index].type)
         if not self.numbered:
             return plan
         query = replace(statement.source, rel=replace(rel, exprs=tuple(exprs)))
-        return replace(plan, query=query, session_values=session_values(query))
+        return replace(plan, query=query, acts=acting_calls(query))
 
     async def by_batches(self, read: PreparedRead, statement: ir.BoundStatement) -> None:
         """Take the rows through this process."""

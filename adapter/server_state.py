@@ -29,7 +29,6 @@ from adapter.notifications import NotificationHub
 from adapter.planning import PlanCache
 from adapter.results import StartupParameters
 from adapter.session import Session
-from adapter.session_facts import Facts
 from adapter.transactions import Transaction
 from adapter.variables import SettingValues, number_of
 from adapter.wall_clock import utc_now
@@ -44,7 +43,8 @@ from planner.errors import (
 from planner.parse import Parsed, split_and_parse
 from planner.system_relations import BuiltinRelations
 from storage.catalog_model import CatalogSnapshot, Database, Role, Setting
-from storage.environment import Environment, open_local_environment
+from storage.environment import Environment
+from storage.local_environment import open_local_environment
 from storage.parts import INLINE_LIMIT_BYTES
 from storage.sequences import SequenceStore
 
@@ -211,10 +211,6 @@ class ServerState:
         """A session has ended."""
         self.sessions.pop(session.backend_pid, None)
         self.notifications.remove(session.listener)
-
-    def facts(self, session: Session) -> Facts:
-        """What the session relations show to `session`."""
-        return Facts(session)
 
     # ------------------------------------------------------------ what statements need
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from adapter.settings_statements import setting_rows
 from adapter.wall_clock import utc_now
-from storage.catalog_model import Database, Role
+from storage.catalog_model import CatalogSnapshot, Database, Relation, Role
+from storage.errors import UnknownShard
 
 if TYPE_CHECKING:
     from adapter.session import Session
@@ -19,8 +21,13 @@ MAX_QUERY_CHARS = 1024
 class Facts:
     """The facts as one session sees them."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, sizes: Mapping[int, int] | None = None) -> None:
         self._session = session
+        self._sizes = sizes or {}
+
+    def relation_size(self, oid: int) -> int:
+        """Bytes that the table with this oid occupies; 0 for views and for what is stored in no shard."""
+        return self._sizes.get(oid, 0)
 
     def rows(self, relation: str) -> Sequence[Mapping[str, Any]]:
         """The rows of a session relation, by column name; none for a relation there is nothing to say about."""
@@ -99,3 +106,15 @@ class Facts:
             }
             for statement in self._session.statements.all()
         ]
+
+
+async def sized_facts(session: Session, catalog: CatalogSnapshot) -> Facts:
+    """Facts that know how large each table is, at the newest snapshot."""
+    env = session.state.env
+    as_of = await env.oracle.read_ts("user")
+    sizes: dict[int, int] = {}
+    for record in catalog.all():
+        if isinstance(record, Relation) and record.shard is not None:
+            with suppress(UnknownShard):
+                sizes[record.oid] = (await env.snapshot(record.shard, as_of)).bytes
+    return Facts(session, sizes)

@@ -1,18 +1,17 @@
 """What a query asks of its session: now(), current_user, current_setting('x'), set_config(...), pg_sleep(...), ...
 
-The binder leaves these as `SessionValue`s. Each distinct one is evaluated here once per execution, before an engine
-runs the query, and stands in it as a literal. Those with side effects act then and there.
+Values that depend on the session (`SessionValue`) become literals once per execution. Functions that act on the session
+are carried out here, each where it stands, before an engine runs the query, which sees their results.
 """
 
 from __future__ import annotations
 
 import asyncio
-import datetime
-import zoneinfo
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 
 from adapter import variables
+from adapter.constant_rows import constant_value
 from adapter.running import Running
 from adapter.sequences import currval, lastval, nextval, setval
 from adapter.settings_statements import apply_setting, current_value
@@ -20,31 +19,33 @@ from adapter.wall_clock import utc_now
 from planner import ir
 from planner import types as t
 from planner.errors import AdminShutdown, FeatureNotSupported, InvalidParameterValue, QueryCanceled, UndefinedObject
-from planner.session_values import PER_ROW, constant_argument, session_values, substitute
+from planner.rewrite import transform, walk
+from planner.session_values import ACTS, substitute
 from planner.statements import Notify
+from planner.types import SqlType
 
+NAME_ARRAY = 1003
 MAX_CHANNEL_BYTES = 63
 MAX_PAYLOAD_BYTES = 7999
 
 _T = TypeVar("_T")
 
 
-async def fill_in(running: Running, bound: _T, values: tuple[ir.SessionValue, ...]) -> _T:
-    """`bound` with each of `values`, all those in it, evaluated and replaced.
+async def fill_in(running: Running, query: ir.BoundQuery, names: frozenset[str], *, acts: bool) -> ir.BoundQuery:
+    """`query` with the session values of these names, and (with `acts`) the calls that act on the session, replaced by
+    literals. 0A000 for a call that would have to run for each row of a table, or whose arguments are computed."""
+    if names:
+        query = substitute(query, {name: _session_value(running, name) for name in names})
+    if acts:
+        if not _rows_written_out(query.rel):
+            raise FeatureNotSupported("functions that act on the session are not supported in queries over tables")
+        query = await _act(running, query)
+    return query
 
-    A function with one value per row (nextval) is evaluated for each place it stands in, which is right for rows
-    that are written out; 0A000 where it would have to run for each row of a table.
-    """
-    if not values:
-        return bound
-    if any(value.name in PER_ROW for value in values):
-        if isinstance(bound, ir.BoundQuery) and not _rows_written_out(bound.rel):
-            raise FeatureNotSupported("sequence functions in queries over tables are not supported")
-        return await _fill_in_each(running, bound)
-    known: dict[ir.SessionValue, ir.Literal] = {}
-    for value in values:
-        known[value] = ir.Literal(value=await _evaluate(running, value), type=value.type)
-    return substitute(bound, known.__getitem__)
+
+def acting_calls(node: object) -> bool:
+    """Whether `node` calls a function that acts on the session."""
+    return any(isinstance(inner, ir.Call) and inner.signature.name in ACTS for inner in walk(node))
 
 
 def _rows_written_out(rel: ir.Rel) -> bool:
@@ -53,70 +54,98 @@ def _rows_written_out(rel: ir.Rel) -> bool:
         case ir.OneRow() | ir.Values():
             return True
         case ir.Project(input=ir.Values(rows=rows)):
-            return len(rows) == 1 or not any(v.name in PER_ROW for v in session_values(rel.exprs))
-        case ir.Project():
+            return len(rows) == 1 or not acting_calls(rel.exprs)
+        case ir.Project() | ir.Limit() | ir.Sort() | ir.Filter():
             return _rows_written_out(rel.input)
         case _:
             return False
 
 
-async def _fill_in_each(running: Running, bound: _T) -> _T:
-    occurrences: list[ir.SessionValue] = []
+async def _act(running: Running, node: _T) -> _T:
+    """`node` with each acting call in it carried out, in the order in which they stand."""
+    calls: list[ir.Call] = []
 
-    def note(node: ir.SessionValue) -> ir.Literal:
-        occurrences.append(node)
-        return ir.Literal(value=None, type=node.type)
+    def note(inner: object) -> object | None:
+        if isinstance(inner, ir.Call) and inner.signature.name in ACTS:
+            calls.append(inner)
+            return inner
+        return None
 
-    substitute(bound, note)
-    shared: dict[ir.SessionValue, ir.Literal] = {}
-    by_place: dict[int, ir.Literal] = {}
-    for node in occurrences:
-        if node.name in PER_ROW or node not in shared:
-            shared[node] = ir.Literal(value=await _evaluate(running, node), type=node.type)
-        by_place[id(node)] = shared[node]
-    return substitute(bound, lambda node: by_place[id(node)])
+    transform(node, note)
+    results: dict[int, ir.Literal] = {}
+    for call in calls:
+        results[id(call)] = ir.Literal(value=await _carry_out(running, call), type=call.type)
+    return transform(node, lambda inner: results.get(id(inner)))
 
 
-async def _evaluate(running: Running, value: ir.SessionValue) -> Any:
-    if value.name.startswith("setting:"):
-        missing_ok = bool(value.args and constant_argument(value.args[0], running.params).value)
-        return _setting(running, value.name[len("setting:") :], missing_ok)
-    handler = _HANDLERS.get(value.name)
+async def _carry_out(running: Running, call: ir.Call) -> Any:
+    name = call.signature.name
+    handler = _ACTS.get(name)
     if handler is None:
-        raise FeatureNotSupported(f"function {value.name}() is not supported")
-    args = [constant_argument(arg, running.params).value for arg in value.args]
-    if value.name not in _NOT_STRICT and any(arg is None for arg in args):
+        raise FeatureNotSupported(f"function {name}() is not supported")
+    args = []
+    for arg in call.args:
+        known, value = constant_value(await _act(running, arg), running.params)
+        if not known:
+            raise FeatureNotSupported(f"computed arguments of {name}() are not supported")
+        args.append(value)
+    if call.signature.strict and any(arg is None for arg in args):
         return None
     result = handler(running, *args)
-    result = await result if isinstance(result, Awaitable) else result
-    return _timestamp(running, result, value.type.oid) if isinstance(result, datetime.datetime) else result
+    return await result if isinstance(result, Awaitable) else result
 
 
-def _timestamp(running: Running, moment: datetime.datetime, oid: int) -> Any:
-    """A moment as the type wanted: timestamptz as it is, the others in the session's time zone."""
-    if oid == t.TIMESTAMPTZ:
-        return moment
-    local = moment.astimezone(_zone(running.session.values["TimeZone"]))
-    if oid == t.DATE:
-        return local.date()
-    if oid == t.TIMESTAMP:
-        return local.replace(tzinfo=None)
-    if oid == t.TIME:
-        return local.time()
-    if oid == t.TIMETZ:
-        return local.timetz()
-    return moment.strftime("%a %b %d %H:%M:%S.%f %Y UTC")
+def _session_value(running: Running, name: str) -> ir.Literal:
+    value, oid = _value(running, name)
+    return ir.Literal(value=value, type=SqlType(oid))
 
 
-def _zone(name: str) -> datetime.tzinfo:
-    try:
-        return zoneinfo.ZoneInfo(name)
-    except (zoneinfo.ZoneInfoNotFoundError, ValueError):
-        # POSIX form, <+05>-05: the sign counts west of Greenwich.
-        sign, _, digits = name.partition(">")[2][:1], None, name.partition(">")[2][1:]
-        hours, _, minutes = digits.partition(":")
-        offset = datetime.timedelta(hours=int(hours or 0), minutes=int(minutes or 0))
-        return datetime.timezone(offset if sign == "-" else -offset)
+def _value(running: Running, name: str) -> tuple[Any, int]:
+    session = running.session
+    kind, _, argument = name.partition(":")
+    match kind:
+        case "setting":
+            return _setting(running, argument, missing_ok=False), t.TEXT
+        case "setting_or_null":
+            return _setting(running, argument, missing_ok=True), t.TEXT
+        case "now":
+            return running.transaction.started_at, t.TIMESTAMPTZ
+        case "statement_timestamp":
+            return running.started_at, t.TIMESTAMPTZ
+        case "clock_timestamp":
+            return utc_now(), t.TIMESTAMPTZ
+        case "current_user":
+            return session.user, t.NAME
+        case "session_user":
+            return session.session_user, t.NAME
+        case "current_database":
+            return session.database, t.NAME
+        case "current_schema":
+            schemas = _schemas(running, implicit=False)
+            return (schemas[0] if schemas else None), t.NAME
+        case "current_schemas":
+            return _schemas(running, implicit=False), NAME_ARRAY
+        case "current_schemas_implicit":
+            return _schemas(running, implicit=True), NAME_ARRAY
+        case "backend_pid":
+            return session.backend_pid, t.INT4
+        case "postmaster_start_time" | "conf_load_time":
+            return session.state.started_at, t.TIMESTAMPTZ
+        case "version":
+            return f"PostgreSQL {session.values['server_version']}, 64-bit", t.TEXT
+        case "current_query":
+            return session.query_text, t.TEXT
+        case "inet_client_addr":
+            return (session.remote_address or "").rpartition(":")[0] or None, t.INET
+        case "inet_client_port":
+            port = (session.remote_address or "").rpartition(":")[2]
+            return (int(port) if port.isdigit() else None), t.INT4
+        case "inet_server_addr":
+            return None, t.INET
+        case "inet_server_port":
+            return None, t.INT4
+        case _:
+            raise KeyError(name)
 
 
 def _setting(running: Running, name: str | None, missing_ok: bool) -> str | None:
@@ -178,11 +207,6 @@ def _terminate_backend(running: Running, pid: int, timeout_ms: int = 0) -> bool:
     return True
 
 
-def _current_schema(running: Running) -> str | None:
-    schemas = _schemas(running, implicit=False)
-    return schemas[0] if schemas else None
-
-
 def _schemas(running: Running, implicit: bool) -> tuple[str, ...]:
     """The schemas of the search path that exist."""
     session = running.session
@@ -195,37 +219,11 @@ def _transaction_id(running: Running) -> int:
     return running.session.state.transaction_id(running.transaction)
 
 
-def _version(running: Running) -> str:
-    return f"PostgreSQL {running.session.values['server_version']} on Tidegate, lakehouse storage, 64-bit"
+def _timeofday(running: Running) -> str:
+    return utc_now().strftime("%a %b %d %H:%M:%S.%f %Y UTC")
 
 
-def _client_address(running: Running) -> str | None:
-    return (running.session.remote_address or "").rpartition(":")[0] or None
-
-
-def _client_port(running: Running) -> int | None:
-    port = (running.session.remote_address or "").rpartition(":")[2]
-    return int(port) if port.isdigit() else None
-
-
-_HANDLERS: Mapping[str, Callable[..., Any]] = {
-    "now": lambda running: running.transaction.started_at,
-    "current_date": lambda running: running.transaction.started_at,
-    "current_time": lambda running: running.transaction.started_at,
-    "localtime": lambda running: running.transaction.started_at,
-    "localtimestamp": lambda running: running.transaction.started_at,
-    "statement_timestamp": lambda running: running.started_at,
-    "clock_timestamp": lambda running: utc_now(),
-    "timeofday": lambda running: utc_now(),
-    "current_user": lambda running: running.session.user,
-    "session_user": lambda running: running.session.session_user,
-    "current_database": lambda running: running.session.database,
-    "current_schema": _current_schema,
-    "current_schemas": lambda running, implicit: _schemas(running, bool(implicit)),
-    "current_query": lambda running: running.session.query_text,
-    "current_setting": lambda running, name, missing_ok=False: _setting(running, name, bool(missing_ok)),
-    "version": _version,
-    "pg_backend_pid": lambda running: running.session.backend_pid,
+_ACTS: Mapping[str, Callable[..., Any]] = {
     "set_config": _set_config,
     "pg_notify": _notify,
     "pg_sleep": _sleep,
@@ -235,29 +233,11 @@ _HANDLERS: Mapping[str, Callable[..., Any]] = {
     "pg_current_xact_id": _transaction_id,
     "txid_current_if_assigned": lambda running: running.transaction.id,
     "pg_current_xact_id_if_assigned": lambda running: running.transaction.id,
-    "inet_client_addr": _client_address,
-    "inet_client_port": _client_port,
-    "inet_server_addr": lambda running: None,
-    "inet_server_port": lambda running: None,
-    "pg_is_in_recovery": lambda running: False,
-    "pg_is_wal_replay_paused": lambda running: False,
-    "pg_postmaster_start_time": lambda running: running.session.state.started_at,
-    "pg_conf_load_time": lambda running: running.session.state.started_at,
-    "pg_my_temp_schema": lambda running: 0,
     "pg_advisory_unlock_all": lambda running: "",
-    "pg_trigger_depth": lambda running: 0,
-    "pg_stat_clear_snapshot": lambda running: "",
-    "pg_jit_available": lambda running: False,
-    "pg_notification_queue_usage": lambda running: 0.0,
-    "getdatabaseencoding": lambda running: "UTF8",
-    "pg_client_encoding": lambda running: running.session.values["client_encoding"],
-    "pg_blocking_pids": lambda running, pid: (),
-    "pg_current_logfile": lambda running, *args: None,
-    "pg_last_xact_replay_timestamp": lambda running: None,
     "pg_reload_conf": lambda running: True,
+    "timeofday": _timeofday,
     "nextval": nextval,
     "currval": currval,
     "setval": setval,
     "lastval": lastval,
 }
-_NOT_STRICT = frozenset({"set_config", "pg_notify", "current_setting"})

@@ -29,7 +29,9 @@ from storage.csn import Csn
 from storage.ids import ShardId
 
 if TYPE_CHECKING:
-    from storage.environment import Environment, ReadHold
+    from storage.leases import ReadHold
+
+    from storage.environment import Environment
     from storage.txn import Savepoint as StorageSavepoint
     from storage.txn import Txn
 
