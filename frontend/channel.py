@@ -8,7 +8,7 @@ holds more than its high-water mark.
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, cast
 
 from frontend.codec import Decoder, FramingError
 from frontend.connection import ConnectionLost
@@ -46,10 +46,11 @@ class ClientProtocol(asyncio.Protocol):
     # ------------------------------------------------------------ asyncio's side
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
+        # uvloop's transports do not derive from asyncio's classes, though they have their methods.
+        stream = cast(asyncio.Transport, transport)
         first = self._transport is None
-        self._transport = transport
-        transport.set_write_buffer_limits(high=WRITE_HIGH_BYTES)
+        self._transport = stream
+        stream.set_write_buffer_limits(high=WRITE_HIGH_BYTES)
         if first:
             self._on_connected(self)
 
