@@ -83,16 +83,15 @@ async def _default(running: Running, catalog: CatalogSnapshot, column: Column) -
     type_ = column_type(column.type_oid, column.typmod)
     if column.default is None:
         return _Default(type=type_)
-    plan = running.session.plan(default_query(column), catalog)
-    assert plan.query is not None
-    for node in walk(plan.query):
+    query = default_query(running, column)
+    for node in walk(query):
         if isinstance(node, ir.Call) and node.signature.name == "nextval":
             known, name = constant_value(node.args[0], ())
             if known:
                 return _Default(type=type_, sequence=find_sequence(running, name))
-    if any(isinstance(n, ir.Call) and n.signature.volatility is Volatility.VOLATILE for n in walk(plan.query)):
+    if any(isinstance(n, ir.Call) and n.signature.volatility is Volatility.VOLATILE for n in walk(query)):
         return _Default(type=type_, expression=column.default)
-    (constant,) = await evaluate(running, catalog, plan.query)
+    (constant,) = await evaluate(running, catalog, query)
     return _Default(type=type_, value=constant)
 
 

@@ -14,7 +14,6 @@ import msgspec
 from adapter.ddl_drop import direct_dependents, remove
 from adapter.ddl_tables import (
     change,
-    check_default,
     column_of,
     declare_constraints,
     default_query,
@@ -166,12 +165,10 @@ async def _add_column(running: Running, relation: Relation, action: st.AddColumn
         column = msgspec.structs.replace(column, not_null=True, default=default)
         await running.session.state.sequence_store.set_value(sequence, sequence.start, False)
     elif column.default is not None:
-        check_default(running, column)
+        query = default_query(running, column)
         if has_rows:
-            plan = running.session.plan(default_query(column), own_catalog(running))
             if any(
-                isinstance(node, ir.Call) and node.signature.volatility is Volatility.VOLATILE
-                for node in walk(plan.query)
+                isinstance(node, ir.Call) and node.signature.volatility is Volatility.VOLATILE for node in walk(query)
             ):
                 raise FeatureNotSupported(
                     "adding a column with a volatile default to a table with rows is not supported"
@@ -302,7 +299,7 @@ def broken_views(running: Running, catalog: CatalogSnapshot, relation: Relation,
 def _set_default(running: Running, relation: Relation, action: st.SetDefault) -> None:
     column = msgspec.structs.replace(_column(relation, action.name), default=action.default)
     if column.default is not None:
-        check_default(running, column)
+        default_query(running, column)
     change(running, removed=[relation], added=[_with_column(relation, column)])
 
 
@@ -363,7 +360,7 @@ async def _set_type(running: Running, relation: Relation, action: st.SetColumnTy
     text = f"SELECT {', '.join(items)} FROM {_q(schema.name)}.{_q(relation.name)}"
     plan = running.session.plan(split_and_parse(text)[0], catalog)
     if changed_column.default is not None:
-        check_default(running, changed_column)
+        default_query(running, changed_column)
     columns = tuple(
         changed_column if c.attnum == column.attnum else msgspec.structs.replace(c, missing=None)
         for c in relation.columns

@@ -145,10 +145,10 @@ def _commented(running: Running, catalog: CatalogSnapshot, statement: st.Comment
     match statement.kind:
         case "table" | "view" | "materialized view" | "sequence":
             name = statement.relation or st.QualifiedName(name=statement.name)
-            record = look_up(running, catalog, name)
-            if record is None:
+            found = look_up(running, catalog, name)
+            if found is None:
                 raise UndefinedTable(f'relation "{name}" does not exist')
-            return record.oid, 0
+            return found.oid, 0
         case "column" if statement.relation is not None:
             relation = find_relation(running, catalog, statement.relation)
             column = relation.column(statement.name)

@@ -8,7 +8,6 @@ from typing import Any
 
 import msgspec
 import pyarrow as pa
-from planner.analyze import define_view
 
 from adapter.evaluation import evaluate
 from adapter.planning import Plan
@@ -21,6 +20,7 @@ from adapter.transaction_control import check_writable
 from planner import ir
 from planner import statements as st
 from planner import types as t
+from planner.analyze import bind_default, define_view
 from planner.errors import (
     DependentObjectsStillExist,
     DuplicateColumn,
@@ -33,7 +33,6 @@ from planner.errors import (
     UndefinedColumn,
     WrongObjectType,
 )
-from planner.parse import Parsed, split_and_parse
 from planner.physical import arrow_type
 from planner.text_values import format_text
 from planner.type_names import format_type
@@ -139,7 +138,7 @@ async def create_table(running: Running, statement: st.CreateTable) -> None:
         await running.session.state.sequence_store.set_value(sequence, sequence.start, False)
     for column in columns:
         if column.default is not None:
-            check_default(running, column)
+            default_query(running, column)
     make_shard(running, relation)
 
 
@@ -226,22 +225,16 @@ def owned_sequence(running: Running, table: str, schema: Schema, table_oid: int,
     )
 
 
-def check_default(running: Running, column: Column) -> None:
-    """Bind a DEFAULT expression, so that a bad one is refused now. Raises the binder's errors."""
-    parsed = default_query(column)
-    running.session.plan(parsed, own_catalog(running))
-
-
-def default_query(column: Column) -> Parsed:
-    """A query whose one value is the column's default."""
-    return split_and_parse(f"SELECT CAST(({column.default}) AS {format_type(column.type_oid, column.typmod)})")[0]
+def default_query(running: Running, column: Column) -> ir.BoundQuery:
+    """The column's DEFAULT as a query of one value. Raises the binder's errors for a bad one."""
+    assert column.default is not None
+    type_ = column_type(column.type_oid, column.typmod)
+    return bind_default(column.default, column.name, type_, running.session.bind_context(own_catalog(running)))
 
 
 async def missing_value(running: Running, column: Column) -> str | None:
     """The text of the value that existing rows get in an added column with a default."""
-    plan = running.session.plan(default_query(column), own_catalog(running))
-    assert plan.query is not None
-    (value,) = await evaluate(running, plan.catalog, plan.query)
+    (value,) = await evaluate(running, own_catalog(running), default_query(running, column))
     return None if value is None else format_text(value, column_type(column.type_oid, column.typmod))
 
 
@@ -450,7 +443,7 @@ async def create_view(running: Running, statement: st.CreateView) -> None:
             owner=owner_oid(running),
             kind="v",
             columns=columns,
-            definition=definition.text,
+            definition=definition.definition,
             depends_on=tuple(definition.depends_on),
         )
         change(running, added=[relation])
@@ -463,7 +456,7 @@ async def create_view(running: Running, statement: st.CreateView) -> None:
     if existing.oid in definition.depends_on:
         raise InvalidColumnReference(f'infinite recursion detected in rules for relation "{existing.name}"')
     replaced = msgspec.structs.replace(
-        existing, columns=columns, definition=definition.text, depends_on=tuple(definition.depends_on)
+        existing, columns=columns, definition=definition.definition, depends_on=tuple(definition.depends_on)
     )
     change(running, removed=[existing], added=[replaced])
 

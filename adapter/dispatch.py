@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from planner.analyze import bind_execute
-
 from adapter import copy_in, copy_out, cursor_statements, ddl, explain, settings_statements
 from adapter.planning import Plan
 from adapter.queries import run_query
@@ -14,10 +12,10 @@ from adapter.session_functions import notify
 from adapter.transaction_control import is_control, prevent_in_block, require_block, run_control, set_transaction
 from planner import ir
 from planner import statements as st
+from planner.analyze import bind_execute
 from planner.errors import (
     FeatureNotSupported,
     InvalidSqlStatementName,
-    SqlSyntaxError,
 )
 from planner.parse import Parsed
 
@@ -137,13 +135,8 @@ async def bind_execute_params(running: Running, statement: st.Execute) -> None:
 
     session = running.session
     prepared = session.statements.require(statement.name)
-    if statement.count != len(prepared.param_types):
-        raise SqlSyntaxError(
-            f'wrong number of parameters for prepared statement "{statement.name}"',
-            detail=f"Expected {len(prepared.param_types)} parameters but got {statement.count}.",
-        )
     catalog = running.transaction.planning_catalog(session.state.env)
-    query = bind_execute(statement, session.bind_context(catalog), prepared.param_types)
+    query = bind_execute(statement, prepared.param_types, session.bind_context(catalog))
     values = await evaluate(running, catalog, query)
     running.params = tuple(
         ir.Literal(value=value, type=type_) for value, type_ in zip(values, prepared.param_types, strict=True)

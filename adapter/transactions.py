@@ -29,9 +29,8 @@ from storage.csn import Csn
 from storage.ids import ShardId
 
 if TYPE_CHECKING:
-    from storage.leases import ReadHold
-
     from storage.environment import Environment
+    from storage.leases import ReadHold
     from storage.txn import Savepoint as StorageSavepoint
     from storage.txn import Txn
 
