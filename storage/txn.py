@@ -42,6 +42,9 @@ SPILL_BUDGET_BYTES = 32 * 1024 * 1024
 SPILL_FILE_BYTES = 64 * 1024 * 1024
 """Arrow bytes that go into one spilled file at most."""
 
+COMMIT_INLINE_BYTES = 4 * 1024 * 1024
+"""Inline bytes in one commit at most: it is one value in consensus, whose limit is 16 MiB."""
+
 Savepoint = NewType("Savepoint", int)
 
 
@@ -120,6 +123,13 @@ class _Buffer:
 
 
 @dataclass(slots=True)
+class _Budget:
+    """Inline bytes that a commit may still carry."""
+
+    left: int
+
+
+@dataclass(slots=True)
 class _Segment:
     """What was written between two savepoints."""
 
@@ -145,6 +155,7 @@ class Txn:
         self._sealed: SealedTxn | None = None
         self._local: dict[ShardId, tuple[Part, ...]] = {}
         self._merged: list[Txn] = []
+        self._prepared: dict[tuple[str, ShardId, tuple[int, ...]], tuple[list[pa.Table], Part]] = {}
 
     @property
     def buffered_bytes(self) -> int:
@@ -283,6 +294,7 @@ class Txn:
                 self._writer.discard(buffer.parts)
         for other in self._merged:
             other.abandon()
+        self.unseal()
         self._segments = [_Segment()]
         self._merged = []
         self._buffered = 0
@@ -359,7 +371,8 @@ class Txn:
             for segment in member._segments:
                 for group in (segment.creates, segment.schemas, segment.buffers, segment.forgets):
                     shards.update(dict.fromkeys(group))
-        sealed = [await self._seal_shard(members, shard) for shard in shards]
+        budget = _Budget(COMMIT_INLINE_BYTES)
+        sealed = [await self._seal_shard(members, shard, budget) for shard in shards]
         updates: list[CatalogUpdate] = []
         expected: Csn | None = None
         xids = tuple(member.xid for member in members if member.xid is not None)
@@ -372,7 +385,7 @@ class Txn:
             shards=tuple(sealed), xids=xids, catalog_updates=tuple(_net(updates)), catalog_expected=expected
         )
 
-    async def _seal_shard(self, members: list[Txn], shard: ShardId) -> ShardWrites:
+    async def _seal_shard(self, members: list[Txn], shard: ShardId, budget: _Budget) -> ShardWrites:
         parts: list[Part] = []
         inserts: list[tuple[int, int, list[pa.Table]]] = []
         deletes: list[tuple[int, pa.Table]] = []
@@ -400,35 +413,37 @@ class Txn:
             part.kind == "delete" and part.row_id_bounds[1] >= PROVISIONAL_ROW_ID for part in parts
         )
         for scope, first, tables in inserts if own else _coalesced(inserts):
-            table = pa.concat_tables(tables)
-            part = await self._encode("insert", shard, table)
+            part = await members[scope]._encode("insert", shard, tables, budget)
             parts.append(msgspec.structs.replace(part, scope=scope, first_row_id=first))
         for scope in dict.fromkeys(scope for scope, _ in deletes):
-            for table in _grouped([table for owner, table in deletes if owner == scope]):
-                part = await self._encode("delete", shard, table)
+            for group in _groups([table for owner, table in deletes if owner == scope]):
+                part = await members[scope]._encode("delete", shard, group, budget)
                 parts.append(msgspec.structs.replace(part, scope=scope))
         return ShardWrites(shard=shard, parts=tuple(parts), schema=schema, create=create)
 
-    async def _encode(self, kind: str, shard: ShardId, table: pa.Table) -> Part:
+    async def _encode(self, kind: str, shard: ShardId, tables: list[pa.Table], budget: _Budget) -> Part:
+        """One part for `tables`. A file is made once, also when this transaction is merged into several others."""
+        slot = (kind, shard, tuple(id(table) for table in tables))
+        prepared = self._prepared.get(slot)
+        if prepared is not None:
+            return prepared[1]
+        table = tables[0] if len(tables) == 1 else pa.concat_tables(tables)
         if table.nbytes <= INLINE_LIMIT_BYTES * 2:
             part = inline_part(kind, table)
-            if part.bytes <= INLINE_LIMIT_BYTES:
+            if part.bytes <= min(INLINE_LIMIT_BYTES, budget.left):
+                budget.left -= part.bytes
                 return part
-        return await self._writer.prepare(kind, shard, table)
+        part = await self._writer.prepare(kind, shard, table)
+        # The tables are kept beside, so that nothing else gets their identities.
+        self._prepared[slot] = (list(tables), part)
+        return part
 
     def unseal(self) -> None:
         """Forget the parts made by `seal`: their keys are spent, and the next `seal` makes new ones."""
-        if self._sealed is not None:
-            kept = {
-                part.key
-                for member in self._members()
-                for segment in member._segments
-                for buffer in segment.buffers.values()
-                for part in buffer.parts
-            }
-            made = [part for item in self._sealed.shards for part in item.parts if part.key not in kept]
-            self._writer.discard(made)
-        self._sealed = None
+        for member in self._members():
+            self._writer.discard([part for _, part in member._prepared.values()])
+            member._prepared.clear()
+            member._sealed = None
 
     def _members(self) -> list[Txn]:
         found: list[Txn] = [self]
@@ -472,27 +487,35 @@ def _is_provisional(table: pa.Table) -> bool:
 
 def _grouped(tables: list[pa.Table]) -> list[pa.Table]:
     """`tables` with neighbours of one schema concatenated."""
+    return [pa.concat_tables(group) for group in _groups(tables)]
+
+
+def _groups(tables: list[pa.Table]) -> list[list[pa.Table]]:
+    """`tables` in runs of one schema."""
     groups: list[list[pa.Table]] = []
     for table in tables:
         if groups and groups[-1][0].schema.equals(table.schema):
             groups[-1].append(table)
         else:
             groups.append([table])
-    return [pa.concat_tables(group) for group in groups]
+    return groups
 
 
 def _coalesced(
     inserts: list[tuple[int, int, list[pa.Table]]],
 ) -> list[tuple[int, int, list[pa.Table]]]:
-    """One run per schema, for commits in which nothing refers to provisional ids."""
+    """One run per schema, for commits in which nothing refers to provisional ids. Large runs stay alone."""
     if len(inserts) < 2:
         return inserts
+    large = [run for run in inserts if sum(table.nbytes for table in run[2]) > INLINE_LIMIT_BYTES]
     runs: dict[str, tuple[int, int, list[pa.Table]]] = {}
     for scope, first, tables in inserts:
+        if any(tables is run[2] for run in large):
+            continue
         for table in tables:
             run = runs.setdefault(str(table.schema), (scope, first, []))
             run[2].append(table)
-    return list(runs.values())
+    return [*large, *runs.values()]
 
 
 def _slices(table: pa.Table) -> list[pa.Table]:
