@@ -557,7 +557,8 @@ def select_field(level: Level, scalar: Scalar, name: str, location: int) -> Scal
         if field == name:
             if isinstance(scalar, RowConstructor):
                 return resolve_unknown(statement, scalar.items[index])
-            return statement.at(FieldSelect(arg=scalar, name=name, type=type), location)  # type: ignore[no-any-return]
+            select = FieldSelect(arg=scalar, name=name, type=type, index=index)
+            return statement.at(select, location)  # type: ignore[no-any-return]
     raise UndefinedColumn(f'column "{name}" not found in data type record', position=statement.position(location))
 
 
@@ -604,7 +605,7 @@ def _subscripts(level: Level, scalar: Scalar, indices: list[Any], location: int)
         return _json_subscripts(level, scalar, indices, location)
     element = subscript_element(oid)
     row = type_row(oid)
-    if not element or row is None or (row.category != "A"):
+    if not element or row is None or (row.category != "A" and oid != NAME):
         raise DatatypeMismatch(
             f"cannot subscript type {format_type(oid)} because it does not support subscripting",
             position=statement.position_of(scalar),

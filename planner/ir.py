@@ -225,11 +225,12 @@ class RowConstructor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldSelect:
-    """`(arg).name` of a record whose fields the binder knows."""
+    """`(arg).name` of a record whose fields the binder knows; `index` is its place among them, from 0."""
 
     arg: Scalar
     name: str
     type: SqlType
+    index: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

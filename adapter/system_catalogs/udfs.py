@@ -18,12 +18,13 @@ from adapter.system_catalogs.contexts import Entered, current
 from adapter.system_catalogs.definitions import format_type
 from adapter.system_catalogs.function_text import function_definition, rule_definition
 from adapter.system_catalogs.objects import builtin_functions
-from adapter.system_catalogs.session_relations import pg_timezone_abbrevs
+from adapter.system_catalogs.session_relations import pg_settings, pg_timezone_abbrevs, pg_timezone_names
 from planner import catalog_data
 from planner.errors import SqlError, UndefinedColumn
 from planner.functions.families.catalog import REG_TYPES
 from planner.identifiers import quote_identifier
 from storage.catalog_model import PG_CATALOG_OID, Relation
+from storage.clock import SystemClock
 
 DuckConnection: TypeAlias = Any
 OID = "BIGINT"
@@ -217,11 +218,25 @@ def _encoding_number(name: str) -> int:
     return -1
 
 
-def _timezone_abbreviations() -> list[Mapping[str, Any]]:
-    return list(pg_timezone_abbrevs().rows)
+def _zone_names(context: Entered) -> list[Mapping[str, Any]]:
+    now_ms = SystemClock().now_ms() if context.facts is None else context.facts.now_ms()
+    return list(pg_timezone_names(now_ms).rows)
+
+
+def _settings(context: Entered) -> list[Mapping[str, Any]]:
+    rows = [] if context.facts is None else context.facts.rows("pg_settings")
+    return list(pg_settings(rows).rows)
 
 
 _ACL_ROW = "STRUCT(grantor BIGINT, grantee BIGINT, privilege_type VARCHAR, is_grantable BOOLEAN)[]"
+_INTERVAL = "STRUCT(months INTEGER, days INTEGER, micros BIGINT)"
+_ZONE_ROW = f'STRUCT("name" VARCHAR, abbrev VARCHAR, utc_offset {_INTERVAL}, is_dst BOOLEAN)[]'
+_ABBREVIATION_ROW = f"STRUCT(abbrev VARCHAR, utc_offset {_INTERVAL}, is_dst BOOLEAN)[]"
+_SETTING_ROW = (
+    'STRUCT("name" VARCHAR, setting VARCHAR, unit VARCHAR, category VARCHAR, short_desc VARCHAR, extra_desc VARCHAR, '
+    '"context" VARCHAR, vartype VARCHAR, "source" VARCHAR, min_val VARCHAR, max_val VARCHAR, enumvals VARCHAR[], '
+    "boot_val VARCHAR, reset_val VARCHAR, sourcefile VARCHAR, sourceline INTEGER, pending_restart BOOLEAN)[]"
+)
 _KEYWORD_ROW = "STRUCT(word VARCHAR, catcode VARCHAR, barelabel BOOLEAN, catdesc VARCHAR, baredesc VARCHAR)[]"
 _IDENTITY = 'STRUCT("type" VARCHAR, "schema" VARCHAR, "name" VARCHAR, "identity" VARCHAR)'
 
@@ -274,6 +289,11 @@ UDFS: Mapping[str, Udf] = {
         context=False,
     ),
     "tg_keywords": Udf(args=(), result=_KEYWORD_ROW, call=_keywords, context=False),
+    "tg_timezone_names": Udf(args=(), result=_ZONE_ROW, call=_zone_names),
+    "tg_timezone_abbrevs": Udf(
+        args=(), result=_ABBREVIATION_ROW, call=lambda: list(pg_timezone_abbrevs().rows), context=False
+    ),
+    "tg_show_all_settings": Udf(args=(), result=_SETTING_ROW, call=_settings),
     "tg_encoding_to_char": Udf(
         args=(INT4,), result=TEXT, call=lambda number: catalog_data.encodings().get(number, ""), context=False
     ),

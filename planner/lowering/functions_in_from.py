@@ -117,7 +117,7 @@ class FunctionsInFrom:
         select = relations.build(rel.input)
         if not select.plain() or not relations._inlinable(select, tuple(arg for call in rel.functions for arg in call.args)):
             select = relations.wrap(select)
-        if any(len(call.fields) != 1 for call in rel.functions):
+        if not self.ctx.local and any(len(call.fields) != 1 for call in rel.functions):
             raise self.ctx.unsupported("a set-returning function with several columns in the select list")
         lists = [self._list(call) for call in rel.functions]
         ids = [call.fields[0].id for call in rel.functions]
@@ -125,7 +125,11 @@ class FunctionsInFrom:
             word = "unnest" if self.ctx.local else "explode"
             select.columns = {**select.columns, **{id: f"{word}({sql})" for id, sql in zip(ids, lists, strict=True)}}
             select.expanded = True
-            return relations.wrap(select)
+            select = relations.wrap(select)
+            for id, call in zip(ids, rel.functions, strict=True):
+                if len(call.fields) != 1:
+                    select.columns = {**select.columns, **self._members(call, select.columns[id])}
+            return select
         arrays = ", ".join([f"coalesce({sql}, array())" for sql in lists])
         outputs = [(sql, f"c{id}") for id, sql in select.columns.items()]
         text = select.render([*outputs, (f"explode(arrays_zip({arrays}))", "z")])

@@ -15,7 +15,7 @@ from planner.errors import InternalError
 from planner.functions.forms import NOT_CONSTANT, CallSite, Form
 from planner.functions.registry import form
 from planner.functions.signature import Signature
-from planner.lowering.casts import cast_sql
+from planner.lowering.casts import REG_TYPES, cast_sql
 from planner.lowering.context import Context, is_simple
 from planner.lowering.templates import fill, quoted
 from planner.lowering.text_output import json_template, output_template
@@ -120,14 +120,20 @@ class Scalars:
     # ------------------------------------------------------------ leaves
 
     def _literal(self, expr: ir.Literal) -> str:
-        return self.ctx.dialect.literal(expr.value, expr.type)
+        return self._constant(expr.value, expr.type)
 
     def _param(self, expr: ir.Param) -> str:
         params = self.ctx.params
         if params is None:
             return self.ctx.dialect.null(expr.type)
-        value = params[expr.index - 1].value
-        return self.ctx.dialect.literal(value, expr.type)
+        return self._constant(params[expr.index - 1].value, expr.type)
+
+    def _constant(self, value: object, type: SqlType) -> str:
+        """A literal. The name of a catalog object, as a parameter of a reg* type has it, is looked up by the engine."""
+        if isinstance(value, str) and type.oid in REG_TYPES:
+            token = self.ctx.dialect.string(self.ctx.settings.token)
+            return f"tg_{REG_TYPES[type.oid]}_in({token}, {self.ctx.dialect.string(value)})"
+        return self.ctx.dialect.literal(value, type)
 
     def _column(self, expr: ir.ColumnRef) -> str:
         try:
@@ -276,6 +282,14 @@ class Scalars:
             ]
             return f"({(' OR ' if expr.quantifier == 'any' else ' AND ').join(tests)})"
         array = self.sql(expr.array)
+        if self.ctx.local and "SELECT" in arg:
+            # A lambda cannot hold a subquery.
+            name = self.ctx.variable()
+            body = self._any_of(expr, f"{name}.a0", f"{name}.a1", element)
+            return self.ctx.dialect.let(f"{{'a0': {arg}, 'a1': {array}}}", name, body)
+        return self._any_of(expr, arg, array, element)
+
+    def _any_of(self, expr: ir.QuantifiedArray, arg: str, array: str, element: SqlType) -> str:
         name = self.ctx.variable()
         test = self.call(expr.operator, [arg, name], [expr.arg.type, element], BOOLEAN)
         if not self.ctx.local:
@@ -292,6 +306,11 @@ class Scalars:
     def _array_items(self, expr: ir.Scalar) -> Sequence[ir.Scalar] | None:
         if isinstance(expr, ir.ArrayConstructor):
             return expr.items
+        if isinstance(expr, ir.Cast) and isinstance(expr.arg, ir.ArrayConstructor):
+            element = element_type(expr.type)
+            if element is None or any(element_type(item.type) is not None for item in expr.arg.items):
+                return None
+            return [ir.Cast(arg=item, type=element, explicit=expr.explicit) for item in expr.arg.items]
         if isinstance(expr, (ir.Literal, ir.Param)):
             value = self.constant(expr)
             element = element_type(expr.type)
@@ -340,7 +359,10 @@ class Scalars:
     def _field(self, expr: ir.FieldSelect) -> str:
         if isinstance(expr.arg, ir.RowConstructor) and expr.name in expr.arg.names:
             return self.typed(expr.arg.items[expr.arg.names.index(expr.name)], expr.type)
-        raise self.ctx.unsupported("selecting a field of a composite value")
+        if not self.ctx.local:
+            raise self.ctx.unsupported("selecting a field of a composite value")
+        text = f"tg_record_field({self.sql(expr.arg)}, {expr.index})"
+        return cast_sql(self.ctx, text, SqlType(types.TEXT), expr.type, explicit=True)
 
     # ------------------------------------------------------------ subqueries
 

@@ -317,12 +317,42 @@ def uuid_in(text: str) -> str:
 
 _T, _I, _B = "VARCHAR", "INTEGER", "BLOB"
 
+def record_field(text: str, index: int) -> str | None:
+    """The text of field `index` (from 0) of a record in its text form; None for NULL."""
+    number, position = 0, 1
+    while True:
+        value: list[str] = []
+        quoted = False
+        start = position
+        while position < len(text):
+            character = text[position]
+            if character == '"':
+                if quoted and text[position + 1 : position + 2] == '"':
+                    value.append('"')
+                    position += 1
+                else:
+                    quoted = not quoted
+            elif character == "\\":
+                position += 1
+                value.append(text[position])
+            elif not quoted and character in ",)":
+                break
+            else:
+                value.append(character)
+            position += 1
+        if number == index:
+            return None if position == start else "".join(value)
+        number += 1
+        position += 1
+
+
 UDFS: Mapping[str, Udf] = {
     "tg_upper": Udf((_T,), _T, upper),
     "tg_initcap": Udf((_T,), _T, initcap),
     "tg_quote_literal": Udf((_T,), _T, quote_literal),
     "tg_format": Udf((_T, "VARCHAR[]"), _T, format_text, nulls=True),
     "tg_string_to_array": Udf((_T, _T, _T), "VARCHAR[]", string_to_array, nulls=True),
+    "tg_record_field": Udf((_T, _I), _T, record_field),
     "tg_array_in": Udf((_T,), "VARCHAR[]", array_in),
     "tg_convert_from": Udf((_B, _T), _T, convert_from),
     "tg_convert_to": Udf((_T, _T), _B, convert_to),
