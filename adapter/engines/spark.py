@@ -282,12 +282,11 @@ class SparkEngine:
     def _views(self, spark: Spark) -> SparkViews:
         with self._views_lock:
             if self._views_of is None or self._views_of[0] is not spark:
-                self._views_of = (spark, SparkViews(spark, self._env.blob))
+                self._views_of = (spark, SparkViews(spark, self._env.blob, self._shared_scratch()))
             return self._views_of[1]
 
     def _spool(self, statement: _Statement) -> Spool:
-        parent = self._settings.directory if self._settings.local else self._blob_scratch()
-        spool = Spool(parent / f"spool-{self._env.process}-{next(self._numbers)}")
+        spool = Spool(self._shared_scratch() / f"spool-{self._env.process}-{next(self._numbers)}")
         try:
             _write_parquet(statement.frame(), spool.directory, "snappy", ROW_GROUP_BYTES)
         except BaseException:
@@ -296,6 +295,10 @@ class SparkEngine:
         return spool
 
     # ------------------------------------------------------------ written parts
+
+    def _shared_scratch(self) -> Path:
+        """A folder that this process and the executors share."""
+        return self._settings.directory if self._settings.local else self._blob_scratch()
 
     def _blob_scratch(self) -> Path:
         """A folder on the blob store's file system that holds no objects (their names never begin with a dot)."""

@@ -10,12 +10,15 @@ Everything but `prepare_scan` blocks and runs on a thread of the Spark runtime.
 from __future__ import annotations
 
 import itertools
+import shutil
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from adapter.engines.engine import TableInput
 from adapter.engines.scan_sources import (
@@ -89,9 +92,11 @@ async def prepare_scan(
 class SparkViews:
     """The temporary views of one running Spark."""
 
-    def __init__(self, spark: Spark, blob: Blob) -> None:
+    def __init__(self, spark: Spark, blob: Blob, directory: Path) -> None:
+        """`directory` is one that the executors can read; the files of deleted row ids go there."""
         self._spark = spark
         self._blob = blob
+        self._directory = directory
         self._lock = threading.Lock()
         self._views: OrderedDict[ViewKey, tuple[str, int]] = OrderedDict()
         self._inline_bytes = 0
@@ -124,7 +129,7 @@ class SparkViews:
                 self._inline_bytes -= old_size
                 dropped.append((old_key[0], old_name))
         for old_profile, old_name in dropped:
-            self._spark.sessions[old_profile]._jsparkSession.catalog().dropTempView(old_name)
+            self._forget(old_profile, old_name)
         return name
 
     def register(self, rows: pa.Table, columns: tuple[tuple[str, str], ...], profile: Profile) -> str:
@@ -192,11 +197,24 @@ class SparkViews:
         return self._parquet(session, ", ".join(fields), group.parts)
 
     def _parquet(self, session: Any, ddl: str, parts: tuple[Part, ...]) -> Any:
+        return self._read(session, ddl, [self._blob.uri(_key(part)) for part in parts])
+
+    def _read(self, session: Any, ddl: str, uris: list[str]) -> Any:
         # Keys are plain names, but the folder above them may hold characters of a glob pattern.
         reader = session.read().schema(ddl).option("__globPaths__", "false")
-        jvm = self._spark.jvm
-        uris = [self._blob.uri(_key(part)) for part in parts]
-        return reader.parquet(jvm.PythonUtils.toSeq(uris))
+        return reader.parquet(self._spark.jvm.PythonUtils.toSeq(uris))
+
+    def _ids_file(self, name: str, helper: str, ids: Any) -> str:
+        """Writes row ids where the executors can read them: as rows of a plan they would be copied at every step."""
+        folder = self._directory / "row-ids" / name
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / f"{helper}.parquet"
+        pq.write_table(pa.table({"id": pa.array(ids)}), path, compression="snappy", row_group_size=1 << 20)
+        return str(path)
+
+    def _forget(self, profile: Profile, name: str) -> None:
+        self._spark.sessions[profile]._jsparkSession.catalog().dropTempView(name)
+        shutil.rmtree(self._directory / "row-ids" / name, ignore_errors=True)
 
     def _file_select(
         self, scan: SparkScan, group: FileGroup, profile: Profile, name: str, helpers: list[str]
@@ -257,8 +275,7 @@ class SparkViews:
             condition = f" WHERE {row_id} NOT IN ({', '.join(f'{i}L' for i in ids.tolist())})"
         elif len(ids):
             helper = f"{name}_ids{len(helpers)}"
-            table = pa.table({"id": pa.array(ids)})
-            self._local_relation(table, (("id", "BIGINT"),), profile).createOrReplaceTempView(helper)
+            self._read(session, "id BIGINT", [self._ids_file(name, helper, ids)]).createOrReplaceTempView(helper)
             helpers.append(helper)
             source += f" LEFT ANTI JOIN {helper} AS d ON {row_id} = d.id"
         if scan.delete_files:
