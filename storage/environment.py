@@ -17,9 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import dataclasses
 from collections.abc import AsyncIterator, Collection, Coroutine, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 import msgspec
@@ -42,7 +40,6 @@ from storage.errors import (
     NewerFormat,
     PartPrevented,
     StorageClosed,
-    UnknownShard,
 )
 from storage.ids import CATALOG_SHARD, ShardId, new_shard_id, random_text
 from storage.leases import Leases, ReadHold
@@ -53,12 +50,10 @@ from storage.parallel_commit import ParallelCommit
 from storage.part_store import PartStore
 from storage.parts import Part
 from storage.peers import FollowingHead, Liveness, SwitchingOracle
-from storage.shard import DataShard, ShardChanges, ShardSnapshot, append_of, changes_of, snapshot_of
+from storage.reader import ShardReader
+from storage.shard import DataShard, ShardChanges, ShardSnapshot
 from storage.shard_state import (
     Hold,
-    ShardState,
-    apply_op,
-    check,
     encode_schema,
 )
 from storage.subscribe import SubscribeEvent, subscribe
@@ -87,9 +82,6 @@ ORPHAN_ROUNDS = 120
 JOIN_POLL_S = 0.02
 """How often a process that joins looks whether the others have made room."""
 
-ADVANCE_AFTER_S = 0.05
-"""How long a reader waits for the txns upper to pass its CSN by itself before it advances it."""
-
 
 class EnvironmentRecord(msgspec.Struct, frozen=True, kw_only=True):
     """What identifies an environment. `product` guards against foreign stores."""
@@ -97,15 +89,6 @@ class EnvironmentRecord(msgspec.Struct, frozen=True, kw_only=True):
     product: str
     format: int
     id: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _View:
-    """A data shard's state with every committed write in it. `base` is the durable state it was made from."""
-
-    base: ShardState
-    state: ShardState
-    snapshot: ShardSnapshot | None = None
 
 
 class Environment:
@@ -132,7 +115,7 @@ class Environment:
             writer=process,
         )
         self.cache = TxnsCache(durable, consensus, clock, validate=validate)
-        self.txns = Txns(self.cache, self.open_shard, clock, process)
+        self.txns = Txns(self.cache, lambda shard: self.reader.open_shard(shard), clock, process)
         self.leases = Leases(self)
         self.staging = ParallelCommit(
             txns=self.txns,
@@ -144,12 +127,18 @@ class Environment:
             publish=self._publish_staged,
             ensure_lease=self.leases.ensure,
         )
+        self.reader = ShardReader(
+            cache=self.cache,
+            txns=self.txns,
+            staging=self.staging,
+            leases=self.leases,
+            clock=clock,
+            make_handle=self._handle,
+            validate=validate,
+        )
         self.catalog = CatalogStore(self, self._encode_catalog)
         self.maintenance = Maintenance(self)
         self._touched: set[ShardId] = set()
-        self._shards: dict[ShardId, DataShard] = {}
-        self._loading: dict[ShardId, asyncio.Lock] = {}
-        self._views: dict[ShardId, _View] = {}
         self._tasks: list[asyncio.Task[None]] = []
         self._work = asyncio.Event()
         self._liveness: Liveness | None = None
@@ -203,9 +192,7 @@ class Environment:
             env.oracle = env._shared_oracle()
         else:
             read_floor: dict[Timeline, Csn] = {"user": floor, "catalog": last_write}
-            env.oracle = SwitchingOracle(
-                await InProcessOracle.open(consensus, clock, random, read_floor=read_floor)
-            )
+            env.oracle = SwitchingOracle(await InProcessOracle.open(consensus, clock, random, read_floor=read_floor))
         await env.catalog.load(floor, last_write)
         if background:
             loop = asyncio.get_running_loop()
@@ -473,7 +460,7 @@ class Environment:
             self.parts.committed(part for item in sealed.shards for part in item.parts)
             for item in sealed.shards:
                 if item.create:
-                    self._shards.setdefault(item.shard, self._handle(item.shard))
+                    self.reader.created(item.shard)
             if catalog is not None:
                 await self.catch_up_catalog()
                 await self.oracle.apply_write("catalog", ts)
@@ -500,7 +487,7 @@ class Environment:
         if self.cache.durable.rollup_due():
             await self.cache.durable.roll_up()
         for shard in touched:
-            handle = self._shards.get(shard)
+            handle = self.reader.known_shard(shard)
             if handle is not None and handle.durable.rollup_due():
                 await handle.durable.roll_up()
 
@@ -523,111 +510,26 @@ class Environment:
         Waits until every commit up to `as_of` is decided. Raises UnknownShard when the shard is not registered
         (or was dropped at or before `as_of`), AsOfNotReadable when its history there has been folded.
         """
-        await self._decided(as_of)
-        await self.leases.ensure()
-        view = await self._view(shard, as_of)
-        known = view.snapshot
-        last = Csn(view.state.upper - 1)
-        if known is not None and known.as_of >= last and as_of >= last:
-            return known if known.as_of == as_of else dataclasses.replace(known, as_of=as_of)
-        snapshot = snapshot_of(view.state, as_of)
-        if as_of >= last:
-            self._views[shard] = dataclasses.replace(view, snapshot=snapshot)
-        return snapshot
+        return await self.reader.snapshot(shard, as_of)
 
     async def changes(self, shard: ShardId, after: Csn, until: Csn) -> ShardChanges:
         """What was written to `shard` in (`after`, `until`], for the validation of conflicts.
 
         Raises as `snapshot` does.
         """
-        await self._decided(until)
-        registration = self.cache.state.registered.get(shard)
-        if registration is not None and registration.last_write <= after:
-            return ShardChanges(shard=shard, after=after, until=until, inserts=(), deletes=())
-        return changes_of((await self._view(shard, until)).state, after, until)
+        return await self.reader.changes(shard, after, until)
 
-    async def changes_before_drop(self, shard: ShardId, after: Csn, until: Csn) -> ShardChanges:
-        """As `changes`, also for a shard that was dropped at `until`."""
-        dropped = self.cache.state.forgotten.get(shard)
-        if dropped is None or dropped > until:
-            return await self.changes(shard, after, until)
-        return changes_of((await self._view(shard, Csn(dropped - 1))).state, after, until)
+    async def open_shard(self, shard: ShardId) -> DataShard:
+        """The handle of `shard`, loaded. Raises UnknownShard when it is neither registered nor dropped."""
+        return await self.reader.open_shard(shard)
+
+    def known_shards(self) -> tuple[DataShard, ...]:
+        """The handles that are open."""
+        return self.reader.known_shards()
 
     def subscribe(self, shard: ShardId, as_of: Csn, until: Csn | None = None) -> AsyncIterator[SubscribeEvent]:
         """The snapshot at `as_of`, then every later change in CSN order with progress; see `storage.subscribe`."""
         return subscribe(self, shard, as_of, until)
-
-    async def _decided(self, as_of: Csn) -> None:
-        """Return once the txns upper is past `as_of`."""
-        if self.cache.upper > as_of:
-            return
-        waiting = asyncio.ensure_future(self.cache.wait_past(as_of))
-        try:
-            pause = asyncio.ensure_future(self.clock.sleep(ADVANCE_AFTER_S))
-            await asyncio.wait({waiting, pause}, return_when=asyncio.FIRST_COMPLETED)
-            pause.cancel()
-            if not waiting.done():
-                await self.cache.durable.refresh()
-                await self.advance(Csn(as_of + 1))
-        finally:
-            waiting.cancel()
-
-    async def _view(self, shard: ShardId, as_of: Csn) -> _View:
-        """The state of `shard` with every committed write in it."""
-        while (record := self.cache.undecided(shard)) is not None and record.csn <= as_of:
-            await self.staging.wait_resolved(record)
-        handle = await self.open_shard(shard)
-        while not self.cache.covers(shard, handle.state):
-            await handle.refresh()
-            if shard not in self.cache.state.registered:
-                break
-        dropped = self.cache.state.forgotten.get(shard)
-        if dropped is not None and as_of >= dropped:
-            raise UnknownShard(f"shard {shard} was dropped at {dropped}")
-        base = handle.state
-        view = self._views.get(shard)
-        if view is None or view.base is not base:
-            # A view whose writes are now all in the durable state is what the durable state says.
-            view = _View(base=base, state=base)
-        state = view.state
-        for write in self.cache.unapplied(shard, state.upper):
-            state = apply_op(state, append_of(state, write))
-            if self._validate:
-                check(state)
-        if state is not view.state or shard not in self._views:
-            view = _View(base=base, state=state)
-        self._views[shard] = view
-        return view
-
-    async def open_shard(self, shard: ShardId) -> DataShard:
-        """The handle of `shard`, loaded. Raises UnknownShard when it is neither registered nor dropped."""
-        handle = self._shards.get(shard)
-        if handle is not None:
-            return handle
-        async with self._loading.setdefault(shard, asyncio.Lock()):
-            handle = self._shards.get(shard)
-            if handle is None:
-                known = shard in self.cache.state.registered or shard in self.cache.state.forgotten
-                if not known and shard not in self.cache.state.pending:
-                    raise UnknownShard(f"shard {shard} is not registered")
-                handle = self._handle(shard)
-                await handle.refresh()
-                self._shards[shard] = handle
-        self._loading.pop(shard, None)
-        return handle
-
-    def known_shard(self, shard: ShardId) -> DataShard | None:
-        """The handle of `shard` when it is open."""
-        return self._shards.get(shard)
-
-    def known_shards(self) -> tuple[DataShard, ...]:
-        """The handles that are open."""
-        return tuple(self._shards.values())
-
-    def close_shard(self, shard: ShardId) -> None:
-        """Forget what is in memory of `shard`."""
-        self._shards.pop(shard, None)
-        self._views.pop(shard, None)
 
     def _handle(self, shard: ShardId) -> DataShard:
         return DataShard(

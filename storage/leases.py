@@ -102,9 +102,7 @@ class Leases:
         # NOTE: before the write. A hold taken meanwhile must see that it will be too low for the lease.
         self._floor = self.read_lower()
         self._beats += 1
-        lease = Lease(
-            read_lower=self._floor, beats=self._beats, renewed_ms=env.clock.now_ms(), sole=self.sole
-        )
+        lease = Lease(read_lower=self._floor, beats=self._beats, renewed_ms=env.clock.now_ms(), sole=self.sole)
         await env.txns.tidy(lease=lease, joining=self._beats == 1)
         self._deadline = started + LEASE_MS * SAFE_SHARE / 1000
         if lapsed:
@@ -138,7 +136,7 @@ class Leases:
                 for shard in hold.shards:
                     await self._write(shard, hold)
             for shard in hold.shards:
-                known = self._env.known_shard(shard)
+                known = self._env.reader.known_shard(shard)
                 if known is not None and known.state.since > at:
                     raise AsOfNotReadable(f"shard {shard} cannot be read at {at}: its since is {known.state.since}")
         except BaseException:
@@ -162,7 +160,7 @@ class Leases:
                 return Abandon(state.since)
             return ShardDiff((SetHold(name=name, hold=value),))
 
-        handle = await self._env.open_shard(shard)
+        handle = await self._env.reader.open_shard(shard)
         result = await handle.durable.update(propose)
         if isinstance(result, Abandon) and value is not None:
             raise AsOfNotReadable(f"shard {shard} cannot be read at {value.at}: its since is {result.value}")

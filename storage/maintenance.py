@@ -92,7 +92,7 @@ class Maintenance:
 
     def compaction_due(self, shard: ShardId) -> bool:
         """A cheap look at whether `shard` may need compaction."""
-        handle = self._env.known_shard(shard)
+        handle = self._env.reader.known_shard(shard)
         if handle is None or shard not in self._env.cache.state.registered:
             return False
         return len(handle.state.parts) >= compaction.MERGE_FACTOR or any(
@@ -101,7 +101,7 @@ class Maintenance:
 
     async def compact(self, shard: ShardId) -> int:
         """Compact `shard` until nothing is due. Returns how many parts were swapped out."""
-        handle = await self._env.open_shard(shard)
+        handle = await self._env.reader.open_shard(shard)
         # NOTE: a process that has just joined is in the txns shard, perhaps not yet in our copy of it.
         await self._env.cache.durable.refresh()
         await handle.downgrade_since(Csn(min(self.since_limit(), handle.state.upper - 1)))
@@ -199,7 +199,7 @@ class Maintenance:
         limit = self.since_limit()
         waiting = False
         for shard, registration in list(state.registered.items()):
-            handle = env.known_shard(shard)
+            handle = env.reader.known_shard(shard)
             if handle is None or not handle.state.garbage:
                 continue
             waiting = True
@@ -239,7 +239,7 @@ class Maintenance:
         for shard, csn in list(env.cache.state.forgotten.items()):
             if limit <= csn or shard in env.cache.state.pending or env.cache.first_staged(shard) is not None:
                 continue
-            handle = await env.open_shard(shard)
+            handle = await env.reader.open_shard(shard)
             await handle.refresh()
             now_ms = env.clock.now_ms()
             if any(h.expires_ms is None or h.expires_ms >= now_ms for h in handle.state.holds.values()):
@@ -254,7 +254,7 @@ class Maintenance:
         if finished:
             await env.txns.tidy(removed=tuple(finished))
             for shard in finished:
-                env.close_shard(shard)
+                env.reader.close_shard(shard)
         return removed
 
     async def collect_orphans(self) -> int:
@@ -286,7 +286,7 @@ class Maintenance:
         writes = [*state.pending.get(shard, ()), *(w for record in state.staged.values() for w in record.writes)]
         needed = {part.key for write in writes for part in write.parts if part.key is not None}
         if shard in state.registered or shard in state.forgotten or shard in state.pending:
-            handle = await self._env.open_shard(shard)
+            handle = await self._env.reader.open_shard(shard)
             data = await handle.refresh()
             needed.update(part.key for part in data.parts.values() if part.key is not None)
             needed.update(data.garbage)
@@ -295,7 +295,7 @@ class Maintenance:
     async def _collect_rollups(self) -> int:
         env = self._env
         durables = {env.cache.durable.key: env.cache.durable.oldest_rollup_seqno}
-        durables.update((h.durable.key, h.durable.oldest_rollup_seqno) for h in env.known_shards())
+        durables.update((h.durable.key, h.durable.oldest_rollup_seqno) for h in env.reader.known_shards())
         removed = 0
         listed = [entry.key async for entry in env.blob.list("rollups/")]
         for key in listed:

@@ -52,7 +52,7 @@ async def subscribe(
             if until is not None:
                 target = min(target, until)
             if target > seen:
-                changes = await env.changes_before_drop(shard, seen, target)
+                changes = await env.reader.changes_before_drop(shard, seen, target)
                 for change in _by_csn(changes):
                     yield change
                 seen = target
