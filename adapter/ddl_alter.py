@@ -59,7 +59,7 @@ def _target(running: Running, name: st.QualifiedName, kind: str, if_exists: bool
     record = look_up(running, own_catalog(running), name)
     if record is None:
         if not if_exists:
-            raise UndefinedTable(f'relation "{name}" does not exist', position=name.position)
+            raise UndefinedTable(f'relation "{name}" does not exist')
         running.session.notice(
             Notice(severity="NOTICE", sqlstate="00000", message=f'relation "{name}" does not exist, skipping')
         )
@@ -175,7 +175,7 @@ async def _add_column(running: Running, relation: Relation, action: st.AddColumn
                 )
             column = msgspec.structs.replace(column, missing=await missing_value(running, column))
     if column.not_null and column.missing is None and has_rows:
-        raise _contains_nulls(relation, column.name)
+        raise _contains_nulls(running, relation, column.name)
     changed = msgspec.structs.replace(relation, columns=(*relation.columns, column))
     columns, constraints = declare_constraints(
         running, relation.name, relation.oid, list(changed.columns), action.constraints
@@ -201,9 +201,13 @@ async def _row_count(running: Running, relation: Relation) -> int:
     return table.rows - deleted
 
 
-def _contains_nulls(relation: Relation, column: str) -> NotNullViolation:
+def _contains_nulls(running: Running, relation: Relation, column: str) -> NotNullViolation:
+    schema = own_catalog(running).get(relation.schema)
     return NotNullViolation(
-        f'column "{column}" of relation "{relation.name}" contains null values', table=relation.name, column=column
+        f'column "{column}" of relation "{relation.name}" contains null values',
+        schema=schema.name if isinstance(schema, Schema) else None,
+        table=relation.name,
+        column=column,
     )
 
 
@@ -306,7 +310,7 @@ def _set_default(running: Running, relation: Relation, action: st.SetDefault) ->
 async def _set_not_null(running: Running, relation: Relation, action: st.SetNotNull) -> None:
     column = _column(relation, action.name)
     if action.not_null and not column.not_null and await _has_nulls(running, relation, column):
-        raise _contains_nulls(relation, column.name)
+        raise _contains_nulls(running, relation, column.name)
     if not action.not_null:
         for record in own_catalog(running).all():
             if (
@@ -382,7 +386,7 @@ async def _add_constraint(running: Running, relation: Relation, definition: st.C
         for name in definition.columns:
             column = _column(relation, name)
             if not column.not_null and await _has_nulls(running, relation, column):
-                raise _contains_nulls(relation, name)
+                raise _contains_nulls(running, relation, name)
     columns, constraints = declare_constraints(
         running, relation.name, relation.oid, list(relation.columns), (definition,)
     )

@@ -116,7 +116,7 @@ def direct_dependents(catalog: CatalogSnapshot, oid: int) -> list[Record]:
     found: list[Record] = []
     for record in catalog.all():
         if isinstance(record, Relation):
-            if oid in record.depends_on or record.schema == oid:
+            if record.schema == oid or (oid in record.depends_on and not _through_a_view(catalog, record, oid)):
                 found.append(record)
         elif isinstance(record, SequenceRecord):
             if record.schema == oid or (record.owned_by is not None and record.owned_by[0] == oid):
@@ -124,6 +124,12 @@ def direct_dependents(catalog: CatalogSnapshot, oid: int) -> list[Record]:
         elif isinstance(record, Constraint) and record.foreign_relation == oid and record.relation != oid:
             found.append(record)
     return sorted(found, key=lambda record: record.oid)
+
+
+def _through_a_view(catalog: CatalogSnapshot, view: Relation, oid: int) -> bool:
+    """Whether `view` reads `oid` through another view, which is then what it depends on."""
+    between = (catalog.get(other) for other in view.depends_on if other != oid)
+    return any(isinstance(other, Relation) and oid in other.depends_on for other in between)
 
 
 def _drop_all(running: Running, catalog: CatalogSnapshot, targets: dict[int, Record], *, cascade: bool) -> None:

@@ -10,7 +10,7 @@ import msgspec
 import pyarrow as pa
 
 from adapter.evaluation import evaluate
-from adapter.planning import Plan
+from adapter.planning import Plan, make_plan
 from adapter.queries import PreparedRead, prepare_plan
 from adapter.read_then_write import Target, check_not_null
 from adapter.relation_names import creation_schema, describe, find_relation, look_up
@@ -347,6 +347,9 @@ async def create_table_as(running: Running, statement: st.CreateTableAs) -> Comm
 
 
 async def _source_plan(running: Running, statement: st.CreateTableAs, catalog: CatalogSnapshot) -> Plan:
+    if statement.select_into:
+        # Its query has the text and place of the statement itself, under which the cache knows another plan.
+        return make_plan(statement.query, running.session.bind_context(catalog), running.declared)
     plan = running.session.plan(statement.query, catalog, running.declared)
     if isinstance(plan.statement, st.Execute):
         from adapter.dispatch import bind_execute_params

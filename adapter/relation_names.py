@@ -55,7 +55,7 @@ def find_relation(running: Running, catalog: CatalogSnapshot, name: QualifiedNam
     """The table or view called `name`. 42P01 when there is none."""
     record = look_up(running, catalog, name)
     if not isinstance(record, Relation):
-        raise UndefinedTable(f'relation "{name}" does not exist', position=name.position)
+        raise UndefinedTable(f'relation "{name}" does not exist')
     return record
 
 
