@@ -329,7 +329,7 @@ class Scalars:
         return self.ctx.dialect.cast(items, expr.type)
 
     def _subscript(self, expr: ir.Subscript) -> str:
-        zero_based = expr.arg.type.oid in (types.INT2VECTOR, types.OIDVECTOR)
+        zero_based = expr.arg.type.oid in (types.INT2VECTOR, types.OIDVECTOR, types.NAME)
         array = self.sql(expr.arg)
         if expr.slice:
             return self._slice(array, expr)
