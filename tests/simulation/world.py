@@ -15,7 +15,7 @@ from typing import Any
 
 import structlog
 
-from storage import compaction, durable, environment, part_store
+from storage import compaction, durable, environment, leases, part_store
 from storage.blob_memory import MemoryBlob
 from storage.clock import SeededRandomness
 from storage.consensus_memory import MemoryConsensus
@@ -207,7 +207,7 @@ SMALL_LIMITS: tuple[tuple[Any, str, object], ...] = (
     (part_store, "INLINE_LIMIT_BYTES", 1),
     (compaction, "MERGE_FACTOR", 3),
     (environment, "ORPHAN_ROUNDS", 10),
-    (environment, "HISTORY_MS", 200),
+    (leases, "HISTORY_MS", 200),
 )
 """(module, constant, value): what `Plan.small_limits` changes."""
 
