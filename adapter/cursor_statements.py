@@ -14,7 +14,13 @@ from adapter.transaction_control import require_block
 from adapter.wall_clock import utc_now
 from planner import ir
 from planner import statements as st
-from planner.errors import DuplicateCursor, FeatureNotSupported, InvalidCursorDefinition, InvalidCursorName
+from planner.errors import (
+    DuplicateCursor,
+    FeatureNotSupported,
+    InvalidCursorDefinition,
+    InvalidCursorName,
+    ObjectNotInPrerequisiteState,
+)
 
 SYNTHETIC_FORMAT = (1,)
 """Result format of a BINARY cursor."""
@@ -58,18 +64,33 @@ async def declare(running: Running, statement: st.DeclareCursor, plan: Plan) -> 
     return Command(tag="DECLARE CURSOR")
 
 
-def _cursor(running: Running, name: str) -> Portal:
+def _portal(running: Running, name: str) -> Portal:
     portal = running.session.portals.get(name)
-    if portal is None or portal.cursor is None:
+    if portal is None:
         raise InvalidCursorName(f'cursor "{name}" does not exist')
     return portal
 
 
+async def _cursor(running: Running, portal: Portal) -> CursorRows:
+    """The portal's rows as a cursor. A portal that Bind made moves forward only, and both ways of pulling its rows
+    share one position."""
+    if portal.cursor is None:
+        if portal.rows is None:
+            plan = portal.plan
+            if plan is None or not isinstance(plan.statement, ir.BoundQuery):
+                raise ObjectNotInPrerequisiteState(f'portal "{portal.name}" cannot be run')
+            params, running.params = running.params, portal.params
+            outcome = await run_query(running, plan)
+            running.params = params
+            portal.rows, portal.tag = RowReader(outcome.batches), outcome.tag
+        portal.cursor = CursorRows(portal.rows, scroll=False)
+    return portal.cursor
+
+
 async def fetch(running: Running, statement: st.Fetch) -> Outcome:
     """FETCH and MOVE."""
-    portal = _cursor(running, statement.name)
-    assert portal.cursor is not None
-    rows = portal.cursor.fetch(statement)
+    portal = _portal(running, statement.name)
+    rows = (await _cursor(running, portal)).fetch(statement)
     if statement.move:
         moved = 0
         async for batch in rows:
@@ -99,6 +120,6 @@ async def close(running: Running, statement: st.CloseCursor) -> Command:
     if statement.name is None:
         await session.portals.drop_all(keep_held=False)
         return Command(tag="CLOSE CURSOR ALL")
-    _cursor(running, statement.name)
+    _portal(running, statement.name)
     await session.portals.drop(statement.name)
     return Command(tag="CLOSE CURSOR")

@@ -20,8 +20,6 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from planner.analyze import BindContext
-
 from adapter import transaction_control as control
 from adapter.cancellation import CancelScope
 from adapter.cursors import RowReader
@@ -46,6 +44,7 @@ from adapter.running import Outcome, RowsOutcome, Running
 from adapter.transactions import Isolation, Status, Transaction
 from adapter.variables import REPORTED, SettingValues, number_of, split_list
 from adapter.wall_clock import utc_now
+from planner.analyze import BindContext
 from planner.errors import (
     IdleInTransactionSessionTimeout,
     IdleSessionTimeout,
@@ -68,7 +67,7 @@ if TYPE_CHECKING:
 MAX_RETRIES = 1000
 """Times that an autocommit statement is run again after a conflict before the client is told of it."""
 
-RETRY_PAUSE_S = 0.05
+RETRY_PAUSE_S = 0.02
 """Longest pause between two of them; it grows from nothing."""
 
 
@@ -466,7 +465,7 @@ class Session:
         """Execute: run a portal, or go on with it. `sync_follows`: the implicit transaction ends with it."""
         portal = self._portal(name)
         self.query_text = portal.text
-        if portal.cursor is not None:
+        if portal.cursor is not None and portal.rows is None:
             return self._execute_cursor(portal, max_rows)
         if portal.parsed is None:
             return Empty()
