@@ -7,12 +7,12 @@ set-returning functions found in its expressions, which stand there as reference
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from planner.errors import AmbiguousParameter, IndeterminateDatatype, UndefinedParameter
-from planner.ir import AggregateCall, Field, FunctionCall, Origin, Param, Scalar
+from planner.ir import AggregateCall, ColumnRef, Field, FunctionCall, Origin, Param, Scalar
 from planner.parse import Parsed
 from planner.system_relations import SystemRelations
 from planner.type_names import format_type
@@ -40,12 +40,24 @@ class BindContext:
         return ("pg_catalog", *self.search_path)
 
 
-@dataclass(slots=True, kw_only=True)
 class NsColumn:
-    """A column that a FROM item offers: what it is called and the scalar it stands for."""
+    """A column that a FROM item offers: what it is called and the scalar it stands for, made from `field` when first
+    asked for (most columns of a wide table never are)."""
 
-    name: str
-    expr: Scalar
+    __slots__ = ("_expr", "field", "name")
+
+    def __init__(self, name: str, expr: Scalar | None = None, field: Field | None = None) -> None:
+        self.name = name
+        self.field = field
+        self._expr = expr
+
+    @property
+    def expr(self) -> Scalar:
+        """The scalar."""
+        if self._expr is None:
+            assert self.field is not None
+            self._expr = ColumnRef(id=self.field.id, type=self.field.type)
+        return self._expr
 
 
 @dataclass(slots=True, kw_only=True)
@@ -66,11 +78,16 @@ class NsItem:
     lateral_only: bool = False
     lateral_ok: bool = True
     scalar_function: bool = False
-    by_name: dict[str, list[NsColumn]] = field(default_factory=dict)
+    _by_name: dict[str, list[NsColumn]] | None = None
 
-    def __post_init__(self) -> None:
-        for column in self.columns:
-            self.by_name.setdefault(column.name, []).append(column)
+    @property
+    def by_name(self) -> dict[str, list[NsColumn]]:
+        """The columns by name; a join may offer several of one name."""
+        if self._by_name is None:
+            self._by_name = {}
+            for column in self.columns:
+                self._by_name.setdefault(column.name, []).append(column)
+        return self._by_name
 
 
 class Level:
@@ -78,9 +95,9 @@ class Level:
     (None: a place that allows no special things and has no name)."""
 
     __slots__ = (
-        "aggregates", "clause", "ctes", "from_ids", "grouping_refs", "in_aggregate", "in_window", "lateral_active",
-        "namespace", "parent", "references", "rtes", "srf_barrier", "srf_depth", "srfs", "statement", "view",
-        "window_definitions", "windows",
+        "aggregates", "clause", "ctes", "from_ids", "grouping_refs", "lateral_active", "namespace", "parent",
+        "references", "rtes", "srf_barrier", "srf_depth", "srf_locations", "srfs", "statement", "window_definitions",
+        "windows",
     )  # fmt: skip
 
     def __init__(self, statement: Statement, parent: Level | None) -> None:
@@ -98,16 +115,21 @@ class Level:
         self.window_definitions: dict[str, Any] = {}
         self.srfs: list[FunctionCall] = []
         self.srf_depth: list[int] = []
+        self.srf_locations: list[int] = []
         self.srf_barrier: str | None = None
         self.grouping_refs: list[tuple[tuple[Scalar, ...], Field, int]] = []
-        self.in_aggregate = False
-        self.in_window = False
-        self.view = parent.view if parent is not None else False
 
     def own(self, id: int, alias: str | None, name: str) -> None:
         """Records that field `id` is a column of this level's FROM."""
         self.from_ids[id] = (alias, name)
         self.statement.owner[id] = self
+
+    def own_all(self, fields: Sequence[Field], alias: str | None, names: Sequence[str]) -> None:
+        """`own` for all columns of a relation."""
+        owner, from_ids = self.statement.owner, self.from_ids
+        for item, name in zip(fields, names, strict=True):
+            owner[item.id] = self
+            from_ids[item.id] = (alias, name)
 
 
 class Statement:
@@ -121,6 +143,7 @@ class Statement:
         self.owner: dict[int, Level] = {}
         self.origins: dict[int, Origin] = {}
         self.positions: dict[int, tuple[Any, int]] = {}
+        self.untyped: dict[int, Scalar] = {}
         self.aggregate_owner: dict[int, Level] = {}
         self.window_ids: set[int] = set()
         self.records: dict[int, tuple[Any, tuple[tuple[str, SqlType], ...]]] = {}
@@ -144,6 +167,17 @@ class Statement:
         if origin is not None:
             self.origins[id] = origin
         return Field(id=id, name=name, type=type, origin=origin)
+
+    def new_fields(self, columns: Sequence[tuple[str, SqlType, Origin]]) -> list[Field]:
+        """Fields with fresh ids for the columns (name, type, origin) of a relation."""
+        first = self.next_id
+        self.next_id = first + len(columns)
+        origins = self.origins
+        fields = []
+        for id, (name, type, origin) in enumerate(columns, first):
+            origins[id] = origin
+            fields.append(Field(id=id, name=name, type=type, origin=origin))
+        return fields
 
     # ---- positions
 
@@ -178,6 +212,8 @@ class Statement:
         if type is None:
             type = self.param_types[number] = SqlType(UNKNOWN)
         result: Scalar = self.at(Param(index=number, type=type), location)
+        if type.oid == UNKNOWN:
+            self.untyped[id(result)] = result
         return result
 
     def set_param_type(self, param: Param, type: SqlType) -> Param:
@@ -185,6 +221,7 @@ class Statement:
 
         Raises 42P08 when another use demanded another type.
         """
+        self.untyped.pop(id(param), None)
         known = self.param_types[param.index]
         wanted = column_type(type.oid)
         location = self.location(param)
@@ -200,7 +237,11 @@ class Statement:
         return result
 
     def final_param_types(self) -> tuple[SqlType, ...]:
-        """The types of all parameters. Raises 42P18 for one whose type nothing decides, or that is left out."""
+        """The types of all parameters.
+
+        Raises 42P18 for one whose type nothing decides or that is left out, 42P08 for one that stands in a place
+        which says no type though another place does.
+        """
         if not self.param_types:
             return ()
         result = []
@@ -209,4 +250,9 @@ class Statement:
             if type is None or type.oid == UNKNOWN:
                 raise IndeterminateDatatype(f"could not determine data type of parameter ${number}")
             result.append(type)
+        for param in self.untyped.values():
+            assert isinstance(param, Param)
+            raise AmbiguousParameter(
+                f"could not determine data type of parameter ${param.index}", position=self.position_of(param)
+            )
         return tuple(result)

@@ -113,13 +113,18 @@ def resolve(
                 hint="Could not choose a best candidate function. You might need to add explicit type casts.",
                 position=statement.position(location),
             ) from None
+    if chosen is None and len(names) == 1 and len(args) == 1 and not named:
+        # PostgreSQL's functional notation: name(row) is (row).name.
+        row = args[0]
+        if isinstance(row, RowConstructor) and names[0] in row.names:
+            return row.items[row.names.index(names[0])]
     if chosen is None:
         raise UndefinedFunction(
             f"function {_signature_text(names, inputs, arg_names)} does not exist",
             hint=_AGGREGATE_HINT if ordered and len(args) > 1 else _HINT,
             position=statement.position(location),
         )
-    return _apply(level, chosen, args, location)
+    return _apply(level, chosen, args)
 
 
 def _signature_text(names: tuple[str, ...], inputs: tuple[int, ...], arg_names: Sequence[str | None]) -> str:
@@ -147,15 +152,10 @@ def _as_cast(level: Level, names: tuple[str, ...], arg: Scalar, location: int) -
     return explicit_cast(level.statement, arg, column_type(target), location)
 
 
-def _apply(level: Level, chosen: Candidate, args: list[Scalar], location: int) -> Resolved:
+def _apply(level: Level, chosen: Candidate, args: list[Scalar]) -> Resolved:
     statement = level.statement
     actual = tuple(arg.type.oid for arg in args)
-    try:
-        concrete, result = resolve_polymorphic(chosen.signature, chosen.args, actual)
-    except SqlError as error:
-        if error.position is None:
-            error.position = statement.position(location)
-        raise
+    concrete, result = resolve_polymorphic(chosen.signature, chosen.args, actual)
     bound: list[Scalar] = []
     for arg, wanted in zip(args, concrete, strict=True):
         if wanted == ANY:
@@ -177,7 +177,9 @@ def _apply(level: Level, chosen: Candidate, args: list[Scalar], location: int) -
 def finish_row(level: Level, scalar: Scalar) -> Scalar:
     """A row constructor whose unknown literals are text; anything else unchanged."""
     if isinstance(scalar, RowConstructor) and any(item.type.oid == UNKNOWN for item in scalar.items):
-        items = tuple(resolve_unknown(level.statement, item) for item in scalar.items)
+        items = tuple(
+            resolve_unknown(level.statement, item) if isinstance(item, Literal) else item for item in scalar.items
+        )
         done = RowConstructor(items=items, names=scalar.names, type=scalar.type)
         return level.statement.at(done, level.statement.location(scalar))  # type: ignore[no-any-return]
     return scalar
@@ -396,7 +398,7 @@ def _aggregate(
     if len(level.srfs) > start_srfs:
         raise FeatureNotSupported("aggregate function calls cannot contain set-returning function calls",
                                   hint="You might be able to move the set-returning function into a LATERAL FROM item.",
-                                  position=position)  # fmt: skip
+                                  position=statement.position(level.srf_locations[start_srfs]))  # fmt: skip
     args = resolved.args
     order_by: tuple[SortKey, ...]
     if within:
@@ -430,7 +432,7 @@ def _aggregate(
         filter=condition,
         order_by=order_by,
     )
-    owner = _aggregate_level(level, call, position)
+    owner = _aggregate_level(level, call)
     forbidden = owner.clause
     if forbidden is not None and forbidden not in ALLOWED_FOR_AGGREGATES:
         raise GroupingError(f"aggregate functions are not allowed in {forbidden}", position=position)
@@ -455,7 +457,7 @@ def _order_expression(level: Level, sort: Tree, args: list[Scalar]) -> Scalar:
     return bind(level, sort.node)
 
 
-def _aggregate_level(level: Level, call: AggregateCall, position: int | None) -> Level:
+def _aggregate_level(level: Level, call: AggregateCall) -> Level:
     """The query level that an aggregate belongs to: the innermost whose columns it reads. Raises 42803 when it holds
     an aggregate or window function of that level."""
     statement = level.statement
@@ -465,25 +467,27 @@ def _aggregate_level(level: Level, call: AggregateCall, position: int | None) ->
         around.append(current)
         current = current.parent
     best: int | None = None
-    nested: set[int] = set()
-    windows = False
+    nested: dict[int, ColumnRef] = {}
+    windows: ColumnRef | None = None
     for part in walk((call.args, call.order_by, call.filter)):
         if not isinstance(part, ColumnRef):
             continue
         owner = statement.owner.get(part.id) or statement.aggregate_owner.get(part.id)
         if part.id in statement.window_ids:
-            windows = True
+            windows = windows or part
         if owner is None or owner not in around:
             continue
         depth = around.index(owner)
         best = depth if best is None else min(best, depth)
         if part.id in statement.aggregate_owner:
-            nested.add(depth)
+            nested.setdefault(depth, part)
     depth = best or 0
-    if windows:
-        raise GroupingError("aggregate function calls cannot contain window function calls", position=position)
+    if windows is not None:
+        raise GroupingError(
+            "aggregate function calls cannot contain window function calls", position=statement.position_of(windows)
+        )
     if depth in nested:
-        raise GroupingError("aggregate function calls cannot be nested", position=position)
+        raise GroupingError("aggregate function calls cannot be nested", position=statement.position_of(nested[depth]))
     return around[depth]
 
 
@@ -523,7 +527,7 @@ def _window(level: Level, resolved: Resolved, tree: Tree, over: Any, filtered: A
         raise WrongObjectType(f"{name}(*) must be used to call a parameterless aggregate function", position=position)
     for part in walk(tuple(resolved.args)):
         if isinstance(part, ColumnRef) and part.id in statement.window_ids:
-            raise WindowingError("window function calls cannot be nested", position=position)
+            raise WindowingError("window function calls cannot be nested", position=statement.position_of(part))
     condition: Scalar | None = None
     if filtered is not None:
         outer = level.clause
@@ -581,6 +585,7 @@ def set_returning(level: Level, resolved: Resolved, name: str, location: int, st
     call = FunctionCall(signature=resolved.signature, args=tuple(resolved.args), fields=fields)
     level.srfs.append(call)
     level.srf_depth.append(depth)
+    level.srf_locations.append(location)
     if resolved.type.oid == RECORD:
         if len(fields) == 1 and fields[0].type.oid == RECORD:
             raise FeatureNotSupported(f"function {name} returning record is only supported in FROM", position=position)

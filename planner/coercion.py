@@ -157,6 +157,7 @@ def choose(found: Sequence[Candidate], inputs: tuple[int, ...]) -> Candidate | N
         if all(
             can_coerce(source, target, Context.IMPLICIT) for source, target in zip(inputs, candidate.args, strict=True)
         )
+        and _consistent(candidate.args, inputs)
     ]
     if len(viable) <= 1:
         return viable[0] if viable else None
@@ -164,6 +165,42 @@ def choose(found: Sequence[Candidate], inputs: tuple[int, ...]) -> Candidate | N
     if best is None:
         raise Ambiguous
     return best
+
+
+def _consistent(declared: tuple[int, ...], actual: tuple[int, ...]) -> bool:
+    """Whether the arguments agree on what the pseudo-types stand for (check_generic_type_consistency)."""
+    if not any(oid in POLYMORPHIC for oid in declared):
+        return True
+    element = array = 0
+    common: list[int] = []
+    nonarray = False
+    for wanted, given in zip(declared, actual, strict=True):
+        if wanted not in POLYMORPHIC or given == UNKNOWN:
+            continue
+        if wanted in (ANYELEMENT, ANYNONARRAY, ANYENUM):
+            if (element and given != element) or (wanted == ANYNONARRAY and element_of(given)) or wanted == ANYENUM:
+                return False
+            element = given
+        elif wanted == ANYARRAY:
+            if (array and given != array) or not (element_of(given) or given == ANYARRAY):
+                return False
+            array = given
+        elif wanted == ANYCOMPATIBLEARRAY:
+            inner = element_of(given)
+            if not inner:
+                return False
+            common.append(inner)
+        else:
+            nonarray = nonarray or wanted == ANYCOMPATIBLENONARRAY
+            common.append(given)
+    if array and element and array != ANYARRAY and element_of(array) != element:
+        return False
+    if common:
+        chosen = common_type(common)
+        if chosen is None or (nonarray and element_of(chosen)):
+            return False
+        return all(can_coerce(oid, chosen, Context.IMPLICIT) for oid in common)
+    return True
 
 
 def _keep_best(found: list[Candidate], score: Callable[[Candidate], int]) -> list[Candidate]:
@@ -241,6 +278,7 @@ def _select_candidate(found: list[Candidate], inputs: tuple[int, ...]) -> Candid
             candidate
             for candidate in found
             if all(can_coerce(assumed, arg, Context.IMPLICIT) for arg in candidate.args)
+            and _consistent(candidate.args, tuple(assumed for _ in candidate.args))
         ]
         if len(fitting) == 1:
             return fitting[0]

@@ -145,13 +145,14 @@ def bind_insert(statement: Statement, tree: Tree) -> BoundInsert:
     live = relation.live_columns()
     types = [column_type(column.type_oid, column.typmod) for column in live]
     given = _insert_columns(statement, relation, tree)
+    level.rtes.append(NsItem(alias=relation.name, columns=[], relation_name=relation.name))
     select = tree.select_stmt.select_stmt if tree.HasField("select_stmt") else None
     if select is None:
         rel = _values(statement, live, types, [], [[]])
     elif select.values_lists and not _has_clauses(select):
-        rel = _insert_values(level, select, relation, live, types, given)
+        rel = _insert_values(level, select, tree.cols, live, types, given)
     else:
-        rel = _insert_select(level, select, live, types, given, bool(tree.cols))
+        rel = _insert_select(level, select, tree.cols, live, types, given)
     if tables:
         rel = With(tables=tuple(tables), body=rel, fields=rel.fields)
     returning = _returning(statement, relation, tree)
@@ -196,25 +197,11 @@ def _insert_columns(statement: Statement, relation: Relation, tree: Tree) -> lis
     return found
 
 
-def _check_count(
-    statement: Statement, exprs: Sequence[Scalar | None], given: list[int], tree: Tree, named: bool
-) -> None:
-    if len(exprs) > len(given):
-        extra = exprs[len(given)]
-        raise SqlSyntaxError(
-            "INSERT has more expressions than target columns",
-            position=statement.position_of(extra) if extra is not None else None,
-        )
-    if named and len(exprs) < len(given):
-        raise SqlSyntaxError("INSERT has more target columns than expressions")
-    del tree
-
-
 def _insert_values(
-    level: Level, select: Tree, relation: Relation, live: Sequence[Column], types: list[SqlType], given: list[int]
-) -> Rel:
+    level: Level, select: Tree, columns_tree: Sequence[Tree], live: Sequence[Column], types: list[SqlType],
+    given: list[int],
+) -> Rel:  # fmt: skip
     statement = level.statement
-    named = len(given) != len(live) or given != list(range(len(live)))
     width = max((len(node.list.items) for node in select.values_lists), default=0)
     columns = given
 
@@ -234,17 +221,17 @@ def _insert_values(
 
     inner = level
     rows = bind_rows(inner, select, bind_item)
-    if width < len(given) and named:
+    if width < len(given) and columns_tree:
         raise SqlSyntaxError(
             "INSERT has more target columns than expressions",
-            position=statement.position(_column_location(statement, relation, select)),
+            position=_missing_position(statement, columns_tree, width),
         )
     return _values(statement, live, types, given[:width], rows)
 
 
-def _column_location(statement: Statement, relation: Relation, select: Tree) -> int:
-    del statement, relation, select
-    return -1
+def _missing_position(statement: Statement, columns: Sequence[Tree], width: int) -> int | None:
+    """The position of the first target column that has no expression."""
+    return statement.position(columns[width].res_target.location) if width < len(columns) else None
 
 
 def finish_unless_row(level: Level, expr: Scalar) -> Scalar:
@@ -268,8 +255,9 @@ def _values(
 
 
 def _insert_select(
-    level: Level, select: Tree, live: Sequence[Column], types: list[SqlType], given: list[int], named: bool
-) -> Rel:
+    level: Level, select: Tree, columns_tree: Sequence[Tree], live: Sequence[Column], types: list[SqlType],
+    given: list[int],
+) -> Rel:  # fmt: skip
     statement = level.statement
     query = analyze_query(Level(statement, level), select)
     width = len(query.types)
@@ -279,8 +267,11 @@ def _insert_select(
             "INSERT has more expressions than target columns",
             position=statement.position_of(expr) if expr is not None else None,
         )
-    if width < len(given) and named:
-        raise SqlSyntaxError("INSERT has more target columns than expressions")
+    if width < len(given) and columns_tree:
+        raise SqlSyntaxError(
+            "INSERT has more target columns than expressions",
+            position=_missing_position(statement, columns_tree, width),
+        )
     locations: list[int] = []
     for index in range(width):
         expr = query.column_expr(index)
@@ -399,12 +390,18 @@ def _multiple(level: Level, reference: Tree, position: int | None) -> list[Scala
     if source.HasField("row_expr"):
         nodes = source.row_expr.args
         if len(nodes) != reference.ncolumns:
-            raise SqlSyntaxError("number of columns does not match number of values", position=position)
+            raise SqlSyntaxError(
+                "number of columns does not match number of values",
+                position=statement.position(source.row_expr.location),
+            )
         return [None if node.HasField("set_to_default") else bind_clause(level, node, "UPDATE") for node in nodes]
     if source.HasField("sub_link"):
         rel = bind_query(Level(statement, level), source.sub_link.subselect.select_stmt)
         if len(rel.fields) != reference.ncolumns:
-            raise SqlSyntaxError("number of columns does not match number of values", position=position)
+            raise SqlSyntaxError(
+                "number of columns does not match number of values",
+                position=statement.position(source.sub_link.location),
+            )
         return [
             ScalarSubquery(rel=single_column(statement, rel, index), type=field.type)
             for index, field in enumerate(rel.fields)
@@ -456,7 +453,7 @@ def _returning(statement: Statement, relation: Relation, tree: Tree, joined: boo
     rows = CteScan(cte=RETURNING_ROWS, fields=scan.fields)
     item = NsItem(
         alias=alias,
-        columns=[NsColumn(name=column.name, expr=column.expr) for column in item.columns],
+        columns=[column for column in item.columns],
         schema=item.schema,
         relation_name=item.relation_name,
         relation_oid=item.relation_oid,

@@ -68,7 +68,7 @@ from planner.operators import (
     find_operator,
     make_operator,
 )
-from planner.parse import Tree
+from planner.parse import Tree, tree_location
 from planner.rewrite import column_ids
 from planner.scope import expand_item, resolve, star_items
 from planner.type_names import array_of, element_of, format_type, resolve_type_name, subscript_element, type_row
@@ -261,8 +261,8 @@ def _nullif(level: Level, tree: Tree) -> Scalar:
     left, right = bind(level, tree.lexpr), bind(level, tree.rexpr)
     signature = find_operator(level, "=", left.type.oid, right.type.oid, tree.location)
     call = build_call(level, signature, [left, right], tree.location)
-    # The result has the left argument's type, an unknown literal's being what = made of it.
-    kept = call.args[0] if left.type.oid == UNKNOWN else left
+    # The result is the left argument as the = operator takes it.
+    kept = call.args[0]
     result = Case(whens=((call, Literal(value=None, type=kept.type)),), otherwise=kept, type=kept.type)
     return statement.at(result, _leftmost(level, left, tree.location))  # type: ignore[no-any-return]
 
@@ -365,11 +365,13 @@ def _null_test(level: Level, tree: Tree) -> Scalar:
     if isinstance(arg, RowConstructor):
         if not arg.items:
             return Literal(value=True, type=BOOLEAN)
-        parts = tuple(IsNull(arg=resolve_unknown(statement, item), negated=negated, type=BOOLEAN) for item in arg.items)
+        items = (resolve_unknown(statement, item) if isinstance(item, Literal) else item for item in arg.items)
+        parts = tuple(IsNull(arg=item, negated=negated, type=BOOLEAN) for item in items)
         if len(parts) == 1:
             return statement.at(parts[0], where)  # type: ignore[no-any-return]
         return statement.at(BoolOp(op="and", args=parts, type=BOOLEAN), where)  # type: ignore[no-any-return]
-    arg = resolve_unknown(statement, arg)
+    if isinstance(arg, Literal):
+        arg = resolve_unknown(statement, arg)
     return statement.at(IsNull(arg=arg, negated=negated, type=BOOLEAN), where)  # type: ignore[no-any-return]
 
 
@@ -843,7 +845,7 @@ def sort_direction(level: Level, tree: Tree, expr: Scalar) -> tuple[bool, bool]:
         descending = symbol == ">"
     else:
         descending = tree.sortby_dir == pb.SORTBY_DESC
-    check_sortable(level, expr)
+    check_sortable(level, expr, tree_location(tree.node))
     if tree.sortby_nulls == pb.SORTBY_NULLS_FIRST:
         return descending, True
     if tree.sortby_nulls == pb.SORTBY_NULLS_LAST:

@@ -150,7 +150,7 @@ def _select_location(select: Tree) -> int:
 def _item_of(level: Level, rel: Rel, alias: str, names: Sequence[str]) -> NsItem:
     columns = []
     for field, name in zip(rel.fields, names, strict=True):
-        columns.append(NsColumn(name=name, expr=ColumnRef(id=field.id, type=field.type)))
+        columns.append(NsColumn(name, field=field))
         level.own(field.id, alias, name)
     item = NsItem(alias=alias, columns=columns)
     level.rtes.append(item)
@@ -287,6 +287,7 @@ def _function_fields(
     out = output_columns(resolved.signature)
     position = statement.position(location)
     if definitions:
+        position = statement.position(definitions[0].column_def.location)
         if resolved.type.oid != RECORD:
             raise SqlSyntaxError(
                 'a column definition list is only allowed for functions returning "record"', position=position
@@ -388,7 +389,7 @@ def _join_items(
     if tree.HasField("alias"):
         alias = tree.alias
         names = apply_column_aliases(level, alias, alias.aliasname, [column.name for column in columns], -1)
-        renamed = [NsColumn(name=name, expr=column.expr) for column, name in zip(columns, names, strict=True)]
+        renamed = [NsColumn(name, column.expr) for column, name in zip(columns, names, strict=True)]
         return [NsItem(alias=alias.aliasname, columns=renamed)]
     for item in items:
         item.cols_visible = False
@@ -433,13 +434,13 @@ def _merge(
                 owner = statement.owner.get(id)
                 if owner is not None:
                     owner.references.append(id)
-        tests.append(make_operator(level, ("=",), a, b, -1))
         chosen = common_type([a.type.oid, b.type.oid])
         if chosen is None:
             raise DatatypeMismatch(
                 f"JOIN/USING types {format_type(a.type.oid)} and {format_type(b.type.oid)} cannot be matched"
             )
-        merged.append(NsColumn(name=name, expr=_merged(level, kind, a, b, chosen)))
+        merged.append(NsColumn(name, _merged(level, kind, a, b, chosen)))
+        tests.append(make_operator(level, ("=",), a, b, -1))
     if not tests:
         return None, merged
     condition = tests[0] if len(tests) == 1 else BoolOp(op="and", args=tuple(tests), type=BOOLEAN)

@@ -77,10 +77,13 @@ def find_operator(level: Level, symbol: str, left: int, right: int, location: in
     return signature
 
 
-def _undefined(level: Level, text: str, location: int) -> UndefinedFunction:
+def _undefined(level: Level, text: str, location: int, *, prefix: bool = False) -> UndefinedFunction:
+    hint = "No operator matches the given name and argument types. You might need to add explicit type casts."
+    if prefix:
+        hint = "No operator matches the given name and argument type. You might need to add an explicit type cast."
     return UndefinedFunction(
         f"operator does not exist: {text}",
-        hint="No operator matches the given name and argument types. You might need to add explicit type casts.",
+        hint=hint,
         position=level.statement.position(location),
     )
 
@@ -98,12 +101,7 @@ def build_call(level: Level, signature: Signature, args: list[Scalar], location:
     statement = level.statement
     declared = signature.args
     actual = tuple(arg.type.oid for arg in args)
-    try:
-        concrete, result = resolve_polymorphic(signature, declared, actual)
-    except SqlError as error:
-        if error.position is None:
-            error.position = statement.position(location)
-        raise
+    concrete, result = resolve_polymorphic(signature, declared, actual)
     signature = concrete_signature(signature, concrete, result)
     bound = tuple(
         coerce(statement, arg, column_type(wanted), Context.IMPLICIT)
@@ -132,9 +130,9 @@ def make_operator(level: Level, names: tuple[str, ...], left: Scalar | None, rig
         except Ambiguous:
             raise _ambiguous(level, f"{symbol} {format_type(right.type.oid)}", location) from None
         if signature is None:
-            raise _undefined(level, f"{symbol} {format_type(right.type.oid)}", location)
+            raise _undefined(level, f"{symbol} {format_type(right.type.oid)}", location, prefix=True)
         return build_call(level, signature, [right], location)
-    if RECORD in (left.type.oid, right.type.oid):
+    if left.type.oid == right.type.oid == RECORD:
         raise FeatureNotSupported(
             "comparison of a record that is not a row constructor is not supported",
             position=level.statement.position(location),
@@ -229,22 +227,22 @@ _UNSORTABLE = frozenset({114, 142, 600, 601, 602, 603, 604, 628, 718, 27, 28, 29
 _UNHASHABLE_AS_EQUAL = frozenset({114, 142, 600, 601, 602, 604, 628})
 
 
-def check_sortable(level: Level, scalar: Scalar) -> None:
-    """Raises 42883 when values of the scalar's type have no order."""
+def check_sortable(level: Level, scalar: Scalar, location: int = -1) -> None:
+    """Raises 42883 when values of the scalar's type have no order; `location` is the clause's item."""
     oid = element_of(scalar.type.oid) or scalar.type.oid
     if oid in _UNSORTABLE and oid not in (27,):
         raise UndefinedFunction(
             f"could not identify an ordering operator for type {format_type(scalar.type.oid)}",
             hint="Use an explicit ordering operator or modify the query.",
-            position=level.statement.position_of(scalar),
+            position=level.statement.position(location) or level.statement.position_of(scalar),
         )
 
 
-def check_groupable(level: Level, scalar: Scalar) -> None:
+def check_groupable(level: Level, scalar: Scalar, location: int = -1) -> None:
     """Raises 42883 when values of the scalar's type cannot be compared for equality."""
     oid = element_of(scalar.type.oid) or scalar.type.oid
     if oid in _UNHASHABLE_AS_EQUAL:
         raise UndefinedFunction(
             f"could not identify an equality operator for type {format_type(scalar.type.oid)}",
-            position=level.statement.position_of(scalar),
+            position=level.statement.position(location) or level.statement.position_of(scalar),
         )

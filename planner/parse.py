@@ -65,6 +65,23 @@ class Parsed:
         return replace(self, tree=getattr(node, kind), kind=kind)
 
 
+def tree_location(node: Tree) -> int:
+    """Where an expression `Node` begins (PostgreSQL's exprLocation of a raw expression), -1 when unknown."""
+    kind = node.WhichOneof("node")
+    if kind is None:
+        return -1
+    tree = getattr(node, kind)
+    location: int = getattr(tree, "location", -1)
+    inner = {"a_expr": "lexpr", "type_cast": "arg", "a_indirection": "arg", "collate_clause": "arg",
+             "null_test": "arg", "boolean_test": "arg", "sub_link": "testexpr"}.get(kind)  # fmt: skip
+    if inner is None or not tree.HasField(inner):
+        return location
+    first = tree_location(getattr(tree, inner))
+    if kind == "a_indirection":
+        return first
+    return min(first, location) if first >= 0 and location >= 0 else max(first, location)
+
+
 def split_and_parse(text: str) -> tuple[Parsed, ...]:
     """Every statement of `text`; empty statements (only blanks, comments, semicolons) yield nothing.
 

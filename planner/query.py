@@ -44,7 +44,7 @@ from planner.ir import (
     With,
 )
 from planner.ir import Literal as Constant
-from planner.parse import Tree
+from planner.parse import Tree, tree_location
 from planner.relations import Cte
 from planner.rewrite import walk
 from planner.type_names import format_type
@@ -224,6 +224,20 @@ def _referenced_names(node: Any) -> set[str]:
     return names
 
 
+def _reference_location(node: Any, name: str) -> int:
+    """Where a relation name first stands in a parse tree."""
+    found = []
+    stack = [node]
+    while stack:
+        current = stack.pop()
+        for descriptor, value in current.ListFields():
+            if descriptor.message_type is not None:
+                stack.extend(value if descriptor.is_repeated else (value,))
+        if current.DESCRIPTOR.name == "RangeVar" and current.relname == name:
+            found.append(current.location)
+    return min(found, default=-1)
+
+
 def _in_dependency_order(ctes: list[Any]) -> list[Any]:
     """WITH RECURSIVE allows forward references: those that need nothing unbound come first."""
     needs = {cte.ctename: _referenced_names(cte.ctequery) - {cte.ctename} for cte in ctes}
@@ -303,7 +317,8 @@ def _recursive_table(level: Level, tree: Tree) -> CommonTable:
         raise FeatureNotSupported("FOR UPDATE/SHARE in a recursive query is not implemented", position=position)
     if name in _referenced_names(select.larg):
         raise InvalidRecursion(
-            f'recursive reference to query "{name}" must not appear within its non-recursive term', position=position
+            f'recursive reference to query "{name}" must not appear within its non-recursive term',
+            position=statement.position(_reference_location(select.larg, name)),
         )
     inner = Level(statement, level)
     if select.HasField("with_clause"):
@@ -413,7 +428,7 @@ class SetQuery:
                 "invalid UNION/INTERSECT/EXCEPT ORDER BY clause",
                 detail="Only result column names can be used, not expressions or functions.",
                 hint="Add the expression/function to every SELECT, or move the UNION into a FROM clause.",
-                position=self.level.statement.position(_node_location(tree.node)),
+                position=self.level.statement.position(tree_location(tree.node)),
             )
         column = ColumnRef(id=0, type=self.types[index])
         descending, nulls_first = sort_direction(self.level, tree, column)
@@ -432,11 +447,6 @@ class SetQuery:
             )
             rel = Sort(input=rel, keys=keys, fields=rel.fields)
         return limited(rel, self.count, self.offset, self.ties)
-
-
-def _node_location(node: Tree) -> int:
-    kind = node.WhichOneof("node")
-    return getattr(getattr(node, kind), "location", -1) if kind else -1
 
 
 def find_output_column(level: Level, node: Tree, names: list[str], clause: str) -> int | None:
@@ -623,7 +633,7 @@ def bind_rows(level: Level, tree: Tree, bind_item: Callable[[int, Tree], Scalar]
         elif len(items) != width:
             raise SqlSyntaxError(
                 "VALUES lists must all be the same length",
-                position=level.statement.position(_node_location(items[0])) if items else None,
+                position=level.statement.position(tree_location(items[0])) if items else None,
             )
         outer = level.clause
         level.clause = "VALUES"

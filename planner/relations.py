@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeAlias
 
 from planner.binding import BindContext, Level, NsColumn, NsItem, Statement
 from planner.errors import FeatureNotSupported, InvalidColumnReference, UndefinedTable, WrongObjectType
@@ -108,22 +108,45 @@ def bind_range_var(level: Level, tree: Tree) -> tuple[Rel, NsItem]:
     return scan_table(level, found, alias, tree.location)
 
 
+_Template: TypeAlias = tuple[tuple[str, SqlType, Origin], ...]
+_templates: dict[int, tuple[object, _Template]] = {}
+"""Name, type and origin of each column, by relation oid, beside the very record that they were made from. A record is
+immutable, so an entry never lies; it is replaced when the relation has a newer record."""
+
+MAX_TEMPLATES = 10_000
+
+
+def _columns_of(relation: Relation | SystemRelation) -> _Template:
+    known = _templates.get(relation.oid)
+    if known is not None and known[0] is relation:
+        return known[1]
+    if isinstance(relation, Relation):
+        columns = [
+            (column.name, column_type(column.type_oid, column.typmod), column.attnum)
+            for column in relation.live_columns()
+        ]
+    else:
+        columns = [(name, type, number) for number, (name, type) in enumerate(relation.columns, 1)]
+    template = tuple(
+        (name, type, Origin(relation_oid=relation.oid, attnum=attnum)) for name, type, attnum in columns
+    )
+    if len(_templates) >= MAX_TEMPLATES:
+        _templates.clear()
+    _templates[relation.oid] = (relation, template)
+    return template
+
+
 def scan_table(
     level: Level, relation: Relation, alias: Tree | None, location: int, *, row_id: bool = False
 ) -> tuple[Scan, NsItem]:
     """A user table: its scan and what it offers."""
     statement = level.statement
     item_alias = alias.aliasname if alias is not None else relation.name
-    live = relation.live_columns()
-    names = apply_column_aliases(level, alias, item_alias, [column.name for column in live], location)
-    fields = []
-    columns = []
-    for column, name in zip(live, names, strict=True):
-        origin = Origin(relation_oid=relation.oid, attnum=column.attnum)
-        item = statement.new_field(column.name, column_type(column.type_oid, column.typmod), origin)
-        fields.append(item)
-        columns.append(NsColumn(name=name, expr=ColumnRef(id=item.id, type=item.type)))
-        level.own(item.id, item_alias, name)
+    template = _columns_of(relation)
+    names = apply_column_aliases(level, alias, item_alias, [name for name, _, _ in template], location)
+    fields = statement.new_fields(template)
+    columns = [NsColumn(name, field=item) for name, item in zip(names, fields, strict=True)]
+    level.own_all(fields, item_alias, names)
     row_id_field: Field | None = None
     if row_id:
         row_id_field = statement.new_field("_row_id", SqlType(20))
@@ -148,14 +171,11 @@ def _system_scan(level: Level, found: SystemRelation, tree: Tree, alias: Tree | 
     statement = level.statement
     statement.system = True
     item_alias = alias.aliasname if alias is not None else found.name
-    names = apply_column_aliases(level, alias, item_alias, [name for name, _ in found.columns], tree.location)
-    fields = []
-    columns = []
-    for number, ((column_name, type), name) in enumerate(zip(found.columns, names, strict=True), 1):
-        item = statement.new_field(column_name, type, Origin(relation_oid=found.oid, attnum=number))
-        fields.append(item)
-        columns.append(NsColumn(name=name, expr=ColumnRef(id=item.id, type=type)))
-        level.own(item.id, item_alias, name)
+    template = _columns_of(found)
+    names = apply_column_aliases(level, alias, item_alias, [name for name, _, _ in template], tree.location)
+    fields = statement.new_fields(template)
+    columns = [NsColumn(name, field=item) for name, item in zip(names, fields, strict=True)]
+    level.own_all(fields, item_alias, names)
     system: dict[str, Scalar] = {}
     for column_name, attnum, type in found.system_columns:
         if column_name in statement.parsed.text:
@@ -195,7 +215,7 @@ def _cte_scan(level: Level, cte: Cte, tree: Tree, alias: Tree | None) -> tuple[R
     for index, ((column_name, type, origin), name) in enumerate(zip(cte.columns, names, strict=True)):
         item = statement.new_field(column_name, type, origin)
         fields.append(item)
-        columns.append(NsColumn(name=name, expr=ColumnRef(id=item.id, type=type)))
+        columns.append(NsColumn(name, field=item))
         level.own(item.id, item_alias, name)
         if index in cte.records:
             statement.record_columns[item.id] = cte.records[index]
@@ -228,7 +248,7 @@ def _view(level: Level, relation: Relation, tree: Tree, alias: Tree | None) -> t
     columns = []
     for column, name, item in zip(live, names, rel.fields, strict=False):
         statement.origins[item.id] = Origin(relation_oid=relation.oid, attnum=column.attnum)
-        columns.append(NsColumn(name=name, expr=ColumnRef(id=item.id, type=item.type)))
+        columns.append(NsColumn(name, field=item))
         level.own(item.id, item_alias, name)
     return rel, NsItem(
         alias=item_alias,

@@ -81,7 +81,7 @@ def find_column(level: Level, name: str, location: int) -> Scalar | None:
                     raise AmbiguousColumn(
                         f'column reference "{name}" is ambiguous', position=level.statement.position(location)
                     )
-                found = NsColumn(name=name, expr=item.system_columns[name])
+                found = NsColumn(name, item.system_columns[name])
         if found is not None:
             return reference(level, found.expr, location)
     return None
@@ -127,7 +127,6 @@ class AmbiguousAlias(AmbiguousColumn):
 
 def resolve(level: Level, parts: Sequence[str], location: int) -> Scalar:
     """The column that a reference of one to four parts means. Raises 42703, 42P01, 42702, 42601, 0A000."""
-    statement = level.statement
     if len(parts) == 1:
         name = parts[0]
         column = find_column(level, name, location)
@@ -138,15 +137,14 @@ def resolve(level: Level, parts: Sequence[str], location: int) -> Scalar:
             return whole_row(level, item, location)
         raise missing_column(level, None, name, location)
     column_name = parts[-1]
-    item = _qualified_item(level, parts[:-1], location)
+    item = _qualified_item(level, parts[:-1], column_name, location)
     column = item_column(level, item, column_name, location)
     if column is None:
         raise missing_column(level, parts[-2], column_name, location)
-    del statement
     return column
 
 
-def _qualified_item(level: Level, qualifier: Sequence[str], location: int) -> NsItem:
+def _qualified_item(level: Level, qualifier: Sequence[str], column: str, location: int) -> NsItem:
     """The FROM item for the qualifier of a column: [[database.]schema.]relation."""
     statement = level.statement
     if len(qualifier) > 3:
@@ -159,7 +157,7 @@ def _qualified_item(level: Level, qualifier: Sequence[str], location: int) -> Ns
     if len(qualifier) == 3:
         if qualifier[0] != statement.context.database:
             raise FeatureNotSupported(
-                f"cross-database references are not implemented: {'.'.join(qualifier)}",
+                f"cross-database references are not implemented: {'.'.join([*qualifier, column])}",
                 position=statement.position(location),
             )
         qualifier = qualifier[1:]
@@ -195,7 +193,7 @@ def whole_row(level: Level, item: NsItem, location: int) -> Scalar:
 
 def star_items(level: Level, qualifier: Sequence[str], location: int) -> NsItem:
     """The FROM item of `qualifier.*`."""
-    return _qualified_item(level, qualifier, location)
+    return _qualified_item(level, qualifier, "*", location)
 
 
 def expand_item(level: Level, item: NsItem, location: int) -> list[tuple[str, Scalar]]:

@@ -47,7 +47,7 @@ from planner.ir import (
     Window,
 )
 from planner.operators import check_groupable
-from planner.parse import Tree
+from planner.parse import Tree, tree_location
 from planner.query import bind_limit, limited
 from planner.rewrite import column_ids
 from planner.scope import expand_item, find_column, star_items
@@ -219,7 +219,7 @@ class SelectQuery:
             index = self._find_target(node, "GROUP BY")
             expr = self._typed(index)
             self._check_key(expr)
-            check_groupable(level, expr)
+            check_groupable(level, expr, tree_location(node))
             if isinstance(expr, RowConstructor):
                 return [grouping.add_key(resolve_unknown(level.statement, item)) for item in expr.items]
             return [grouping.add_key(expr)]
@@ -260,7 +260,10 @@ class SelectQuery:
                         position=statement.position_of(self.targets[item.index].expr),
                     )
             return True, []
-        indexes = list(dict.fromkeys(self._find_target(node, "DISTINCT ON") for node in on))
+        locations: dict[int, int] = {}
+        for node in on:
+            locations.setdefault(self._find_target(node, "DISTINCT ON"), tree_location(node))
+        indexes = list(locations)
         for index in indexes:
             check_groupable(self.level, self._typed(index))
         remaining = set(indexes)
@@ -270,7 +273,7 @@ class SelectQuery:
                 if skipped and item.index in remaining:
                     raise InvalidColumnReference(
                         "SELECT DISTINCT ON expressions must match initial ORDER BY expressions",
-                        position=statement.position_of(self.targets[item.index].expr),
+                        position=statement.position(locations[item.index]),
                     )
                 remaining.discard(item.index)
             else:
@@ -278,7 +281,7 @@ class SelectQuery:
         if skipped and remaining:
             raise InvalidColumnReference(
                 "SELECT DISTINCT ON expressions must match initial ORDER BY expressions",
-                position=statement.position_of(self.targets[min(remaining)].expr),
+                position=statement.position(locations[next(i for i in indexes if i in remaining)]),
             )
         return True, indexes
 

@@ -188,7 +188,7 @@ def _offset(level: Level, node: Tree, order: tuple[SortKey, ...], mode: str) -> 
         if wanted is None:
             raise FeatureNotSupported(
                 f"RANGE with offset PRECEDING/FOLLOWING is not supported for column type {format_type(key_type)}",
-                position=statement.position_of(order[0].expr),
+                position=statement.position_of(expr),
             )
         if expr.type.oid in (INT2, INT4, INT8) and category(key_type) == "N" and wanted == INT8:
             return expr
