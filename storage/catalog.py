@@ -59,8 +59,14 @@ class CatalogReader(Protocol):
 class CatalogStore:
     """See the module's contract."""
 
-    def __init__(self, reader: CatalogReader, encode: Callable[[str, pa.Table], Awaitable[Part]]) -> None:
+    def __init__(
+        self,
+        reader: CatalogReader,
+        encode: Callable[[str, pa.Table], Awaitable[Part]],
+        last_write: Callable[[], Csn],
+    ) -> None:
         self._reader = reader
+        self._last_write = last_write
         self._encode = encode
         self._lock = asyncio.Lock()
         self._moved = asyncio.Event()
@@ -89,6 +95,9 @@ class CatalogStore:
 
     async def snapshot_at(self, ts: Csn) -> CatalogSnapshot:
         """The catalog as of `ts`. Raises `AsOfNotReadable` when its history there has been folded away."""
+        if ts > self._current.csn and self._last_write() > self._current.csn:
+            # Another process's definition that this one has seen committed, and not read yet.
+            await self.catch_up(self._last_write())
         if ts >= self._current.csn:
             return self._current
         if ts >= self._base.csn:

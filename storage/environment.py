@@ -40,6 +40,7 @@ from storage.errors import (
     NewerFormat,
     PartPrevented,
     StorageClosed,
+    StorageError,
 )
 from storage.ids import CATALOG_SHARD, ShardId, new_shard_id, random_text
 from storage.leases import Leases, ReadHold
@@ -78,6 +79,9 @@ MAINTENANCE_S = 1.0
 
 ORPHAN_ROUNDS = 120
 """Rounds of maintenance between listings of the blob store for uploads that were never committed."""
+
+PUBLISH_DELAYS_S = (0.01, 0.05, 0.2, 0.5, 1.0, 2.0)
+"""Pauses between attempts to show committed definitions while the store fails; then the next read finds them."""
 
 JOIN_POLL_S = 0.02
 """How often a process that joins looks whether the others have made room."""
@@ -136,7 +140,7 @@ class Environment:
             make_handle=self._handle,
             validate=validate,
         )
-        self.catalog = CatalogStore(self, self._encode_catalog)
+        self.catalog = CatalogStore(self, self._encode_catalog, self._catalog_last_write)
         self.maintenance = Maintenance(self)
         self._touched: set[ShardId] = set()
         self._tasks: list[asyncio.Task[None]] = []
@@ -324,7 +328,7 @@ class Environment:
     async def _follow_loop(self) -> None:
         """React to what the txns shard brings: definitions of other processes, and processes that join."""
         while True:
-            if self.cache.state.registered[CATALOG_SHARD].last_write > self.catalog.current().csn:
+            if self._catalog_last_write() > self.catalog.current().csn:
                 await self._surviving(self.catch_up_catalog(), "catalog")
             if self.leases.sole and len(self.cache.state.leases) > 1:
                 await self._surviving(self._make_room(), "peers")
@@ -347,7 +351,7 @@ class Environment:
             if self._fenced is None:
                 log.error("storage process was deposed", process=self.process, error=str(error))
                 self._fenced = error
-        except (Determinate, Indeterminate) as error:
+        except StorageError as error:
             if isinstance(error, StorageClosed):
                 return
             log.warning("storage background work failed", work=name, error=str(error))
@@ -429,7 +433,7 @@ class Environment:
         if sealed.catalog_updates:
             expected = sealed.catalog_expected
             assert expected is not None
-            if self.cache.state.registered[CATALOG_SHARD].last_write > self.catalog.current().csn:
+            if self._catalog_last_write() > self.catalog.current().csn:
                 await self.catch_up_catalog()
             catalog = await self.catalog.writes_for(sealed.catalog_updates, expected)
         watched = txn.shards if shards is None else shards
@@ -462,17 +466,34 @@ class Environment:
                 if item.create:
                     self.reader.created(item.shard)
             if catalog is not None:
-                await self.catch_up_catalog()
-                await self.oracle.apply_write("catalog", ts)
+                await self._publish_catalog(result.ts)
             self._work.set()
         return result
 
     async def _publish_staged(self, ts: Csn) -> None:
         await self.oracle.apply_write("user", ts, wait=False)
 
+    async def _publish_catalog(self, ts: Csn) -> None:
+        """Make the definitions that committed at `ts` visible here.
+
+        NOTE: never raises for a failing store. The commit is durable, and its caller must not hear otherwise.
+        """
+        for delay in PUBLISH_DELAYS_S:
+            try:
+                await self.catch_up_catalog()
+                await self.oracle.apply_write("catalog", ts)
+            except (Determinate, Indeterminate) as error:
+                log.warning("definitions are committed but not visible yet", csn=ts, error=str(error))
+                await self.clock.sleep(delay)
+            else:
+                return
+
+    def _catalog_last_write(self) -> Csn:
+        return self.cache.state.registered[CATALOG_SHARD].last_write
+
     async def catch_up_catalog(self) -> CatalogSnapshot:
         """Bring `catalog.current` up to everything that this process has seen committed."""
-        return await self.catalog.catch_up(self.cache.state.registered[CATALOG_SHARD].last_write)
+        return await self.catalog.catch_up(self._catalog_last_write())
 
     async def apply(self, committed: Committed) -> None:
         """Copy the committed writes into their data shards now. Reads do not need it; restarts profit."""

@@ -31,7 +31,7 @@ from storage import compaction
 from storage.consensus import SeqNo
 from storage.csn import Csn
 from storage.durable import Abandon
-from storage.errors import Determinate, Indeterminate
+from storage.errors import Determinate, Indeterminate, UnknownShard
 from storage.ids import ShardId
 from storage.leases import LEASE_MS
 from storage.part_store import parts_prefix
@@ -211,8 +211,8 @@ class Maintenance:
         if requires:
             await env.txns.tidy(requires=tuple(requires))
         removed += await self._remove_dropped(limit)
-        if (waiting or state.forgotten) and env.cache.upper - 1 <= self._newest_requirement():
-            # Nothing is committed any more that would carry the readers past the requirement.
+        if (waiting or state.forgotten) and limit <= self._newest_requirement():
+            # Perhaps nothing is committed any more that would carry the readers past the requirement.
             await env.advance_to_now()
         return removed
 
@@ -239,7 +239,10 @@ class Maintenance:
         for shard, csn in list(env.cache.state.forgotten.items()):
             if limit <= csn or shard in env.cache.state.pending or env.cache.first_staged(shard) is not None:
                 continue
-            handle = await env.reader.open_shard(shard)
+            try:
+                handle = await env.reader.open_shard(shard)
+            except UnknownShard:
+                continue  # Another process was faster.
             await handle.refresh()
             now_ms = env.clock.now_ms()
             if any(h.expires_ms is None or h.expires_ms >= now_ms for h in handle.state.holds.values()):
@@ -312,6 +315,8 @@ class Maintenance:
             if self.compaction_due(shard):
                 try:
                     await self.compact(shard)
+                except UnknownShard:
+                    continue  # Dropped meanwhile.
                 except (Determinate, Indeterminate) as error:
                     log.warning("compaction failed", shard=shard, error=str(error))
                     touched.add(shard)
