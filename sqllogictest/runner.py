@@ -183,11 +183,20 @@ class FileRun:
             self._must(client, f"create schema {self._schema}")
 
     def _close(self, report: FileReport) -> None:
-        for name, client in self._clients.items():
-            if name == "default" and self._target.own_schema and report.fatal is None:
-                client.query("rollback")
-                client.query(f"drop schema if exists {self._schema} cascade")
+        default = self._clients.pop("default", None)
+        for client in self._clients.values():
+            # Before the schema goes: an open transaction would hold it.
             client.close()
+        if default is None:
+            return
+        try:
+            if self._target.own_schema and report.fatal is None:
+                default.query("rollback")
+                default.query(f"drop schema if exists {self._schema} cascade")
+        except ConnectionFailed as error:
+            report.fatal = str(error)
+        finally:
+            default.close()
 
     # ------------------------------------------------------------ records
 

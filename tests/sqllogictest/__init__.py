@@ -1,0 +1,1 @@
+"""Tests of the sqllogictest runner, and the suites on a real PostgreSQL."""
