@@ -10,7 +10,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from adapter.system_catalogs.reg_columns import REG_VALUE
 from frontend.encoding import composites, datetimes, intervals, numbers, scalars
 from frontend.encoding.columns import ArrowArray, ColumnEncoder, Encoded, encoded_values
 from frontend.encoding.settings import FormatSettings
@@ -69,12 +71,17 @@ _TEXT_LIKE = {
 }  # fmt: skip
 _OID_LIKE = {
     types.OID, types.XID, types.REGPROC, types.REGPROCEDURE, types.REGOPER, types.REGOPERATOR, types.REGCLASS,
-    types.REGTYPE, types.REGNAMESPACE, types.REGROLE,
+    types.REGTYPE, types.REGNAMESPACE, types.REGROLE, 3734, 3769, 4191,
 }  # fmt: skip
+"""oid and its aliases, regconfig, regdictionary and regcollation among them. A value of an alias is an oid or, with
+the name of the object, a struct of oid and name."""
 _UNQUOTED_ELEMENTS = {
     types.BOOL, types.INT2, types.INT4, types.INT8, types.OID, types.FLOAT4, types.FLOAT8, types.NUMERIC, types.DATE,
     types.TIME, types.UUID,
 }  # fmt: skip
+
+
+_OID_BINARY = scalars.fixed_binary_encoder(pa.int64(), ">u4")
 
 
 def column_encoder(sql_type: SqlType, arrow_type: Any, format_code: int, settings: FormatSettings) -> ColumnEncoder:
@@ -84,6 +91,25 @@ def column_encoder(sql_type: SqlType, arrow_type: Any, format_code: int, setting
     if format_code == BINARY_FORMAT:
         return _binary(sql_type, arrow_type)
     return _text(sql_type, arrow_type, settings)
+
+
+def _is_reg_value(arrow_type: Any) -> bool:
+    """An oid alias with the name that stands for it (adapter.system_catalogs.reg_columns)."""
+    return bool(arrow_type == REG_VALUE)
+
+
+def _reg_field(array: ArrowArray, name: str) -> ArrowArray:
+    """A field of the struct, NULL where the struct is."""
+    field = array.field(name)
+    return field if array.null_count == 0 else pc.if_else(array.is_valid(), field, pa.scalar(None, field.type))
+
+
+def _reg_name(array: ArrowArray) -> Encoded:
+    return encoded_values(_reg_field(array, "name"))
+
+
+def _reg_oid(array: ArrowArray) -> Encoded:
+    return _OID_BINARY(_reg_field(array, "oid"))
 
 
 def _all_null(array: ArrowArray) -> Encoded:
@@ -118,6 +144,10 @@ def _text(sql_type: SqlType, arrow_type: Any, settings: FormatSettings) -> Colum
         element = _element_type(oid, sql_type)
         encode = _text(element, _element_arrow_type(arrow_type), settings)
         return composites.array_text_encoder(encode, quoted=element.oid not in _UNQUOTED_ELEMENTS)
+    if oid in _OID_LIKE and pa.types.is_struct(arrow_type):
+        return _object_name
+    if _is_reg_value(arrow_type):
+        return _reg_name
     if pa.types.is_struct(arrow_type) and oid != types.INTERVAL:
         fields = [
             _text(inferred_type(arrow_type.field(index).type), arrow_type.field(index).type, settings)
@@ -149,6 +179,14 @@ def _text(sql_type: SqlType, arrow_type: Any, settings: FormatSettings) -> Colum
     return encoded_values
 
 
+def _object_name(array: ArrowArray) -> Encoded:
+    return encoded_values(pc.struct_field(array, [1]))
+
+
+def _object_oid(array: ArrowArray) -> Encoded:
+    return scalars.fixed_binary_encoder(pa.int64(), ">u4")(pc.struct_field(array, [0]))
+
+
 def _exact_scale(sql_type: SqlType) -> bool:
     return sql_type.shape is None or sql_type.shape.exact_scale
 
@@ -163,6 +201,10 @@ def _binary(sql_type: SqlType, arrow_type: Any) -> ColumnEncoder:
         return composites.array_binary_encoder(
             _binary(element, _element_arrow_type(arrow_type)), element_oid=element.oid, lower_bound=lower_bound
         )
+    if oid in _OID_LIKE and pa.types.is_struct(arrow_type):
+        return _object_oid
+    if _is_reg_value(arrow_type):
+        return _reg_oid
     if pa.types.is_struct(arrow_type) and oid != types.INTERVAL:
         fields = []
         for index in range(arrow_type.num_fields):
@@ -170,7 +212,7 @@ def _binary(sql_type: SqlType, arrow_type: Any) -> ColumnEncoder:
             fields.append((field_type.oid, _binary(field_type, arrow_type.field(index).type)))
         return composites.record_binary_encoder(fields)
     if oid in _OID_LIKE and not _is_text(arrow_type):
-        return scalars.fixed_binary_encoder(pa.int64(), ">u4")
+        return _OID_BINARY
     simple: dict[int, ColumnEncoder] = {
         types.BOOL: scalars.bool_binary,
         types.INT2: scalars.fixed_binary_encoder(pa.int16(), ">i2"),

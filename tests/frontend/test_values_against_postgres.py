@@ -20,6 +20,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from adapter.constant_rows import array_of
+from adapter.system_catalogs.reg_columns import REG_VALUE
 from frontend.binary_values import parse_binary
 from frontend.encoding.encoders import column_encoder
 from frontend.encoding.settings import format_settings
@@ -220,3 +221,12 @@ def test_uuid_of_sixteen_bytes() -> None:
     array = pa.array([value.bytes, None], pa.binary(16))
     assert encode(SqlType(t.UUID), array, 0, {}) == [str(value).encode(), None]
     assert encode(SqlType(t.UUID), array, 1, {}) == [value.bytes, None]
+
+
+def test_oid_aliases_carry_their_names() -> None:
+    array = pa.array([{"oid": 1259, "name": "pg_class"}, None, {"oid": 23, "name": "weird name"}], REG_VALUE)
+    kind = SqlType(t.REGCLASS)
+    assert encode(kind, array, 0, {}) == [b"pg_class", None, b"weird name"]
+    assert encode(kind, array, 1, {}) == [(1259).to_bytes(4, "big"), None, (23).to_bytes(4, "big")]
+    lists = pa.ListArray.from_arrays(pa.array([0, 3], pa.int32()), array)
+    assert encode(SqlType(2210), lists, 0, {}) == [b'{pg_class,NULL,"weird name"}']
