@@ -19,6 +19,7 @@ from adapter.results import RecordBatch
 from adapter.running import RowsOutcome, Running, batches_of, select_tag
 from adapter.session_facts import Facts, sized_facts
 from adapter.session_functions import acting_calls, fill_in
+from adapter.system_catalogs.reg_columns import has_reg_columns, with_names
 from planner import ir
 from planner.session_values import session_values
 from storage.catalog_model import CatalogSnapshot
@@ -82,7 +83,8 @@ async def prepare_read(
     context = execution_context(running, catalog)
     if sizes:
         context = replace(context, facts=await sized_facts(session, catalog))
-    rows = constant_batch(query.rel, running.params) if constants and not query.relations and not query.system else None
+    scanned = frozenset(template.relation_oid for template in templates)
+    rows = constant_batch(query.rel, running.params) if constants and not scanned and not query.system else None
     if rows is not None:
         empty = ResolvedTables(inputs={}, total_parts={})
         return PreparedRead(
@@ -93,7 +95,7 @@ async def prepare_read(
         session.state.env,
         running.transaction,
         catalog,
-        query.relations,
+        scanned,
         templates,
         running.params,
         record=record,
@@ -131,9 +133,14 @@ async def run_query(running: Running, plan: Plan) -> RowsOutcome:
     """A SELECT, VALUES or TABLE: its rows, read while the client fetches."""
     running.transaction.rely_on(plan.relied_on)
     read = await prepare_plan(running, plan)
+    columns = plan.columns or describe_fields(read.query.rel.fields)
+    column_types = [column.type for column in columns]
+    batches = read.stream()
+    if has_reg_columns(column_types):
+        batches = with_names(batches, column_types, read.context, running.session.state.catalogs)
     return RowsOutcome(
-        columns=plan.columns or describe_fields(read.query.rel.fields),
-        batches=read.stream(),
+        columns=columns,
+        batches=batches,
         tag=select_tag,
         streaming=True,
     )

@@ -29,6 +29,7 @@ from adapter.notifications import NotificationHub
 from adapter.planning import PlanCache
 from adapter.results import StartupParameters
 from adapter.session import Session
+from adapter.system_catalogs.tables import SystemCatalogs
 from adapter.transactions import Transaction
 from adapter.variables import SettingValues, number_of
 from adapter.wall_clock import utc_now
@@ -76,6 +77,7 @@ class ServerState:
         self.env = env
         self.options = options
         self.local_engine = local_engine
+        self.catalogs = local_engine.catalogs if isinstance(local_engine, LocalEngine) else SystemCatalogs()
         self.spark_engine: SparkEngine | None = None
         self.plans = PlanCache()
         self.committer = GroupCommitter(env)

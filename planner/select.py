@@ -146,7 +146,7 @@ class SelectQuery:
             number = constant.ival.ival
             if not 1 <= number <= len(visible):
                 raise InvalidColumnReference(f"{clause} position {number} is not in select list", position=position)
-            return visible[number - 1]
+            return visible[int(number) - 1]
         srfs = len(level.srfs)
         expr = bind_clause(level, node, clause)
         if len(level.srfs) > srfs:
@@ -288,6 +288,7 @@ class SelectQuery:
     def _check_locking(self) -> None:
         if not self.tree.locking_clause:
             return
+        self.level.statement.for_update = True
         strength = _LOCKS[self.tree.locking_clause[0].locking_clause.strength]
         refused = (
             "DISTINCT" if self.tree.distinct_clause

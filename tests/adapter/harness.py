@@ -1,0 +1,120 @@
+"""Sessions without sockets: a server state over stores in memory, and short ways to run statements."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from adapter.results import Command, CopyIn, CopyOut, Empty, Rows, StartupParameters, StatementResult
+from adapter.server_state import ServerOptions, ServerState
+from adapter.session import Session
+from planner.errors import SqlError
+from storage.blob import Blob
+from storage.blob_memory import MemoryBlob
+from storage.clock import SeededRandomness, SystemClock
+from storage.consensus import Consensus
+from storage.consensus_memory import MemoryConsensus
+from storage.environment import Environment
+
+
+@dataclass(slots=True)
+class Client:
+    """One session, with what it was told out of band."""
+
+    session: Session
+    notified: list[tuple[int, str, str]] = field(default_factory=list)
+    terminated: list[SqlError] = field(default_factory=list)
+
+    async def run(self, text: str) -> list[Any]:
+        """The results of a query string: a tag, or a list of row tuples, for each statement."""
+        stream: Any = self.session.execute_simple(text)
+        async with aclosing(stream) as results:
+            return [await _consume(result) async for result in results]
+
+    async def rows(self, text: str) -> list[tuple[Any, ...]]:
+        """The rows of one query."""
+        (result,) = await self.run(text)
+        assert isinstance(result, list)
+        return result
+
+    async def value(self, text: str) -> Any:
+        """The single value of one query."""
+        ((value,),) = await self.rows(text)
+        return value
+
+    async def tag(self, text: str) -> str:
+        """The tag of one statement without rows."""
+        (result,) = await self.run(text)
+        assert isinstance(result, str)
+        return result
+
+    async def error(self, text: str) -> SqlError:
+        """The error that a query string ends in."""
+        try:
+            results = await self.run(text)
+        except SqlError as error:
+            return error
+        raise AssertionError(f"no error, but {results}")
+
+    def notices(self) -> list[str]:
+        """Notices since last asked, as `severity: message`."""
+        return [f"{notice.severity}: {notice.message}" for notice in self.session.take_notices()]
+
+    @property
+    def status(self) -> str:
+        """I, T or E."""
+        return self.session.transaction_status
+
+
+async def _consume(result: StatementResult) -> Any:
+    match result:
+        case Rows() | CopyOut():
+            return [row async for row in rows_of(result)]
+        case Command():
+            return result.tag
+        case Empty():
+            return ""
+        case CopyIn():
+            return result
+
+
+async def rows_of(result: Rows | CopyOut) -> AsyncIterator[tuple[Any, ...]]:
+    """The rows of a result as tuples of Python values."""
+    async for batch in result.batches:
+        columns = [column.to_pylist() for column in batch.columns]
+        for row in zip(*columns, strict=True):
+            yield row
+
+
+@asynccontextmanager
+async def open_state(
+    *, blob: Blob | None = None, consensus: Consensus | None = None, settings: dict[str, str] | None = None
+) -> AsyncIterator[ServerState]:
+    """A server state over stores in memory (or those given), without Spark."""
+    env = await Environment.open(
+        blob=blob or MemoryBlob(),
+        consensus=consensus or MemoryConsensus(),
+        clock=SystemClock(),
+        random=SeededRandomness(1),
+        process="test",
+    )
+    options = ServerOptions(data_dir=Path("unused"), warm_spark=False, settings={"engine": "local", **(settings or {})})
+    state = await ServerState.on(env, options)
+    try:
+        yield state
+    finally:
+        await state.close()
+
+
+async def connect(state: ServerState, *, user: str = "postgres", **settings: str) -> Client:
+    """A new session."""
+    notified: list[tuple[int, str, str]] = []
+    terminated: list[SqlError] = []
+    startup = StartupParameters(
+        user=user, database="postgres", settings=tuple(settings.items()), remote_address="127.0.0.1:5"
+    )
+    session = await state.open_session(startup, lambda *item: notified.append(item), terminated.append)
+    return Client(session, notified, terminated)

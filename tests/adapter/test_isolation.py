@@ -1,0 +1,161 @@
+"""What transactions may see of each other, and which of two that cannot both happen fails."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from planner.errors import SqlError
+from tests.adapter.harness import Client
+
+Another = Callable[[], Awaitable[Client]]
+
+
+@pytest.fixture
+async def pair(client: Client, another: Another) -> tuple[Client, Client]:
+    await client.run("create table t (k int, v int); insert into t values (1, 10), (2, 20)")
+    return client, await another()
+
+
+async def test_a_snapshot_stays(pair: tuple[Client, Client]) -> None:
+    one, two = pair
+    for level in ("serializable", "repeatable read"):
+        await one.run(f"begin isolation level {level}")
+        before = await one.value("select sum(v) from t")
+        await two.run("update t set v = v + 1")
+        assert await one.value("select sum(v) from t") == before
+        await one.run("commit")
+
+
+async def test_read_committed_sees_each_commit(pair: tuple[Client, Client]) -> None:
+    one, two = pair
+    await one.run("begin isolation level read committed")
+    assert await one.value("select sum(v) from t") == 30
+    await two.run("update t set v = v + 1")
+    assert await one.value("select sum(v) from t") == 32
+    await one.run("commit")
+
+
+@pytest.mark.parametrize("level", ["serializable", "repeatable read"])
+async def test_lost_update(pair: tuple[Client, Client], level: str) -> None:
+    one, two = pair
+    for who in pair:
+        await who.run(f"begin isolation level {level}")
+        await who.rows("select v from t where k = 1")
+    await one.run("update t set v = 11 where k = 1; commit")
+    await two.run("update t set v = 12 where k = 1")
+    assert (await two.error("commit")).sqlstate == "40001"
+    assert two.status == "I"
+    assert await two.value("select v from t where k = 1") == 11
+
+
+async def test_write_skew_is_refused_when_serializable(pair: tuple[Client, Client]) -> None:
+    one, two = pair
+    for who in pair:
+        await who.run("begin")
+        assert await who.value("select sum(v) from t") == 30
+    await one.run("update t set v = 0 where k = 1")
+    await two.run("update t set v = 0 where k = 2")
+    await one.run("commit")
+    assert (await two.error("commit")).sqlstate == "40001"
+
+
+async def test_write_skew_is_allowed_by_repeatable_read(pair: tuple[Client, Client]) -> None:
+    one, two = pair
+    for who in pair:
+        await who.run("begin isolation level repeatable read")
+        await who.value("select sum(v) from t")
+    await one.run("update t set v = 0 where k = 1; commit")
+    await two.run("update t set v = 0 where k = 2; commit")
+    assert await one.value("select sum(v) from t") == 0
+
+
+async def test_transactions_on_different_rows_do_not_disturb_each_other(pair: tuple[Client, Client]) -> None:
+    one, two = pair
+    for who, key in ((one, 1), (two, 2)):
+        await who.run("begin")
+        await who.rows(f"select v from t where k = {key}")
+        await who.run(f"update t set v = v + 100 where k = {key}")
+    await one.run("commit")
+    await two.run("commit")
+    assert await one.rows("select v from t order by k") == [(110,), (120,)]
+
+
+async def test_phantoms_are_refused(pair: tuple[Client, Client]) -> None:
+    one, two = pair
+    for who in pair:
+        await who.run("begin")
+        assert await who.value("select count(*) from t where v > 1000") == 0
+    await one.run("insert into t values (3, 5000); commit")
+    await two.run("insert into t values (4, 6000)")
+    assert (await two.error("commit")).sqlstate == "40001"
+
+
+async def test_a_reader_never_fails(pair: tuple[Client, Client]) -> None:
+    one, two = pair
+    await one.run("begin")
+    await one.rows("select * from t")
+    await two.run("update t set v = 0")
+    assert await one.tag("commit") == "COMMIT"
+
+
+async def test_for_update_counts_at_every_level(pair: tuple[Client, Client]) -> None:
+    one, two = pair
+    await one.run("begin isolation level repeatable read")
+    await one.rows("select v from t where k = 1 for update")
+    await two.run("update t set v = 99 where k = 1")
+    await one.run("insert into t values (9, 9)")
+    assert (await one.error("commit")).sqlstate == "40001"
+
+
+async def test_single_statements_are_retried(pair: tuple[Client, Client], another: Another) -> None:
+    clients = [*pair, *[await another() for _ in range(4)]]
+
+    async def work(client: Client) -> None:
+        for _ in range(5):
+            await client.run("update t set v = v + 1 where k = 1")
+
+    await asyncio.gather(*(work(client) for client in clients))
+    assert await pair[0].value("select v from t where k = 1") == 10 + 5 * len(clients)
+
+
+async def test_inserts_never_conflict(pair: tuple[Client, Client], another: Another) -> None:
+    clients = [*pair, *[await another() for _ in range(6)]]
+
+    async def work(number: int, client: Client) -> None:
+        await client.run("begin")
+        for index in range(5):
+            await client.run(f"insert into t values ({number}, {index})")
+        await client.run("commit")
+
+    await asyncio.gather(*(work(number, client) for number, client in enumerate(clients)))
+    assert await pair[0].value("select count(*) from t") == 2 + 5 * len(clients)
+
+
+async def test_ddl_against_dml(pair: tuple[Client, Client]) -> None:
+    one, two = pair
+    await one.run("begin; insert into t values (5, 5)")
+    await two.run("alter table t add column w int")
+    with pytest.raises(SqlError) as caught:
+        await one.run("commit")
+    assert caught.value.sqlstate == "40001"
+    await one.run("insert into t values (5, 5, 5)")
+    assert await one.value("select count(*) from t where w is not null") == 1
+
+
+async def test_concurrent_create_tables_in_blocks(pair: tuple[Client, Client]) -> None:
+    one, two = pair
+    await one.run("begin; create table one (a int)")
+    await two.run("begin; create table two (a int)")
+    await one.run("commit")
+    await two.run("commit")
+    assert await one.rows("select * from one, two") == []
+
+
+async def test_a_view_over_a_table_that_goes(pair: tuple[Client, Client]) -> None:
+    one, two = pair
+    await one.run("begin; create view w as select k from t")
+    await two.run("drop table t")
+    assert (await one.error("commit")).sqlstate == "40001"
