@@ -83,11 +83,9 @@ async def drop(world: World, server: Server) -> None:
     txn = server.env.begin()
     txn.forget_shard(definition.shard)
     txn.update_catalog([CatalogUpdate(record=record, diff=-1)], expected=catalog.csn)
-    before = definition.dropped
-    definition.dropped = "committing"
-    outcome = await _outcome(server, txn)
-    # Of several attempts the most certain counts.
-    definition.dropped = before if outcome == "fail" and before != "committing" else outcome
+    number = len(definition.drops)
+    definition.drops.append("committing")
+    definition.drops[number] = await _outcome(server, txn)
 
 
 async def _outcome(server: Server, txn: Txn) -> str:
@@ -120,10 +118,10 @@ async def check_definitions(world: World, server: Server) -> None:
     at = await env.oracle.read_ts("user")
     for definition in world.definitions:
         there = definition.name in names
-        what = f"table {definition.name} (created: {definition.created}, dropped: {definition.dropped})"
-        if definition.created == "ok" and definition.dropped == "never" and not there:
+        what = f"table {definition.name} (created: {definition.created}, dropped: {definition.drops})"
+        if definition.created == "ok" and set(definition.drops) <= {"fail"} and not there:
             world.problem(f"{what} is lost")
-        if there and (definition.created == "fail" or definition.dropped == "ok"):
+        if there and (definition.created == "fail" or "ok" in definition.drops):
             world.problem(f"{what} is there")
         if there:
             world.tables[definition.name] = definition.shard

@@ -21,12 +21,13 @@ from storage.clock import SeededRandomness
 from storage.consensus_memory import MemoryConsensus
 from storage.csn import Csn
 from storage.environment import Environment
-from storage.errors import StorageError
+from storage.errors import Determinate, Indeterminate
 from storage.ids import ShardId
-from storage.oracle_shared import TxnsOracle
-from storage.txns_head import CacheHead
 from tests.simulation.loop import Process, SimulatedClock, SimulatedLoop, spawn
 from tests.simulation.network import STORMY, Conditions, Network, NetworkBlob, NetworkConsensus
+
+MAX_STARTS = 100
+"""Attempts to start a server whose stores fail."""
 
 Row = tuple[int, int]
 """(key, value): the two columns of every table in the simulation."""
@@ -48,6 +49,8 @@ class Plan:
     conditions: Conditions = STORMY
     spills: bool = False
     """Whether some transactions upload parts before and while they commit."""
+    one_host: bool = False
+    """Whether processes know at once who has died; a lone one then makes room when others join."""
     small_limits: bool = False
     """Whether rollups, compactions, files and orphan collection come about after a few steps already."""
 
@@ -72,6 +75,7 @@ class Plan:
             ),
             spills=randomness.random() < 0.5,
             small_limits=randomness.random() < 0.6,
+            one_host=randomness.random() < 0.5,
         )
 
 
@@ -102,7 +106,8 @@ class Definition:
     shard: ShardId
     row: Row
     created: str = "working"
-    dropped: str = "never"
+    drops: list[str] = field(default_factory=list)
+    """How each attempt to drop it ended."""
 
 
 class Server:
@@ -113,6 +118,23 @@ class Server:
         self.env = env
         self.process = process
         self.clock = clock
+
+
+class HostLiveness:
+    """`Liveness` for processes of one host: the operating system knows who has ended."""
+
+    def __init__(self, world: World, process: Process) -> None:
+        self._world = world
+        self._process = process
+
+    def announce(self, process: str) -> None:
+        """See `Liveness.announce`."""
+        self._world.names[process] = self._process
+
+    def is_dead(self, process: str) -> bool:
+        """See `Liveness.is_dead`."""
+        found = self._world.names.get(process)
+        return found is not None and not found.alive
 
 
 class World:
@@ -139,6 +161,8 @@ class World:
         self.catalogs: dict[Csn, tuple[str, ...]] = {}
         """Every catalog anybody read, by CSN."""
         self.definitions: list[Definition] = []
+        self.names: dict[str, Process] = {}
+        """Processes by the name that the storage layer gave them."""
         self.problems: list[str] = []
         self.kills = 0
         self._incarnations = 0
@@ -166,12 +190,11 @@ class World:
             clock=clock,
             random=SeededRandomness(self.plan.seed * 1009 + self._incarnations),
             process=name,
+            shared=self.plan.processes > 1,
+            liveness=HostLiveness(self, process) if self.plan.one_host else None,
             background=background,
             validate=True,
         )
-        if self.plan.processes > 1:
-            # Peers share the oracle that rides on the txns shard; a lone server keeps its own.
-            env.oracle = TxnsOracle(CacheHead(env.cache), clock)
         return Server(name, env, process, clock)
 
     async def start(self, name: str, work: Any) -> tuple[Process, SimulatedClock, asyncio.Task[None]]:
@@ -181,11 +204,13 @@ class World:
         clock = SimulatedClock(self.loop, skew_ms=skew_ms)
 
         async def main() -> None:
-            while True:
+            for attempt in range(MAX_STARTS):
                 try:
                     server = await self.open(name, process, clock)
-                except StorageError as error:
+                except (Determinate, Indeterminate) as error:
                     self.loop.trace.add(f"{name} could not start: {error}")
+                    if attempt == MAX_STARTS - 1:
+                        raise
                     await asyncio.sleep(0.5)
                 else:
                     break

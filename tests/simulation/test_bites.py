@@ -1,0 +1,142 @@
+"""The oracles bite: a storage layer with a mistake in it fails the simulation within a few seeds.
+
+Each mistake is put into the running code, and seeds are tried until one of them reports a broken invariant that is
+of the kind the mistake must cause.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+import pytest
+
+from storage.csn import Csn
+from storage.durable import DurableState
+from storage.errors import StoreUnavailable
+from storage.maintenance import Maintenance
+from storage.oracle_shared import TxnsOracle
+from storage.shard import DataShard
+from storage.txns import Txns
+from tests.simulation import network
+from tests.simulation.network import Conditions
+from tests.simulation.run import run
+from tests.simulation.world import Plan
+
+MAX_SEEDS = 25
+STORM = Conditions(fail_before=0.05, unknown_before=0.04, unknown_after=0.08, slow=0.03)
+
+
+def busy(seed: int) -> Plan:
+    """A plan with every trouble that the mistakes need."""
+    return replace(
+        Plan.draw(seed),
+        processes=3,
+        clients=3,
+        transactions=10,
+        crashes=0.5,
+        clock_jumps=False,
+        conditions=STORM,
+        one_host=False,
+        small_limits=True,
+        spills=True,
+    )
+
+
+def first_problem(pattern: str) -> str:
+    """The first problem of some seed that matches `pattern`."""
+    others: set[str] = set()
+    for seed in range(MAX_SEEDS):
+        for problem in run(seed, plan=busy(seed)).problems:
+            if re.search(pattern, problem):
+                return problem
+            others.add(problem[:100])
+    raise AssertionError(f"no seed below {MAX_SEEDS} reported {pattern!r}, only {others}")
+
+
+def no_validation(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The commit does not check that nothing was written since the validation."""
+    real = Txns.commit
+
+    async def commit(self: Txns, *args: Any, **kwargs: Any) -> Any:
+        return await real(self, *args, **{**kwargs, "validated": None})
+
+    monkeypatch.setattr(Txns, "commit", commit)
+
+
+def cached_read_timestamp(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The oracle answers from its last answer."""
+
+    async def read_ts(self: TxnsOracle, timeline: Any) -> Csn:
+        return self._txns.known().read_ts(timeline)
+
+    monkeypatch.setattr(TxnsOracle, "read_ts", read_ts)
+
+
+def forgets_its_own_append(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An append whose answer was lost is taken for somebody else's, and made again."""
+
+    async def is_ours(self: DurableState[Any, Any], seqno: Any, entry: Any) -> bool:
+        return False
+
+    monkeypatch.setattr(DurableState, "_is_ours", is_ours)
+
+
+def torn_commit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A commit over several tables leaves one of them out."""
+    real = Txns.commit
+
+    async def commit(self: Txns, sealed: Any, *args: Any, **kwargs: Any) -> Any:
+        if len(sealed.shards) > 1 and not sealed.has_definitions:
+            sealed = msgspec.structs.replace(sealed, shards=sealed.shards[:-1])
+        return await real(self, sealed, *args, **kwargs)
+
+    monkeypatch.setattr(Txns, "commit", commit)
+
+
+def apply_loses_a_write(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of several committed writes that are applied together the first is left out."""
+    real = DataShard.apply
+
+    async def apply(self: DataShard, writes: Any) -> Any:
+        pending = tuple(writes)
+        return await real(self, pending[1:] if len(pending) > 1 else pending)
+
+    monkeypatch.setattr(DataShard, "apply", apply)
+
+
+def collects_what_others_upload(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The orphan collection takes every process for dead, and every reader for gone."""
+    monkeypatch.setattr(Maintenance, "since_limit", lambda self: Csn(self._env.cache.upper - 1))
+
+    async def referenced(self: Maintenance, *args: Any) -> set[str]:
+        return set()
+
+    monkeypatch.setattr(Maintenance, "_referenced", referenced)
+
+
+def wrong_kind_of_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A store says that a write did not happen when it only does not know."""
+    monkeypatch.setattr(network, "StoreTimeout", StoreUnavailable)
+
+
+MISTAKES: list[tuple[Callable[[pytest.MonkeyPatch], None], str]] = [
+    (no_validation, r"lost-update|G2|G-single|the bank holds|deleted row|too many"),
+    (cached_read_timestamp, r"G-single-realtime"),
+    (forgets_its_own_append, r"too many|duplicate|delivered|failed and is there|is lost|is there"),
+    (torn_commit, r"is there in part|is lost|the bank holds"),
+    (apply_loses_a_write, r"too many|missing|is lost|the bank holds|CorruptState|does not fit"),
+    (collects_what_others_upload, r"MissingBlob|live blobs are gone|is not in the blob store"),
+    (wrong_kind_of_error, r"failed and is there|is there|too many"),
+]
+
+
+@pytest.mark.parametrize(("mistake", "pattern"), MISTAKES, ids=[mistake.__name__ for mistake, _ in MISTAKES])
+def test_a_mistake_is_found(
+    mistake: Callable[[pytest.MonkeyPatch], None], pattern: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mistake(monkeypatch)
+    assert first_problem(pattern)
