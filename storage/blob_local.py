@@ -40,9 +40,7 @@ _T = TypeVar("_T")
 class LocalBlob:
     """`Blob` in the folder `root`, which is created when missing."""
 
-    def __init__(
-        self, root: Path, *, clock: Clock | None = None, randomness: Randomness | None = None
-    ) -> None:
+    def __init__(self, root: Path, *, clock: Clock | None = None, randomness: Randomness | None = None) -> None:
         self.root = root.absolute()
         self._clock = clock or SystemClock()
         self._randomness = randomness or SystemRandomness()
@@ -161,9 +159,7 @@ class LocalBlob:
         try:
             _sync_folder(target.parent)
         except OSError as error:
-            raise Indeterminate(
-                f"could not make blob {key!r} durable in {target.parent}: {error.strerror}"
-            ) from error
+            raise Indeterminate(f"could not make blob {key!r} durable in {target.parent}: {error.strerror}") from error
         return stored
 
     def _seal(self, key: str) -> int | None:

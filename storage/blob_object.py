@@ -128,9 +128,7 @@ class ObjectBlob:
         """See `Blob.close`."""
         self._closed = True
 
-    async def _ask(
-        self, what: str, work: Callable[[], Awaitable[_T]], *, absent: _T, writes: bool
-    ) -> _T:
+    async def _ask(self, what: str, work: Callable[[], Awaitable[_T]], *, absent: _T, writes: bool) -> _T:
         """The result of `work`, `absent` when the object is not there, or our error for the store's."""
         if self._closed:
             raise StorageClosed("the blob store is closed")

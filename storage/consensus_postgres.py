@@ -114,9 +114,7 @@ class PostgresConsensus:
         else:
             moved = f"UPDATE {self._schema}.head SET seqno = $2 WHERE key = $1 AND seqno = $4 RETURNING 1"
             arguments = (key, new.seqno, new.data, expected_seqno)
-        statement = (
-            f"WITH moved AS ({moved}) INSERT INTO {self._schema}.diff SELECT $1, $2, $3 FROM moved RETURNING 1"
-        )
+        statement = f"WITH moved AS ({moved}) INSERT INTO {self._schema}.diff SELECT $1, $2, $3 FROM moved RETURNING 1"
         stored = await self._write(lambda connection: connection.fetchval(statement, *arguments))
         if stored is None:
             return False
@@ -129,8 +127,7 @@ class PostgresConsensus:
         check_key(key)
         rows = await self._read(
             lambda connection: connection.fetch(
-                f"SELECT seqno, data FROM {self._schema}.diff WHERE key = $1 AND seqno >= $2"
-                " ORDER BY seqno LIMIT $3",
+                f"SELECT seqno, data FROM {self._schema}.diff WHERE key = $1 AND seqno >= $2 ORDER BY seqno LIMIT $3",
                 key,
                 from_seqno,
                 limit,
@@ -318,9 +315,7 @@ class PostgresConsensus:
 
     async def _heads(self, keys: list[str]) -> dict[str, SeqNo]:
         rows = await self._read(
-            lambda connection: connection.fetch(
-                f"SELECT key, seqno FROM {self._schema}.head WHERE key = ANY($1)", keys
-            )
+            lambda connection: connection.fetch(f"SELECT key, seqno FROM {self._schema}.head WHERE key = ANY($1)", keys)
         )
         return {key: SeqNo(seqno) for key, seqno in rows}
 

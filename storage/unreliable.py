@@ -102,9 +102,7 @@ class UnreliableBlob:
 
     async def put_if_absent(self, key: str, data: bytes) -> bool:
         """See `Blob.put_if_absent`."""
-        return await self.faults.call(
-            f"put_if_absent {key}", lambda: self.inner.put_if_absent(key, data), writes=True
-        )
+        return await self.faults.call(f"put_if_absent {key}", lambda: self.inner.put_if_absent(key, data), writes=True)
 
     async def seal(self, key: str) -> int | None:
         """See `Blob.seal`."""
@@ -154,15 +152,11 @@ class UnreliableConsensus:
 
     async def scan(self, key: str, from_seqno: SeqNo, limit: int | None = None) -> list[VersionedData]:
         """See `Consensus.scan`."""
-        return await self.faults.call(
-            f"scan {key}", lambda: self.inner.scan(key, from_seqno, limit), writes=False
-        )
+        return await self.faults.call(f"scan {key}", lambda: self.inner.scan(key, from_seqno, limit), writes=False)
 
     async def truncate(self, key: str, seqno: SeqNo) -> int:
         """See `Consensus.truncate`."""
-        return await self.faults.call(
-            f"truncate {key}", lambda: self.inner.truncate(key, seqno), writes=True
-        )
+        return await self.faults.call(f"truncate {key}", lambda: self.inner.truncate(key, seqno), writes=True)
 
     async def list_keys(self) -> list[str]:
         """See `Consensus.list_keys`."""

@@ -146,8 +146,7 @@ class XidMap:
         running = tuple(
             xid
             for xid in map(Xid, range(snapshot.xmin, snapshot.xmax))
-            if (state := self._state(xid)) is not None
-            and (state[0] == _RUNNING or state[0] > snapshot.csn)
+            if (state := self._state(xid)) is not None and (state[0] == _RUNNING or state[0] > snapshot.csn)
         )
         return PgSnapshot(xmin=running[0] if running else snapshot.xmax, xmax=snapshot.xmax, xip=running)
 
@@ -218,9 +217,7 @@ class XidBlocks:
                 seqno = SeqNo(1 if head is None else head.seqno + 1)
                 end = start + BLOCK_XIDS
                 new = VersionedData(seqno=seqno, data=str(end).encode())
-                if not await self._consensus.compare_and_set(
-                    XID_KEY, None if head is None else head.seqno, new
-                ):
+                if not await self._consensus.compare_and_set(XID_KEY, None if head is None else head.seqno, new):
                     continue
                 if seqno % TRUNCATE_EVERY == 0:
                     await self._truncate(seqno)
