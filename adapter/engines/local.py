@@ -18,7 +18,6 @@ from typing import Any, TypeVar
 
 import duckdb
 import pyarrow as pa
-from planner.lowering.engine_errors import translate
 
 from adapter.engines.engine import ArrowTable, EngineName, ExecutionContext, RecordBatch, TableInput, WrittenPart
 from adapter.engines.inline_pool import InlinePool
@@ -35,6 +34,7 @@ from planner.functions import local_udfs
 from planner.ir import BoundQuery
 from planner.ir import Literal as LiteralValue
 from planner.lowering import ScanSource
+from planner.lowering.engine_errors import translate
 from storage.environment import Environment
 from storage.ids import ShardId
 
@@ -101,6 +101,11 @@ class LocalEngine:
         self._lowered = LoweredCache("local")
         self._threads = ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="local-engine")
         self._running: dict[str, set[_Execution]] = {}
+
+    @property
+    def catalogs(self) -> SystemCatalogs:
+        """The system relations' contents, shared with whoever names catalog objects."""
+        return self._catalog.catalogs
 
     def unsupported(self, query: BoundQuery) -> str | None:
         """See `Engine.unsupported`."""

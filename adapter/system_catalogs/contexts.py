@@ -6,7 +6,7 @@ function raises is kept in `Entered.error`, because the engine passes on only it
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -27,6 +27,7 @@ class Entered:
     path: tuple[int, ...]
     """Oids of the schemas that names are looked for in (CatalogObjects.effective_path)."""
     user: str
+    settings: Mapping[str, str] = field(default_factory=dict)
     facts: SessionFacts | None = None
     error: SqlError | None = None
     user_oid: int = field(init=False)
@@ -35,16 +36,22 @@ class Entered:
         self.user_oid = next((oid for oid, name in self.objects.role_names.items() if name == self.user), 0)
 
 
-@contextmanager
-def entered(context: ExecutionContext, catalogs: SystemCatalogs) -> Iterator[Entered]:
-    """Makes `context` known under its token for the length of the block."""
+def entered_for(context: ExecutionContext, catalogs: SystemCatalogs) -> Entered:
+    """What catalog functions know of a statement with this context."""
     objects = catalogs.objects(context.catalog, context.database)
-    found = Entered(
+    return Entered(
         objects=objects,
         path=objects.effective_path(context.search_path, context.user),
         user=context.user,
+        settings=context.settings,
         facts=context.facts,
     )
+
+
+@contextmanager
+def entered(context: ExecutionContext, catalogs: SystemCatalogs) -> Iterator[Entered]:
+    """Makes `context` known under its token for the length of the block."""
+    found = entered_for(context, catalogs)
     _entered.setdefault(context.token, []).append(found)
     try:
         yield found

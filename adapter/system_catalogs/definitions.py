@@ -97,11 +97,13 @@ def qualified_relation_name(objects: CatalogObjects, oid: int, path: tuple[int, 
     return f"{quote_identifier(objects.schema_name_by_oid.get(named.namespace, ''))}.{name}"
 
 
-def constraint_definition(objects: CatalogObjects, oid: int, path: tuple[int, ...]) -> str | None:
-    """pg_get_constraintdef: None when there is no such constraint."""
+def constraint_definition(
+    objects: CatalogObjects, oid: int, path: tuple[int, ...], *, pretty: bool = False
+) -> str | None:
+    """pg_get_constraintdef: None when there is no such constraint. `pretty` leaves out parentheses."""
     constraint = objects.snapshot.get(oid)
     if not isinstance(constraint, Constraint):
-        return _builtin_constraint_definition(objects, oid)
+        return _builtin_constraint_definition(objects, oid, pretty=pretty)
     columns = _column_list(objects, constraint.relation, constraint.columns)
     if constraint.kind == "p":
         return f"PRIMARY KEY ({columns})"
@@ -111,8 +113,12 @@ def constraint_definition(objects: CatalogObjects, oid: int, path: tuple[int, ..
         table = qualified_relation_name(objects, constraint.foreign_relation, path)
         foreign = _column_list(objects, constraint.foreign_relation, constraint.foreign_columns)
         return f"FOREIGN KEY ({columns}) REFERENCES {table}({foreign})"
-    expression = constraint.expression or ""
-    return f"CHECK (({_without_outer_parentheses(expression)}))"
+    return _check(constraint.expression or "", pretty=pretty)
+
+
+def _check(expression: str, *, pretty: bool) -> str:
+    inner = _without_outer_parentheses(expression)
+    return f"CHECK ({inner})" if pretty else f"CHECK (({inner}))"
 
 
 def _without_outer_parentheses(text: str) -> str:
@@ -136,14 +142,14 @@ def _without_outer_parentheses(text: str) -> str:
     return stripped[1:-1]
 
 
-def _builtin_constraint_definition(objects: CatalogObjects, oid: int) -> str | None:
+def _builtin_constraint_definition(objects: CatalogObjects, oid: int, *, pretty: bool) -> str | None:
     position = static_row("pg_constraint", "oid").get(oid)
     if position is None:
         return None
     data = catalog_data.columns("pg_constraint")
     kind = data["contype"][position]
     if kind == "c":
-        return f"CHECK ({data['conbin'][position]})"
+        return _check(data["conbin"][position], pretty=pretty)
     columns = _column_list(objects, data["conrelid"][position], data["conkey"][position])
     return f"{'PRIMARY KEY' if kind == 'p' else 'UNIQUE'} ({columns})"
 

@@ -20,7 +20,7 @@ from adapter.system_catalogs.function_text import function_definition, rule_defi
 from adapter.system_catalogs.objects import builtin_functions
 from adapter.system_catalogs.session_relations import pg_settings, pg_timezone_abbrevs, pg_timezone_names
 from planner import catalog_data
-from planner.errors import SqlError, UndefinedColumn
+from planner.errors import SqlError, UndefinedColumn, UndefinedObject
 from planner.functions.families.catalog import REG_TYPES
 from planner.identifiers import quote_identifier
 from storage.catalog_model import PG_CATALOG_OID, Relation
@@ -196,6 +196,14 @@ def _filenode(context: Entered, oid: int) -> int | None:
     return oid if named is not None and named.kind in ("r", "m", "i", "S") else None
 
 
+def _current_setting(context: Entered, name: str, missing_ok: bool) -> str | None:
+    """current_setting of a name that is not a constant, as SHOW gives it."""
+    value = {key.lower(): value for key, value in context.settings.items()}.get(name.lower())
+    if value is None and not missing_ok:
+        raise UndefinedObject(f'unrecognized configuration parameter "{name}"')
+    return value
+
+
 def _options(options: Sequence[str]) -> list[dict[str, str | None]]:
     rows: list[dict[str, str | None]] = []
     for option in options:
@@ -245,7 +253,9 @@ UDFS: Mapping[str, Udf] = {
     "tg_is_visible": Udf(args=(TEXT, OID), result=BOOL, call=_visible),
     "tg_get_userbyid": Udf(args=(OID,), result=TEXT, call=_user_name),
     "tg_get_constraintdef": Udf(
-        args=(OID,), result=TEXT, call=lambda c, oid: definitions.constraint_definition(c.objects, oid, c.path)
+        args=(OID, BOOL),
+        result=TEXT,
+        call=lambda c, oid, pretty: definitions.constraint_definition(c.objects, oid, c.path, pretty=pretty),
     ),
     "tg_get_indexdef": Udf(
         args=(OID, INT4, BOOL),
@@ -282,6 +292,7 @@ UDFS: Mapping[str, Udf] = {
     "tg_relation_is_updatable": Udf(args=(OID,), result=INT4, call=_updatable),
     "tg_relation_is_publishable": Udf(args=(OID,), result=BOOL, call=_publishable),
     "tg_index_column_has_property": Udf(args=(OID, INT4, TEXT), result=BOOL, call=_index_property),
+    "tg_current_setting": Udf(args=(TEXT, BOOL), result=TEXT, call=_current_setting),
     "tg_options_to_table": Udf(
         args=("VARCHAR[]",),
         result="STRUCT(option_name VARCHAR, option_value VARCHAR)[]",

@@ -72,9 +72,12 @@ CASES = {
     "tg_format_type('t1', 99999, -1)": "???",
     "tg_format_type('t1', NULL, -1)": None,
     "tg_get_userbyid('t1', 99)": "unknown (OID=99)",
-    "tg_get_constraintdef('t1', 16401)": "PRIMARY KEY (id)",
-    "tg_get_constraintdef('t1', 16403)": "CHECK ((balance >= (0)::numeric))",
-    "tg_get_constraintdef('t1', 16412)": "FOREIGN KEY (customer_id) REFERENCES customer(id)",
+    "tg_get_constraintdef('t1', 16401, FALSE)": "PRIMARY KEY (id)",
+    "tg_get_constraintdef('t1', 16403, FALSE)": "CHECK ((balance >= (0)::numeric))",
+    "tg_get_constraintdef('t1', 16403, TRUE)": "CHECK (balance >= (0)::numeric)",
+    "tg_current_setting('t1', 'timezone', FALSE)": "Europe/Berlin",
+    "tg_current_setting('t1', 'nosuch', TRUE)": None,
+    "tg_get_constraintdef('t1', 16412, FALSE)": "FOREIGN KEY (customer_id) REFERENCES customer(id)",
     "tg_get_indexdef('t1', 400016401, 0, FALSE)": (
         "CREATE UNIQUE INDEX customer_pkey ON public.customer USING btree (id)"
     ),
