@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from planner.errors import AmbiguousParameter, IndeterminateDatatype, UndefinedParameter
 from planner.ir import AggregateCall, ColumnRef, Field, FunctionCall, Origin, Param, Scalar
@@ -18,6 +18,8 @@ from planner.system_relations import SystemRelations
 from planner.type_names import format_type
 from planner.types import UNKNOWN, SqlType, column_type
 from storage.catalog_model import CatalogSnapshot
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,7 +183,7 @@ class Statement:
 
     # ---- positions
 
-    def at(self, scalar: Any, location: int) -> Any:
+    def at(self, scalar: _T, location: int) -> _T:
         """Remembers that `scalar` comes from the tree location `location` (-1: unknown); returns it."""
         if location >= 0:
             self.positions[id(scalar)] = (scalar, location)

@@ -27,7 +27,6 @@ from planner.errors import (
     GroupingError,
     InvalidColumnReference,
     InvalidSchemaName,
-    SqlError,
     SqlSyntaxError,
     UndefinedFunction,
     WindowingError,
@@ -181,7 +180,7 @@ def finish_row(level: Level, scalar: Scalar) -> Scalar:
             resolve_unknown(level.statement, item) if isinstance(item, Literal) else item for item in scalar.items
         )
         done = RowConstructor(items=items, names=scalar.names, type=scalar.type)
-        return level.statement.at(done, level.statement.location(scalar))  # type: ignore[no-any-return]
+        return level.statement.at(done, level.statement.location(scalar))
     return scalar
 
 
@@ -324,7 +323,7 @@ def bind_call(level: Level, tree: Tree) -> Scalar:
     _only_aggregates(level, name_text, aggregate_like, tree, over)
     value = session_value(resolved.signature, tuple(resolved.args), resolved.type)
     if value is not None:
-        return statement.at(value, location)  # type: ignore[no-any-return]
+        return statement.at(value, location)
     if kind is Kind.SET_RETURNING:
         return set_returning(level, resolved, names[-1], location, start_srfs)
     return finish_call(level, resolved, location)
@@ -337,9 +336,9 @@ def finish_call(level: Level, resolved: Resolved, location: int) -> Scalar:
         call = Call(signature=resolved.signature, args=tuple(resolved.args), type=resolved.type)
         if out is not None:
             level.statement.records[id(call)] = (call, tuple((name, column_type(oid)) for name, oid in out))
-        return level.statement.at(call, location)  # type: ignore[no-any-return]
+        return level.statement.at(call, location)
     call = Call(signature=resolved.signature, args=tuple(resolved.args), type=resolved.type)
-    return level.statement.at(call, location)  # type: ignore[no-any-return]
+    return level.statement.at(call, location)
 
 
 def _only_aggregates(level: Level, name: str, aggregate_like: bool, tree: Tree, over: Any) -> None:
@@ -436,10 +435,8 @@ def _aggregate(
     forbidden = owner.clause
     if forbidden is not None and forbidden not in ALLOWED_FOR_AGGREGATES:
         raise GroupingError(f"aggregate functions are not allowed in {forbidden}", position=position)
-    for existing, field in owner.aggregates:
-        if existing == call:
-            break
-    else:
+    field = next((known for existing, known in owner.aggregates if existing == call), None)
+    if field is None:
         field = statement.new_field(signature.name, call.type)
         owner.aggregates.append((call, field))
         statement.aggregate_owner[field.id] = owner
@@ -591,7 +588,7 @@ def set_returning(level: Level, resolved: Resolved, name: str, location: int, st
             raise FeatureNotSupported(f"function {name} returning record is only supported in FROM", position=position)
         items = tuple(ColumnRef(id=field.id, type=field.type) for field in fields)
         row = RowConstructor(items=items, names=tuple(field.name for field in fields), type=SqlType(RECORD))
-        return statement.at(row, location)  # type: ignore[no-any-return]
+        return statement.at(row, location)
     if resolved.type.oid == VOID:
         raise FeatureNotSupported(f"function {name} is not supported in a select list", position=position)
-    return statement.at(ColumnRef(id=fields[0].id, type=fields[0].type), location)  # type: ignore[no-any-return]
+    return statement.at(ColumnRef(id=fields[0].id, type=fields[0].type), location)

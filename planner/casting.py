@@ -121,7 +121,11 @@ def convert_literal(statement: Statement, literal: Literal, type: SqlType) -> Li
 def coerce(statement: Statement, expr: Scalar, target: SqlType, context: Context) -> Scalar:
     """`expr` as a value of `target`'s type, without regard to typmod (coerce_type). The conversion must exist."""
     source = expr.type
-    if source.oid == target.oid or target.oid == ANY or target.oid in POLYMORPHIC:
+    if source.oid == target.oid or target.oid == ANY:
+        return expr
+    if target.oid in POLYMORPHIC:
+        if isinstance(expr, Literal) and source.oid == UNKNOWN and expr.value is None:
+            return statement.at(Literal(value=None, type=SqlType(target.oid)), statement.location(expr))
         return expr
     if source.oid == UNKNOWN:
         if isinstance(expr, Literal):
@@ -137,8 +141,8 @@ def coerce(statement: Statement, expr: Scalar, target: SqlType, context: Context
             return statement.at(folded, statement.location(expr))
     final = cast_type(source, target.oid)
     if element_of(target.oid) == NUMERIC:
-        inner = SqlType(element_of(source.oid)) if element_of(source.oid) else source
-        final = SqlType(target.oid, -1, cast_type(inner, NUMERIC).shape)
+        inner_type = SqlType(element_of(source.oid)) if element_of(source.oid) else source
+        final = SqlType(target.oid, -1, cast_type(inner_type, NUMERIC).shape)
     result: Scalar = statement.at(
         Cast(arg=expr, type=final, explicit=context == Context.EXPLICIT), statement.location(expr)
     )
@@ -181,16 +185,16 @@ def apply_type_modifier(statement: Statement, expr: Scalar, target: SqlType, *, 
     location = statement.location(expr)
     if isinstance(expr, Literal):
         if expr.value is None:
-            return statement.at(Literal(value=None, type=target), location)  # type: ignore[no-any-return]
+            return statement.at(Literal(value=None, type=target), location)
         try:
             value = apply_typmod(expr.value, target, explicit=explicit)
         except SqlError:
             # PostgreSQL reports this when it runs the length coercion, after analysis: keep it for then.
-            return statement.at(Cast(arg=expr, type=target, explicit=explicit), location)  # type: ignore[no-any-return]
-        return statement.at(Literal(value=value, type=target), location)  # type: ignore[no-any-return]
+            return statement.at(Cast(arg=expr, type=target, explicit=explicit), location)
+        return statement.at(Literal(value=value, type=target), location)
     if isinstance(expr, Cast) and expr.type.typmod == -1 and expr.explicit == explicit:
-        return statement.at(replace(expr, type=target), location)  # type: ignore[no-any-return]
-    return statement.at(Cast(arg=expr, type=target, explicit=explicit), location)  # type: ignore[no-any-return]
+        return statement.at(replace(expr, type=target), location)
+    return statement.at(Cast(arg=expr, type=target, explicit=explicit), location)
 
 
 def with_shape(statement: Statement, expr: Scalar, type: SqlType) -> Scalar:
@@ -199,10 +203,10 @@ def with_shape(statement: Statement, expr: Scalar, type: SqlType) -> Scalar:
         return expr
     location = statement.location(expr)
     if isinstance(expr, Literal):
-        return statement.at(Literal(value=expr.value, type=type), location)  # type: ignore[no-any-return]
+        return statement.at(Literal(value=expr.value, type=type), location)
     if isinstance(expr, Param):
         return expr if type.shape is None else statement.at(Cast(arg=expr, type=type), location)
-    return statement.at(Cast(arg=expr, type=type), location)  # type: ignore[no-any-return]
+    return statement.at(Cast(arg=expr, type=type), location)
 
 
 def unify(statement: Statement, exprs: Sequence[Scalar], construct: str) -> tuple[list[Scalar], SqlType]:
@@ -265,7 +269,7 @@ def explicit_cast(statement: Statement, expr: Scalar, target: SqlType, location:
     if isinstance(expr, RowConstructor) and target.oid == RECORD:
         return expr
     if isinstance(expr, ArrayConstructor) and not expr.items and element_of(target.oid):
-        return statement.at(replace(expr, type=target), location)  # type: ignore[no-any-return]
+        return statement.at(replace(expr, type=target), location)
     converted = coerce_to_target(statement, expr, target, Context.EXPLICIT)
     if converted is None:
         raise CannotCoerce(
@@ -278,7 +282,7 @@ def explicit_cast(statement: Statement, expr: Scalar, target: SqlType, location:
         # A cast to the type without a modifier: PostgreSQL keeps the value and forgets the modifier.
         shape = expr.type.shape
         plain = SqlType(target.oid, -1, shape)
-        return statement.at(Cast(arg=expr, type=plain, explicit=True), location)  # type: ignore[no-any-return]
+        return statement.at(Cast(arg=expr, type=plain, explicit=True), location)
     return converted
 
 
@@ -291,7 +295,7 @@ def resolve_unknown(statement: Statement, expr: Scalar) -> Scalar:
 
 def has_conversion(source: int, target: int, context: Context) -> bool:
     """Whether a conversion exists, without polymorphic targets."""
-    return source == target or source == UNKNOWN or pathway(source, target, context) is not None
+    return source in (target, UNKNOWN) or pathway(source, target, context) is not None
 
 
 STRING_TYPES = frozenset({TEXT, VARCHAR, BPCHAR})

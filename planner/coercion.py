@@ -77,7 +77,7 @@ def pathway(source: int, target: int, context: Context) -> str | None:
 
 def can_coerce(source: int, target: int, context: Context) -> bool:
     """Whether a value of `source` may become one of `target`, where the target may be polymorphic (can_coerce_type)."""
-    if source == target or target == ANY or target in POLYMORPHIC or source == UNKNOWN:
+    if source in (target, UNKNOWN) or target == ANY or target in POLYMORPHIC:
         return True
     return pathway(source, target, context) is not None
 
@@ -126,7 +126,11 @@ def candidates(signatures: Sequence[Signature], nargs: int, *, expand_variadic: 
         if candidate is None:
             continue
         other = found.get(candidate.args)
-        if other is None or (other.expanded and not candidate.expanded) or (not other.expanded and not candidate.expanded and len(signature.args) < len(other.signature.args)):
+        if (
+            other is None
+            or (other.expanded and not candidate.expanded)
+            or (not other.expanded and not candidate.expanded and len(signature.args) < len(other.signature.args))
+        ):
             found[candidate.args] = candidate
     return list(found.values())
 

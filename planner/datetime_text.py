@@ -29,7 +29,26 @@ _MONTHS = {
     for name in names.split()
 }  # fmt: skip
 _DAYS = frozenset(
-    ["monday", "mon", "tuesday", "tue", "tues", "wednesday", "wed", "weds", "thursday", "thu", "thur", "thurs", "friday", "fri", "saturday", "sat", "sunday", "sun"]
+    [
+        "monday",
+        "mon",
+        "tuesday",
+        "tue",
+        "tues",
+        "wednesday",
+        "wed",
+        "weds",
+        "thursday",
+        "thu",
+        "thur",
+        "thurs",
+        "friday",
+        "fri",
+        "saturday",
+        "sat",
+        "sunday",
+        "sun",
+    ]
 )
 _FIELD = re.compile(
     r"\s*(?:"
@@ -98,7 +117,7 @@ def parse_time(text: str, date_style: str) -> time:
     if micros >= 86_400_000_000:
         # 24:00:00 has no Python value; PostgreSQL keeps it apart from 00:00:00.
         raise DatetimeFieldOverflow(f'date/time field value out of range: "{text}"')
-    return (datetime.min + timedelta(microseconds=micros)).time()
+    return (_midnight(date(2000, 1, 1)) + timedelta(microseconds=micros)).time()
 
 
 def parse_timetz(text: str, date_style: str, zone: str) -> time:
@@ -110,7 +129,7 @@ def parse_timetz(text: str, date_style: str, zone: str) -> time:
         raise invalid("time with time zone", text)
     micros = _micros(fields.time) % 86_400_000_000
     offset = fields.zone or load_zone(zone)
-    moment = datetime(2000, 1, 1) + timedelta(microseconds=micros)
+    moment = _midnight(date(2000, 1, 1)) + timedelta(microseconds=micros)
     return moment.time().replace(tzinfo=timezone(moment.replace(tzinfo=offset).utcoffset() or timedelta()))
 
 
@@ -118,7 +137,7 @@ def parse_timestamp(text: str, date_style: str) -> datetime | str:
     """A timestamp without zone; a zone in the text is ignored. Raises 22007, 22008."""
     fields = _checked(text, "timestamp", date_style)
     if fields.special == "epoch":
-        return datetime(1970, 1, 1)
+        return _midnight(date(1970, 1, 1))
     if fields.special is not None and fields.special.endswith("infinity"):
         return fields.special
     if fields.special is not None or fields.day is None:
@@ -384,11 +403,16 @@ def _date(fields: _Fields, text: str) -> date:
         raise DatetimeFieldOverflow(f'date/time field value out of range: "{text}"') from None
 
 
+def _midnight(day: date) -> datetime:
+    """The timestamp (without zone) at which a day begins."""
+    return datetime.combine(day, time.min)
+
+
 def _moment(fields: _Fields, text: str) -> datetime:
     day = _date(fields, text)
     clock = fields.time or (0, 0, 0, 0)
     try:
-        return datetime(day.year, day.month, day.day) + timedelta(microseconds=_micros(clock))
+        return _midnight(day) + timedelta(microseconds=_micros(clock))
     except OverflowError:
         raise DatetimeFieldOverflow(f'timestamp out of range: "{text}"') from None
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-from planner.binding import Level, NsColumn, NsItem, Statement
+from planner.binding import Level, NsItem, Statement
 from planner.calls import finish_row
 from planner.casting import coerce_to_target, resolve_unknown, to_boolean
 from planner.coercion import Context
@@ -147,6 +147,7 @@ def bind_insert(statement: Statement, tree: Tree) -> BoundInsert:
     given = _insert_columns(statement, relation, tree)
     level.rtes.append(NsItem(alias=relation.name, columns=[], relation_name=relation.name))
     select = tree.select_stmt.select_stmt if tree.HasField("select_stmt") else None
+    rel: Rel
     if select is None:
         rel = _values(statement, live, types, [], [[]])
     elif select.values_lists and not _has_clauses(select):
@@ -448,17 +449,8 @@ def _returning(statement: Statement, relation: Relation, tree: Tree, joined: boo
         return None
     clause = tree.returning_clause
     level = Level(statement, None)
-    alias = tree.relation.alias.aliasname if tree.relation.HasField("alias") else relation.name
     scan, item = scan_table(level, relation, tree.relation.alias if tree.relation.HasField("alias") else None, -1)
     rows = CteScan(cte=RETURNING_ROWS, fields=scan.fields)
-    item = NsItem(
-        alias=alias,
-        columns=[column for column in item.columns],
-        schema=item.schema,
-        relation_name=item.relation_name,
-        relation_oid=item.relation_oid,
-        system_columns=item.system_columns,
-    )
     level.namespace.append(item)
     level.rtes.append(item)
     try:

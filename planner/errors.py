@@ -105,6 +105,10 @@ class DivisionByZero(DataException):
     sqlstate = "22012"
 
 
+class InvalidUseOfEscapeCharacter(DataException):
+    sqlstate = "2200C"
+
+
 class InvalidEscapeSequence(DataException):
     sqlstate = "22025"
 

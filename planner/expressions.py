@@ -136,7 +136,7 @@ def _constant(level: Level, tree: Tree) -> Scalar:
         raise FeatureNotSupported("bit string constants are not supported", position=statement.position(tree.location))
     else:
         literal = Literal(value=None, type=SqlType(UNKNOWN))
-    return statement.at(literal, tree.location)  # type: ignore[no-any-return]
+    return statement.at(literal, tree.location)
 
 
 def _number(level: Level, text: str, location: int) -> Literal:
@@ -170,7 +170,7 @@ def _column(level: Level, tree: Tree) -> Scalar:
         row = RowConstructor(
             items=tuple(expr for _, expr in columns_), names=tuple(name for name, _ in columns_), type=SqlType(RECORD)
         )
-        return level.statement.at(row, tree.location)  # type: ignore[no-any-return]
+        return level.statement.at(row, tree.location)
     return resolve(level, strings(tree.fields), tree.location)
 
 
@@ -218,7 +218,7 @@ def _op_quantified(level: Level, tree: Tree) -> Scalar:
     arg, signature, array = array_operator(level, strings(tree.name), left, right, tree.location)
     quantifier: Any = "any" if tree.kind == pb.AEXPR_OP_ANY else "all"
     result = QuantifiedArray(arg=arg, operator=signature, quantifier=quantifier, array=array, type=BOOLEAN)
-    return level.statement.at(result, _leftmost(level, left, tree.location))  # type: ignore[no-any-return]
+    return level.statement.at(result, _leftmost(level, left, tree.location))
 
 
 def _leftmost(level: Level, scalar: Scalar, location: int) -> int:
@@ -241,13 +241,13 @@ def distinct(level: Level, left: Scalar, right: Scalar, negated: bool, location:
         parts = tuple(distinct(level, a, b, negated, location) for a, b in zip(left.items, right.items, strict=True))
         if len(parts) == 1:
             return parts[0]
-        return statement.at(BoolOp(op="and" if negated else "or", args=parts, type=BOOLEAN), location)  # type: ignore[no-any-return]
+        return statement.at(BoolOp(op="and" if negated else "or", args=parts, type=BOOLEAN), location)
     signature = find_operator(level, "=", left.type.oid, right.type.oid, location)
     call = build_call(level, signature, [left, right], location)
     result = Distinct(left=call.args[0], right=call.args[1], negated=negated, type=BOOLEAN)
     if call.args[0].type.oid != call.args[1].type.oid:
         result = _distinct_of_unlike(level, call.args[0], call.args[1], negated, location)
-    return statement.at(result, _leftmost(level, left, location))  # type: ignore[no-any-return]
+    return statement.at(result, _leftmost(level, left, location))
 
 
 def _distinct_of_unlike(level: Level, left: Scalar, right: Scalar, negated: bool, location: int) -> Distinct:
@@ -264,7 +264,7 @@ def _nullif(level: Level, tree: Tree) -> Scalar:
     # The result is the left argument as the = operator takes it.
     kept = call.args[0]
     result = Case(whens=((call, Literal(value=None, type=kept.type)),), otherwise=kept, type=kept.type)
-    return statement.at(result, _leftmost(level, left, tree.location))  # type: ignore[no-any-return]
+    return statement.at(result, _leftmost(level, left, tree.location))
 
 
 def _in(level: Level, tree: Tree) -> Scalar:
@@ -299,8 +299,8 @@ def _in(level: Level, tree: Tree) -> Scalar:
     tests.extend(make_operator(level, (symbol,), left, item, location) for item in items)
     where = _leftmost(level, left, location)
     if len(tests) == 1:
-        return statement.at(tests[0], where)  # type: ignore[no-any-return]
-    return statement.at(BoolOp(op="and" if negated else "or", args=tuple(tests), type=BOOLEAN), where)  # type: ignore[no-any-return]
+        return statement.at(tests[0], where)
+    return statement.at(BoolOp(op="and" if negated else "or", args=tuple(tests), type=BOOLEAN), where)
 
 
 def _between(level: Level, tree: Tree) -> Scalar:
@@ -326,7 +326,7 @@ def _between(level: Level, tree: Tree) -> Scalar:
         result = BoolOp(op="or", args=(inside(low, high), inside(high, low)), type=BOOLEAN)
     else:
         result = BoolOp(op="and", args=(outside(low, high), outside(high, low)), type=BOOLEAN)
-    return statement.at(result, _leftmost(level, arg, location))  # type: ignore[no-any-return]
+    return statement.at(result, _leftmost(level, arg, location))
 
 
 _A_EXPR: dict[int, Callable[[Level, Tree], Scalar]] = {
@@ -354,7 +354,7 @@ def _bool_expr(level: Level, tree: Tree) -> Scalar:
     op: Any = name.lower()
     first = level.statement.location(args[0])
     where = min(first, tree.location) if first >= 0 and op != "not" else tree.location
-    return level.statement.at(BoolOp(op=op, args=args, type=BOOLEAN), where)  # type: ignore[no-any-return]
+    return level.statement.at(BoolOp(op=op, args=args, type=BOOLEAN), where)
 
 
 def _null_test(level: Level, tree: Tree) -> Scalar:
@@ -368,11 +368,11 @@ def _null_test(level: Level, tree: Tree) -> Scalar:
         items = (resolve_unknown(statement, item) if isinstance(item, Literal) else item for item in arg.items)
         parts = tuple(IsNull(arg=item, negated=negated, type=BOOLEAN) for item in items)
         if len(parts) == 1:
-            return statement.at(parts[0], where)  # type: ignore[no-any-return]
-        return statement.at(BoolOp(op="and", args=parts, type=BOOLEAN), where)  # type: ignore[no-any-return]
+            return statement.at(parts[0], where)
+        return statement.at(BoolOp(op="and", args=parts, type=BOOLEAN), where)
     if isinstance(arg, Literal):
         arg = resolve_unknown(statement, arg)
-    return statement.at(IsNull(arg=arg, negated=negated, type=BOOLEAN), where)  # type: ignore[no-any-return]
+    return statement.at(IsNull(arg=arg, negated=negated, type=BOOLEAN), where)
 
 
 _TESTS: dict[int, tuple[str, bool, str]] = {
@@ -390,7 +390,7 @@ def _boolean_test(level: Level, tree: Tree) -> Scalar:
     arg = to_boolean(level.statement, bind(level, tree.arg), name)
     kind: Any = test
     result = BooleanTest(arg=arg, test=kind, negated=negated, type=BOOLEAN)
-    return level.statement.at(result, level.statement.location(arg))  # type: ignore[no-any-return]
+    return level.statement.at(result, level.statement.location(arg))
 
 
 # ---------------------------------------------------------------- conditionals
@@ -430,20 +430,20 @@ def _case(level: Level, tree: Tree) -> Scalar:
     values, type = unify(statement, [otherwise, *results], "CASE")
     whens = tuple(zip(conditions, values[1:], strict=True))
     result = Case(whens=whens, otherwise=values[0] if tree.HasField("defresult") else None, type=type)
-    return statement.at(result, tree.location)  # type: ignore[no-any-return]
+    return statement.at(result, tree.location)
 
 
 def _coalesce(level: Level, tree: Tree) -> Scalar:
     with _Barrier(level, "COALESCE"):
         args = [bind(level, node) for node in tree.args]
     values, type = unify(level.statement, args, "COALESCE")
-    return level.statement.at(Coalesce(args=tuple(values), type=type), tree.location)  # type: ignore[no-any-return]
+    return level.statement.at(Coalesce(args=tuple(values), type=type), tree.location)
 
 
 def _min_max(level: Level, tree: Tree) -> Scalar:
     op: Any = "greatest" if tree.op == pb.IS_GREATEST else "least"
     values, type = unify(level.statement, [bind(level, node) for node in tree.args], op.upper())
-    return level.statement.at(MinMax(op=op, args=tuple(values), type=type), tree.location)  # type: ignore[no-any-return]
+    return level.statement.at(MinMax(op=op, args=tuple(values), type=type), tree.location)
 
 
 # ---------------------------------------------------------------- arrays, rows, indirection
@@ -482,7 +482,7 @@ def array_constructor(level: Level, tree: Tree, target: SqlType | None) -> Scala
                 )
             converted.append(cast)
         result = ArrayConstructor(items=tuple(converted), type=target)
-        return statement.at(result, tree.location)  # type: ignore[no-any-return]
+        return statement.at(result, tree.location)
     if not items:
         raise IndeterminateDatatype(
             "cannot determine type of empty array",
@@ -499,7 +499,7 @@ def array_constructor(level: Level, tree: Tree, target: SqlType | None) -> Scala
 
             raise Undefined(f"could not find array type for data type {format_type(type.oid)}", position=position)
         array_type = SqlType(oid, type.typmod, type.shape)
-    return statement.at(ArrayConstructor(items=tuple(values), type=array_type), tree.location)  # type: ignore[no-any-return]
+    return statement.at(ArrayConstructor(items=tuple(values), type=array_type), tree.location)
 
 
 def _element_type(array: SqlType) -> SqlType:
@@ -518,7 +518,7 @@ def _row(level: Level, tree: Tree) -> Scalar:
             items.append(bind(level, node))
     names = tuple(f"f{index}" for index in range(1, len(items) + 1))
     result = RowConstructor(items=tuple(items), names=names, type=SqlType(RECORD))
-    return level.statement.at(result, tree.location)  # type: ignore[no-any-return]
+    return level.statement.at(result, tree.location)
 
 
 def _expand_star(level: Level, node: Tree) -> list[tuple[str, Scalar]] | None:
@@ -560,7 +560,7 @@ def select_field(level: Level, scalar: Scalar, name: str, location: int) -> Scal
             if isinstance(scalar, RowConstructor):
                 return resolve_unknown(statement, scalar.items[index])
             select = FieldSelect(arg=scalar, name=name, type=type, index=index)
-            return statement.at(select, location)  # type: ignore[no-any-return]
+            return statement.at(select, location)
     raise UndefinedColumn(f'column "{name}" not found in data type record', position=statement.position(location))
 
 
@@ -629,7 +629,7 @@ def _subscripts(level: Level, scalar: Scalar, indices: list[Any], location: int)
             scalar = Subscript(
                 arg=scalar, index=upper, upper=None, slice=False, type=element_type if last else array_type
             )
-    return statement.at(scalar, location)  # type: ignore[no-any-return]
+    return statement.at(scalar, location)
 
 
 def _index(level: Level, node: Tree) -> Scalar:
@@ -688,7 +688,7 @@ def _collate(level: Level, tree: Tree) -> Scalar:
             position=statement.position(tree.location),
         )
     result = Collate(arg=arg, collation=names[-1], type=arg.type)
-    return statement.at(result, statement.location(arg))  # type: ignore[no-any-return]
+    return statement.at(result, statement.location(arg))
 
 
 # ---------------------------------------------------------------- values of the session
@@ -704,7 +704,7 @@ def _sql_value(level: Level, tree: Tree) -> Scalar:
         target = SqlType(type.oid, min(precision, 6))
         if target != source:
             value = Cast(arg=value, type=target, explicit=True)
-    return statement.at(value, tree.location)  # type: ignore[no-any-return]
+    return statement.at(value, tree.location)
 
 
 _WITH_PRECISION = {
@@ -742,14 +742,14 @@ def _sub_link(level: Level, tree: Tree) -> Scalar:
     kind = tree.sub_link_type
     if kind == pb.EXISTS_SUBLINK:
         rel = bind_subquery(level, tree.subselect)
-        return statement.at(Exists(rel=rel, negated=False, type=BOOLEAN), tree.location)  # type: ignore[no-any-return]
+        return statement.at(Exists(rel=rel, negated=False, type=BOOLEAN), tree.location)
     if kind in (pb.EXPR_SUBLINK, pb.ARRAY_SUBLINK):
         rel = bind_subquery(level, tree.subselect)
         if len(rel.fields) != 1:
             raise SqlSyntaxError("subquery must return only one column", position=statement.position(tree.location))
         field = rel.fields[0]
         if kind == pb.EXPR_SUBLINK:
-            return statement.at(ScalarSubquery(rel=rel, type=field.type), tree.location)  # type: ignore[no-any-return]
+            return statement.at(ScalarSubquery(rel=rel, type=field.type), tree.location)
         oid = field.type.oid if element_of(field.type.oid) else array_of(field.type.oid)
         if not oid:
             raise UndefinedObject(
@@ -757,7 +757,7 @@ def _sub_link(level: Level, tree: Tree) -> Scalar:
                 position=statement.position(tree.location),
             )
         type = SqlType(oid, field.type.typmod, field.type.shape)
-        return statement.at(ArraySubquery(rel=rel, type=type), tree.location)  # type: ignore[no-any-return]
+        return statement.at(ArraySubquery(rel=rel, type=type), tree.location)
     if kind in (pb.ANY_SUBLINK, pb.ALL_SUBLINK):
         return _quantified(level, tree, bind_subquery(level, tree.subselect))
     raise FeatureNotSupported("this kind of subquery is not supported", position=statement.position(tree.location))
@@ -801,7 +801,7 @@ def _quantified(level: Level, tree: Tree, rel: Any) -> Scalar:
         type=BOOLEAN,
     )
     first = statement.location(args[0]) if args else -1
-    return statement.at(result, first if first >= 0 else location)  # type: ignore[no-any-return]
+    return statement.at(result, first if first >= 0 else location)
 
 
 # ---------------------------------------------------------------- the rest
@@ -819,7 +819,7 @@ def _grouping(level: Level, tree: Tree) -> Scalar:
     field = statement.new_field("grouping", SqlType(INT4))
     statement.aggregate_owner[field.id] = level
     level.grouping_refs.append((args, field, tree.location))
-    return statement.at(ColumnRef(id=field.id, type=field.type), tree.location)  # type: ignore[no-any-return]
+    return statement.at(ColumnRef(id=field.id, type=field.type), tree.location)
 
 
 def _default(level: Level, tree: Tree) -> Scalar:

@@ -26,7 +26,6 @@ from planner.ir import (
     BoolOp,
     Call,
     Coalesce,
-    ColumnRef,
     Field,
     FunctionCall,
     FunctionScan,

@@ -32,8 +32,10 @@ _TOKEN = re.compile(
     r"|(?P<number>[+-]?(?:\d+(?:\.\d*)?|\.\d+))|(?P<word>[A-Za-z]+)|(?P<at>@))"
 )
 _MICROS_PER_DAY = 86_400_000_000
-_FIELD_UNITS = {4: "year", 2: "month", 8: "day", 1024: "hour", 2048: "minute", 4096: "second", 6: "month",
-                1032: "hour", 3080: "minute", 7176: "second", 3072: "minute", 7168: "second", 6144: "second"}  # fmt: skip
+_FIELD_UNITS = {
+    4: "year", 2: "month", 8: "day", 1024: "hour", 2048: "minute", 4096: "second", 6: "month", 1032: "hour",
+    3080: "minute", 7176: "second", 3072: "minute", 7168: "second", 6144: "second",
+}  # fmt: skip
 
 
 class _Sum:

@@ -167,13 +167,13 @@ def compare_rows(level: Level, symbol: str, left: RowConstructor, right: RowCons
 
     if symbol in ("=", "<>"):
         parts = tuple(compare(symbol, index) for index in range(len(pairs)))
-        return statement.at(BoolOp(op="and" if symbol == "=" else "or", args=parts, type=BOOLEAN), location)  # type: ignore[no-any-return]
+        return statement.at(BoolOp(op="and" if symbol == "=" else "or", args=parts, type=BOOLEAN), location)
     strict = symbol[0]
     result = compare(symbol, len(pairs) - 1)
     for index in range(len(pairs) - 2, -1, -1):
         equal = BoolOp(op="and", args=(compare("=", index), result), type=BOOLEAN)
         result = BoolOp(op="or", args=(compare(strict, index), equal), type=BOOLEAN)
-    return statement.at(result, location)  # type: ignore[no-any-return]
+    return statement.at(result, location)
 
 
 def array_operator(

@@ -127,9 +127,7 @@ def _columns_of(relation: Relation | SystemRelation) -> _Template:
         ]
     else:
         columns = [(name, type, number) for number, (name, type) in enumerate(relation.columns, 1)]
-    template = tuple(
-        (name, type, Origin(relation_oid=relation.oid, attnum=attnum)) for name, type, attnum in columns
-    )
+    template = tuple((name, type, Origin(relation_oid=relation.oid, attnum=attnum)) for name, type, attnum in columns)
     if len(_templates) >= MAX_TEMPLATES:
         _templates.clear()
     _templates[relation.oid] = (relation, template)
@@ -199,9 +197,9 @@ def _system_scan(level: Level, found: SystemRelation, tree: Tree, alias: Tree | 
 
 def _find_cte(level: Level, name: str) -> Cte | None:
     for current in levels(level):
-        cte = current.ctes.get(name)
+        cte: Cte | None = current.ctes.get(name)
         if cte is not None:
-            return cte  # type: ignore[no-any-return]
+            return cte
     return None
 
 

@@ -27,7 +27,8 @@ _T = TypeVar("_T")
 def transform(node: _T, replace_node: Callable[[Any], Any | None]) -> _T:
     """`node` with every part for which `replace_node` gives something other than None replaced by that (top down;
     a replacement is not visited again). Untouched parts are shared."""
-    return _transform(node, replace_node)  # type: ignore[no-any-return]
+    result: _T = _transform(node, replace_node)
+    return result
 
 
 def _transform(node: Any, replace_node: Callable[[Any], Any | None]) -> Any:

@@ -34,7 +34,7 @@ def reference(level: Level, column: Scalar, location: int) -> Scalar:
         fresh: Scalar = statement.at(ColumnRef(id=column.id, type=column.type), location)
         return fresh
     note_references(level.statement, column)
-    return statement.at(_copy(column), location)  # type: ignore[no-any-return]
+    return statement.at(_copy(column), location)
 
 
 def _copy(scalar: Scalar) -> Scalar:
@@ -188,7 +188,7 @@ def whole_row(level: Level, item: NsItem, location: int) -> Scalar:
     items = tuple(reference(level, column.expr, location) for column in item.columns)
     names = tuple(column.name for column in item.columns)
     row = RowConstructor(items=items, names=names, type=SqlType(RECORD))
-    return level.statement.at(row, location)  # type: ignore[no-any-return]
+    return level.statement.at(row, location)
 
 
 def star_items(level: Level, qualifier: Sequence[str], location: int) -> NsItem:

@@ -389,7 +389,8 @@ def fit_numeric(value: Decimal, typmod: int) -> Decimal:
         bound = f"10^{whole}" if whole else "1"
         raise NumericValueOutOfRange(
             "numeric field overflow",
-            detail=f"A field with precision {precision}, scale {scale} must round to an absolute value less than {bound}.",
+            detail=f"A field with precision {precision}, scale {scale} must round to an absolute value less than "
+            f"{bound}.",
         )
     return rounded
 

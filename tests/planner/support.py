@@ -72,7 +72,8 @@ def create(catalog: CatalogSnapshot, sql: str) -> CatalogSnapshot:
             )  # fmt: skip
         else:
             raise AssertionError(f"not a CREATE TABLE or VIEW: {parsed.source}")
-        updates = [CatalogUpdate(record=record, diff=1) for record in (relation, *constraints)]
+        updates = [CatalogUpdate(record=relation, diff=1)]
+        updates.extend(CatalogUpdate(record=record, diff=1) for record in constraints)
         catalog = catalog.apply(updates, Csn(catalog.csn + 1))
     return catalog
 
