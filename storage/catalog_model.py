@@ -31,6 +31,8 @@ PG_CATALOG_OID = 11
 PUBLIC_SCHEMA_OID = 2200
 INFORMATION_SCHEMA_OID = 13000
 POSTGRES_DATABASE_OID = 5
+DATABASE_OWNER_ROLE_OID = 6171
+"""PostgreSQL's predefined role pg_database_owner, to which the schema public belongs."""
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -180,7 +182,12 @@ class CatalogSnapshot:
         addition that clashes with one that is.
         """
         ordered = sorted(updates, key=lambda update: update.diff)
-        records, names, schemas, next_oid = self.records, self.relation_names, self.schema_names, self.next_oid
+        records, names, schemas, next_oid = (
+            self.records,
+            self.relation_names,
+            self.schema_names,
+            self.next_oid,
+        )
         for update in ordered:
             record = update.record
             if update.diff == -1:
@@ -205,9 +212,7 @@ class CatalogSnapshot:
                     if record.name in schemas:
                         raise ValueError(f"schema {record.name!r} exists")
                     schemas = schemas.set(record.name, record.oid)
-        return CatalogSnapshot(
-            csn=csn, next_oid=next_oid, records=records, relation_names=names, schema_names=schemas
-        )
+        return CatalogSnapshot(csn=csn, next_oid=next_oid, records=records, relation_names=names, schema_names=schemas)
 
     def get(self, oid: int) -> CatalogRecord | None:
         """The record with `oid`, or None."""
@@ -245,6 +250,6 @@ def bootstrap_updates() -> tuple[CatalogUpdate, ...]:
         Database(oid=POSTGRES_DATABASE_OID, name="postgres", owner=owner),
         Schema(oid=PG_CATALOG_OID, name="pg_catalog", owner=owner),
         Schema(oid=INFORMATION_SCHEMA_OID, name="information_schema", owner=owner),
-        Schema(oid=PUBLIC_SCHEMA_OID, name="public", owner=owner),
+        Schema(oid=PUBLIC_SCHEMA_OID, name="public", owner=DATABASE_OWNER_ROLE_OID),
     )
     return tuple(CatalogUpdate(record=record, diff=1) for record in records)

@@ -58,7 +58,7 @@ COMPARED = [
     "\\d",
     "\\d customer",
     "\\d orders",
-    "\\d+ rich",
+    "\\d rich",
     "\\dt",
     "\\dv",
     "\\dn",
