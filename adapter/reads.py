@@ -103,7 +103,8 @@ def _record(transaction: Transaction, relation: Relation, needed: tuple[Conjunct
     assert relation.shard is not None
     assert transaction.snapshot is not None
     transaction.record_read(
-        TableRead(relation_oid=relation.oid, shard=relation.shard, as_of=transaction.snapshot, conjunctions=needed)
+        TableRead(relation_oid=relation.oid, shard=relation.shard, as_of=transaction.snapshot, conjunctions=needed),
+        always=for_update,
     )
 
 
