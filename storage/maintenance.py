@@ -203,7 +203,11 @@ class Maintenance:
             if handle is None or not handle.state.garbage:
                 continue
             waiting = True
-            if registration.transitions and limit >= registration.required_at:
+            # NOTE: a hold in the shard protects what its reader resolved, like a lease.
+            now_ms = env.clock.now_ms()
+            holds = [h.at for h in handle.state.holds.values() if h.expires_ms is None or h.expires_ms >= now_ms]
+            held = min([limit, *holds])
+            if registration.transitions and held >= registration.required_at:
                 keys = [item.key for item in handle.state.garbage.values() if item.seqno <= registration.transitions]
                 removed += await self._remove_garbage(handle, keys)
             if any(item.seqno > registration.transitions for item in handle.state.garbage.values()):

@@ -1,0 +1,183 @@
+"""The inspector, the check and the export, on sound, live and damaged environments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from storage import admin, fsck
+from storage.admin import Inspector
+from storage.blob_memory import MemoryBlob
+from storage.catalog_model import CatalogUpdate, Relation
+from storage.clock import SeededRandomness
+from storage.consensus import VersionedData
+from storage.environment import Environment
+from storage.errors import CorruptPart, CorruptState, Determinate, ForeignEnvironment, MissingBlob
+from storage.export import clone_shard, export_shard
+from storage.ids import ShardId
+from storage.part_store import TOMBSTONE
+from tests.storage.environments import Stores, commit, create, deletion, insert, read, rows
+
+
+def inspector(stores: Stores) -> Inspector:
+    return Inspector(blob=stores.blob, consensus=stores.consensus, clock=stores.clock, random=SeededRandomness(99))
+
+
+async def populated(stores: Stores) -> tuple[Environment, ShardId]:
+    """An environment with a file, inline parts, deletions, and unapplied work."""
+    env = await stores.open()
+    shard = await create(env, (1, "a"))
+    txn = env.begin()
+    txn.write(shard, rows(*[(n, "x" * 100) for n in range(2000)]))
+    await txn.spill(force=True)
+    await commit(env, txn)
+    await env.apply_all()
+    txn = env.begin()
+    txn.delete(shard, deletion((0, 1, "a"), (5, 4, "x" * 100)))
+    await commit(env, txn)
+    await insert(env, shard, (7, "late"))
+    return env, shard
+
+
+async def test_overview_counts_what_is_there_and_writes_nothing() -> None:
+    stores = Stores()
+    env, shard = await populated(stores)
+    before = stores.consensus.counts.copy()
+    seen = await inspector(stores).overview()
+    assert (stores.consensus.counts - before).writes == 0
+    assert seen.registered == 2
+    (item,) = [s for s in seen.shards if s.shard == shard]
+    assert (item.rows, item.files, item.inline_parts, item.delete_parts) == (2000, 1, 3, 1)
+    assert item.unapplied_writes == 2
+    assert item.physical_upper < item.logical_upper == env.cache.upper
+    assert [usage.prefix for usage in seen.blobs] == ["parts/"]
+    text = admin.render(seen, stores.clock.now_ms())
+    for wanted in (shard, env.process, seen.id, "2 writes not retracted"):
+        assert wanted in text
+
+
+async def test_a_sound_environment_is_clean_and_orphans_are_listed() -> None:
+    stores = Stores()
+    env, shard = await populated(stores)
+    await env.close()
+    stores_parts = [entry.key async for entry in stores.blob.list("parts/")]
+    report = await fsck.fsck(inspector(stores))
+    assert report.problems == ()
+    assert report.orphans == ()
+    assert report.parts >= 4
+    await stores.blob.put(f"parts/{shard}/gone-aaaa.parquet", b"left over")
+    report = await fsck.fsck(inspector(stores))
+    assert report.problems == ()
+    assert report.orphans == (f"parts/{shard}/gone-aaaa.parquet",)
+    assert len(stores_parts) == 1
+
+
+async def only_file(stores: Stores) -> str:
+    (key,) = [entry.key async for entry in stores.blob.list("parts/")]
+    return key
+
+
+@pytest.mark.parametrize(
+    ("damage", "says"),
+    [
+        (lambda data: data[:-5], "bytes, expected"),
+        (lambda data: data[:100] + bytes([data[100] ^ 4]) + data[101:], "checksum"),
+        (lambda data: TOMBSTONE, "prevented"),
+        (None, "not in the blob store"),
+    ],
+)
+async def test_damaged_files_are_found_and_named(damage: Callable[[bytes], bytes] | None, says: str) -> None:
+    stores = Stores()
+    env, shard = await populated(stores)
+    key = await only_file(stores)
+    data = await stores.blob.get(key)
+    assert data is not None
+    await stores.blob.delete(key)
+    if damage is not None:
+        await stores.blob.put(key, damage(data))
+    report = await fsck.fsck(inspector(stores))
+    (problem,) = report.problems
+    assert shard in problem.where
+    assert says in problem.what
+    assert key in problem.what
+    assert "1 problems" in fsck.render(report)
+    with pytest.raises((CorruptPart, MissingBlob), match=key):
+        await read(env, shard)
+
+
+async def test_a_damaged_state_is_found_and_refused() -> None:
+    stores = Stores()
+    _, shard = await populated(stores)
+    key = f"shards/{shard}"
+    inner = stores.consensus.inner
+    (first, *_) = await inner.scan(key, 1)  # type: ignore[arg-type]
+    damaged = VersionedData(seqno=first.seqno, data=first.data[:-1] + b"?")
+    inner._diffs[key][0] = damaged  # type: ignore[attr-defined]
+    report = await fsck.fsck(inspector(stores))
+    assert any("checksum" in problem.what for problem in report.problems)
+    again = await stores.open()
+    with pytest.raises(CorruptState, match=key):
+        await read(again, shard)
+
+
+async def test_a_table_without_its_shard_is_found() -> None:
+    stores = Stores()
+    env = await stores.open()
+    txn = env.begin()
+    lost = env.new_shard_id()
+    record = Relation(
+        oid=env.catalog.current().next_oid, name="lost", schema=2200, owner=10, kind="r", columns=(), shard=lost
+    )
+    txn.update_catalog([CatalogUpdate(record=record, diff=1)])
+    await commit(env, txn)
+    report = await fsck.fsck(inspector(stores))
+    assert [problem.where for problem in report.problems] == ["table lost"]
+
+
+async def test_an_empty_store_is_no_environment() -> None:
+    with pytest.raises(ForeignEnvironment):
+        await inspector(Stores()).overview()
+
+
+async def test_half_an_environment_is_refused() -> None:
+    stores = Stores()
+    await stores.open()
+    diffs = stores.consensus.inner._diffs  # type: ignore[attr-defined]
+    del diffs["environment"]
+    with pytest.raises(ForeignEnvironment, match="half an environment"):
+        await stores.open()
+
+
+async def test_lost_files_of_an_environment_are_noticed_on_reading() -> None:
+    stores = Stores()
+    env, shard = await populated(stores)
+    await env.close()
+    other = Stores()
+    other.consensus = stores.consensus
+    assert isinstance(other.blob.inner, MemoryBlob)
+    again = await other.open()
+    with pytest.raises(MissingBlob):
+        await read(again, shard)
+
+
+async def test_export_and_clone_at_a_csn(tmp_path: Path) -> None:
+    stores = Stores()
+    env, shard = await populated(stores)
+    at = await env.oracle.read_ts("user")
+    expected = sorted((await read(env, shard, at)).values())
+    txn = env.begin()
+    txn.delete(shard, deletion((1, 0, "x" * 100)))
+    await commit(env, txn)
+    count = await export_shard(env, shard, at, tmp_path / "out", {"c1": "number", "c2": "text"})
+    table = pq.read_table(tmp_path / "out")
+    assert table.column_names == ["number", "text"]
+    found = sorted((row["number"], row["text"]) for row in table.to_pylist())
+    assert found == expected
+    assert count == len(expected)
+    with pytest.raises(Determinate, match="not empty"):
+        await export_shard(env, shard, at, tmp_path / "out")
+    new, committed = await clone_shard(env, shard, at)
+    assert sorted((await read(env, new, committed.ts)).values()) == expected
