@@ -28,10 +28,10 @@ def quotient(engine: EngineName, left: NumericShape, right: NumericShape, type: 
     least = max(left.scale if left.exact_scale else 0, right.scale if right.exact_scale else 0)
     weight = f"({_weight('{0}')} - {_weight('{1}')} - CASE WHEN {_first_group('{0}')} <= {_first_group('{1}')} THEN 1 ELSE 0 END)"
     rounds = "".join(
-        f" WHEN {index} THEN CAST(round({divided}, {max(16 - 4 * index, least)}) AS {{t}})" for index in range(4)
+        f" WHEN {index} THEN CAST(round({divided}, {max(16 - 4 * index, least)}) AS {{t}})" for index in range(-1, 4)
     )
     return (
-        f"CASE WHEN {{0}} = 0 OR {{1}} = 0 THEN {divided} ELSE CASE least(greatest({weight}, -1), 4){rounds} "
+        f"CASE WHEN {{0}} = 0 OR {{1}} = 0 THEN {divided} ELSE CASE least(greatest({weight}, -2), 4){rounds} "
         f"WHEN 4 THEN CAST(round({divided}, {least}) AS {{t}}) ELSE {divided} END END"
     )
 

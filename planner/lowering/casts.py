@@ -258,7 +258,9 @@ _CHRONO: dict[tuple[int, int], Callable[[Context], str | None]] = {
     (types.TIMESTAMPTZ, types.DATE): lambda ctx: f"CAST({to_local_time(ctx)} AS DATE)",
     (types.TIMESTAMPTZ, types.TIME): lambda ctx: _time_of(ctx, to_local_time(ctx)),
     (types.TIME, types.INTERVAL): lambda ctx: ctx.dialect.interval(
-        "0" if not ctx.local else "CAST(0 AS INTEGER)", "0" if not ctx.local else "CAST(0 AS INTEGER)", _time_micros(ctx)
+        "0" if not ctx.local else "CAST(0 AS INTEGER)",
+        "0" if not ctx.local else "CAST(0 AS INTEGER)",
+        _time_micros(ctx),
     ),
     (types.INTERVAL, types.TIME): lambda ctx: (
         "(TIME '00:00:00' + to_microseconds((({0}.micros % 86400000000) + 86400000000) % 86400000000))"
@@ -318,21 +320,32 @@ def _length(ctx: Context, source: SqlType, target: SqlType, explicit: bool) -> s
 
 def _assigned(ctx: Context, limit: int, fault: str, cut: str, fits: str) -> str:
     trimmed = "rtrim({0}, ' ')" if ctx.local else "rtrim({0})"
-    return f"CASE WHEN length({{0}}) <= {limit} THEN {fits} WHEN length({trimmed}) > {limit} THEN {fault} ELSE {cut} END"
+    return (
+        f"CASE WHEN length({{0}}) <= {limit} THEN {fits} WHEN length({trimmed}) > {limit} THEN {fault} ELSE {cut} END"
+    )
+
+
+_EPOCH_2000 = 946_684_800_000_000
+"""Microseconds from 1970 to 2000, PostgreSQL's epoch: halves are rounded away from it."""
 
 
 def _rounded_time(ctx: Context, target: SqlType) -> str:
     unit = 10 ** (6 - target.typmod)
     if target.oid == types.TIME:
         if ctx.local:
-            return (
-                f"(TIME '00:00:00' + to_microseconds(least(((epoch_us({{0}}) + {unit // 2}) // {unit}) * {unit}, 86399999999)))"
-            )
+            return f"(TIME '00:00:00' + to_microseconds(least(((epoch_us({{0}}) + {unit // 2}) // {unit}) * {unit}, 86399999999)))"
         raise FeatureNotSupported("a time with fewer than six digits is not supported on the spark engine")
     if ctx.local:
-        rounded = f"make_timestamp(CAST(floor((epoch_us({{0}}) + {unit // 2}) / {unit}.0) AS BIGINT) * {unit})"
+        since = f"(epoch_us({{0}}) - {_EPOCH_2000})"
+        rounded = (
+            f"make_timestamp(CASE WHEN {since} >= 0 THEN ({since} + {unit // 2}) // {unit} * {unit} "
+            f"ELSE -(({unit // 2} - {since}) // {unit} * {unit}) END + {_EPOCH_2000})"
+        )
         return rounded if target.oid == types.TIMESTAMP else rounded.replace("make_timestamp(", "make_timestamptz(")
     micros = "unix_micros(CAST({0} AS TIMESTAMP))"
-    rounded = f"timestamp_micros(CAST(floor(({micros} + {unit // 2}) / {unit}BD) AS BIGINT) * {unit})"
+    since = f"({micros} - {_EPOCH_2000})"
+    rounded = (
+        f"timestamp_micros(CASE WHEN {since} >= 0 THEN ({since} + {unit // 2}) div {unit} * {unit} "
+        f"ELSE -(({unit // 2} - {since}) div {unit} * {unit}) END + {_EPOCH_2000})"
+    )
     return f"CAST({rounded} AS TIMESTAMP_NTZ)" if target.oid == types.TIMESTAMP else rounded
-

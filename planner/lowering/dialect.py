@@ -199,7 +199,9 @@ class LocalDialect(Dialect):
     def float8(self, value: float) -> str:
         if math.isfinite(value):
             text = repr(value)
-            return f"({text if 'e' in text else text + 'e0'})" if text[0] == "-" else text if "e" in text else text + "e0"
+            return (
+                f"({text if 'e' in text else text + 'e0'})" if text[0] == "-" else text if "e" in text else text + "e0"
+            )
         return f"CAST('{value}' AS DOUBLE)"
 
     def integer(self, value: int, oid: int) -> str:

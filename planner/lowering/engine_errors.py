@@ -70,8 +70,10 @@ def _field_overflow(precision: int, scale: int) -> SqlError:
     )
 
 
-_LOCAL_INTEGER = re.compile(r"Overflow in (?:addition|subtraction|multiplication|negation|left shift|division) of (INT16|INT32|INT64)|of range for the destination type (INT16|INT32|INT64)")
-_LOCAL_DECIMAL = re.compile(r'(?:to|type) (?:type )?DECIMAL\((\d+),\s*(\d+)\)')
+_LOCAL_INTEGER = re.compile(
+    r"Overflow in (?:addition|subtraction|multiplication|negation|left shift|division) of (INT16|INT32|INT64)|of range for the destination type (INT16|INT32|INT64)"
+)
+_LOCAL_DECIMAL = re.compile(r"(?:to|type) (?:type )?DECIMAL\((\d+),\s*(\d+)\)")
 
 
 def _local(message: str) -> SqlError | None:
@@ -89,7 +91,7 @@ def _local(message: str) -> SqlError | None:
         return errors.NumericValueOutOfRange("value overflows numeric format")
     if "decimal" in lowered and ("overflow" in lowered or "out of range" in lowered):
         return errors.NumericValueOutOfRange("value overflows numeric format")
-    if "overflow in division of" in lowered or "overflow in negation" in lowered:
+    if "overflow in division of" in lowered or "overflow on abs" in lowered:
         return errors.NumericValueOutOfRange(_guess_integer(message))
     if "more than one row returned by a subquery" in lowered:
         return errors.CardinalityViolation("more than one row returned by a subquery used as an expression")
@@ -111,7 +113,12 @@ def _local(message: str) -> SqlError | None:
     if "out of range" in lowered or "overflow" in lowered:
         number = re.search(r"INT(16|32|64|128)", message)
         if number is not None:
-            names = {"16": "smallint out of range", "32": "integer out of range", "64": "bigint out of range", "128": "value overflows numeric format"}
+            names = {
+                "16": "smallint out of range",
+                "32": "integer out of range",
+                "64": "bigint out of range",
+                "128": "value overflows numeric format",
+            }
             return errors.NumericValueOutOfRange(names[number[1]])
         return errors.NumericValueOutOfRange("value out of range: overflow")
     if "out of memory" in lowered or "memory limit" in lowered:
@@ -142,7 +149,11 @@ def _spark(message: str, condition: str, parameters: Mapping[str, str]) -> SqlEr
         return errors.DivisionByZero("division by zero")
     if name in ("ARITHMETIC_OVERFLOW", "BINARY_ARITHMETIC_OVERFLOW", "CAST_OVERFLOW", "CAST_OVERFLOW_IN_TABLE_INSERT"):
         return errors.NumericValueOutOfRange(_spark_integer(message, name, parameters))
-    if name in ("NUMERIC_VALUE_OUT_OF_RANGE", "NUMERIC_OUT_OF_SUPPORTED_RANGE", "DECIMAL_PRECISION_EXCEEDS_MAX_PRECISION"):
+    if name in (
+        "NUMERIC_VALUE_OUT_OF_RANGE",
+        "NUMERIC_OUT_OF_SUPPORTED_RANGE",
+        "DECIMAL_PRECISION_EXCEEDS_MAX_PRECISION",
+    ):
         decimal = _SPARK_DECIMAL.search(message)
         if decimal is not None and int(decimal[1]) < 38:
             return _field_overflow(int(decimal[1]), int(decimal[2]))
@@ -154,7 +165,9 @@ def _spark(message: str, condition: str, parameters: Mapping[str, str]) -> SqlEr
     if name == "DATETIME_FIELD_OUT_OF_BOUNDS":
         return errors.DatetimeFieldOverflow("date/time field value out of range")
     if name == "INVALID_TIMEZONE":
-        return errors.InvalidParameterValue(f'time zone "{parameters.get("timeZone", "").strip(chr(39))}" not recognized')
+        return errors.InvalidParameterValue(
+            f'time zone "{parameters.get("timeZone", "").strip(chr(39))}" not recognized'
+        )
     if name == "CAST_INVALID_INPUT":
         value = parameters.get("expression", "").strip("'")
         target = {"INT": "integer", "BIGINT": "bigint", "SMALLINT": "smallint", "DOUBLE": "double precision", "DATE": "date",
@@ -180,6 +193,6 @@ def _spark_integer(message: str, name: str, parameters: Mapping[str, str]) -> st
         return f"{_BITS[target]} out of range"
     if re.search(r"\dS\b", message):
         return "smallint out of range"
-    if re.search(r"\blong overflow|\dL\b", message):
+    if "/*int8*/" in message:
         return "bigint out of range"
     return "integer out of range"

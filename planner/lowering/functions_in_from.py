@@ -61,12 +61,18 @@ class FunctionsInFrom:
         table = self._table(call)
         if table is not None:
             field = call.fields[0]
-            return Select(self.ctx, {field.id: self.ctx.dialect.cast(f"{alias}.c1", field.type)}, f"{table} AS {alias}(c1)")
+            return Select(
+                self.ctx, {field.id: self.ctx.dialect.cast(f"{alias}.c1", field.type)}, f"{table} AS {alias}(c1)"
+            )
         sql = self._list(call)
         if self.ctx.local:
             source = f"unnest({sql}) AS {alias}(c1)"
         else:
-            source = f"explode({sql}) AS {alias}(c1)" if len(call.fields) == 1 else f"(SELECT explode({sql}) AS c1) AS {alias}"
+            source = (
+                f"explode({sql}) AS {alias}(c1)"
+                if len(call.fields) == 1
+                else f"(SELECT explode({sql}) AS c1) AS {alias}"
+            )
         return Select(self.ctx, self._members(call, f"{alias}.c1"), source)
 
     def _table(self, call: ir.FunctionCall) -> str | None:
@@ -115,7 +121,9 @@ class FunctionsInFrom:
     def project_set(self, relations: Relations, rel: ir.ProjectSet) -> Select:
         """Set-returning functions of a select list."""
         select = relations.build(rel.input)
-        if not select.plain() or not relations._inlinable(select, tuple(arg for call in rel.functions for arg in call.args)):
+        if not select.plain() or not relations._inlinable(
+            select, tuple(arg for call in rel.functions for arg in call.args)
+        ):
             select = relations.wrap(select)
         if not self.ctx.local and any(len(call.fields) != 1 for call in rel.functions):
             raise self.ctx.unsupported("a set-returning function with several columns in the select list")

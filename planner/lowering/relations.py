@@ -142,9 +142,7 @@ class Relations:
 
     def _project(self, rel: ir.Project) -> Select:
         select = self.build(rel.input)
-        if select.set_operation is not None or not self._inlinable(select, rel.exprs):
-            select = self._wrap(select)
-        elif select.distinct and not self._renames_all(rel):
+        if select.set_operation is not None or not self._inlinable(select, rel.exprs) or (select.distinct and not self._renames_all(rel)):
             select = self._wrap(select)
         select.columns = {
             field.id: self.scalars.typed(expr, field.type) for field, expr in zip(rel.fields, rel.exprs, strict=True)
@@ -265,7 +263,9 @@ class Relations:
             select.columns = {**select.columns, **{rel.fields[index].id: keys[index] for index in computed}}
             select = self._wrap(select)
             keys = [
-                select.columns[rel.fields[index].id] if index in computed else self.scalars.typed(key, rel.fields[index].type)
+                select.columns[rel.fields[index].id]
+                if index in computed
+                else self.scalars.typed(key, rel.fields[index].type)
                 for index, key in enumerate(rel.keys)
             ]
         columns = {field.id: key for field, key in zip(rel.fields, keys, strict=False)}
@@ -295,7 +295,10 @@ class Relations:
             or select.group_by is not None or select.order_by or not self._inlinable(select, expressions)
         ):  # fmt: skip
             select = self._wrap(select)
-        computed = {field.id: self.windows.sql(call) for field, call in zip(rel.fields[len(rel.input.fields) :], rel.calls, strict=True)}
+        computed = {
+            field.id: self.windows.sql(call)
+            for field, call in zip(rel.fields[len(rel.input.fields) :], rel.calls, strict=True)
+        }
         select.columns = {**select.columns, **computed}
         select.windowed = True
         return select
@@ -351,7 +354,9 @@ class Relations:
         sides: list[str] = []
         for side in (rel.left, rel.right):
             select = self.build(side)
-            if any(field.type.shape != output.type.shape for field, output in zip(side.fields, rel.fields, strict=True)):
+            if any(
+                field.type.shape != output.type.shape for field, output in zip(side.fields, rel.fields, strict=True)
+            ):
                 select = self._wrap(select)
                 for field, output in zip(side.fields, rel.fields, strict=True):
                     if field.type.shape != output.type.shape:
@@ -360,7 +365,9 @@ class Relations:
             sides.append(text if _flat(select) else f"({text})")
         operator = rel.op.upper() + (" ALL" if rel.all else "")
         return Select(
-            self.ctx, {field.id: f"c{field.id}" for field in rel.fields}, set_operation=f"{sides[0]} {operator} {sides[1]}"
+            self.ctx,
+            {field.id: f"c{field.id}" for field in rel.fields},
+            set_operation=f"{sides[0]} {operator} {sides[1]}",
         )
 
     def _with(self, rel: ir.With) -> Select:

@@ -8,24 +8,26 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from planner import ir, types
 from planner.errors import InternalError
+from planner.functions.defaults import DEFAULTS, VARIADIC_ARRAYS
 from planner.functions.forms import NOT_CONSTANT, CallSite, Form
 from planner.functions.registry import form
 from planner.functions.signature import Signature
 from planner.lowering.casts import REG_TYPES, cast_sql
 from planner.lowering.context import Context, is_simple
 from planner.lowering.templates import fill, quoted
-from planner.lowering.text_output import json_template, output_template
+from planner.lowering.text_output import json_template, output_template, text_template
 from planner.physical import element_type
 from planner.types import SqlType
 
 if TYPE_CHECKING:
     from planner.lowering.relations import Relations
 
-_CONVERSION = re.compile(r"\{(text|json|element_text):(\d+)\}")
+_CONVERSION = re.compile(r"\{(text|cast|json|element_text):(\d+)\}")
 
 BOOLEAN = SqlType(types.BOOL)
 INTERVAL_KEY = (
@@ -177,6 +179,7 @@ class Scalars:
         return template
 
     def _apply(self, signature: Signature, args: Sequence[str], site: CallSite) -> str:
+        args, site = self._complete(signature, args, site)
         template = self.template(signature, site)
         if "{t}" in template:
             template = template.replace("{t}", self.ctx.dialect.type_name(site.type))
@@ -185,8 +188,30 @@ class Scalars:
         template, args = self.expand(template, args, site.arg_types)
         return fill(self.ctx, template, args)
 
+    def _complete(self, signature: Signature, args: Sequence[str], site: CallSite) -> tuple[Sequence[str], CallSite]:
+        """Arguments with those left out filled in by their defaults, and those of a VARIADIC array put into one."""
+        if signature.variadic and signature.oid in VARIADIC_ARRAYS:
+            first, array_oid = VARIADIC_ARRAYS[signature.oid]
+            if len(args) > first and site.arg_types[first].oid != array_oid:
+                array = SqlType(array_oid)
+                items = self.ctx.dialect.cast(self.ctx.dialect.array(args[first:]), array)
+                values = site.constants[first:]
+                constant = NOT_CONSTANT if NOT_CONSTANT in values else values
+                return [*args[:first], items], replace(
+                    site, arg_types=(*site.arg_types[:first], array), constants=(*site.constants[:first], constant)
+                )
+        given = DEFAULTS.get(signature.oid)
+        if given is None or len(args) >= given[0]:
+            return args, site
+        missing = given[1][len(args) - given[0] :]
+        return [*args, *[self.ctx.dialect.literal(value, type) for value, type in missing]], replace(
+            site,
+            arg_types=(*site.arg_types, *[type for _, type in missing]),
+            constants=(*site.constants, *[value for value, _ in missing]),
+        )
+
     def expand(self, template: str, args: Sequence[str], types_: Sequence[SqlType]) -> tuple[str, list[str]]:
-        """Resolves the marks that convert an argument: ``{text:i}`` by its output function, ``{json:i}`` to JSON,
+        """Resolves the marks that convert an argument: ``{text:i}`` by its output function, ``{cast:i}`` by a cast to text, ``{json:i}`` to JSON,
         ``{element_text:i}`` (the element ``e`` of array i as text)."""
         extended = list(args)
 
@@ -196,7 +221,7 @@ class Scalars:
                 element = element_type(types_[index])
                 assert element is not None
                 return fill(self.ctx, output_template(self.ctx, element), ["e"])
-            maker = output_template if match[1] == "text" else json_template
+            maker = {"text": output_template, "cast": text_template, "json": json_template}[match[1]]
             extended.append(fill(self.ctx, maker(self.ctx, types_[index]), [args[index]]))
             return f"{{{len(extended) - 1}}}"
 
@@ -234,7 +259,9 @@ class Scalars:
         whens = "".join(
             [f" WHEN {self.sql(condition)} THEN {self.typed(value, expr.type)}" for condition, value in expr.whens]
         )
-        otherwise = self.ctx.dialect.null(expr.type) if expr.otherwise is None else self.typed(expr.otherwise, expr.type)
+        otherwise = (
+            self.ctx.dialect.null(expr.type) if expr.otherwise is None else self.typed(expr.otherwise, expr.type)
+        )
         return f"CASE{whens} ELSE {otherwise} END"
 
     def _coalesce(self, expr: ir.Coalesce) -> str:
@@ -340,14 +367,22 @@ class Scalars:
             position = f"{index} + 1" if zero_based else index
             if isinstance(constant, int) and constant + zero_based >= 1:
                 return f"({array})[{position}]"
-            return fill(self.ctx, f"CASE WHEN {{1}} >= {0 if zero_based else 1} THEN ({{0}})[{{1}}{' + 1' if zero_based else ''}] END", [array, index])
+            return fill(
+                self.ctx,
+                f"CASE WHEN {{1}} >= {0 if zero_based else 1} THEN ({{0}})[{{1}}{' + 1' if zero_based else ''}] END",
+                [array, index],
+            )
         return f"get({array}, {index if zero_based else index + ' - 1'})"
 
     def _slice(self, array: str, expr: ir.Subscript) -> str:
         lower = "1" if expr.index is None else f"greatest({self.sql(expr.index)}, 1)"
         if self.ctx.local:
             upper = f"len({array})" if expr.upper is None else self.sql(expr.upper)
-            return fill(self.ctx, f"CASE WHEN {{2}} < {{1}} THEN CAST([] AS {self.ctx.dialect.type_name(expr.type)}) ELSE list_slice({{0}}, {{1}}, {{2}}) END", [array, lower, upper])
+            return fill(
+                self.ctx,
+                f"CASE WHEN {{2}} < {{1}} THEN CAST([] AS {self.ctx.dialect.type_name(expr.type)}) ELSE list_slice({{0}}, {{1}}, {{2}}) END",
+                [array, lower, upper],
+            )
         upper = f"size({array})" if expr.upper is None else self.sql(expr.upper)
         return fill(self.ctx, "slice({0}, {1}, greatest({2} - {1} + 1, 0))", [array, lower, upper])
 
@@ -434,9 +469,9 @@ def _negated(expr: ir.QuantifiedSubquery) -> ir.Scalar:
     from planner.functions.registry import operators
 
     equals = expr.operators[0]
-    unequal = next(
-        (candidate for candidate in operators("<>") if candidate.args == equals.args), None
-    ) or replace(equals, name="<>")
+    unequal = next((candidate for candidate in operators("<>") if candidate.args == equals.args), None) or replace(
+        equals, name="<>"
+    )
     return replace(expr, operators=(unequal,), quantifier="all")
 
 

@@ -59,7 +59,12 @@ class Select:
 
     def bare(self) -> bool:
         """Whether it can stand in a FROM clause as its source alone: no clauses, every column a plain reference."""
-        return self.plain() and not self.where and self.source is not None and all(map(is_reference, self.columns.values()))
+        return (
+            self.plain()
+            and not self.where
+            and self.source is not None
+            and all(map(is_reference, self.columns.values()))
+        )
 
     def render(self, outputs: Sequence[tuple[str, str]] | None = None) -> str:
         """The SELECT's text. `outputs`, when given, are (SQL, name) of the output columns instead of `columns`."""

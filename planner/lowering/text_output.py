@@ -135,6 +135,7 @@ def _timestamptz(ctx: Context) -> str:
 def _spark_interval(ctx: Context) -> str:
     if ctx.settings.intervalstyle != "postgres":
         raise FeatureNotSupported("a cast of an interval to text in this IntervalStyle is not supported on spark")
+
     def part(value: str, unit: str, before: str) -> str:
         plus = f"CASE WHEN {value} > 0 AND ({before}) THEN '+' ELSE '' END || " if before else ""
         return (
@@ -147,10 +148,14 @@ def _spark_interval(ctx: Context) -> str:
     negative_day = "{0}.days < 0 OR ({0}.days = 0 AND {0}.months < 0)"
     micros = "abs({0}.micros)"
     clock = (
-        f"format_string('%02d:%02d:%02d', {micros} div 3600000000, ({micros} div 60000000) % 60, "
-        f"({micros} div 1000000) % 60) || CASE WHEN {micros} % 1000000 = 0 THEN '' ELSE "
-        f"rtrim('0', format_string('.%06d', {micros} % 1000000)) END"
-    ).replace("rtrim('0', ", "regexp_replace(").replace("% 1000000)) END", "% 1000000), '0+$', '') END")
+        (
+            f"format_string('%02d:%02d:%02d', {micros} div 3600000000, ({micros} div 60000000) % 60, "
+            f"({micros} div 1000000) % 60) || CASE WHEN {micros} % 1000000 = 0 THEN '' ELSE "
+            f"rtrim('0', format_string('.%06d', {micros} % 1000000)) END"
+        )
+        .replace("rtrim('0', ", "regexp_replace(")
+        .replace("% 1000000)) END", "% 1000000), '0+$', '') END")
+    )
     time = (
         "CASE WHEN {0}.micros = 0 AND ({0}.months <> 0 OR {0}.days <> 0) THEN NULL ELSE "
         f"CASE WHEN {{0}}.micros < 0 THEN '-' WHEN {negative_day} THEN '+' ELSE '' END || {clock} END"
@@ -188,7 +193,16 @@ def record_text(ctx: Context, items: Sequence[tuple[str, SqlType]]) -> str:
     parts: list[str] = []
     for sql, type in items:
         text = fill(ctx, output_template(ctx, type), [sql])
-        if type.oid in (types.INT2, types.INT4, types.INT8, types.OID, types.BOOL, types.NUMERIC, types.DATE, types.UUID):
+        if type.oid in (
+            types.INT2,
+            types.INT4,
+            types.INT8,
+            types.OID,
+            types.BOOL,
+            types.NUMERIC,
+            types.DATE,
+            types.UUID,
+        ):
             parts.append(fill(ctx, "coalesce({0}, '')", [text]))
             continue
         if ctx.local:

@@ -67,9 +67,7 @@ class Windows:
         if call.signature.name not in ("count", "sum", "avg", "min", "max", "bool_and", "bool_or", "every"):
             raise self.ctx.unsupported(f"FILTER with OVER for aggregate {call.signature.name}")
         assert call.filter is not None
-        return tuple(
-            [ir.Case(whens=((call.filter, arg),), otherwise=None, type=arg.type) for arg in call.args]
-        )
+        return tuple([ir.Case(whens=((call.filter, arg),), otherwise=None, type=arg.type) for arg in call.args])
 
     def _date_key(self, call: ir.WindowCall) -> bool:
         return self.ctx.local and len(call.order_by) == 1 and call.order_by[0].expr.type.oid == types.DATE
@@ -107,7 +105,11 @@ class Windows:
                 from planner.errors import InvalidParameterValue
 
                 raise InvalidParameterValue("frame starting offset must not be negative")
-            return str(constant) if isinstance(constant, int) and not isinstance(constant, bool) else self.scalars.sql(offset)
+            return (
+                str(constant)
+                if isinstance(constant, int) and not isinstance(constant, bool)
+                else self.scalars.sql(offset)
+            )
         if not isinstance(constant, ir.Interval):
             raise self.ctx.unsupported("a window frame whose interval is not constant")
         if self.ctx.local:

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from planner.functions.families import aggregates, arithmetic, arrays, catalog, comparison, json, patterns, session, sets, text
+from planner.functions.families import (
+    aggregates,
+    arithmetic,
+    arrays,
+    catalog,
+    comparison,
+    json,
+    patterns,
+    session,
+    sets,
+    text,
+)
 from planner.functions.families import datetime as datetimes
 from planner.functions.forms import Form
 

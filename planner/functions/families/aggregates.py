@@ -11,9 +11,7 @@ from planner.functions.numeric_shapes import INTEGER_DIGITS, shape_of, total
 from planner.types import INTERVAL, NumericShape
 
 _COUNT_SHAPE = NumericShape(12, 0)
-_ORDERED = (
-    "int2 int4 int8 float4 float8 numeric text date time timestamp timestamptz oid anyarray"
-).split()
+_ORDERED = ["int2", "int4", "int8", "float4", "float8", "numeric", "text", "date", "time", "timestamp", "timestamptz", "oid", "anyarray"]
 
 
 def _average(site: CallSite) -> str | None:
@@ -55,7 +53,9 @@ def _sum_interval(site: CallSite) -> str:
     parts = "'months': CAST(sum({0}.months){f} AS INTEGER), 'days': CAST(sum({0}.days){f} AS INTEGER), 'micros': CAST(sum({0}.micros){f} AS BIGINT)"
     if site.engine == "local":
         return f"CASE WHEN count({{0}}){{f}} > 0 THEN {{{parts}}} END"
-    parts = "'months', CAST(sum({0}.months){f} AS INT), 'days', CAST(sum({0}.days){f} AS INT), 'micros', sum({0}.micros){f}"
+    parts = (
+        "'months', CAST(sum({0}.months){f} AS INT), 'days', CAST(sum({0}.days){f} AS INT), 'micros', sum({0}.micros){f}"
+    )
     return f"CASE WHEN count({{0}}){{f}} > 0 THEN named_struct({parts}) END"
 
 
@@ -148,7 +148,16 @@ def forms() -> Mapping[str, Form]:
             local="CAST(regr_count({0}, {1}){f} AS BIGINT)", spark="CAST(regr_count({0}, {1}){f} AS BIGINT)"
         ),
     }
-    for name in ("regr_avgx", "regr_avgy", "regr_intercept", "regr_r2", "regr_slope", "regr_sxx", "regr_sxy", "regr_syy"):
+    for name in (
+        "regr_avgx",
+        "regr_avgy",
+        "regr_intercept",
+        "regr_r2",
+        "regr_slope",
+        "regr_sxx",
+        "regr_sxy",
+        "regr_syy",
+    ):
         given[f"{name}(float8,float8)"] = both(f"{name}({{0}}, {{1}}){{f}}")
     for name in ("min", "max"):
         for type in (*_ORDERED, "bpchar", "interval"):

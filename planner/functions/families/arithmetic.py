@@ -20,10 +20,13 @@ _FLOATS = [(a, b) for a in ("float4", "float8") for b in ("float4", "float8")]
 
 def _decimal(symbol: str) -> Callable[[CallSite], str]:
     def template(site: CallSite) -> str:
-        sql = f"({{0}} {symbol} {{1}})"
         shape = site.type.shape
         assert shape is not None
         left, right = shape_of(site.arg_types[0]), shape_of(site.arg_types[1])
+        sql = f"({{0}} {symbol} {{1}})"
+        if site.engine == "local" and max(left.precision, right.precision) <= 18 < shape.precision:
+            # DuckDB computes DECIMALs of up to 18 digits in 64 bits, and does not widen.
+            return f"CAST(CAST({{0}} AS DECIMAL({shape.precision},{left.scale})) {symbol} {{1}} AS {{t}})"
         whole = max(left.precision - left.scale, right.precision - right.scale) + 1
         natural = min(38, whole + max(left.scale, right.scale))
         return sql if natural == shape.precision else f"CAST({sql} AS {{t}})"
@@ -41,7 +44,11 @@ def _product(site: CallSite) -> str | None:
                 f"{site.type.shape.scale}) AS {{t}})"
             )
         return None
-    return "({0} * {1})" if site.engine == "local" else "CAST({0} * {1} AS {t})"
+    if site.engine == "local":
+        if max(left.precision, right.precision) <= 18 < left.precision + right.precision:
+            return f"CAST(CAST({{0}} AS DECIMAL(19,{left.scale})) * {{1}} AS {{t}})"
+        return "({0} * {1})"
+    return "CAST({0} * {1} AS {t})"
 
 
 def _division(site: CallSite) -> str | None:
@@ -137,7 +144,11 @@ def _shift(local: str, spark: str) -> Callable[[CallSite], str]:
 
 
 def _width_bucket(site: CallSite) -> str:
-    return "tg_width_bucket({0}, {1}, {2}, {3})" if site.engine == "local" else "CAST(width_bucket({0}, {1}, {2}, {3}) AS INT)"
+    return (
+        "tg_width_bucket({0}, {1}, {2}, {3})"
+        if site.engine == "local"
+        else "CAST(width_bucket({0}, {1}, {2}, {3}) AS INT)"
+    )
 
 
 def _gcd(site: CallSite) -> str:
@@ -156,12 +167,14 @@ def forms() -> Mapping[str, Form]:
     """The family's forms."""
     given: dict[str, Form] = {}
     for a, b in _MIXED:
+        mark = " /*int8*/" if "int8" in (a, b) else ""
         for symbol in "+-*":
-            given[f"{symbol}({a},{b})"] = both(f"({{0}} {symbol} {{1}})")
+            # Spark does not say of which type a sum overflows; the comment is in the fragment that it quotes.
+            given[f"{symbol}({a},{b})"] = Form(local=f"({{0}} {symbol} {{1}})", spark=f"({{0}} {symbol}{mark} {{1}})")
         given[f"/({a},{b})"] = Form(local="({0} // {1})", spark="CAST({0} div {1} AS {t})")
     for name in _INTS:
         given[f"%({name},{name})"] = given[f"mod({name},{name})"] = Form(local="({0} % {1})", spark="({0} % {1})")
-        given[f"-({name})"] = Form(local="(-{0})", spark="CAST(-{0} AS {t})")
+        given[f"-({name})"] = Form(local="(CAST(0 AS {t}) - {0})", spark="CAST(-{0} AS {t})")
         given[f"+({name})"] = both("{0}")
         given[f"abs({name})"] = given[f"@({name})"] = Form(local="abs({0})", spark="CAST(abs({0}) AS {t})")
         given[f"&({name},{name})"] = both("({0} & {1})")
@@ -191,9 +204,7 @@ def forms() -> Mapping[str, Form]:
         if key == "trunc":
             spark = "CASE WHEN abs({0}) >= 4503599627370496D OR isnan({0}) THEN {0} ELSE CAST(CAST({0} AS BIGINT) AS DOUBLE) END"
         else:
-            spark = (
-                f"CASE WHEN abs({{0}}) >= 4503599627370496D OR isnan({{0}}) THEN {{0}} ELSE CAST({key}({{0}}) AS DOUBLE) END"
-            )
+            spark = f"CASE WHEN abs({{0}}) >= 4503599627370496D OR isnan({{0}}) THEN {{0}} ELSE CAST({key}({{0}}) AS DOUBLE) END"
         given[f"{name}(float8)"] = Form(local=f"{key}({{0}})", spark=spark)
         given[f"{name}(numeric)"] = both(f"CAST({key}({{0}}) AS {{t}})") if key != "trunc" else both(_trunc)
     given["round(float8)"] = Form(local="round_even({0}, 0)", spark="rint({0})")
@@ -241,9 +252,11 @@ def forms() -> Mapping[str, Form]:
     for key in ("asin", "acos", "atanh"):
         given[f"{key}(float8)"] = _domain(key)
     given["acosh(float8)"] = both(
-        lambda site: "CASE WHEN {0} < 1 THEN "
-        + ("error" if site.engine == "local" else "raise_error")
-        + "('TG:22003:input is out of range') ELSE acosh({0}) END"
+        lambda site: (
+            "CASE WHEN {0} < 1 THEN "
+            + ("error" if site.engine == "local" else "raise_error")
+            + "('TG:22003:input is out of range') ELSE acosh({0}) END"
+        )
     )
     given["atan2(float8,float8)"] = both("atan2({0}, {1})")
     for key in ("sind", "cosd", "tand", "cotd", "asind", "acosd", "atand"):

@@ -53,7 +53,9 @@ def _to_string(site: CallSite) -> str:
         text = BOOL_LETTERS
     if site.engine == "local":
         if len(site.arg_types) == 2:
-            return f"array_to_string(list_filter(list_transform({{0}}, lambda e: {text}), lambda e: e IS NOT NULL), {{1}})"
+            return (
+                f"array_to_string(list_filter(list_transform({{0}}, lambda e: {text}), lambda e: e IS NOT NULL), {{1}})"
+            )
         return (
             f"CASE WHEN {{0}} IS NULL OR {{1}} IS NULL THEN NULL WHEN {{2}} IS NULL THEN array_to_string(list_filter("
             f"list_transform({{0}}, lambda e: {text}), lambda e: e IS NOT NULL), {{1}}) ELSE array_to_string("
@@ -70,13 +72,9 @@ def _to_string(site: CallSite) -> str:
 def _position(site: CallSite) -> str:
     if site.engine == "local":
         start = "" if len(site.arg_types) == 2 else " AND i >= {2}"
-        return (
-            f"CAST(list_filter(range(1, len({{0}}) + 1), lambda i: ({{0}})[i] IS NOT DISTINCT FROM {{1}}{start})[1] AS INTEGER)"
-        )
+        return f"CAST(list_filter(range(1, len({{0}}) + 1), lambda i: ({{0}})[i] IS NOT DISTINCT FROM {{1}}{start})[1] AS INTEGER)"
     start = "" if len(site.arg_types) == 2 else " AND i + 1 >= {2}"
-    return (
-        f"CASE WHEN size({{0}}) > 0 THEN get(filter(sequence(0, size({{0}}) - 1), i -> get({{0}}, i) <=> {{1}}{start}), 0) + 1 END"
-    )
+    return f"CASE WHEN size({{0}}) > 0 THEN get(filter(sequence(0, size({{0}}) - 1), i -> get({{0}}, i) <=> {{1}}{start}), 0) + 1 END"
 
 
 def _positions(site: CallSite) -> str:
@@ -111,7 +109,9 @@ def _string_to_array(site: CallSite) -> str | None:
     from planner.functions.families.patterns import literal
 
     escaped = "".join("\\" + char if not char.isalnum() and char not in " _-," else char for char in delimiter)
-    return f"CASE WHEN {{0}} = '' THEN CAST(array() AS ARRAY<STRING>) ELSE split({{0}}, {literal(site, escaped)}, -1) END"
+    return (
+        f"CASE WHEN {{0}} = '' THEN CAST(array() AS ARRAY<STRING>) ELSE split({{0}}, {literal(site, escaped)}, -1) END"
+    )
 
 
 def _subscripts(site: CallSite) -> str:

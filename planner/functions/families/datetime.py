@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from planner.functions.forms import CallSite, Form, both, local_only
 from planner.functions.families.text import raised
+from planner.functions.forms import CallSite, Form, both, local_only
 from planner.functions.zones import from_local_time, is_utc, to_local_time
 from planner.ir import Interval
 from planner.types import DATE, INTERVAL, TIME, TIMESTAMP, TIMESTAMPTZ
@@ -20,6 +20,8 @@ _DAY = 86_400_000_000
 def _struct(engine: str, months: str, days: str, micros: str) -> str:
     if engine == "local":
         return f"{{'months': CAST({months} AS INTEGER), 'days': CAST({days} AS INTEGER), 'micros': CAST({micros} AS BIGINT)}}"
+    # A struct of constants would count as never NULL even where the whole struct is.
+    months, days, micros = (f"nullif({part}, 1)" if part == "0" else part for part in (months, days, micros))
     return f"named_struct('months', CAST({months} AS INT), 'days', CAST({days} AS INT), 'micros', CAST({micros} AS BIGINT))"
 
 
@@ -45,7 +47,9 @@ def _shifted(site: CallSite, moment: str, interval: int, sign: str) -> str:
         months, days, micros = f"{place}.months", f"{place}.days", f"{place}.micros"
         present = (True, True, True)
     if site.engine == "local":
-        for text, function, there in zip((months, days, micros), ("to_months", "to_days", "to_microseconds"), present, strict=True):
+        for text, function, there in zip(
+            (months, days, micros), ("to_months", "to_days", "to_microseconds"), present, strict=True
+        ):
             if there:
                 parts.append(f"{function}({text})")
         if not parts:
@@ -103,9 +107,7 @@ def _time_micros(site: CallSite, place: str) -> str:
 def _time_of_micros(site: CallSite, micros: str) -> str:
     if site.engine == "local":
         return f"(TIME '00:00:00' + to_microseconds({micros}))"
-    return (
-        f"CAST(CAST(timestamp_micros(CAST({micros} AS BIGINT)) AS TIMESTAMP_NTZ) AS TIME(6))"
-    )
+    return f"CAST(CAST(timestamp_micros(CAST({micros} AS BIGINT)) AS TIMESTAMP_NTZ) AS TIME(6))"
 
 
 def _time_interval(sign: str) -> Callable[[CallSite], str]:
@@ -211,8 +213,7 @@ def _extract(site: CallSite) -> str | None:
 
 
 _KNOWN = frozenset(
-    "year month day hour minute second millisecond microsecond decade century millennium week quarter epoch dow isodow "
-    "doy isoyear julian timezone timezone_hour timezone_minute".split()
+    ["year", "month", "day", "hour", "minute", "second", "millisecond", "microsecond", "decade", "century", "millennium", "week", "quarter", "epoch", "dow", "isodow", "doy", "isoyear", "julian", "timezone", "timezone_hour", "timezone_minute"]
 )
 
 
@@ -275,7 +276,11 @@ def _moment_field(site: CallSite, field: str, source: str, type: int) -> str | N
         divisor = {"second": 1_000_000, "millisecond": 1_000, "microsecond": 1}[field]
         return micros if divisor == 1 else _decimal(site, micros, divisor)
     if field == "julian" and type == DATE:
-        return f"({source} - DATE '1970-01-01' + 2440588)" if local else f"(datediff({source}, DATE '1970-01-01') + 2440588)"
+        return (
+            f"({source} - DATE '1970-01-01' + 2440588)"
+            if local
+            else f"(datediff({source}, DATE '1970-01-01') + 2440588)"
+        )
     if field == "julian" and local:
         return f"julian({source})"
     if field in ("timezone", "timezone_hour", "timezone_minute") and type == TIMESTAMPTZ:
@@ -361,7 +366,14 @@ def _trunc_interval(site: CallSite, field: str) -> str | None:
         return _strict(site.engine, "1", _struct(site.engine, f"{{1}}.months {div} {unit} * {unit}", "0", "0"))
     if field == "week":
         return raised(site, "0A000", 'unit "week" not supported for type interval')
-    micros = {"day": 0, "hour": 3_600_000_000, "minute": 60_000_000, "second": 1_000_000, "millisecond": 1000, "microsecond": 1}
+    micros = {
+        "day": 0,
+        "hour": 3_600_000_000,
+        "minute": 60_000_000,
+        "second": 1_000_000,
+        "millisecond": 1000,
+        "microsecond": 1,
+    }
     unit = micros[field]
     part = "0" if unit == 0 else f"{{1}}.micros {div} {unit} * {unit}"
     return _strict(site.engine, "1", _struct(site.engine, "{1}.months", "{1}.days", part))
@@ -392,7 +404,11 @@ def _timezone(site: CallSite) -> str | None:
             moment, target, sign = f"CAST({{1}} AS {plain})", plain, "+"
         else:
             moment, target, sign = "{1}", zoned, "-"
-        shift = "to_microseconds({0}.micros)" if site.engine == "local" else "make_dt_interval(0, 0, 0, CAST({0}.micros / 1000000BD AS DECIMAL(18,6)))"
+        shift = (
+            "to_microseconds({0}.micros)"
+            if site.engine == "local"
+            else "make_dt_interval(0, 0, 0, CAST({0}.micros / 1000000BD AS DECIMAL(18,6)))"
+        )
         return f"CAST({moment} {sign} {shift} AS {target})"
     zone = "{0}"
     constant = site.constants[0]
@@ -409,7 +425,9 @@ def _make_interval(site: CallSite) -> str:
         micros = f"(CAST({hours} AS BIGINT) * 3600000000 + CAST({minutes} AS BIGINT) * 60000000 + CAST(round_even({{6}} * 1000000, 0) AS BIGINT))"
     else:
         micros = f"(CAST({hours} AS BIGINT) * 3600000000 + CAST({minutes} AS BIGINT) * 60000000 + CAST(rint({{6}} * 1000000D) AS BIGINT))"
-    return _strict(site.engine, "0123456", _struct(site.engine, f"{years} * 12 + {months}", f"{weeks} * 7 + {days}", micros))
+    return _strict(
+        site.engine, "0123456", _struct(site.engine, f"{years} * 12 + {months}", f"{weeks} * 7 + {days}", micros)
+    )
 
 
 def _make_date(site: CallSite) -> str:
@@ -477,7 +495,9 @@ def _simple_pattern(pattern: str, engine: str) -> str | None:
 
 
 def _overlaps(site: CallSite) -> str:
-    s1, e1, s2, e2 = "{0}", "{1}", "{2}", "{3}"
+    s1, s2 = "{0}", "{2}"
+    e1 = _moment_interval("+", 0, 1)(site) if site.arg_types[1].oid == INTERVAL else "{1}"
+    e2 = _moment_interval("+", 2, 3)(site) if site.arg_types[3].oid == INTERVAL else "{3}"
     a, b = f"least({s1}, {e1})", f"greatest({s1}, {e1})"
     c, d = f"least({s2}, {e2})", f"greatest({s2}, {e2})"
     return f"(({a} < {d} AND {c} < {b}) OR {a} = {c})"
@@ -511,7 +531,9 @@ def forms() -> Mapping[str, Form]:
     given["-(timestamp,timestamp)"] = given["-(timestamptz,timestamptz)"] = both(_difference)
     given["-(time,time)"] = both(
         lambda site: _strict(
-            site.engine, "01", _struct(site.engine, "0", "0", f"({_time_micros(site, '{0}')} - {_time_micros(site, '{1}')})")
+            site.engine,
+            "01",
+            _struct(site.engine, "0", "0", f"({_time_micros(site, '{0}')} - {_time_micros(site, '{1}')})"),
         )
     )
     given["-(interval)"] = both(_negated)
@@ -553,6 +575,10 @@ def forms() -> Mapping[str, Form]:
     given["date_bin(interval,timestamptz,timestamptz)"] = local_only(
         "make_timestamptz(tg_date_bin({0}, epoch_us({1}), epoch_us({2})))"
     )
-    for type in ("timestamp", "timestamptz", "time"):
+    for type in ("timestamp", "timestamptz"):
+        for first in (type, "interval"):
+            for second in (type, "interval"):
+                given[f"overlaps({type},{first},{type},{second})"] = both(_overlaps)
+    for type in ("time",):
         given[f"overlaps({type},{type},{type},{type})"] = both(_overlaps)
     return given

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 from planner.functions.forms import CallSite, Form, local_only
 from planner.functions.regular_expressions import like_with_escape, similar_to_regex, translate
+from planner.functions.udfs.regex import compiled
 from planner.lowering.dialect import dialect
 from planner.lowering.templates import quoted
 
@@ -35,6 +36,8 @@ def _match(negated: bool, insensitive: bool) -> Callable[[CallSite], str | None]
     def template(site: CallSite) -> str | None:
         pattern = site.constants[1]
         translated = translate(pattern, site.engine, ignore_case=insensitive) if isinstance(pattern, str) else None
+        if isinstance(pattern, str):
+            compiled(pattern, "")
         if translated is not None:
             if site.engine == "local":
                 return f"({word}regexp_matches({{0}}, {literal(site, translated)}))"
@@ -73,7 +76,9 @@ def _replace(site: CallSite) -> str | None:
                 java = replacement.replace("$", "\\$")
                 return f"regexp_replace({{0}}, {literal(site, translated)}, {literal(site, java)})"
         return None
-    return "tg_regexp_replace({0}, {1}, {2}, {3})" if len(site.constants) > 3 else "tg_regexp_replace({0}, {1}, {2}, '')"
+    return (
+        "tg_regexp_replace({0}, {1}, {2}, {3})" if len(site.constants) > 3 else "tg_regexp_replace({0}, {1}, {2}, '')"
+    )
 
 
 def forms() -> Mapping[str, Form]:
@@ -113,6 +118,7 @@ def forms() -> Mapping[str, Form]:
     given["regexp_split_to_array(text,text)"] = local_only("tg_regexp_split({0}, {1}, '')")
     given["regexp_split_to_array(text,text,text)"] = local_only("tg_regexp_split({0}, {1}, {2})")
     given["substring(text,text)"] = local_only("tg_regexp_substring({0}, {1})")
+    given["substring(text,text,text)"] = local_only("tg_similar_substring({0}, {1}, {2})")
     given["regexp_split_to_table(text,text)"] = local_only("tg_regexp_split({0}, {1}, '')")
     given["regexp_split_to_table(text,text,text)"] = local_only("tg_regexp_split({0}, {1}, {2})")
     given["regexp_matches(text,text)"] = local_only("tg_regexp_matches({0}, {1}, '')")

@@ -34,5 +34,4 @@ def forms() -> Mapping[str, Form]:
         "pg_size_pretty(int8)": local_only("tg_size_pretty({0})"),
         "pg_size_pretty(numeric)": local_only("tg_size_pretty(CAST({0} AS BIGINT))"),
         "pg_size_bytes(text)": local_only("tg_size_bytes({0})"),
-        "quote_ident(text)": local_only("tg_quote_ident({0})"),
     }

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from planner.functions.forms import CallSite, Form, local_only
 from planner.functions.families.text import raised
+from planner.functions.forms import CallSite, Form, local_only
 from planner.functions.zones import is_utc
 
 _ZERO_STEP = "step size cannot equal zero"
@@ -15,7 +15,9 @@ def _integers(site: CallSite) -> str:
     three = len(site.arg_types) == 3
     step = site.constants[2] if three else 1
     if site.engine == "local":
-        series = "generate_series(CAST({0} AS BIGINT), CAST({1} AS BIGINT)" + (", CAST({2} AS BIGINT))" if three else ")")
+        series = "generate_series(CAST({0} AS BIGINT), CAST({1} AS BIGINT)" + (
+            ", CAST({2} AS BIGINT))" if three else ")"
+        )
         plain = series if site.type.oid == 20 else f"CAST({series} AS {{t}}[])"
         if isinstance(step, int) and step != 0:
             return plain
@@ -58,9 +60,15 @@ def _numerics(site: CallSite) -> str | None:
 def _timestamps(site: CallSite) -> str | None:
     zoned = site.type.oid == 1184
     if site.engine == "local":
-        zone = "'" + site.settings.timezone.replace("'", "''") + "'" if zoned and not is_utc(site.settings.timezone) else "''"
+        zone = (
+            "'" + site.settings.timezone.replace("'", "''") + "'"
+            if zoned and not is_utc(site.settings.timezone)
+            else "''"
+        )
         make = "make_timestamptz" if zoned else "make_timestamp"
-        return f"list_transform(tg_timestamp_series(epoch_us({{0}}), epoch_us({{1}}), {{2}}, {zone}), lambda m: {make}(m))"
+        return (
+            f"list_transform(tg_timestamp_series(epoch_us({{0}}), epoch_us({{1}}), {{2}}, {zone}), lambda m: {make}(m))"
+        )
     return None
 
 

@@ -138,8 +138,8 @@ def forms() -> Mapping[str, Form]:
     position = Form(local="CAST(strpos({0}, {1}) AS INTEGER)", spark="instr({0}, {1})")
     given: dict[str, Form] = {
         "||(text,text)": both("({0} || {1})"),
-        "||(anynonarray,text)": both("({text:0} || {1})"),
-        "||(text,anynonarray)": both("({0} || {text:1})"),
+        "||(anynonarray,text)": both("({cast:0} || {1})"),
+        "||(text,anynonarray)": both("({0} || {cast:1})"),
         "||(bytea,bytea)": both("({0} || {1})"),
         "concat(any)": both(_concat),
         "concat_ws(text,any)": both(_concat_ws),
@@ -190,7 +190,9 @@ def forms() -> Mapping[str, Form]:
         "starts_with(text,text)": Form(local="starts_with({0}, {1})", spark="startswith({0}, {1})"),
         "^@(text,text)": Form(local="starts_with({0}, {1})", spark="startswith({0}, {1})"),
         "chr(int4)": Form(local=_chr),
-        "ascii(text)": Form(local="CASE WHEN {0} = '' THEN 0 ELSE CAST(unicode({0}) AS INTEGER) END", spark="ascii({0})"),
+        "ascii(text)": Form(
+            local="CASE WHEN {0} = '' THEN 0 ELSE CAST(unicode({0}) AS INTEGER) END", spark="ascii({0})"
+        ),
         "md5(text)": both("md5({0})"),
         "md5(bytea)": Form(local="md5({0})", spark="md5({0})"),
         "overlay(text,text,int4)": both(_overlay),
@@ -199,7 +201,7 @@ def forms() -> Mapping[str, Form]:
         "quote_literal(anyelement)": local_only("tg_quote_literal({text:0})"),
         "quote_nullable(text)": local_only("coalesce(tg_quote_literal({0}), 'NULL')"),
         "quote_nullable(anyelement)": local_only("coalesce(tg_quote_literal({text:0}), 'NULL')"),
-        "quote_ident(text)": local_only("tg_quote_ident({0})"),
+        "quote_ident(text)": local_only("tg_quote_identifier({0})"),
         "encode(bytea,text)": both(_encode),
         "decode(text,text)": local_only("tg_decode({0}, {1})"),
         "convert_from(bytea,name)": local_only("tg_convert_from({0}, {1})"),

@@ -249,7 +249,7 @@ def _read_field(text: str, position: int, field: str, adjacent: bool, found: dic
         names = _MONTHS if upper in ("MONTH", "MON") else _DAYS
         rest = text[position:].lower()
         for index, name in enumerate(names):
-            for form in ((name,) if upper in ("MONTH", "DAY") else (name[:3],)):
+            for form in (name,) if upper in ("MONTH", "DAY") else (name[:3],):
                 if rest.startswith(form.lower()):
                     if names is _MONTHS:
                         found["MM"] = index + 1
@@ -290,7 +290,9 @@ def _read_field(text: str, position: int, field: str, adjacent: bool, found: dic
     elif upper == "US" or upper.startswith("FF"):
         found["US"] = int(digits.ljust(6, "0")[:6])
     elif upper in ("YYY", "YY", "Y") and len(digits) < 4:
-        found["YYYY"] = value + (2000 if value < 70 else 1900) if value < 100 else value + (2000 if value < 520 else 1000)
+        found["YYYY"] = (
+            value + (2000 if value < 70 else 1900) if value < 100 else value + (2000 if value < 520 else 1000)
+        )
     else:
         found["YYYY" if upper in ("YYY", "YY", "Y") else "HH12" if upper == "HH" else upper] = value
     return match.end()
@@ -303,7 +305,8 @@ def _assembled(found: Mapping[str, int], text: str) -> dt.datetime:
         hour = found["HH12"]
         if not 1 <= hour <= 12:
             raise DatetimeFieldOverflow(
-                f'hour "{hour}" is invalid for the 12-hour clock', hint="Use the 24-hour clock, or give an hour between 1 and 12."
+                f'hour "{hour}" is invalid for the 12-hour clock',
+                hint="Use the 24-hour clock, or give an hour between 1 and 12.",
             )
         if "PM" in found:
             hour = hour % 12 + 12 * found["PM"]
@@ -383,7 +386,11 @@ def _number_body(number: Decimal | None, body: list[str], fill: bool) -> str:
     if shift is not None:
         multiplied = sum(1 for item in body[shift:] if item in ("0", "9"))
         number = None if number is None else number.scaleb(multiplied, context=_WIDE)
-    rounded = None if number is None else number.quantize(Decimal(1).scaleb(-digits_after), rounding=ROUND_HALF_UP, context=_WIDE)
+    rounded = (
+        None
+        if number is None
+        else number.quantize(Decimal(1).scaleb(-digits_after), rounding=ROUND_HALF_UP, context=_WIDE)
+    )
     negative = rounded is not None and (rounded < 0 or (rounded.is_signed() and number is not None and number < 0))
     whole, _, fraction = ("" if rounded is None else f"{abs(rounded):f}").partition(".")
     if whole.strip("0") == "":
@@ -485,7 +492,10 @@ def _scientific(text: str | None, pattern: str) -> str | None:
     if text is None:
         return None
     digits = sum(1 for char in pattern.partition(".")[2] if char in "09") if "." in pattern or "D" in pattern else 0
-    shown = f"{Decimal(text):.{digits}e}"
+    value = Decimal(text)
+    if value:
+        value = value.quantize(Decimal(1).scaleb(value.adjusted() - digits), rounding=ROUND_HALF_UP, context=_WIDE)
+    shown = f"{value:.{digits}e}"
     mantissa, _, exponent = shown.partition("e")
     sign = exponent[0] if exponent[0] in "+-" else "+"
     body = f"{mantissa}e{sign}{exponent.lstrip('+-').rjust(2, '0')}"
@@ -556,4 +566,3 @@ UDFS: Mapping[str, Udf] = {
     "tg_to_timestamp": Udf((_T, _T), "TIMESTAMP", to_timestamp),
     "tg_to_number": Udf((_T, _T), _T, to_number),
 }
-

@@ -52,7 +52,9 @@ def elements(text: str) -> Iterator[str]:
 def kind(text: str) -> str:
     """json_typeof()."""
     first = text.lstrip(_SPACE)[:1]
-    return {"{": "object", "[": "array", '"': "string", "t": "boolean", "f": "boolean", "n": "null"}.get(first, "number")
+    return {"{": "object", "[": "array", '"': "string", "t": "boolean", "f": "boolean", "n": "null"}.get(
+        first, "number"
+    )
 
 
 def _as(text: str | None, form: str) -> str | None:
@@ -139,7 +141,9 @@ def object_keys(text: str) -> list[str]:
 def each(text: str, form: str) -> list[dict[str, str | None]]:
     """json_each() and its _text form."""
     if kind(text) != "object":
-        raise InvalidParameterValue(f"cannot deconstruct {'an array as an object' if kind(text) == 'array' else 'a scalar'}")
+        raise InvalidParameterValue(
+            f"cannot deconstruct {'an array as an object' if kind(text) == 'array' else 'a scalar'}"
+        )
     return [{"key": key, "value": _as(value, form)} for key, value in members(text)]
 
 
@@ -269,7 +273,10 @@ def _changed(text: str, steps: list[str], value: str | None, *, create: bool, in
             place = keys.index(step)
             if rest:
                 if kind(pairs[place][1]) in ("object", "array"):
-                    pairs[place] = (step, _changed(pairs[place][1], rest, value, create=create, insert=insert, after=after))
+                    pairs[place] = (
+                        step,
+                        _changed(pairs[place][1], rest, value, create=create, insert=insert, after=after),
+                    )
             elif value is None:
                 del pairs[place]
             elif insert:
@@ -356,7 +363,7 @@ def compare(left: str, right: str) -> int:
     """The order of jsonb values: -1, 0 or 1."""
     a, b = kind(left), kind(right)
     if a != b:
-        if a == "array" and left == "[]" or b == "array" and right == "[]":
+        if (a == "array" and left == "[]") or (b == "array" and right == "[]"):
             return -1 if a == "array" and left == "[]" else 1
         return -1 if _RANKS[a] < _RANKS[b] else 1
     if a == "array":

@@ -160,9 +160,7 @@ def power(base: str, exponent: str) -> str:
     if not value and times < 0:
         raise InvalidArgumentForPowerFunction("zero raised to a negative power is undefined")
     if value < 0 and times != times.to_integral_value():
-        raise InvalidArgumentForPowerFunction(
-            "a negative number raised to a non-integer power yields a complex result"
-        )
+        raise InvalidArgumentForPowerFunction("a negative number raised to a non-integer power yields a complex result")
     least = max(base_scale, exponent_scale)
     if not value:
         return _show(Decimal(0 if times else 1), min(max(MIN_SIGNIFICANT, least), MAX_SCALE))
@@ -266,9 +264,7 @@ def float_power(base: float, exponent: float) -> float:
     if base == 0 and exponent < 0:
         raise InvalidArgumentForPowerFunction("zero raised to a negative power is undefined")
     if base < 0 and not math.isinf(base) and exponent != math.floor(exponent) and not math.isinf(exponent):
-        raise InvalidArgumentForPowerFunction(
-            "a negative number raised to a non-integer power yields a complex result"
-        )
+        raise InvalidArgumentForPowerFunction("a negative number raised to a non-integer power yields a complex result")
     try:
         result = math.pow(base, exponent)
     except OverflowError:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from functools import lru_cache
 
-from planner.errors import InvalidParameterValue, InvalidRegularExpression
+from planner.errors import InvalidParameterValue, InvalidRegularExpression, InvalidUseOfEscapeCharacter
 from planner.functions.regular_expressions import like_with_escape, similar_to_regex
 from planner.functions.udfs.table import Udf
 
@@ -60,7 +60,11 @@ def _translated(pattern: str, multiline: bool) -> str:
         char = pattern[index]
         if char == "\\" and index + 1 < len(pattern):
             escape = pattern[index + 1]
-            out.append(_ESCAPES.get(escape, "\\" + escape) if escape in _ESCAPES or escape in "dDsSwWnrtfv0123456789" or not escape.isalnum() else "\\" + escape)
+            out.append(
+                _ESCAPES.get(escape, "\\" + escape)
+                if escape in _ESCAPES or escape in "dDsSwWnrtfv0123456789" or not escape.isalnum()
+                else "\\" + escape
+            )
             index += 2
         elif char == "[":
             body, index = _bracket(pattern, index)
@@ -216,6 +220,22 @@ def substring(text: str, pattern: str) -> str | None:
     return match[1] if match.re.groups else match[0]
 
 
+def similar_substring(text: str, pattern: str, escape: str) -> str | None:
+    """substring(text similar pattern escape escape): the part between the two escaped double quotes, if there are any;
+    what comes before it is matched as short as possible."""
+    mark = escape + '"'
+    parts = pattern.split(mark) if escape else [pattern]
+    if len(parts) == 1:
+        return text if re.search(_translated(similar_to_regex(pattern, escape), False), text, re.S) else None
+    if len(parts) != 3:
+        raise InvalidUseOfEscapeCharacter(
+            "SQL regular expression may not contain more than two escape-double-quote separators"
+        )
+    before, inside, after = [_translated(similar_to_regex(part, escape)[4:-2], False) for part in parts]
+    match = re.search(rf"\A(?:{before.replace('.*', '.*?')})({inside})(?:{after})\Z", text, re.S)
+    return None if match is None else match[1]
+
+
 _T, _I = "VARCHAR", "INTEGER"
 
 UDFS: Mapping[str, Udf] = {
@@ -228,6 +248,7 @@ UDFS: Mapping[str, Udf] = {
     "tg_regexp_instr": Udf((_T, _T, _I, _I, _I, _T, _I), _I, position),
     "tg_regexp_substr": Udf((_T, _T, _I, _I, _T, _I), _T, substr),
     "tg_regexp_substring": Udf((_T, _T), _T, substring),
+    "tg_similar_substring": Udf((_T, _T, _T), _T, similar_substring),
     "tg_like_escape": Udf((_T, _T), _T, like_with_escape),
     "tg_similar_to_escape": Udf((_T, _T), _T, similar_to_regex),
 }

@@ -307,4 +307,3 @@ UDFS: Mapping[str, Udf] = {
     "tg_time_in": Udf((_T,), "TIME", time_in),
     "tg_interval_in": Udf((_T,), INTERVAL, interval_in),
 }
-

@@ -61,9 +61,7 @@ def format_text(pattern: str | None, args: list[str | None] | None) -> str | Non
         last = match.end()
         position, minus, width, kind = match.groups()
         if kind is None:
-            raise InvalidParameterValue(
-                'unterminated format() type specifier', hint='For a single "%" use "%%".'
-            )
+            raise InvalidParameterValue("unterminated format() type specifier", hint='For a single "%" use "%%".')
         if kind == "%":
             out.append("%")
             continue
@@ -170,7 +168,10 @@ def decode(text: str, kind: str) -> bytes:
         try:
             return base64.b64decode(re.sub(r"\s", "", text), validate=True)
         except ValueError:
-            raise InvalidParameterValue("invalid base64 end sequence", hint="Input data is missing padding, is truncated, or is otherwise corrupted.") from None
+            raise InvalidParameterValue(
+                "invalid base64 end sequence",
+                hint="Input data is missing padding, is truncated, or is otherwise corrupted.",
+            ) from None
     if lowered == "escape":
         value = parse_text(text, SqlType(types.BYTEA))
         assert isinstance(value, bytes)
@@ -265,7 +266,7 @@ def size_pretty(size: int) -> str:
             if index:
                 value = (abs(value) + 1) // 2 * (1 if value >= 0 else -1)
             return f"{value} {unit}"
-        shift = (9 if index == 0 else 10)
+        shift = 9 if index == 0 else 10
         value = abs(value) >> shift if value >= 0 else -(abs(value) >> shift)
     return f"{value} PB"
 
@@ -317,6 +318,7 @@ def uuid_in(text: str) -> str:
 
 _T, _I, _B = "VARCHAR", "INTEGER", "BLOB"
 
+
 def record_field(text: str, index: int) -> str | None:
     """The text of field `index` (from 0) of a record in its text form; None for NULL."""
     number, position = 0, 1
@@ -349,6 +351,7 @@ def record_field(text: str, index: int) -> str | None:
 UDFS: Mapping[str, Udf] = {
     "tg_upper": Udf((_T,), _T, upper),
     "tg_initcap": Udf((_T,), _T, initcap),
+    "tg_quote_identifier": Udf((_T,), _T, quote_identifier),
     "tg_quote_literal": Udf((_T,), _T, quote_literal),
     "tg_format": Udf((_T, "VARCHAR[]"), _T, format_text, nulls=True),
     "tg_string_to_array": Udf((_T, _T, _T), "VARCHAR[]", string_to_array, nulls=True),

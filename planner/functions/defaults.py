@@ -1,0 +1,24 @@
+"""Arguments that a call may leave out, and functions that collect their last arguments into an array.
+
+The values are those of pg_proc.proargdefaults. Keyed by the function's OID.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from planner.types import BOOL, FLOAT8, INT4, SqlType
+
+_TRUE, _FALSE = (True, SqlType(BOOL)), (False, SqlType(BOOL))
+_ZERO = (0, SqlType(INT4))
+
+DEFAULTS: Mapping[int, tuple[int, tuple[tuple[object, SqlType], ...]]] = {
+    1268: (2, (_TRUE,)),
+    3305: (4, (_TRUE,)),
+    3579: (4, (_FALSE,)),
+    3464: (7, (*(_ZERO,) * 6, (0.0, SqlType(FLOAT8)))),
+}
+"""parse_ident, jsonb_set, jsonb_insert, make_interval: number of arguments, defaults of the last ones."""
+
+VARIADIC_ARRAYS: Mapping[int, tuple[int, int]] = {3951: (1, 1009), 3953: (1, 1009), 3217: (1, 1009), 3940: (1, 1009)}
+"""json_extract_path and its kin: index of the VARIADIC argument, its array type."""

@@ -1,0 +1,340 @@
+"""Runs SQL on a real PostgreSQL and, bound and lowered, on the two engines, all results as text.
+
+The tables of `tables.sql` exist on all three. An outcome is a list of rows of text (None for NULL) or an `Error` with
+SQLSTATE and message. The trailing zeros of a numeric whose display scale depends on the value are not compared.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import psycopg
+import pyarrow as pa
+
+from frontend.encoding.encoders import column_encoder
+from frontend.encoding.settings import FormatSettings
+from planner import types
+from planner.analyze import analyze
+from planner.binding import BindContext
+from planner.errors import SqlError
+from planner.functions.forms import EngineName, SessionSettings
+from planner.ir import BoundQuery, Field, Literal
+from planner.lowering import ScanSource, lower
+from planner.lowering.engine_errors import translate
+from planner.parse import split_and_parse
+from planner.physical import arrow_schema, arrow_type
+from planner.session_values import substitute
+from planner.system_relations import BuiltinRelations
+from planner.text_values import parse_text
+from planner.types import SqlType, column_type
+from storage.catalog_model import CatalogSnapshot, CatalogUpdate, Column, Relation, bootstrap_updates
+from storage.csn import Csn
+
+HERE = Path(__file__).parent
+FIRST_OID = 20000
+
+Row: TypeAlias = tuple["str | None", ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Error:
+    """A statement that failed."""
+
+    sqlstate: str
+    message: str
+
+
+Outcome: TypeAlias = "list[Row] | Error"
+
+
+class Oracle:
+    """The real PostgreSQL."""
+
+    def __init__(self, dsn: str) -> None:
+        with psycopg.connect(dsn, autocommit=True) as postgres:
+            postgres.execute("DROP DATABASE IF EXISTS differential")
+            postgres.execute("CREATE DATABASE differential TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C.UTF-8'")
+        self.connection = psycopg.connect(dsn, dbname="differential", autocommit=True)
+        self.connection.execute("SET timezone = 'UTC'")
+        self.connection.execute("CREATE SCHEMA differential")
+        self.connection.execute("SET search_path = differential")
+        self.connection.execute((HERE / "tables.sql").read_text())
+
+    def run(self, sql: str) -> Outcome:
+        """The statement's rows as PostgreSQL prints them."""
+        with self.connection.cursor() as cursor:
+            try:
+                cursor.execute(sql, prepare=False)
+            except psycopg.Error as error:
+                message = error.diag.message_primary or ""
+                return Error(error.sqlstate or "", message)
+            result = cursor.pgresult
+            assert result is not None
+            return [
+                tuple(
+                    None if (value := result.get_value(row, column)) is None else value.decode()
+                    for column in range(result.nfields)
+                )
+                for row in range(result.ntuples)
+            ]
+
+    def tables(self) -> list[tuple[str, list[tuple[str, int, int]], list[Row]]]:
+        """Name, columns (name, type, typmod) and rows of each test table."""
+        found = []
+        names = self.connection.execute(
+            "select relname, oid from pg_class where relnamespace = 'differential'::regnamespace and relkind = 'r' order by oid"
+        ).fetchall()
+        for name, oid in names:
+            columns = self.connection.execute(
+                "select attname, atttypid::int8, atttypmod from pg_attribute where attrelid = %s and attnum > 0 order by attnum",
+                (oid,),
+            ).fetchall()
+            rows = self.run(f"select * from {name}")
+            assert not isinstance(rows, Error)
+            found.append((name, [(c[0], c[1], c[2]) for c in columns], rows))
+        return found
+
+
+class Engines:
+    """Both engines over Arrow copies of the oracle's tables. Spark starts when it is first used."""
+
+    def __init__(self, oracle: Oracle) -> None:
+        self.tables: dict[str, pa.Table] = {}
+        updates = list(bootstrap_updates())
+        self.oids: dict[int, str] = {}
+        for number, (name, columns, rows) in enumerate(oracle.tables()):
+            oid = FIRST_OID + number
+            types_ = [column_type(type_oid, typmod) for _, type_oid, typmod in columns]
+            updates.append(
+                CatalogUpdate(
+                    record=Relation(
+                        oid=oid, name=name, schema=2200, owner=10, kind="r",
+                        columns=tuple(
+                            Column(attnum=index, name=column, type_oid=type_oid, typmod=typmod)
+                            for index, (column, type_oid, typmod) in enumerate(columns, 1)
+                        ),
+                    ),
+                    diff=1,
+                )
+            )  # fmt: skip
+            self.tables[name] = _arrow_table(types_, rows)
+            self.oids[oid] = name
+        self.catalog = CatalogSnapshot.empty().apply(updates, Csn(1))
+        self._local: Any = None
+        self._spark: Any = None
+
+    def bind(self, sql: str, timezone: str = "UTC") -> BoundQuery:
+        """Parses and binds a query, its session values replaced by fixed ones."""
+        context = BindContext(
+            catalog=self.catalog, search_path=("pg_catalog", "public"),
+            settings={"TimeZone": timezone, "DateStyle": "ISO, MDY", "IntervalStyle": "postgres"},
+            user="postgres", database="postgres", system_relations=BuiltinRelations(),
+        )  # fmt: skip
+        (parsed,) = split_and_parse(sql)
+        bound = analyze(parsed, context)
+        assert isinstance(bound, BoundQuery), "a query"
+        return bound
+
+    def run(self, sql: str, engine: EngineName, timezone: str = "UTC") -> Outcome:
+        """Binds, lowers and executes one query."""
+        try:
+            bound = self.bind(sql, timezone)
+            text, fields = self.lower(bound, engine, timezone)
+            return _rows(self.execute(text, engine), fields)
+        except SqlError as error:
+            return Error(error.sqlstate, error.message)
+
+    def lower(self, bound: BoundQuery, engine: EngineName, timezone: str = "UTC") -> tuple[str, tuple[Field, ...]]:
+        """The engine's SQL."""
+        sources = {oid: ScanSource(name) for oid, name in self.oids.items()}
+        lowered = lower(bound.rel, engine, sources, (), SessionSettings(timezone=timezone))
+        return lowered.sql, lowered.fields
+
+    def execute(self, text: str, engine: EngineName) -> pa.Table:
+        """Runs the engine's SQL. Raises SqlError."""
+        if engine == "local":
+            try:
+                return self.local.sql(text).to_arrow_table()
+            except SqlError:
+                raise
+            except Exception as error:
+                raise translate("local", str(error)) from error
+        try:
+            return self.spark.sql(text).toArrow()
+        except Exception as error:
+            raise _spark_error(error) from error
+
+    @property
+    def local(self) -> Any:
+        """DuckDB with the settings in force and the tables."""
+        if self._local is None:
+            import duckdb
+
+            from planner.functions import local_udfs
+
+            connection = duckdb.connect()
+            for setting in (
+                "integer_division=true", "ieee_floating_point_ops=false", "default_null_order='postgres'",
+                "TimeZone='UTC'",
+            ):  # fmt: skip
+                connection.execute(f"SET {setting}")
+            local_udfs.register(connection)
+            for name, table in self.tables.items():
+                connection.register(f"arrow_{name}", table)
+                connection.execute(f"CREATE TABLE {name} AS SELECT * FROM arrow_{name}")
+            self._local = connection
+        return self._local
+
+    @property
+    def spark(self) -> Any:
+        """A local Spark session with the settings in force and the tables."""
+        if self._spark is None:
+            self._spark = _start_spark()
+            for name, table in self.tables.items():
+                _spark_view(self._spark, name, table)
+        return self._spark
+
+    def close(self) -> None:
+        """Stops what was started."""
+        if self._spark is not None:
+            self._spark.stop()
+        if self._local is not None:
+            self._local.close()
+
+
+def _start_spark() -> Any:
+    import logging
+
+    from pyspark.sql import SparkSession
+
+    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
+    builder = SparkSession.builder.master("local[1]").appName("differential")
+    for name, value in SPARK_SETTINGS.items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("OFF")
+    return session
+
+
+SPARK_SETTINGS = {
+    "spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "1", "spark.sql.adaptive.enabled": "false",
+    "spark.sql.session.timeZone": "UTC", "spark.sql.ansi.enabled": "true", "spark.sql.timeType.enabled": "true",
+    "spark.sql.caseSensitive": "true", "spark.driver.memory": "1g", "spark.sql.leafNodeDefaultParallelism": "1",
+    "spark.sql.decimalOperations.allowPrecisionLoss": "false", "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.execution.arrow.pyspark.enabled": "true", "spark.sql.pyspark.jvmStacktrace.enabled": "false",
+    "spark.sql.optimizer.maxIterations": "100",
+}  # fmt: skip
+
+
+def _spark_view(session: Any, name: str, table: pa.Table) -> None:
+    """A view over the table's rows, timestamps without time zone kept as such."""
+    path = f"{session.conf.get('spark.local.dir', '/tmp')}"
+    import tempfile
+
+    import pyarrow.parquet as pq
+
+    file = Path(tempfile.mkdtemp(dir=path if Path(path).is_dir() else None)) / f"{name}.parquet"
+    pq.write_table(table, file)
+    columns = ", ".join(f"{field.name} {_spark_type(field.type)}" for field in table.schema)
+    session.read.schema(columns).parquet(str(file)).createOrReplaceTempView(name)
+
+
+def _spark_type(type: pa.DataType) -> str:
+    if pa.types.is_list(type):
+        return f"ARRAY<{_spark_type(type.value_type)}>"
+    if pa.types.is_struct(type):
+        return "STRUCT<months: INT, days: INT, micros: BIGINT>"
+    if pa.types.is_decimal(type):
+        return f"DECIMAL({type.precision},{type.scale})"
+    if pa.types.is_timestamp(type):
+        return "TIMESTAMP" if type.tz else "TIMESTAMP_NTZ"
+    if pa.types.is_time(type):
+        return "TIME(6)"
+    return {
+        "bool": "BOOLEAN", "int16": "SMALLINT", "int32": "INT", "int64": "BIGINT", "float": "FLOAT", "double": "DOUBLE",
+        "string": "STRING", "binary": "BINARY", "date32[day]": "DATE",
+    }[str(type)]  # fmt: skip
+
+
+def _spark_error(error: Exception) -> SqlError:
+    from pyspark.errors import PySparkException
+
+    condition, parameters = None, {}
+    if isinstance(error, PySparkException):
+        condition = error.getCondition()
+        parameters = error.getMessageParameters() or {}
+    message = str(error)
+    match = re.search(r"SparkRuntimeException: (.*)|SparkArithmeticException: (.*)", message)
+    if condition is None and match is not None:
+        message = match[1] or match[2]
+    return translate("spark", message, condition, parameters)
+
+
+def _arrow_table(types_: Sequence[SqlType], rows: Sequence[Row]) -> pa.Table:
+    columns = []
+    for index, type in enumerate(types_):
+        values = [None if row[index] is None else _physical(parse_text(row[index] or "", type), type) for row in rows]
+        columns.append(pa.array(values, arrow_type(type)))
+    return pa.Table.from_arrays(columns, names=[f"c{index}" for index in range(1, len(types_) + 1)])
+
+
+def _physical(value: Any, type: SqlType) -> Any:
+    if type.oid == types.INTERVAL:
+        return {"months": value.months, "days": value.days, "micros": value.micros}
+    if isinstance(value, tuple):
+        return list(value)
+    if type.oid == types.NUMERIC:
+        assert type.shape is not None
+        return round(value, type.shape.scale)
+    return value
+
+
+def _rows(table: pa.Table, fields: Sequence[Field]) -> list[Row]:
+    schema = arrow_schema(fields)
+    columns: list[list[str | None]] = []
+    for index, field in enumerate(fields):
+        wanted = schema.field(index).type
+        column = table.column(index)
+        if column.type != wanted:
+            column = _conform(column, wanted)
+        array = column.combine_chunks()
+        if isinstance(array, pa.ChunkedArray):
+            array = array.chunk(0) if array.num_chunks else pa.array([], wanted)
+        encoded = column_encoder(field.type, wanted, 0, FormatSettings())(array).as_nullable()
+        columns.append([None if value is None else value.decode() for value in encoded.to_pylist()])
+    return list(zip(*columns, strict=True)) if columns else [()] * table.num_rows
+
+
+def _conform(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
+    from adapter.engines.result_batches import cast
+
+    return pa.chunked_array([cast(chunk, wanted) for chunk in column.chunks], wanted)
+
+
+def comparable(outcome: Outcome, fields: Sequence[Field] | None) -> Outcome:
+    """The outcome with insignificant trailing zeros removed."""
+    if isinstance(outcome, Error) or fields is None:
+        return outcome
+    loose = [_loose(field.type) for field in fields]
+    if not any(loose):
+        return outcome
+    return [
+        tuple(trimmed(value) if flag and value is not None else value for value, flag in zip(row, loose, strict=True))
+        for row in outcome
+    ]
+
+
+def _loose(type: SqlType) -> bool:
+    return type.shape is not None and not type.shape.exact_scale
+
+
+def trimmed(value: str) -> str:
+    """A number without the zeros at the end of its fraction."""
+    return re.sub(r"(\.\d*?)0+(?=$|[,}])", lambda match: match[1] if match[1] != "." else "", value)
+
+
+__all__ = ["Engines", "Error", "Literal", "Oracle", "Outcome", "comparable", "substitute", "trimmed"]

@@ -1,0 +1,38 @@
+"""Every case of the case files, on PostgreSQL and on both engines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from planner.functions.forms import EngineName
+from tests.differential.cases import all_files, read_cases, run_cases
+from tests.differential.harness import Engines, Oracle
+from tests.support.postgres import PostgresServer
+
+
+@pytest.fixture(scope="module")
+def oracle(postgres: PostgresServer) -> Oracle:
+    """The real PostgreSQL with the test tables."""
+    return Oracle(postgres.dsn())
+
+
+@pytest.fixture(scope="module")
+def engines(oracle: Oracle) -> Iterator[Engines]:
+    """Both engines with the same tables."""
+    both = Engines(oracle)
+    yield both
+    both.close()
+
+
+@pytest.mark.parametrize("path", all_files(), ids=lambda path: path.stem)
+@pytest.mark.parametrize("engine", ["local", "spark"])
+def test_answers_as_postgresql_does(path: Path, engine: EngineName, oracle: Oracle, engines: Engines) -> None:
+    """Same rows, same text, same errors; known gaps still are gaps."""
+    wrong = [
+        f"{case.file}:{case.line} {case.text}\n      {problem}"
+        for case, problem in run_cases(read_cases(path), engine, oracle, engines)
+    ]
+    assert not wrong, "\n".join(wrong)
