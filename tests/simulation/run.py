@@ -7,12 +7,17 @@ import traceback
 from collections import Counter
 from dataclasses import dataclass
 
+import pyarrow
+
 from tests.simulation.definitions import define
 from tests.simulation.loop import Process, SimulatedClock, SimulatedLoop, Trace, simulate
 from tests.simulation.network import CALM, Conditions
 from tests.simulation.verify import check_final, settle_statuses
 from tests.simulation.workload import client, create_tables, follow
 from tests.simulation.world import Plan, Server, World, limits_of, quiet_logs
+
+pyarrow.set_cpu_count(1)
+# Threads of Arrow's own only cost time here: the tables have a few rows.
 
 DISTURBANCES = 6
 RUN_LIMIT_S = 1_800.0
