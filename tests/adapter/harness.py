@@ -91,7 +91,11 @@ async def rows_of(result: Rows | CopyOut) -> AsyncIterator[tuple[Any, ...]]:
 
 @asynccontextmanager
 async def open_state(
-    *, blob: Blob | None = None, consensus: Consensus | None = None, settings: dict[str, str] | None = None
+    *,
+    blob: Blob | None = None,
+    consensus: Consensus | None = None,
+    settings: dict[str, str] | None = None,
+    background: bool = True,
 ) -> AsyncIterator[ServerState]:
     """A server state over stores in memory (or those given), without Spark."""
     env = await Environment.open(
@@ -100,6 +104,7 @@ async def open_state(
         clock=SystemClock(),
         random=SeededRandomness(1),
         process="test",
+        background=background,
     )
     options = ServerOptions(data_dir=Path("unused"), warm_spark=False, settings={"engine": "local", **(settings or {})})
     state = await ServerState.on(env, options)

@@ -26,7 +26,7 @@ class Counted:
 @pytest.fixture
 async def counted() -> AsyncIterator[Counted]:
     stores = Counted()
-    async with open_state(blob=stores.blob, consensus=stores.consensus) as state:
+    async with open_state(blob=stores.blob, consensus=stores.consensus, background=False) as state:
         stores.state = state
         yield stores
 
@@ -35,11 +35,36 @@ async def test_selects_write_nothing(counted: Counted) -> None:
     client = await connect(counted.state)
     await client.run("create table t (a int); insert into t values (1), (2)")
     await client.rows("select * from t")
-    await asyncio.sleep(0.2)
     before = counted.consensus.counts.copy()
     for text in ("select 1", "select sum(a) from t", "select * from t where a = 2", "select count(*) from pg_class"):
         await client.rows(text)
     assert (counted.consensus.counts - before).total == 0
+
+
+async def test_an_insert_writes_once(counted: Counted) -> None:
+    client = await connect(counted.state)
+    await client.run("create table t (a int)")
+    consensus, blob = counted.consensus.counts.copy(), counted.blob.counts.copy()
+    await client.run("insert into t values (1)")
+    assert (counted.consensus.counts - consensus).writes == 1
+    assert (counted.blob.counts - blob).total == 0
+
+
+async def test_a_transaction_over_many_tables_writes_once(counted: Counted) -> None:
+    client = await connect(counted.state)
+    for number in range(5):
+        await client.run(f"create table t{number} (a int)")
+    before = counted.consensus.counts.copy()
+    inserts = "; ".join(f"insert into t{number} values (1)" for number in range(5))
+    await client.run(f"begin; {inserts}; commit")
+    assert (counted.consensus.counts - before).writes == 1
+
+
+async def test_ddl_writes_once(counted: Counted) -> None:
+    client = await connect(counted.state)
+    before = counted.consensus.counts.copy()
+    await client.run("create table t as select 1 as a")
+    assert (counted.consensus.counts - before).writes == 1
 
 
 async def test_groups_share_one_write(counted: Counted) -> None:
