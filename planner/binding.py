@@ -134,6 +134,16 @@ class Level:
             from_ids[item.id] = (alias, name)
 
 
+@dataclass(slots=True)
+class DefinitionNotes:
+    """What writing out a view's query needs: for each SELECT the columns (qualifier, name) of the stars in its target
+    list, the unqualified column references with what qualifies them, and the NATURAL joins with their columns."""
+
+    stars: list[tuple[Any, dict[int, list[tuple[str | None, str]]]]] = field(default_factory=list)
+    unqualified: list[tuple[Any, str]] = field(default_factory=list)
+    natural: list[tuple[Any, list[str]]] = field(default_factory=list)
+
+
 class Statement:
     """The state of binding one statement."""
 
@@ -149,7 +159,7 @@ class Statement:
         self.aggregate_owner: dict[int, Level] = {}
         self.window_ids: set[int] = set()
         self.records: dict[int, tuple[Any, tuple[tuple[str, SqlType], ...]]] = {}
-        self.star_expansions: list[tuple[Any, dict[int, list[tuple[str | None, str]]]]] | None = None
+        self.definition: DefinitionNotes | None = None
         self.record_columns: dict[int, tuple[tuple[str, SqlType], ...]] = {}
         self.param_types: dict[int, SqlType] = {
             number: SqlType(UNKNOWN) if oid in (0, UNKNOWN) else column_type(oid)

@@ -70,7 +70,7 @@ from planner.operators import (
 )
 from planner.parse import Tree, tree_location
 from planner.rewrite import column_ids
-from planner.scope import expand_item, resolve, star_items
+from planner.scope import column_qualifier, expand_item, resolve, star_items
 from planner.type_names import array_of, element_of, format_type, resolve_type_name, subscript_element, type_row
 from planner.types import (
     BOOL,
@@ -171,7 +171,12 @@ def _column(level: Level, tree: Tree) -> Scalar:
             items=tuple(expr for _, expr in columns_), names=tuple(name for name, _ in columns_), type=SqlType(RECORD)
         )
         return level.statement.at(row, tree.location)
-    return resolve(level, strings(tree.fields), tree.location)
+    parts = strings(tree.fields)
+    if len(parts) == 1 and level.statement.definition is not None and level.statement.view_depth == 0:
+        alias = column_qualifier(level, parts[0])
+        if alias is not None:
+            level.statement.definition.unqualified.append((tree, alias))
+    return resolve(level, parts, tree.location)
 
 
 # ---------------------------------------------------------------- operators

@@ -352,6 +352,8 @@ def _join(level: Level, tree: Tree) -> tuple[Rel, list[NsItem]]:
     _check_conflicts(level, left_items, right_items)
     left_columns, right_columns = _visible(left_items), _visible(right_items)
     using = _using_names(tree, left_columns, right_columns)
+    if tree.is_natural and using is not None and statement.definition is not None and statement.view_depth == 0:
+        statement.definition.natural.append((tree, using))
     items = left_items + right_items
     condition: Scalar | None = None
     merged: list[NsColumn] = []

@@ -87,6 +87,26 @@ def find_column(level: Level, name: str, location: int) -> Scalar | None:
     return None
 
 
+def column_qualifier(level: Level, name: str) -> str | None:
+    """What could qualify an unqualified column: the alias of the item that offers it. None for a merged column of JOIN
+    USING, which belongs to no single item, and for names that are not found."""
+    for current in levels(level):
+        for item in current.namespace:
+            if item.cols_visible and name in item.by_name and not (item.lateral_only and not current.lateral_active):
+                return qualifier_of(current, item, item.by_name[name][0])
+    return None
+
+
+def qualifier_of(level: Level, item: NsItem, column: NsColumn) -> str | None:
+    """The alias that qualifies a column that `item` offers, None when there is none."""
+    if item.alias is not None:
+        return item.alias
+    for other in level.namespace:
+        if other.alias is not None and other.rel_visible and any(own is column for own in other.columns):
+            return other.alias
+    return None
+
+
 def _check_lateral(level: Level, item: NsItem, location: int) -> None:
     if item.lateral_only and not item.lateral_ok:
         raise InvalidColumnReference(

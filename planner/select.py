@@ -50,7 +50,7 @@ from planner.operators import check_groupable
 from planner.parse import Tree, tree_location
 from planner.query import bind_limit, limited
 from planner.rewrite import column_ids
-from planner.scope import expand_item, find_column, star_items
+from planner.scope import expand_item, find_column, qualifier_of, star_items
 from planner.types import RECORD, UNKNOWN, SqlType
 from planner.windows import bind_windows
 
@@ -457,15 +457,15 @@ def bind_targets(level: Level, nodes: Sequence[Tree], clause: str, select: Tree 
         tree = node.res_target
         star = _star(level, tree.val, clause)
         if star is not None:
-            if level.statement.star_expansions is not None and tree.val.HasField("column_ref"):
+            if level.statement.definition is not None and tree.val.HasField("column_ref"):
                 expansions[index] = _written_out(level, tree.val.column_ref)
             targets.extend(Target(expr, name, origin=_origin(level, expr)) for name, expr in star)
             continue
         expr = bind_clause(level, tree.val, clause)
         name = tree.name or column_name(tree.val, expr)
         targets.append(Target(expr, name, origin=_origin(level, expr)))
-    if expansions and level.statement.star_expansions is not None and level.statement.view_depth == 0:
-        level.statement.star_expansions.append((select, expansions))
+    if expansions and level.statement.definition is not None and level.statement.view_depth == 0:
+        level.statement.definition.stars.append((select, expansions))
     return targets
 
 
@@ -478,11 +478,7 @@ def _written_out(level: Level, tree: Tree) -> list[tuple[str | None, str]]:
     for item in level.namespace:
         if not item.cols_visible:
             continue
-        for column in item.columns:
-            alias = item.alias
-            if alias is None and isinstance(column.expr, ColumnRef):
-                alias = level.from_ids.get(column.expr.id, (None, ""))[0]
-            found.append((alias, column.name))
+        found.extend((qualifier_of(level, item, column), column.name) for column in item.columns)
     return found
 
 

@@ -11,9 +11,9 @@ from typing import Any
 
 from postgast import pg_query_pb2 as pb
 
-from planner.binding import BindContext, Level, Statement
+from planner.binding import BindContext, DefinitionNotes, Level, Statement
 from planner.deparse import query_text
-from planner.errors import DuplicateColumn, FeatureNotSupported, SqlSyntaxError
+from planner.errors import DuplicateColumn, FeatureNotSupported, SqlSyntaxError, UndefinedParameter
 from planner.parse import Parsed, Tree, split_and_parse
 from planner.query import bind_query
 from planner.relations import find_relation, schema_name
@@ -41,15 +41,9 @@ def define_query(query: Parsed, column_names: tuple[str, ...], context: BindCont
     """The definition that a query would have as a view (or materialized view) with these column names."""
     if query.kind != "select_stmt":
         raise FeatureNotSupported("views must be defined by a SELECT")
-    # A tree of its own, because stars and names are written into it.
-    parsed = split_and_parse(query_text(_as_node(query)))[0]
-    _qualify(query, context)
     statement = Statement(query, context)
-    statement.star_expansions = []
     rel = bind_query(Level(statement, None), query.tree)
     if statement.param_types:
-        from planner.errors import UndefinedParameter
-
         raise UndefinedParameter("there is no parameter $1")
     names = [field.name for field in rel.fields]
     if len(column_names) > len(names):
@@ -58,14 +52,20 @@ def define_query(query: Parsed, column_names: tuple[str, ...], context: BindCont
     for index, name in enumerate(names):
         if name in names[:index]:
             raise DuplicateColumn(f'column "{name}" specified more than once')
-    copy = parsed
-    qualified = _Qualified(context)
+    # A tree of its own, because names are written into it.
+    copy = split_and_parse(query_text(_as_node(query)))[0]
     second = Statement(copy, context)
-    second.star_expansions = []
+    notes = second.definition = DefinitionNotes()
     bind_query(Level(second, None), copy.tree)
-    for select, expansion in second.star_expansions:
+    for tree, alias in notes.unqualified:
+        name = tree.fields[0].string.sval
+        tree.fields[0].string.sval = alias
+        tree.fields.add().string.sval = name
+    for join, names_in_common in notes.natural:
+        _write_out_natural(join, names_in_common)
+    for select, expansion in notes.stars:
         _write_out(select, expansion)
-    qualified.visit(copy.tree, frozenset())
+    _Qualified(context).visit(copy.tree, frozenset())
     columns = tuple((name, field.type) for name, field in zip(names, rel.fields, strict=True))
     return ViewDefinition(
         columns=columns,
@@ -80,8 +80,13 @@ def _as_node(parsed: Parsed) -> Tree:
     return node
 
 
-def _qualify(query: Parsed, context: BindContext) -> None:
-    del query, context
+def _write_out_natural(join: Tree, names: list[str]) -> None:
+    """Says the columns of a NATURAL join, which would change with the columns of its sides."""
+    join.is_natural = False
+    for name in names:
+        join.using_clause.add().string.sval = name
+    if not names:
+        join.quals.a_const.boolval.boolval = True
 
 
 def _write_out(select: Tree, expansion: dict[int, list[tuple[str | None, str]]]) -> None:
