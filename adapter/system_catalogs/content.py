@@ -16,7 +16,8 @@ Row: TypeAlias = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Content:
-    """`columns`: the first rows, column by column (generated data); `rows`: further rows after them."""
+    """`columns`: the first rows, column by column, which are the relation's generated data; `rows`: further rows after
+    them."""
 
     columns: Mapping[str, Sequence[Any]] | None = None
     rows: Sequence[Row] = ()

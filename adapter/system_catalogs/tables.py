@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -33,16 +35,26 @@ that was dropped is only made again."""
 
 def arrow_table(relation: SystemRelation, content: Content) -> ArrowTable:
     """`content` as a table of `relation`'s columns."""
-    arrays = []
-    for name, type in relation.columns:
-        first = None if content.columns is None else content.columns[name]
-        values = [row.get(name) for row in content.rows]
-        arrays.append(_array([*first, *values] if first is not None else values, type))
-    names = [f"c{number}" for number in range(1, len(relation.columns) + 1)]
-    return pa.table(arrays, names=names)
+    rows = _table(relation, {name: [row.get(name) for row in content.rows] for name, _ in relation.columns})
+    if content.columns is None:
+        return rows
+    return pa.concat_tables([_generated(relation.schema, relation.name), rows])
 
 
-def _array(values: list[Any], type: SqlType) -> Any:
+@cache
+def _generated(schema: str, name: str) -> ArrowTable:
+    """The generated data of a relation, which begin the tables of all snapshots."""
+    relation = BuiltinRelations().lookup(schema, name)
+    assert relation is not None
+    return _table(relation, catalog_data.columns(name))
+
+
+def _table(relation: SystemRelation, values: Mapping[str, Sequence[Any]]) -> ArrowTable:
+    arrays = [_array(values[name], type) for name, type in relation.columns]
+    return pa.table(arrays, names=[f"c{number}" for number in range(1, len(arrays) + 1)])
+
+
+def _array(values: Sequence[Any], type: SqlType) -> Any:
     target = arrow_type(type)
     if pa.types.is_temporal(target):
         return pa.array(values, pa.timestamp("us", tz="UTC")).cast(target)
