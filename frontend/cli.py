@@ -21,6 +21,7 @@ from typing import Any
 
 import structlog
 
+from frontend import admin
 from frontend.auth import ListenRefused, check_trust
 from frontend.configuration import Configuration, ConfigurationError, addresses, load_configuration
 
@@ -206,6 +207,13 @@ COMMANDS: list[Command] = [
         description="Serves PostgreSQL clients from a data directory, until SIGTERM or Ctrl-C.",
         configure=_configure_serve,
         run=_run_serve,
+    ),
+    Command(
+        name="admin",
+        summary="look into a data directory, check it, export a table",
+        description="Looks into a data directory. Reads only, and is safe beside running servers.",
+        configure=admin.configure,
+        run=admin.run,
     ),
 ]
 

@@ -1,25 +1,100 @@
-"""A table at a CSN, as files of its own or as a new shard."""
+"""A table at a CSN, as files of its own or as a new shard.
+
+Rows are read through a `SnapshotReader`: an `Environment`, or an `InspectorReader` that looks at an environment from
+outside while its servers run. The latter writes one thing, a hold in the shard, so that maintenance leaves alone what
+it reads.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from storage.admin import Inspector
 from storage.csn import Csn
+from storage.durable import Abandon
 from storage.environment import Environment
-from storage.errors import Determinate
-from storage.ids import ShardId
-from storage.parts import ROW_ID
-from storage.shard import ShardSnapshot
+from storage.errors import AsOfNotReadable, Determinate, UnknownShard
+from storage.ids import ShardId, random_text
+from storage.part_store import PartStore
+from storage.parts import ROW_ID, Part
+from storage.shard import DataShard, ShardSnapshot, snapshot_of
+from storage.shard_state import Hold, SetHold, ShardDiff, ShardState
 from storage.txns import Committed, Txn
 
+HOLD_MS = 600_000
+"""How long an `InspectorReader` that died keeps history from being folded."""
 
-async def live_rows(env: Environment, snapshot: ShardSnapshot) -> AsyncIterator[pa.Table]:
+
+class SnapshotReader(Protocol):
+    """What reading a table at a CSN takes."""
+
+    async def hold(self, shards: Iterable[ShardId], at: Csn) -> AbstractAsyncContextManager[object]: ...
+
+    async def snapshot(self, shard: ShardId, as_of: Csn) -> ShardSnapshot: ...
+
+    async def read_part(self, part: Part, columns: Sequence[str] | None = None) -> pa.Table: ...
+
+
+class InspectorReader:
+    """A `SnapshotReader` beside the servers of an environment."""
+
+    def __init__(self, inspector: Inspector) -> None:
+        self._inspector = inspector
+        self._store = PartStore(inspector.blob, inspector.clock, inspector.random, "inspector")
+        self._name = f"inspector/{random_text(inspector.random)}"
+
+    async def hold(self, shards: Iterable[ShardId], at: Csn) -> AbstractAsyncContextManager[object]:
+        """A hold at `at` in each shard, for `HOLD_MS`. Raises AsOfNotReadable when the history there is gone."""
+        stack = AsyncExitStack()
+        until_ms = self._inspector.clock.now_ms() + HOLD_MS
+        for shard in shards:
+            handle = self._inspector.handle(shard)
+            await handle.refresh()
+            await _set_hold(handle, self._name, Hold(at=at, expires_ms=until_ms, reason="export"))
+            stack.push_async_callback(_set_hold, handle, self._name, None)
+        return stack
+
+    async def newest(self) -> Csn:
+        """The newest CSN that can be read."""
+        return Csn((await self._inspector.txns()).upper - 1)
+
+    async def snapshot(self, shard: ShardId, as_of: Csn) -> ShardSnapshot:
+        """See `Environment.snapshot`. Raises Determinate when a transaction at or before `as_of` is undecided."""
+        txns = await self._inspector.txns()
+        if as_of >= txns.upper:
+            raise AsOfNotReadable(f"nothing is decided yet at {as_of}: the upper is {txns.upper}")
+        dropped = txns.forgotten.get(shard)
+        if (shard not in txns.registered and dropped is None) or (dropped is not None and as_of >= dropped):
+            raise UnknownShard(f"shard {shard} does not exist at {as_of}")
+        for record in txns.staged.values():
+            if record.csn <= as_of and any(write.shard == shard for write in record.writes):
+                raise Determinate(f"transaction {record.txid} at {record.csn} is not decided yet; try again")
+        _, state = await self._inspector.shard(shard, txns)
+        return snapshot_of(state, as_of)
+
+    async def read_part(self, part: Part, columns: Sequence[str] | None = None) -> pa.Table:
+        """See `Environment.read_part`."""
+        return await self._store.read(part, columns)
+
+
+async def _set_hold(handle: DataShard, name: str, hold: Hold | None) -> None:
+    def propose(state: ShardState) -> ShardDiff | Abandon[None]:
+        if hold is not None and hold.at < state.since:
+            raise AsOfNotReadable(f"shard {state.shard} cannot be read at {hold.at}: its since is {state.since}")
+        return ShardDiff((SetHold(name=name, hold=hold),))
+
+    await handle.update(propose)
+
+
+async def live_rows(env: SnapshotReader, snapshot: ShardSnapshot) -> AsyncIterator[pa.Table]:
     """The rows of `snapshot`, one table per part that has any, in the newest schema, without row ids.
 
     A column that a part lacks is NULL. The caller holds the snapshot's CSN.
@@ -42,7 +117,7 @@ async def live_rows(env: Environment, snapshot: ShardSnapshot) -> AsyncIterator[
 
 
 async def export_shard(
-    env: Environment, shard: ShardId, as_of: Csn, directory: Path, names: Mapping[str, str] | None = None
+    env: SnapshotReader, shard: ShardId, as_of: Csn, directory: Path, names: Mapping[str, str] | None = None
 ) -> int:
     """Write the rows of `shard` at `as_of` as Parquet files into `directory`, which must be empty or absent.
 

@@ -6,7 +6,6 @@ reported, because a live environment moves files while they are being checked.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -182,12 +181,16 @@ class Fsck:
                 self._problem(key, str(error))
         return found
 
+    async def catalog(self) -> list[CatalogRecord]:
+        """Every record of the catalog as it is now."""
+        return await self._catalog(await self._inspector.txns())
+
     async def _check_catalog(self, txns: TxnsState) -> None:
         for record in await self._catalog(txns):
             if isinstance(record, Relation) and record.shard is not None and record.shard not in txns.registered:
                 self._problem(f"table {record.name}", f"its shard {record.shard} is not registered")
 
-    async def _catalog(self, txns: TxnsState) -> Sequence[CatalogRecord]:
+    async def _catalog(self, txns: TxnsState) -> list[CatalogRecord]:
         _, state = await self._inspector.shard(CATALOG_SHARD, txns)
         live: dict[int, tuple[int, bytes]] = {}
         try:

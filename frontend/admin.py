@@ -1,0 +1,100 @@
+"""`tidegate admin`: look into an environment, check it, and take a table out of it.
+
+Reads only, apart from a hold that an export leaves in the table's shard while it runs; safe beside running servers.
+Exit status: 0 when all is well, 1 when it failed or the check found problems.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+from storage import admin, fsck
+from storage.blob_local import LocalBlob
+from storage.catalog_model import CatalogRecord, Relation, Schema
+from storage.clock import SystemClock, SystemRandomness
+from storage.consensus_sqlite import SqliteConsensus
+from storage.csn import Csn
+from storage.errors import Determinate, ForeignEnvironment, StorageError
+from storage.export import InspectorReader, export_shard
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `tidegate admin`."""
+    parser.add_argument("--data-dir", metavar="DIR", default="./tidegate-data", help="the environment's folder")
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    actions.add_parser("overview", help="shards, holds, uppers, outstanding and staged transactions, blob usage")
+    check = actions.add_parser("fsck", help="check every reference, checksum and row count; list orphans")
+    check.add_argument("--shallow", action="store_true", help="look at presence and sizes only, read no part")
+    export = actions.add_parser("export", help="write a table as Parquet files")
+    export.add_argument("table", metavar="[SCHEMA.]TABLE")
+    export.add_argument("output", metavar="DIR", help="an empty or new folder")
+    export.add_argument("--as-of", type=int, metavar="CSN", help="the moment to read at (default: now)")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Carry out `tidegate admin`; the exit status."""
+    try:
+        return asyncio.run(_run(arguments))
+    except (StorageError, OSError) as error:
+        sys.stderr.write(f"tidegate: error: {error}\n")
+        return 1
+
+
+@contextlib.asynccontextmanager
+async def _inspector(data_dir: Path) -> AsyncIterator[admin.Inspector]:
+    consensus_file = data_dir / "consensus.sqlite"
+    if not await asyncio.to_thread(consensus_file.exists):
+        raise ForeignEnvironment(f"{data_dir} holds no Tidegate environment")
+    clock = SystemClock()
+    async with contextlib.AsyncExitStack() as stack:
+        consensus = await SqliteConsensus.open(consensus_file, clock=clock)
+        stack.push_async_callback(consensus.close)
+        blob = LocalBlob(data_dir / "blob")
+        stack.push_async_callback(blob.close)
+        yield admin.Inspector(blob=blob, consensus=consensus, clock=clock, random=SystemRandomness())
+
+
+async def _run(arguments: argparse.Namespace) -> int:
+    async with _inspector(Path(arguments.data_dir)) as inspector:
+        match arguments.action:
+            case "overview":
+                text = admin.render(await inspector.overview(), inspector.clock.now_ms())
+            case "fsck":
+                report = await fsck.fsck(inspector, deep=not arguments.shallow)
+                sys.stdout.write(fsck.render(report) + "\n")
+                return 1 if report.problems else 0
+            case _:
+                text = await _export(inspector, arguments)
+        sys.stdout.write(text + "\n")
+        return 0
+
+
+async def _export(inspector: admin.Inspector, arguments: argparse.Namespace) -> str:
+    relation = _find(await fsck.Fsck(inspector).catalog(), arguments.table)
+    assert relation.shard is not None
+    reader = InspectorReader(inspector)
+    as_of = await reader.newest() if arguments.as_of is None else Csn(arguments.as_of)
+    names = {f"c{column.attnum}": column.name for column in relation.live_columns()}
+    rows = await export_shard(reader, relation.shard, as_of, Path(arguments.output), names)
+    return f"{rows} rows of {arguments.table} at {as_of} in {arguments.output}"
+
+
+def _find(records: list[CatalogRecord], name: str) -> Relation:
+    schema_name, _, table = name.rpartition(".")
+    schemas = {
+        record.oid for record in records if isinstance(record, Schema) and record.name == (schema_name or "public")
+    }
+    for record in records:
+        if (
+            isinstance(record, Relation)
+            and record.name == table
+            and record.schema in schemas
+            and record.shard is not None
+        ):
+            return record
+    raise Determinate(f'there is no table "{name}"')

@@ -1,0 +1,74 @@
+"""`tidegate admin` on a data directory, while a server has it open and afterwards."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from frontend.cli import main
+from storage.catalog_model import CatalogUpdate, Column, Relation
+from storage.environment import Environment
+from storage.local_environment import open_local_environment
+from tests.storage.environments import SCHEMA, commit, deletion, read, rows
+
+PUBLIC = 2200
+
+
+async def populate(env: Environment) -> None:
+    shard = env.new_shard_id()
+    txn = env.begin()
+    txn.create_shard(shard, SCHEMA)
+    txn.write(shard, rows(*[(n, "x" * 200) for n in range(1000)]))
+    columns = (Column(attnum=1, name="number", type_oid=20), Column(attnum=2, name="text", type_oid=25))
+    relation = Relation(
+        oid=env.catalog.current().next_oid, name="t", schema=PUBLIC, owner=10, kind="r", columns=columns, shard=shard
+    )
+    txn.update_catalog([CatalogUpdate(record=relation, diff=1)])
+    await commit(env, txn)
+    txn = env.begin()
+    txn.delete(shard, deletion((0, 0, "x" * 200)))
+    await commit(env, txn)
+    assert len(await read(env, shard)) == 999
+
+
+async def run(*arguments: str) -> int:
+    """The command in a thread of its own, as it brings its own event loop."""
+    return await asyncio.to_thread(main, arguments)
+
+
+async def test_beside_a_running_server(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = tmp_path / "data"
+    env = await open_local_environment(data)
+    await populate(env)
+    assert await run("admin", "--data-dir", str(data), "overview") == 0
+    assert env.process in capsys.readouterr().out
+    assert await run("admin", "--data-dir", str(data), "fsck") == 0
+    assert "clean" in capsys.readouterr().out
+    assert await run("admin", "--data-dir", str(data), "export", "t", str(tmp_path / "out")) == 0
+    assert "999 rows of t" in capsys.readouterr().out
+    table = pq.read_table(tmp_path / "out")
+    assert table.column_names == ["number", "text"]
+    assert sorted(table.column("number").to_pylist()) == list(range(1, 1000))
+    assert await run("admin", "--data-dir", str(data), "export", "nothing", str(tmp_path / "other")) == 1
+    assert 'no table "nothing"' in capsys.readouterr().err
+    await env.close()
+
+
+async def test_damage_makes_the_check_fail(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    env = await open_local_environment(tmp_path)
+    await populate(env)
+    await env.close()
+    (part,) = await asyncio.to_thread(lambda: list((tmp_path / "blob" / "parts").rglob("*.parquet")))
+    data = await asyncio.to_thread(part.read_bytes)
+    await asyncio.to_thread(part.write_bytes, data[:200] + b"?" + data[201:])
+    assert await run("admin", "--data-dir", str(tmp_path), "fsck") == 1
+    assert "does not match its checksum" in capsys.readouterr().out
+
+
+async def test_a_folder_without_an_environment(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert await run("admin", "--data-dir", str(tmp_path), "overview") == 1
+    assert "holds no Tidegate environment" in capsys.readouterr().err
+    assert await asyncio.to_thread(lambda: list(tmp_path.iterdir())) == []
