@@ -97,8 +97,7 @@ def offsets_of(array: ArrowArray) -> npt.NDArray[np.int32]:
     count = len(array)
     if count == 0:
         return np.zeros(1, dtype=np.int32)
-    raw = np.frombuffer(array.buffers()[1], dtype=np.int32, count=array.offset + count + 1)
-    return raw[array.offset :]
+    return np.frombuffer(array.buffers()[1], dtype=np.int32, count=count + 1, offset=4 * array.offset)
 
 
 def data_of(array: ArrowArray) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int32]]:
@@ -114,7 +113,8 @@ def data_of(array: ArrowArray) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.in
 
 def lengths_of(array: ArrowArray) -> npt.NDArray[np.int32]:
     """The length in bytes of each value of a 32-bit binary array."""
-    return np.diff(offsets_of(array))
+    offsets = offsets_of(array)
+    return offsets[1:] - offsets[:-1]
 
 
 def as_binary(array: ArrowArray) -> ArrowArray:

@@ -7,6 +7,7 @@ send function.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
@@ -84,8 +85,10 @@ _UNQUOTED_ELEMENTS = {
 _OID_BINARY = scalars.fixed_binary_encoder(pa.int64(), ">u4")
 
 
+@lru_cache(maxsize=1024)
 def column_encoder(sql_type: SqlType, arrow_type: Any, format_code: int, settings: FormatSettings) -> ColumnEncoder:
-    """The encoder for a column of this type, whose arrays have this Arrow type, in text (0) or binary (1)."""
+    """The encoder for a column of this type, whose arrays have this Arrow type, in text (0) or binary (1). Encoders are
+    stateless, so results share them."""
     if pa.types.is_null(arrow_type):
         return _all_null
     if format_code == BINARY_FORMAT:
