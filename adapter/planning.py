@@ -11,15 +11,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from planner.analyze import BindContext, analyze, command_tag
-
 from adapter.predicates import ScanTemplate, scan_templates
 from adapter.results import ColumnDescription
 from planner import ir
+from planner.analyze import BindContext, analyze, command_tag
 from planner.parse import Parsed, split_and_parse
 from planner.rewrite import walk
 from planner.session_values import ACTS, session_values
-from planner.statements import UtilityStatement
+from planner.statements import CreateTableAs, DeclareCursor, Explain, UtilityStatement
 from planner.types import SqlType
 from storage.catalog_model import CatalogRecord, CatalogSnapshot
 
@@ -63,6 +62,22 @@ class Plan:
         return not isinstance(self.statement, (ir.BoundQuery, ir.BoundInsert, ir.BoundUpdate, ir.BoundDelete))
 
 
+def _inner_param_types(statement: object, context: BindContext, declared: tuple[int, ...]) -> tuple[SqlType, ...]:
+    """The parameters of a statement that has a query inside."""
+    if not isinstance(statement, (DeclareCursor, Explain, CreateTableAs)) or "$" not in statement.query.text:
+        return ()
+    inner = analyze(statement.query, context, declared)
+    match inner:
+        case ir.BoundQuery():
+            return inner.param_types
+        case ir.BoundInsert():
+            return inner.source.param_types
+        case ir.BoundUpdate() | ir.BoundDelete():
+            return inner.read.param_types
+        case _:
+            return _inner_param_types(inner, context, declared)
+
+
 def _calls_any(query: ir.BoundQuery, names: frozenset[str]) -> bool:
     return any(isinstance(node, ir.Call) and node.signature.name in names for node in walk(query))
 
@@ -96,7 +111,7 @@ def make_plan(parsed: Parsed, context: BindContext, declared: tuple[int, ...]) -
         catalog=catalog,
         search_path=context.search_path,
         query=query,
-        param_types=query.param_types if query is not None else (),
+        param_types=query.param_types if query is not None else _inner_param_types(statement, context, declared),
         columns=columns,
         templates=scan_templates(query.rel) if query is not None else (),
         relied_on=tuple(record for oid in dict.fromkeys(oids) if (record := catalog.get(oid)) is not None),
