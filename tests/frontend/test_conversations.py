@@ -1,0 +1,312 @@
+"""Whole conversations, held with Tidegate and with a real PostgreSQL: the replies must be the same, message by message.
+
+Object identifiers are made alike; the file, line and routine of errors are left out.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import pytest
+
+from tests.frontend import raw_client as raw
+from tests.frontend.raw_client import (
+    COPY_DONE,
+    FLUSH,
+    SYNC,
+    RawClient,
+    Reply,
+    bind,
+    close,
+    copy_data,
+    copy_fail,
+    describe,
+    execute,
+    parse,
+    query,
+)
+from tests.support.postgres import PostgresServer
+from tests.support.server import TidegateServer
+
+HEADER = b"PGCOPY\n\xff\r\n\0" + bytes(8)
+ROW = b"\0\2\0\0\0\4\0\0\0\7\0\0\0\1z\xff\xff"
+
+Step = tuple[list[bytes], int]
+"""Messages to send at once, and how many ReadyForQuery to await."""
+
+
+def q(text: str) -> Step:
+    return [query(text)], 1
+
+
+def ext(*messages: bytes) -> Step:
+    return [*messages, SYNC], 1
+
+
+CONVERSATIONS: dict[str, list[Step]] = {
+    "empty queries": [q(""), q(" ; "), q(";;select 1;;"), q("-- only a comment")],
+    "an error rolls the whole string back": [
+        q("insert into conv values (1); select nope; insert into conv values (2)"),
+        q("select count(*) from conv"),
+    ],
+    "commit inside a string": [
+        q("insert into conv values (1); commit; insert into conv values (2); select nope"),
+        q("select i from conv"),
+    ],
+    "begin inside a string": [
+        q("insert into conv values (1); begin; insert into conv values (2); select nope; select 9"),
+        q("select 1"),
+        q("commit"),
+        q("select count(*) from conv"),
+    ],
+    "the string is parsed before anything runs": [q("insert into conv values (7); selct 1"), q("select i from conv")],
+    "positions count characters of the whole string": [q("select 'é', 1; select nope from conv")],
+    "misplaced transaction commands": [
+        q("savepoint a"), q("select 1; savepoint a"), q("rollback"), q("commit"), q("begin; begin"), q("rollback"),
+    ],
+    "a failed block": [
+        q("begin"), q("select nope"), q("select 1"), q("savepoint x"), q("show all"), q("selct"), q("commit"),
+    ],
+    "savepoints": [
+        q("begin; savepoint s; select nope"), q("rollback to s"), q("select 1"), q("release s"), q("release s"),
+        q("rollback"),
+    ],
+    "chained transactions": [
+        q("begin isolation level repeatable read"), q("commit and chain"), q("show transaction_isolation"),
+        q("rollback and chain"), q("rollback"), q("start transaction read only; insert into conv values (1)"), q("end"),
+    ],
+    "settings are reported once": [
+        q("set application_name = 'a'; set application_name = 'b'; set datestyle = 'German'; select 1"),
+        q("begin; set application_name = 'tx'; set timezone = 'Asia/Tokyo'"),
+        q("rollback"),
+        q("begin; set local timezone = 'Asia/Tokyo'; select 1"),
+        q("commit"),
+        q("reset application_name; reset datestyle"),
+        q("select set_config('application_name', 'viafn', false)"),
+        q("set nope = 1"), q("show nope"), q("set my.custom = 1; show my.custom"),
+        q("set timezone = 'Nowhere/Bad'"), q("set datestyle = 'bogus'"), q("set server_version = '1'"),
+    ],
+    "describe and execute": [
+        ext(
+            parse("s1", "select $1::int4 as a, $2 as b, $3 + 1 as c where $4 = 1"), describe("S", "s1"),
+            bind("", "s1", [b"1", b"x", b"2", b"1"]), describe("P"), execute(),
+        ),
+        ext(close("S", "s1"), close("S", "nonexistent"), close("P", "nonexistent")),
+    ],
+    "inferred parameter types": [
+        ext(parse("", text), describe("S"))
+        for text in (
+            "select * from conv where i = $1 limit $2 offset $3", "select $1", "select $1 || $2", "values ($1), (2)",
+            "select coalesce($1, 1), $2 = any($3::int[]), $4 in (1, 2)", "select case when $1 then $2 else 1.5 end",
+            "select $2::text", "insert into conv values ($1)",
+        )
+    ],
+    "an error skips to sync": [
+        (
+            [
+                parse("", "selct"), bind(), describe("P"), execute(), query("select 1"), parse("", "select 2"), bind(),
+                execute(), SYNC, query("select 3"),
+            ],
+            2,
+        )
+    ],
+    "a pipeline is one transaction": [
+        ext(
+            parse("", "insert into conv values (1)"), bind(), execute(), parse("", "select nope"), bind(), execute(),
+            parse("", "insert into conv values (3)"), bind(), execute(),
+        ),
+        q("select count(*) from conv"),
+    ],
+    "two syncs are two transactions": [
+        (
+            [
+                parse("", "insert into conv values (1)"), bind(), execute(), SYNC, parse("", "select nope"), SYNC,
+                parse("", "insert into conv values (3)"), bind(), execute(), SYNC,
+            ],
+            3,
+        ),
+        q("select count(*) from conv"),
+    ],
+    "begin and commit inside a pipeline": [
+        ext(
+            parse("", "begin"), bind(), execute(), parse("", "insert into conv values (1)"), bind(), execute(),
+            parse("", "commit"), bind(), execute(), parse("", "select nope"), bind(), execute(),
+        ),
+        q("select count(*) from conv"),
+    ],
+    "portals suspend, and die with their transaction": [
+        ext(
+            parse("", "select * from generate_series(1, 5) g"), bind("p"), execute("p", 2), execute("p", 2),
+            execute("p", 2), execute("p", 2),
+        ),
+        ext(execute("p", 1)),
+        ext(bind("p"), execute("p", 2)),
+        ext(execute("p", 2)),
+        q("begin"),
+        ext(parse("q", "select * from generate_series(1, 5) g"), bind("p", "q"), execute("p", 2)),
+        ext(execute("p", 2)),
+        ext(bind("p", "q")),
+        q("rollback"),
+        ext(execute("p", 2)),
+        ext(bind("", "q"), execute()),
+    ],
+    "unnamed statement and portal": [
+        ext(parse("", "select 42")), ext(bind(), execute()), q("select 1"), ext(bind(), execute()),
+        ext(parse("", "select 43"), bind()), ext(execute()),
+    ],
+    "duplicates, multiple and empty statements": [
+        ext(parse("d", "select 1"), parse("d", "select 2")), ext(parse("", "select 1; select 2")),
+        ext(parse("", ""), describe("S"), bind(), describe("P"), execute()),
+        ext(parse("", "-- nothing"), bind(), execute()),
+    ],
+    "executing a finished portal": [
+        ext(parse("", "select 1"), bind(), execute(), execute()),
+        ext(parse("", "insert into conv values (1)"), bind(), execute(), execute()),
+        ext(
+            parse("", "insert into conv select g from generate_series(1, 4) g returning i"), bind(), execute("", 1),
+            execute("", 1), execute(),
+        ),
+        q("select count(*) from conv"),
+    ],
+    "bind errors": [
+        ext(parse("b2", "select $1::int, $2::text"), bind("", "b2", [b"1"])),
+        *[
+            ext(bind("", "b2", values, formats, results))
+            for values, formats, results in (
+                ([b"1", b"2"], [0, 0, 0], []), ([b"x", b"2"], [], []), ([b"\0\1", b"2"], [1, 0], []),
+                ([b"1", b"2"], [], [0, 0, 0]), ([b"1", b"2"], [7], []), ([b"1", b"\xff\xfe"], [], []),
+                ([b"1", b"a\0b"], [], []),
+            )
+        ],
+        ext(bind("", "b2", [None, None]), execute()),
+        ext(bind("", "nostmt")), ext(execute("noportal")), ext(describe("S", "nostmt")), ext(describe("P", "noportal")),
+        ext(raw.message("D", b"Zx\0")),
+    ],
+    "result formats": [
+        ext(
+            parse("f", "select 1::int4, 'x'::text, 1.5::float8, true, null::int, 1.50::numeric, date '2024-01-02'"),
+            bind("", "f", [], [], [1]), describe("P"), execute(),
+        ),
+        ext(bind("", "f", [], [], [0, 1, 1, 1, 1, 0, 1]), describe("P"), execute()),
+        ext(describe("S", "f")),
+    ],
+    "in an aborted transaction": [
+        q("begin"),
+        ext(parse("k", "select 1 as a"), parse("ins", "insert into conv values (1)")),
+        q("select nope"),
+        ext(parse("", "select 1")), ext(bind("", "k")), ext(describe("S", "k")), ext(describe("S", "ins")),
+        ext(close("S", "k")),
+        ext(parse("", "rollback"), bind(), describe("P"), execute()),
+    ],
+    "a plan must not change its result": [
+        ext(parse("cp", "select * from conv"), describe("S", "cp")), q("alter table conv add b text"),
+        ext(bind("", "cp"), execute()), ext(describe("S", "cp")), q("begin"), ext(bind("", "cp"), execute()),
+        q("rollback"),
+    ],
+    "prepared statements have one name space": [
+        q("prepare sp(int) as select $1 + 1"), ext(describe("S", "sp"), bind("", "sp", [b"4"]), execute()),
+        ext(parse("pp", "select $1::text")), q("execute pp('hi')"), q("deallocate pp"), ext(bind("", "pp", [b"1"])),
+        q("deallocate nope"), q("deallocate all"), q("execute sp"),
+    ],
+    "cursors": [
+        q("declare c cursor for select 1"),
+        q("begin; declare c scroll cursor for select g from generate_series(1, 5) g"),
+        q("fetch c"), q("fetch 2 from c"), q("fetch backward 1 from c"),
+        q("fetch prior from c; fetch first in c; fetch last in c; fetch absolute 2 from c; fetch 0 from c"),
+        q("move all in c"),
+        ext(describe("P", "c"), execute("c", 2)), q("close c"), q("fetch c"), q("rollback"),
+        q("declare h cursor with hold for select g from generate_series(1, 3) g"), q("fetch 2 from h"),
+        q("begin; fetch 1 from h; rollback"), q("fetch all from h"), q("close all"), q("close h"),
+        q("begin; declare nb no scroll cursor for select 1; fetch backward 1 from nb"), q("rollback"),
+    ],
+    "copy in": [
+        (
+            [query("copy pairs from stdin"), copy_data(b"1\tx\n2\t\\N\n"), copy_data(b"3\ta"),
+             copy_data(b"b\\tc\n"), COPY_DONE], 1,
+        ),
+        ([query("copy pairs from stdin"), copy_data(b"4\ty\n\\.\n5\tignored?\n"), COPY_DONE], 1),
+        ([query("copy pairs from stdin"), copy_data(b"bad\tx\n"), copy_data(b"6\tz\n"), COPY_DONE], 1),
+        ([query("copy pairs from stdin"), copy_data(b"1\n"), COPY_DONE], 1),
+        ([query("copy pairs from stdin"), copy_data(b"1\ta\tb\n"), COPY_DONE], 1),
+        ([query("copy pairs from stdin"), copy_fail("client says no")], 1),
+        ([query("copy pairs from stdin"), FLUSH, SYNC, copy_data(b"7\tf\n"), COPY_DONE], 1),
+        q("select * from pairs order by a"),
+        ([query("copy pairs from stdin; select 5"), copy_data(b"8\tq\n"), COPY_DONE], 1),
+        (
+            [query("copy pairs from stdin; copy pairs from stdin"), copy_data(b"9\tq\n"), COPY_DONE,
+             copy_data(b"10\tq\n"), COPY_DONE], 1,
+        ),
+        ([query("begin; copy pairs from stdin"), copy_fail("x")], 1),
+        q("rollback"),
+        ([copy_data(b"stray\n"), COPY_DONE, query("select count(*) from pairs")], 1),
+        ([query("copy pairs from stdin"), query("select 1")], 1),
+    ],
+    "copy in binary": [
+        ([query("copy pairs from stdin binary"), copy_data(HEADER + ROW), COPY_DONE], 1),
+        q("select * from pairs"),
+        ([query("copy pairs from stdin binary"), copy_data(b"XXCOPY\n\xff\r\n\0" + bytes(8)), COPY_DONE], 1),
+        ([query("copy pairs from stdin binary"), copy_data(HEADER + b"\0\1\xff\xff\xff\xff"), COPY_DONE], 1),
+        ([query("copy pairs from stdin binary"), copy_data(HEADER), COPY_DONE], 1),
+    ],
+    "copy out": [
+        q("insert into pairs values (1, 'x,y'), (2, null), (3, E'q\"r\\n')"),
+        q("copy pairs to stdout"), q("copy pairs to stdout (format csv, header, force_quote *)"),
+        q("copy pairs to stdout binary"), q("copy (select 1 as x, null::text as y) to stdout; select 1"),
+        ext(parse("", "copy pairs(b) to stdout"), bind(), describe("P"), execute()),
+        q("copy nope to stdout"), q("copy pairs(zz) to stdout"), q("copy pairs from stdin (format xml)"),
+        q("copy pairs from stdin (nope 1)"),
+    ],
+    "command tags": [
+        q("create table tags(a int, b text)"), q("insert into tags values (1, 'a'), (2, 'b')"),
+        q("update tags set b = 'c'"),
+        q("delete from tags where a = 2"), q("create table tags2 as select * from tags"), q("select 1 where false"),
+        q("values (1), (2)"), q("table tags"), q("show datestyle"), q("create view tv as select 1 as x; drop view tv"),
+        q("alter table tags add c int; truncate tags; comment on table tags is 'x'"),
+        q("insert into tags values (5) returning a, b"), q("create table if not exists tags(a int)"),
+        q("drop table if exists nope_t"), q("drop table tags, tags2"), q("begin; start transaction"), q("end"),
+    ],
+}  # fmt: skip
+
+
+def shown(reply: Reply) -> Any:
+    """A reply as it is compared."""
+    if reply.code in "EN":
+        return reply.code, {key: value for key, value in reply.fields.items() if key not in "FLR"}
+    if reply.code == "T":
+        return reply.code, columns(reply.body)
+    return reply.code, reply.body
+
+
+def columns(body: bytes) -> list[tuple[Any, ...]]:
+    found = []
+    position = 2
+    for _ in range(struct.unpack_from(">H", body)[0]):
+        end = body.index(0, position)
+        table, *rest = struct.unpack_from(">IhIhih", body, end + 1)
+        found.append((body[position:end].decode(), table != 0, *rest))
+        position = end + 19
+    return found
+
+
+async def hold(port: int, steps: list[Step]) -> list[list[Any]]:
+    """The replies to each step. Tables `conv` and `pairs` are new."""
+    client = await RawClient.connect(port, database="postgres", options="-c timezone=UTC")
+    await client.ask(
+        query("drop table if exists conv, pairs; create table conv(i int); create table pairs(a int, b text)")
+    )
+    replies = []
+    for messages, count in steps:
+        replies.append([shown(reply) for reply in await client.ask(*messages, count=count)])
+    await client.close()
+    return replies
+
+
+@pytest.mark.parametrize("name", CONVERSATIONS)
+async def test_conversation(server: TidegateServer, postgres: PostgresServer, name: str) -> None:
+    if postgres.major != 15:
+        pytest.skip("PostgreSQL 15 is the measure")
+    ours = await hold(server.port, CONVERSATIONS[name])
+    theirs = await hold(postgres.port, CONVERSATIONS[name])
+    for (messages, _), our, their in zip(CONVERSATIONS[name], ours, theirs, strict=True):
+        assert our == their, messages
