@@ -53,7 +53,7 @@ _DAYS = frozenset(
 _FIELD = re.compile(
     r"\s*(?:"
     r"(?P<iso>\d{4,6}-\d{1,2}-\d{1,2})(?=$|[\sTtZz+,-]|$)"
-    r"|(?P<time>\d{1,2}:\d{1,2}(?::\d{1,2}(?:[.,]\d*)?)?)"
+    r"|(?P<time>\d{1,2}:\d{1,2}(?::\d{1,2}(?:\.\d*)?)?)"
     r"|(?P<zone>[+-]\d{1,2}(?::\d{1,2}(?::\d{1,2})?|\d{2,4})?)(?=$|[\s)])"
     r"|(?P<name>[A-Za-z]+/[A-Za-z_]+(?:/[A-Za-z_]+)*)"
     r"|(?P<date>(?:\d+|[A-Za-z]{3,9})(?P<sep>[-/.])(?:\d+|[A-Za-z]{3,9})(?:(?P=sep)\d+)?)"
@@ -175,6 +175,9 @@ def _checked(text: str, type_name: str, date_style: str) -> _Fields:
 
 def _fields(text: str, date_style: str, *, needs_date: bool) -> _Fields:
     fields = _Fields()
+    if text.strip().lower() in ("-infinity", "-inf"):
+        fields.special = "-infinity"
+        return fields
     position, length = 0, len(text.rstrip())
     numbers: list[str] = []
     while position < length:
@@ -187,6 +190,8 @@ def _fields(text: str, date_style: str, *, needs_date: bool) -> _Fields:
         if match.group("date"):
             kind, value = "date", match.group("date")
         if kind == "iso":
+            if fields.time is not None:
+                raise Malformed
             _set_date(fields, *(int(part) for part in value.split("-")))
         elif kind == "time":
             if fields.time is not None:
@@ -218,7 +223,7 @@ def _set_date(fields: _Fields, year: int, month: int, day: int) -> None:
 
 
 def _clock(value: str) -> tuple[int, int, int, int]:
-    hour_text, minute_text, *rest = value.replace(",", ".").split(":")
+    hour_text, minute_text, *rest = value.split(":")
     hour, minute = int(hour_text), int(minute_text)
     second = micro = 0
     if rest:
@@ -306,9 +311,8 @@ def _number(fields: _Fields, value: str, numbers: list[str], needs_date: bool) -
     whole, _, fraction = value.partition(".")
     if fields.day is None and len(whole) == 8 and not fraction and needs_date:
         _set_date(fields, int(whole[:4]), int(whole[4:6]), int(whole[6:]))
-    elif fields.day is None and len(whole) == 14 and needs_date:
-        _set_date(fields, int(whole[:4]), int(whole[4:6]), int(whole[6:8]))
-        fields.time = _clock(f"{whole[8:10]}:{whole[10:12]}:{whole[12:]}.{fraction or 0}")
+    elif fields.day is None and len(whole) > 8 and needs_date:
+        raise OutOfRange(month_day=True)
     elif fields.day is None and len(whole) == 6 and not fraction and needs_date and not numbers:
         fields.two_digit_year = True
         _set_date(fields, int(whole[:2]), int(whole[2:4]), int(whole[4:]))
@@ -448,7 +452,7 @@ def _named_zone(raw: str) -> tzinfo:
     name = _zone_names().get(lowered)
     if name is None:
         if "/" in raw:
-            raise InvalidParameterValue(f'time zone "{raw}" not recognized')
+            raise InvalidParameterValue(f'time zone "{lowered}" not recognized')
         raise Malformed
     return ZoneInfo(name)
 

@@ -18,7 +18,6 @@ for _names, _kind, _factor in (
     ("day days d", "days", Fraction(1)),
     ("week weeks w", "days", Fraction(7)),
     ("month months mon mons", "months", Fraction(1)),
-    ("quarter quarters qtr", "months", Fraction(3)),
     ("year years y yr yrs", "months", Fraction(12)),
     ("decade decades dec decs", "months", Fraction(120)),
     ("century centuries cent c", "months", Fraction(1200)),
@@ -157,7 +156,7 @@ _ISO_PART = re.compile(r"([+-]?\d+(?:\.\d*)?|[+-]?\.\d+)([YMWDHS])", re.IGNORECA
 
 def _iso(body: str, text: str) -> Interval:
     date_part, mark, time_part = body[1:].upper().partition("T")
-    if (not date_part and not time_part) or (mark and not time_part):
+    if not date_part and not mark:
         raise _invalid(text)
     total = _Sum()
     for part, units in ((date_part, {"Y": "year", "M": "month", "W": "week", "D": "day"}),

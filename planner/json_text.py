@@ -9,8 +9,6 @@ from typing import Any
 
 from planner.errors import InvalidTextRepresentation, UntranslatableCharacter
 
-_TOKEN = re.compile(r"[^\s\[\]{},:\"]+|.", re.DOTALL)
-
 
 class _Number(str):
     """A JSON number in its own spelling."""
@@ -47,7 +45,10 @@ def normalize_jsonb(text: str) -> str:
 
 def _decode(text: str) -> Any:
     try:
-        return _DECODER.decode(text)
+        value = _DECODER.decode(text)
+        if "\\ud" in text or "\\uD" in text:
+            _check_surrogates(value)
+        return value
     except RecursionError:
         from planner.errors import StatementTooComplex
 
@@ -57,16 +58,139 @@ def _decode(text: str) -> Any:
         raise _invalid(text, position) from None
 
 
+def _check_surrogates(value: Any) -> None:
+    """Raises 22P02 for half of a surrogate pair, which is no character."""
+    if isinstance(value, str) and any("\ud800" <= char <= "\udfff" for char in value):
+        raise InvalidTextRepresentation(
+            "invalid input syntax for type json", detail="Unicode low surrogate must follow a high surrogate."
+        )
+    if isinstance(value, (list, tuple)):
+        for item in value:
+            _check_surrogates(item)
+
+
+_LEXEME = re.compile(r"[ \t\n\r]*(?:(?P<mark>[{}\[\],:])|(?P<quote>\")|(?P<word>[^\s{}\[\],:\"\x00-\x20!-/;-@\\^`|~']+|"
+                     r"-?[0-9][^\s{}\[\],:\"]*)|(?P<other>.))?", re.DOTALL)  # fmt: skip
+_NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?\Z")
+_BAD_ESCAPE = re.compile(r"\\(?:[^\"\\/bfnrtu]|u(?![0-9a-fA-F]{4}))", re.DOTALL)
+
+
+class _Stop(Exception):
+    """Where and why a text is no JSON."""
+
+    def __init__(self, detail: str, position: int) -> None:
+        self.detail, self.position = detail, position
+
+
+class _Diagnosis:
+    """Reads what the decoder refused, to say what PostgreSQL says about it."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.position = 0
+        self.token = ""
+        self.advance()
+
+    def advance(self) -> None:
+        """The next token: a mark, a whole string, a number or word; '' at the end."""
+        match = _LEXEME.match(self.text, self.position)
+        assert match is not None
+        self.position = match.end()
+        kind = match.lastgroup
+        if kind is None:
+            self.token = ""
+        elif kind == "quote":
+            self.token = self.string()
+        else:
+            self.token = match.group(kind)
+            number = self.token[0].isdigit() or self.token[0] == "-"
+            if (number and not _NUMBER.match(self.token)) or (
+                not number and kind != "mark" and self.token not in ("true", "false", "null")
+            ):
+                raise _Stop(f'Token "{self.token}" is invalid.', self.position)
+
+    def string(self) -> str:
+        """The rest of a string whose opening quote was read."""
+        start = self.position - 1
+        while self.position < len(self.text):
+            char = self.text[self.position]
+            if char == '"':
+                self.position += 1
+                return self.text[start : self.position]
+            if char < " ":
+                raise _Stop(f"Character with value 0x{ord(char):02x} must be escaped.", self.position)
+            if char == "\\":
+                bad = _BAD_ESCAPE.match(self.text, self.position)
+                if bad is not None and bad.group(0)[1] != "u":
+                    raise _Stop(f'Escape sequence "{bad.group(0)}" is invalid.', self.position)
+                if bad is not None:
+                    raise _Stop('"\\u" must be followed by four hexadecimal digits.', self.position)
+                self.position += 1
+            self.position += 1
+        raise _Stop(f'Token "{self.text[start:]}" is invalid.', self.position)
+
+    def expected(self, what: str) -> _Stop:
+        """The complaint that something else came."""
+        if not self.token:
+            return _Stop("The input string ended unexpectedly.", self.position)
+        return _Stop(f'Expected {what}, but found "{self.token}".', self.position)
+
+    def value(self) -> None:
+        """Reads one value."""
+        if self.token == "{":
+            self.advance()
+            self.members()
+        elif self.token == "[":
+            self.advance()
+            self.items()
+        elif self.token in ("", "}", "]", ",", ":"):
+            raise self.expected("JSON value")
+        self.advance()
+
+    def members(self) -> None:
+        """Reads an object's members up to its closing brace."""
+        if self.token == "}":
+            return
+        first = True
+        while True:
+            if not self.token.startswith('"'):
+                raise self.expected('string or "}"' if first else "string")
+            first = False
+            self.advance()
+            if self.token != ":":
+                raise self.expected('":"')
+            self.advance()
+            self.value()
+            if self.token == "}":
+                return
+            if self.token != ",":
+                raise self.expected('"," or "}"')
+            self.advance()
+
+    def items(self) -> None:
+        """Reads an array's items up to its closing bracket."""
+        if self.token == "]":
+            return
+        while True:
+            self.value()
+            if self.token == "]":
+                return
+            if self.token != ",":
+                raise self.expected('"," or "]"')
+            self.advance()
+
+
 def _invalid(text: str, position: int) -> InvalidTextRepresentation:
-    rest = text[position:].lstrip()
-    if not rest:
-        detail = "The input string ended unexpectedly."
-    else:
-        match = _TOKEN.match(rest)
-        token = match.group(0) if match else rest[:1]
-        detail = f'Token "{token}" is invalid.'
+    detail = "The input string ended unexpectedly."
+    try:
+        diagnosis = _Diagnosis(text)
+        diagnosis.value()
+        if diagnosis.token:
+            raise diagnosis.expected("end of input")
+    except _Stop as stop:
+        detail, position = stop.detail, stop.position
     line = text.count("\n", 0, position) + 1
-    shown = text[: min(len(text), position + len(rest[:1]) + 20)].split("\n")[-1]
+    shown = text[:position].split("\n")[-1] + ("..." if position < len(text) else "")
     return InvalidTextRepresentation(
         "invalid input syntax for type json", detail=detail, where=f"JSON data, line {line}: {shown}"
     )

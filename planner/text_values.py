@@ -272,7 +272,15 @@ class _ArrayReader:
             char = self.body[self.position : self.position + 1]
             if not char:
                 raise self.malformed("Unexpected end of input.")
-            items.append(self.level() if char == "{" else self.element(char))
+            if char == "{":
+                if items and not isinstance(items[-1], tuple):
+                    raise self.malformed('Unexpected "{" character.')
+                items.append(self.level())
+            else:
+                quoted = char == '"'
+                items.append(self.element(char))
+                if quoted and self.body[self.position : self.position + 1] not in ("", "}", self.delimiter, *_SPACE):
+                    raise self.malformed("Unexpected array element.")
             self.blanks()
             char = self.body[self.position : self.position + 1]
             self.position += 1
