@@ -68,7 +68,7 @@ class SparkEngine:
     """`Engine` on Spark. `start` begins to start it in the background; the first statement waits for it.
 
     `master` and `conf` as spark-submit has them (``spark.driver.memory`` is the JVM's heap); `directory` is a private
-    scratch directory of this server.
+    scratch directory of this server. Several engines may share a `runtime`; it is then given instead.
     """
 
     name: EngineName = "spark"
@@ -81,11 +81,12 @@ class SparkEngine:
         master: str = "local[*]",
         remote: str | None = None,
         conf: Sequence[tuple[str, str]] = (),
+        runtime: SparkRuntime | None = None,
     ) -> None:
         settings = SparkSettings(directory=directory.absolute(), master=master, remote=remote, conf=tuple(conf))
         self._env = env
-        self._runtime = SparkRuntime(settings)
-        self._settings = settings
+        self._runtime = SparkRuntime(settings) if runtime is None else runtime
+        self._settings = self._runtime.settings
         self._deleted = DeletedRows(env)
         self._lowered = LoweredCache("spark")
         self._views_lock = threading.Lock()

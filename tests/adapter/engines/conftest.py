@@ -1,0 +1,64 @@
+"""One Spark for all engine tests: `local[2]`, 1 GB; each test has an environment and an engine of its own on it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from adapter.engines.engine import Engine
+from adapter.engines.local import LocalEngine
+from adapter.engines.spark import SparkEngine
+from adapter.engines.spark_runtime import SparkRuntime, SparkSettings
+from tests.adapter.engines.harness import World
+
+
+@pytest.fixture(scope="session")
+def spark_runtime(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkRuntime]:
+    """A running Spark."""
+    settings = SparkSettings(
+        directory=tmp_path_factory.mktemp("spark"), master="local[2]", conf=(("spark.driver.memory", "1g"),)
+    )
+    runtime = SparkRuntime(settings)
+    runtime.start().result()
+    yield runtime
+    runtime.close()
+
+
+@pytest.fixture
+async def world(tmp_path: Path) -> AsyncIterator[World]:
+    """An environment of the test's own."""
+    world = await World.open(tmp_path)
+    yield world
+    await world.close()
+
+
+@pytest.fixture
+async def local(world: World) -> AsyncIterator[LocalEngine]:
+    """The local engine over the test's environment."""
+    engine = LocalEngine(world.env, blob_root=world.blob_root, directory=world.folder / "scratch")
+    yield engine
+    await engine.close()
+
+
+@pytest.fixture
+async def spark(world: World, spark_runtime: SparkRuntime) -> SparkEngine:
+    """The Spark engine over the test's environment, on the shared Spark."""
+    return SparkEngine(world.env, directory=spark_runtime.settings.directory, runtime=spark_runtime)
+
+
+@pytest.fixture(params=["local", "spark"])
+def engine(request: pytest.FixtureRequest) -> Engine:
+    """Either engine."""
+    found: Engine = request.getfixturevalue(request.param)
+    return found
+
+
+@pytest.fixture(autouse=True)
+async def _no_task_is_left() -> AsyncIterator[None]:
+    """Executions leave no task behind."""
+    before = asyncio.all_tasks()
+    yield
+    assert not [task for task in asyncio.all_tasks() - before if "Engine" in repr(task.get_coro())]

@@ -1,0 +1,140 @@
+"""The local engine: streaming, bounds, cancel, isolation from the outside."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+
+import duckdb
+import psutil
+import pytest
+
+from adapter.engines.local import LocalEngine
+from adapter.engines.local_database import LocalDatabase
+from planner import ir, types
+from planner.errors import QueryCanceled
+from planner.types import SqlType
+from tests.adapter.engines.harness import INT8, World, constants, endless, literal, query, same, scan
+
+TEXT = SqlType(types.TEXT)
+
+
+async def test_constants(world: World, local: LocalEngine) -> None:
+    assert await world.rows(local, constants(literal(1), literal("é", TEXT)), {}) == [(1, "é")]
+
+
+async def test_no_columns_keep_their_rows(world: World, local: LocalEngine) -> None:
+    table = await world.table(("a", INT8))
+    await world.insert(table, [(1,), (2,), (3,)])
+    nothing = ir.Project(input=scan(table), exprs=(), fields=())
+    assert await world.rows(local, query(nothing, table), {table.oid: await world.input(table)}) == [(), (), ()]
+
+
+async def test_point_reads_reuse_decoded_parts(world: World, local: LocalEngine) -> None:
+    table = await world.table(("a", INT8), ("b", TEXT))
+    found = scan(table)
+    point = query(
+        ir.Filter(input=found, condition=same(found.fields[0], ir.Param(index=1, type=INT8)), fields=found.fields),
+        table,
+    )
+    for number in range(5):
+        await world.insert(table, [(number, f"row {number}")])
+        tables = {table.oid: await world.input(table)}
+        for wanted in range(number + 1):
+            assert await world.rows(local, point, tables, [literal(wanted)]) == [(wanted, f"row {wanted}")]
+    # An older snapshot still sees its own rows only, though they share a table with newer ones.
+    newest = await world.input(table)
+    older = {table.oid: type(newest)(relation=table, inserts=newest.inserts[:2], deletes=(), bytes=0, rows=2)}
+    assert sorted(await world.rows(local, query(found, table), older)) == [(0, "row 0"), (1, "row 1")]
+
+
+async def test_tables_of_inline_parts_start_anew(
+    world: World, local: LocalEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("adapter.engines.inline_pool.SPARE_PARTS", 1)
+    table = await world.table(("a", INT8))
+    for number in range(8):
+        await world.insert(table, [(number,)])
+    whole = await world.input(table)
+    reading = query(scan(table), table)
+    assert sorted(await world.rows(local, reading, {table.oid: whole})) == [(number,) for number in range(8)]
+    for number in range(8):
+        one = type(whole)(relation=table, inserts=whole.inserts[number : number + 1], deletes=(), bytes=0, rows=1)
+        assert await world.rows(local, reading, {table.oid: one}) == [(number,)]
+    assert sorted(await world.rows(local, reading, {table.oid: whole})) == [(number,) for number in range(8)]
+
+
+async def test_a_long_result_streams(world: World, local: LocalEngine) -> None:
+    table = await world.table(("a", INT8), ("b", TEXT))
+    await world.insert(table, [(number, f"text of row {number}") for number in range(2000)])
+    left, right = scan(table, first=10), scan(table, first=20)
+    joined = ir.Join(
+        kind="cross", left=left, right=right, condition=None, lateral=False, fields=(*left.fields, *right.fields)
+    )
+    process = psutil.Process(os.getpid())
+    before = process.memory_info().rss
+    rows = peak = 0
+    async for batch in local.execute(query(joined, table), {table.oid: await world.input(table)}, (), world.context()):
+        rows += batch.num_rows
+        peak = max(peak, process.memory_info().rss)
+    assert rows == 4_000_000  # about 230 MB of Arrow data
+    assert peak - before < 100 << 20
+
+
+async def test_cancel_by_token(world: World, local: LocalEngine) -> None:
+    table = await world.table(("a", INT8))
+    await world.insert(table, [(number,) for number in range(3000)])
+    tables = {table.oid: await world.input(table)}
+    context = world.context()
+    running = asyncio.create_task(world.rows(local, endless(table), tables, context=context))
+    await asyncio.sleep(0.2)
+    await local.cancel(context.token)
+    with pytest.raises(QueryCanceled, match="canceling statement due to user request"):
+        await running
+    assert len(await world.rows(local, query(scan(table), table), tables)) == 3000
+
+
+async def test_a_cancelled_task_ends_the_query(world: World, local: LocalEngine) -> None:
+    table = await world.table(("a", INT8))
+    await world.insert(table, [(number,) for number in range(3000)])
+    tables = {table.oid: await world.input(table)}
+    running = asyncio.create_task(world.rows(local, endless(table), tables))
+    await asyncio.sleep(0.2)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert len(await world.rows(local, query(scan(table), table), tables)) == 3000
+
+
+def test_the_database_is_closed_to_the_outside(tmp_path: Path) -> None:
+    allowed = tmp_path / "blob"
+    allowed.mkdir()
+    secret = tmp_path / "secret.csv"
+    secret.write_text("a\n1\n")
+    (allowed / "open.csv").write_text("a\n1\n")
+    database = LocalDatabase(directories=[allowed], scratch=tmp_path / "scratch", memory_limit="100MB")
+    try:
+        assert database.run(f"SELECT count(*) FROM read_csv('{allowed}/open.csv')") == [(1,)]
+        for statement in (
+            f"SELECT * FROM read_csv('{secret}')",
+            f"COPY (SELECT 1) TO '{tmp_path}/out.csv'",
+            f"ATTACH '{tmp_path}/other.db'",
+            "INSTALL httpfs",
+        ):
+            with pytest.raises((duckdb.PermissionException, duckdb.IOException)):
+                database.run(statement)
+        for statement in ("SET enable_external_access = true", "SET memory_limit = '1TB'", "RESET allowed_directories"):
+            with pytest.raises(duckdb.InvalidInputException, match="configuration"):
+                database.run(statement)
+    finally:
+        database.close()
+
+
+def test_arithmetic_is_postgresql_s(tmp_path: Path) -> None:
+    database = LocalDatabase(directories=[], scratch=tmp_path / "scratch", memory_limit="100MB")
+    try:
+        assert database.run("SELECT 7 / 2, -7 / 2, current_setting('TimeZone')") == [(3, -3, "UTC")]
+        assert database.run("SELECT x FROM (VALUES (1), (NULL), (2)) t(x) ORDER BY x DESC") == [(None,), (2,), (1,)]
+    finally:
+        database.close()
