@@ -31,7 +31,7 @@ from planner.parse import Parsed
 from planner.types import SqlType
 
 if TYPE_CHECKING:
-    from adapter.session import Session
+    from adapter.session_core import SessionCore as Session
 
 MAX_PARAMETERS = 65_535
 """The protocol counts parameters in 16 bits."""

@@ -18,7 +18,7 @@ from planner.ir import Literal
 from planner.parse import Parsed
 
 if TYPE_CHECKING:
-    from adapter.session import Session
+    from adapter.session_core import SessionCore as Session
     from adapter.transactions import Transaction
 
 

@@ -29,6 +29,7 @@ from adapter.notifications import NotificationHub
 from adapter.planning import PlanCache
 from adapter.results import StartupParameters
 from adapter.session import Session
+from adapter.session_core import SessionCore
 from adapter.system_catalogs.tables import SystemCatalogs
 from adapter.transactions import Transaction
 from adapter.variables import SettingValues, number_of
@@ -209,7 +210,7 @@ class ServerState:
             if pid and pid not in self.sessions:
                 return pid
 
-    def forget_session(self, session: Session) -> None:
+    def forget_session(self, session: SessionCore) -> None:
         """A session has ended."""
         self.sessions.pop(session.backend_pid, None)
         self.notifications.remove(session.listener)

@@ -16,53 +16,38 @@ statement's error.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from adapter import transaction_control as control
 from adapter.cancellation import CancelScope
 from adapter.cursors import RowReader
 from adapter.dispatch import dispatch
-from adapter.notifications import Listener
-from adapter.planning import Plan
-from adapter.portals import Portal, PortalTable
-from adapter.prepared import Statements
+from adapter.portals import Portal
 from adapter.results import (
     ColumnDescription,
     Command,
     CopyIn,
     CopyOut,
     Empty,
-    Notice,
     RecordBatch,
     Rows,
     StatementDescription,
     StatementResult,
 )
 from adapter.running import Outcome, RowsOutcome, Running
-from adapter.transactions import Isolation, Status, Transaction
-from adapter.variables import REPORTED, SettingValues, number_of, split_list
-from adapter.wall_clock import utc_now
-from planner.analyze import BindContext
+from adapter.session_core import SessionCore
 from planner.errors import (
-    IdleInTransactionSessionTimeout,
-    IdleSessionTimeout,
-    InFailedSqlTransaction,
     InternalError,
     InvalidCursorName,
     ObjectNotInPrerequisiteState,
-    QueryCanceled,
     SerializationFailure,
     SqlError,
 )
 from planner.ir import Literal
 from planner.parse import Parsed
+from planner.statements import Copy
 from planner.types import SqlType
-from storage.catalog_model import CatalogSnapshot
-
-if TYPE_CHECKING:
-    from adapter.server_state import ServerState
 
 MAX_RETRIES = 1000
 """Times that an autocommit statement is run again after a conflict before the client is told of it."""
@@ -71,111 +56,8 @@ RETRY_PAUSE_S = 0.02
 """Longest pause between two of them; it grows from nothing."""
 
 
-class Session:
+class Session(SessionCore):
     """See the module's contract. Made by `ServerState.open_session`."""
-
-    def __init__(
-        self,
-        state: ServerState,
-        *,
-        backend_pid: int,
-        user: str,
-        database: str,
-        values: SettingValues,
-        remote_address: str | None,
-        notify: Callable[[int, str, str], None],
-        terminate: Callable[[SqlError], None],
-    ) -> None:
-        self.state = state
-        self.backend_pid = backend_pid
-        self.session_user = user
-        self.user = user
-        self.database = database
-        self.values = values
-        self.remote_address = remote_address
-        self.started_at = utc_now()
-        self.transaction: Transaction | None = None
-        self.portals = PortalTable()
-        self.statements = Statements(self)
-        self.running: Running | None = None
-        self.sequence_values: dict[int, int] = {}
-        self.last_sequence: int | None = None
-        self.query_text = ""
-        self.state_changed_at = self.started_at
-        self._notify = notify
-        self._terminate = terminate
-        self._notices: list[Notice] = []
-        self._reported: dict[str, str] = {}
-        self._timer: asyncio.TimerHandle | None = None
-        self._idle_timer: asyncio.TimerHandle | None = None
-        self._tokens = 0
-        self._closed = False
-        self.listener = Listener(backend_pid, self._notification_arrived)
-
-    # ------------------------------------------------------------ what the frontend asks
-
-    @property
-    def transaction_status(self) -> str:
-        """ReadyForQuery's indicator: I, T or E."""
-        if self.transaction is None or self.transaction.implicit:
-            return Status.IDLE.value
-        return Status.FAILED.value if self.transaction.failed else Status.IN_BLOCK.value
-
-    @property
-    def settings(self) -> Mapping[str, str]:
-        """The settings now in force, by canonical name."""
-        return self.values
-
-    def take_parameter_changes(self) -> list[tuple[str, str]]:
-        """Reportable settings whose value differs from what was last reported; at first, all of them."""
-        changes = []
-        for name in REPORTED:
-            value = self.values[name]
-            if self._reported.get(name) != value:
-                self._reported[name] = value
-                changes.append((name, value))
-        return changes
-
-    def take_notices(self) -> list[Notice]:
-        """Notices since the last call."""
-        notices, self._notices = self._notices, []
-        return notices
-
-    async def deliver_notifications(self) -> None:
-        """Hand over what has been notified, unless a transaction block is open."""
-        self._deliver_notifications()
-
-    def _deliver_notifications(self) -> None:
-        if self.transaction is None:
-            while self.listener.queue:
-                self._notify(*self.listener.queue.popleft())
-
-    def cancel(self) -> None:
-        """Interrupt the running statement, if there is one: it fails with 57014."""
-        if self.running is not None:
-            self.running.scope.request(QueryCanceled("canceling statement due to user request"))
-
-    def terminate(self, error: SqlError) -> None:
-        """Ask the connection to end with `error`."""
-        if self.running is not None:
-            self.running.scope.request(error)
-        self._terminate(error)
-
-    async def fail(self, error: SqlError) -> None:
-        """An error that arose outside of the session (decoding, encoding, protocol) ends what is running."""
-        self._statement_failed(error)
-
-    async def close(self) -> None:
-        """End the session; an open transaction is rolled back."""
-        if self._closed:
-            return
-        self._closed = True
-        if self.running is not None:
-            self.running.scope.request(QueryCanceled("canceling statement due to user request"))
-        self._disarm()
-        await self.portals.drop_all(keep_held=False)
-        self.rollback()
-        self.state.forget_session(self)
 
     # ------------------------------------------------------------ simple protocol
 
@@ -252,71 +134,6 @@ class Session:
             except BaseException as error:
                 self._statement_failed(error)
                 raise
-
-    # ------------------------------------------------------------ the life of a statement
-
-    def _begin_statement(
-        self,
-        parsed: Parsed,
-        params: tuple[Literal, ...],
-        declared: tuple[int, ...],
-        in_query_string: bool,
-        result_formats: tuple[int, ...],
-    ) -> Running:
-        if self.running is not None:
-            raise InternalError("a statement is still running")
-        transaction = self.transaction
-        if transaction is not None and transaction.failed and parsed.kind != "transaction_stmt":
-            error = InFailedSqlTransaction(
-                "current transaction is aborted, commands ignored until end of transaction block"
-            )
-            raise error
-        now = utc_now()
-        if transaction is None:
-            transaction = self.begin_transaction(implicit=True)
-        self._tokens += 1
-        running = Running(
-            session=self,
-            transaction=transaction,
-            parsed=parsed,
-            params=params,
-            declared=declared,
-            scope=CancelScope(),
-            started_at=now,
-            in_block=not transaction.implicit or in_query_string,
-            in_query_string=in_query_string,
-            result_formats=result_formats,
-            token=f"{self.backend_pid}.{self._tokens}",
-        )
-        self.running = running
-        self.state_changed_at = now
-        timeout_ms = number_of("statement_timeout", self.values["statement_timeout"])
-        if timeout_ms > 0:
-            self._timer = asyncio.get_running_loop().call_later(
-                timeout_ms / 1000,
-                running.scope.request,
-                QueryCanceled("canceling statement due to statement timeout"),
-            )
-        return running
-
-    def _end_statement(self, running: Running) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        if self.running is running:
-            self.running = None
-
-    def _statement_failed(self, error: BaseException | None) -> None:
-        """The running statement ends in an error: an implicit transaction is gone, a block is failed."""
-        if self.running is not None:
-            self._end_statement(self.running)
-        transaction = self.transaction
-        if transaction is None:
-            return
-        if transaction.implicit:
-            self.rollback()
-        else:
-            transaction.failed = True
 
     def _as_result(self, outcome: Outcome, *, commit: bool) -> StatementResult:
         """What the frontend gets for `outcome`; the statement ends with its stream."""
@@ -481,6 +298,8 @@ class Session:
             raise error
         parsed = portal.parsed
         portal.failed = True
+        if portal.plan is not None and isinstance(portal.plan.statement, Copy):
+            sync_follows = False  # COPY FROM STDIN swallows a Sync that comes before its data
         alone = sync_follows and self.transaction is None
         commit = sync_follows and (self.transaction is None or self.transaction.implicit)
         outcome = await self._attempt(
@@ -568,133 +387,3 @@ class Session:
         finally:
             await self._drop_portals_if_idle()
             self._arm_idle()
-
-    # ------------------------------------------------------------ transactions
-
-    def begin_transaction(self, *, implicit: bool) -> Transaction:
-        """Start a transaction with the session's defaults."""
-        values = self.values
-        self.transaction = Transaction(
-            isolation=Isolation(values["default_transaction_isolation"]),
-            read_only=values["default_transaction_read_only"] == "on",
-            deferrable=values["default_transaction_deferrable"] == "on",
-            implicit=implicit,
-            started_at=utc_now(),
-            settings_at_start=values,
-        )
-        return self.transaction
-
-    async def _commit_implicit(self) -> None:
-        if self.transaction is not None and self.transaction.implicit:
-            await self.commit()
-
-    async def commit(self) -> None:
-        """Commit the transaction. Raises 40001 and 40003; the transaction is over in any case."""
-        transaction = self.transaction
-        if transaction is None:
-            return
-        try:
-            for portal in self.portals.to_hold():
-                assert portal.cursor is not None
-                await portal.cursor.hold()
-                portal.held = True
-            if transaction.has_writes:
-                txn = transaction.writable(self.state.env)
-                if txn.buffered_bytes > self.state.inline_limit_bytes:
-                    await txn.spill(force=True)
-                await self.state.committer.commit(transaction.commit_request(self.state.env))
-        except BaseException:
-            self.rollback()
-            raise
-        self.transaction = None
-        transaction.end()
-        self.values = self.values.without_local()
-        for action, channel in transaction.listens:
-            self._apply_listen(action, channel)
-        self.state.notifications.publish(self.backend_pid, transaction.notifications)
-
-    def rollback(self) -> None:
-        """Undo the transaction: its writes, its settings, its notifications."""
-        transaction = self.transaction
-        if transaction is None:
-            return
-        self.transaction = None
-        transaction.abandon()
-        transaction.end()
-        self.values = transaction.settings_at_start.without_local()
-
-    async def _drop_portals_if_idle(self) -> None:
-        if self.transaction is None and self.portals.portals:
-            await self.portals.drop_all(keep_held=True)
-
-    def _apply_listen(self, action: str, channel: str | None) -> None:
-        channels = self.listener.channels
-        if action == "listen" and channel is not None:
-            channels.add(channel)
-        elif channel is None:
-            channels.clear()
-        else:
-            channels.discard(channel)
-
-    def _notification_arrived(self) -> None:
-        if self.running is None and self.transaction is None:
-            self._deliver_notifications()
-
-    # ------------------------------------------------------------ planning
-
-    def notice(self, notice: Notice) -> None:
-        """Send a notice with the statement's result, if the client wants its level."""
-        levels = ("debug5", "debug4", "debug3", "debug2", "debug1", "log", "notice", "warning", "error")
-        wanted = levels.index(self.values["client_min_messages"])
-        severity = {"NOTICE": "notice", "WARNING": "warning", "LOG": "log", "DEBUG": "debug1"}.get(notice.severity)
-        if severity is None or levels.index(severity) >= wanted:
-            self._notices.append(notice)
-
-    def warn(self, sqlstate: str, message: str) -> None:
-        """Send a WARNING."""
-        self.notice(Notice(severity="WARNING", sqlstate=sqlstate, message=message))
-
-    def search_path(self) -> tuple[str, ...]:
-        """The schemas that unqualified names are looked up in, `$user` resolved."""
-        return tuple(self.user if name == "$user" else name for name in split_list(self.values["search_path"]))
-
-    def bind_context(self, catalog: CatalogSnapshot) -> BindContext:
-        """What the binder needs of the session."""
-        return BindContext(
-            catalog=catalog,
-            search_path=self.search_path(),
-            settings=self.values,
-            user=self.user,
-            database=self.database,
-            system_relations=self.state.system_relations,
-        )
-
-    def plan(self, parsed: Parsed, catalog: CatalogSnapshot, declared: tuple[int, ...] = ()) -> Plan:
-        """The plan of `parsed` against `catalog`, from the cache if it can be."""
-        return self.state.plans.plan(parsed, self.bind_context(catalog), declared)
-
-    # ------------------------------------------------------------ timers
-
-    def _disarm(self) -> None:
-        if self._idle_timer is not None:
-            self._idle_timer.cancel()
-            self._idle_timer = None
-
-    def _arm_idle(self) -> None:
-        """Start the timeout that applies while the session waits for its client."""
-        self._disarm()
-        self.state_changed_at = utc_now()
-        if self._closed:
-            return
-        if self.transaction is not None and not self.transaction.implicit:
-            timeout_ms = number_of(
-                "idle_in_transaction_session_timeout", self.values["idle_in_transaction_session_timeout"]
-            )
-            error: SqlError = IdleInTransactionSessionTimeout(
-                "terminating connection due to idle-in-transaction timeout", fatal=True
-            )
-        else:
-            timeout_ms = number_of("idle_session_timeout", self.values["idle_session_timeout"])
-            error = IdleSessionTimeout("terminating connection due to idle-session timeout", fatal=True)
-        if timeout_ms > 0:
-            self._idle_timer = asyncio.get_running_loop().call_later(timeout_ms / 1000, self.terminate, error)

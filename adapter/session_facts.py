@@ -12,7 +12,7 @@ from storage.catalog_model import CatalogSnapshot, Database, Relation, Role
 from storage.errors import UnknownShard
 
 if TYPE_CHECKING:
-    from adapter.session import Session
+    from adapter.session_core import SessionCore as Session
 
 MAX_QUERY_CHARS = 1024
 """PostgreSQL's track_activity_query_size."""

@@ -23,7 +23,7 @@ from planner.types import SqlType
 from storage.catalog_model import Role
 
 if TYPE_CHECKING:
-    from adapter.session import Session
+    from adapter.session_core import SessionCore as Session
 
 TEXT = SqlType(t.TEXT)
 

@@ -14,6 +14,7 @@ import zoneinfo
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal, InvalidOperation
+from functools import lru_cache
 
 from immutables import Map
 
@@ -296,6 +297,7 @@ def _quote_identifier(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
+@lru_cache(maxsize=1024)
 def split_list(value: str) -> tuple[str, ...]:
     """The names in a list setting's value (search_path): unquoted ones folded to lower case."""
     names: list[str] = []
