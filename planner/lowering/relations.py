@@ -13,7 +13,7 @@ from dataclasses import fields as dataclass_fields
 from dataclasses import is_dataclass
 from typing import Any
 
-from planner import ir, types
+from planner import ir
 from planner.errors import InternalError
 from planner.lowering.aggregates import Aggregates
 from planner.lowering.context import Context, is_simple
@@ -23,7 +23,8 @@ from planner.lowering.select import OrderKey, Select, is_reference, may_inline
 from planner.lowering.windows import Windows
 from planner.types import SqlType
 
-INT8 = SqlType(types.INT8)
+COMPUTED_KEYS = 1_000_000
+"""Ids from here on are columns that the lowering adds."""
 
 
 class Relations:
@@ -37,6 +38,7 @@ class Relations:
         self.windows = Windows(ctx, scalars, self.aggregates)
         self.functions = FunctionsInFrom(ctx, scalars)
         self._ctes: dict[int, int] = {}
+        self._computed: dict[ir.ScalarSubquery, int] = {}
         self._handlers: dict[type, Callable[[Any], Select]] = {
             ir.OneRow: self._one_row,
             ir.Scan: self._scan,
@@ -169,16 +171,32 @@ class Relations:
 
     def _sort(self, rel: ir.Sort) -> Select:
         select = self.build(rel.input)
+        select = self._computed_keys(select, rel)
         keys = tuple([key.expr for key in rel.keys])
         if select.limited() or select.set_operation is not None or not self._sortable(select, keys):
             select = self._wrap(select)
         select.order_by = self.order_keys(rel.keys)
         return select
 
+    def _computed_keys(self, select: Select, rel: ir.Sort) -> Select:
+        """Spark orders by no subquery: keys that are subqueries become columns first."""
+        if self.ctx.local or not any(isinstance(key.expr, ir.ScalarSubquery) for key in rel.keys):
+            return select
+        select = self._wrap(select)
+        for key in rel.keys:
+            if isinstance(key.expr, ir.ScalarSubquery):
+                id = COMPUTED_KEYS + self.ctx.aliases
+                self._computed[key.expr] = id
+                select.columns[id] = self.scalars.sql(key.expr)
+                self.ctx.aliases += 1
+        return self._wrap(select)
+
     def _sortable(self, select: Select, keys: Sequence[ir.Scalar]) -> bool:
         outputs = set(select.columns.values())
         for key in keys:
             if isinstance(key, ir.ColumnRef) and select.columns.get(key.id) in outputs:
+                continue
+            if isinstance(key, ir.ScalarSubquery) and key in self._computed:
                 continue
             if select.distinct or select.group_by is not None or select.windowed or select.expanded:
                 return False
@@ -192,7 +210,9 @@ class Relations:
         for key in keys:
             if isinstance(key.expr, (ir.Literal, ir.Param)):
                 continue
-            sql = self.scalars.key(self.scalars.sql(key.expr), key.expr.type)
+            computed = self._computed.get(key.expr) if isinstance(key.expr, ir.ScalarSubquery) else None
+            sql = self.scalars.sql(key.expr) if computed is None else self.ctx.columns[computed]
+            sql = self.scalars.key(sql, key.expr.type)
             direction = "DESC" if key.descending else "ASC"
             ordered.append(OrderKey(sql, f" {direction} NULLS {'FIRST' if key.nulls_first else 'LAST'}"))
         return ordered

@@ -39,7 +39,8 @@ def fill(ctx: Context, template: str, args: Sequence[str]) -> str:
     if not repeated:
         return _join(template, args)
     bound = [index for index in repeated if _needs_binding(ctx, args[index])]
-    if not bound:
+    if not bound or (not ctx.local and any("SELECT" in arg for arg in args)):
+        # Spark allows no subquery in or around a lambda; it computes equal subqueries once.
         return _join(template, args)
     if ctx.local:
         bound += [index for index, arg in enumerate(args) if index not in bound and "SELECT" in arg]
@@ -63,7 +64,5 @@ def _join(template: str, args: Sequence[str]) -> str:
 
 def _needs_binding(ctx: Context, sql: str) -> bool:
     if is_simple(sql):
-        return False
-    if not ctx.local and "SELECT" in sql:
         return False
     return len(sql) > MAX_REPEATED or is_volatile(sql) or "SELECT" in sql

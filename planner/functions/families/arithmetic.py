@@ -174,9 +174,9 @@ def forms() -> Mapping[str, Form]:
         given[f"/({a},{b})"] = Form(local="({0} // {1})", spark="CAST({0} div {1} AS {t})")
     for name in _INTS:
         given[f"%({name},{name})"] = given[f"mod({name},{name})"] = Form(local="({0} % {1})", spark="({0} % {1})")
-        given[f"-({name})"] = Form(local="(CAST(0 AS {t}) - {0})", spark="CAST(-{0} AS {t})")
+        given[f"-({name})"] = Form(local="(CAST(0 AS {t}) - {0})", spark=f"(CAST(0 AS {{t}}) -{' /*int8*/' if name == 'int8' else ''} {{0}})")
         given[f"+({name})"] = both("{0}")
-        given[f"abs({name})"] = given[f"@({name})"] = Form(local="abs({0})", spark="CAST(abs({0}) AS {t})")
+        given[f"abs({name})"] = given[f"@({name})"] = Form(local="abs({0})", spark="CASE WHEN {0} >= 0 THEN {0} ELSE (CAST(0 AS {t}) -" + (" /*int8*/" if name == "int8" else "") + " {0}) END")
         given[f"&({name},{name})"] = both("({0} & {1})")
         given[f"|({name},{name})"] = both("({0} | {1})")
         given[f"#({name},{name})"] = Form(local="xor({0}, {1})", spark="({0} ^ {1})")
@@ -200,11 +200,11 @@ def forms() -> Mapping[str, Form]:
         given[f"+({name})"] = both("{0}")
         given[f"abs({name})"] = given[f"@({name})"] = both("abs({0})")
     for name, key in {"ceil": "ceil", "ceiling": "ceil", "floor": "floor", "trunc": "trunc"}.items():
-        spark = "CASE WHEN {0} >= 0 THEN floor({0}) ELSE ceil({0}) END" if key == "trunc" else f"{key}({{0}})"
-        if key == "trunc":
-            spark = "CASE WHEN abs({0}) >= 4503599627370496D OR isnan({0}) THEN {0} ELSE CAST(CAST({0} AS BIGINT) AS DOUBLE) END"
-        else:
-            spark = f"CASE WHEN abs({{0}}) >= 4503599627370496D OR isnan({{0}}) THEN {{0}} ELSE CAST({key}({{0}}) AS DOUBLE) END"
+        whole = "CAST(CAST({0} AS BIGINT) AS DOUBLE)" if key == "trunc" else f"CAST({key}({{0}}) AS DOUBLE)"
+        spark = (
+            "CASE WHEN abs({0}) >= 4503599627370496D OR isnan({0}) THEN {0} "
+            f"WHEN {{0}} < 0D AND {whole} = 0D THEN -0.0D ELSE {whole} END"
+        )
         given[f"{name}(float8)"] = Form(local=f"{key}({{0}})", spark=spark)
         given[f"{name}(numeric)"] = both(f"CAST({key}({{0}}) AS {{t}})") if key != "trunc" else both(_trunc)
     given["round(float8)"] = Form(local="round_even({0}, 0)", spark="rint({0})")

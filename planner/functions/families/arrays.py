@@ -125,13 +125,13 @@ def forms() -> Mapping[str, Form]:
     """The family's forms."""
     contains = Form(
         local="CASE WHEN {0} IS NOT NULL AND {1} IS NOT NULL THEN coalesce(len(list_filter({1}, lambda e: e IS NULL OR NOT list_contains({0}, e))) = 0, TRUE) END",
-        spark="forall({1}, e -> coalesce(array_contains({0}, e), FALSE))",
+        spark="CASE WHEN {0} IS NOT NULL THEN forall({1}, e -> coalesce(array_contains({0}, e), FALSE)) END",
     )
     contained = Form(
         local="CASE WHEN {0} IS NOT NULL AND {1} IS NOT NULL THEN coalesce(len(list_filter({0}, lambda e: e IS NULL OR NOT list_contains({1}, e))) = 0, TRUE) END",
-        spark="forall({0}, e -> coalesce(array_contains({1}, e), FALSE))",
+        spark="CASE WHEN {1} IS NOT NULL THEN forall({0}, e -> coalesce(array_contains({1}, e), FALSE)) END",
     )
-    overlap = Form(local="list_has_any({0}, {1})", spark="exists({0}, e -> coalesce(array_contains({1}, e), FALSE))")
+    overlap = Form(local="list_has_any({0}, {1})", spark="CASE WHEN {1} IS NOT NULL THEN exists({0}, e -> coalesce(array_contains({1}, e), FALSE)) END")
     return {
         "@>(anyarray,anyarray)": contains,
         "<@(anyarray,anyarray)": contained,

@@ -100,6 +100,7 @@ _ABSENT = {
     "pg_my_temp_schema()": "CAST(0 AS BIGINT)",
     "pg_is_other_temp_schema(oid)": "FALSE",
     "pg_jit_available()": "FALSE",
+    "age(xid)": "CASE WHEN {0} < 3 THEN CAST(2147483647 AS INTEGER) ELSE CAST(0 AS INTEGER) END",
     "pg_trigger_depth()": "CAST(0 AS INTEGER)",
     "pg_blocking_pids(int4)": "CAST([] AS INTEGER[])",
     "pg_safe_snapshot_blocking_pids(int4)": "CAST([] AS INTEGER[])",

@@ -157,7 +157,7 @@ def forms() -> Mapping[str, Form]:
         "octet_length(bytea)": Form(local="CAST(octet_length({0}) AS INTEGER)", spark="octet_length({0})"),
         "bit_length(text)": Form(local="CAST(8 * strlen({0}) AS INTEGER)", spark="8 * octet_length({0})"),
         "bit_length(bytea)": Form(local="CAST(8 * octet_length({0}) AS INTEGER)", spark="8 * octet_length({0})"),
-        "upper(text)": Form(local="tg_upper({0})", spark=_case("upper")),
+        "upper(text)": Form(local="tg_upper({0})", spark="replace(upper(replace({0}, 'ß', '\ue0df')), '\ue0df', 'ß')"),
         "lower(text)": Form(local="lower({0})", spark="lower({0})"),
         "initcap(text)": local_only("tg_initcap({0})"),
         "substr(text,int4)": both(_substr),
@@ -221,10 +221,6 @@ def forms() -> Mapping[str, Form]:
         local = "from_hex(sha256({0}))" if bits == 256 else f"tg_digest('{name}', {{0}})"
         given[f"{name}(bytea)"] = Form(local=local, spark=f"unhex(sha2({{0}}, {bits}))")
     return given
-
-
-def _case(name: str) -> str:
-    return f"{name}({{0}})"
 
 
 __all__ = ["NOT_CONSTANT", "forms", "raised"]
