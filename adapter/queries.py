@@ -7,18 +7,21 @@ engine starts when the first batch is asked for. Rows of constants come straight
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Any
 
 from adapter.constant_rows import constant_batch
 from adapter.engines.engine import Engine, ExecutionContext
 from adapter.planning import Plan, describe_fields
-from adapter.predicates import ScanTemplate
+from adapter.predicates import ScanTemplate, scan_templates
 from adapter.reads import ResolvedTables, resolve
 from adapter.results import RecordBatch
+from adapter.row_actions import MAX_ROWS, act_on_rows
+from adapter.row_text import literal_value
 from adapter.running import RowsOutcome, Running, batches_of, select_tag
 from adapter.session_facts import Facts, sized_facts
-from adapter.session_functions import acting_calls, fill_in
+from adapter.session_functions import acting_calls, fill_in, rows_written_out
 from adapter.system_catalogs.reg_columns import has_reg_columns, with_names
 from planner import ir
 from planner.session_values import session_values
@@ -74,12 +77,17 @@ async def prepare_read(
 ) -> PreparedRead:
     """Resolve and route `query`. Raises 40001 when its snapshot cannot be read, 0A000 when no engine can run it."""
     session = running.session
-    query = await fill_in(
-        running,
-        query,
-        session_values(query) if values is None else values,
-        acts=acting_calls(query) if acts is None else acts,
-    )
+    acts = acting_calls(query) if acts is None else acts
+    per_row = acts and not rows_written_out(query.rel)
+    names = session_values(query) if values is None else values
+    query = await fill_in(running, query, names, acts=acts and not per_row)
+    if per_row:
+
+        async def read_rows(inner: ir.BoundQuery) -> list[tuple[Any, ...]]:
+            return await _rows_of(await prepare_read(running, catalog, inner, scan_templates(inner.rel), sizes=sizes))
+
+        query = await act_on_rows(running, query, read_rows)
+        templates = scan_templates(query.rel)
     context = execution_context(running, catalog)
     if sizes:
         context = replace(context, facts=await sized_facts(session, catalog))
@@ -111,6 +119,20 @@ async def prepare_read(
         engine=engine,
         reason=reason,
     )
+
+
+async def _rows_of(read: PreparedRead) -> list[tuple[Any, ...]]:
+    """The rows of a read as Python values, one more than `MAX_ROWS` at most."""
+    rows: list[tuple[Any, ...]] = []
+    types = [field.type for field in read.query.rel.fields]
+    stream: Any = read.stream()
+    async with aclosing(stream) as batches:
+        async for batch in batches:
+            for row in range(batch.num_rows):
+                if len(rows) > MAX_ROWS:
+                    return rows
+                rows.append(tuple(literal_value(batch.column(i), row, type_) for i, type_ in enumerate(types)))
+    return rows
 
 
 async def prepare_plan(running: Running, plan: Plan, *, record: bool = True, constants: bool = True) -> PreparedRead:

@@ -33,13 +33,11 @@ _T = TypeVar("_T")
 
 async def fill_in(running: Running, query: ir.BoundQuery, names: frozenset[str], *, acts: bool) -> ir.BoundQuery:
     """`query` with the session values of these names, and (with `acts`) the calls that act on the session, replaced by
-    literals. 0A000 for a call that would have to run for each row of a table, or whose arguments are computed."""
+    literals. 0A000 for a call whose arguments are computed. Each call runs once: see `rows_written_out`."""
     if names:
         query = substitute(query, {name: _session_value(running, name) for name in names})
     if acts:
-        if not _rows_written_out(query.rel):
-            raise FeatureNotSupported("functions that act on the session are not supported in queries over tables")
-        query = await _act(running, query)
+        query = await act(running, query)
     return query
 
 
@@ -48,7 +46,7 @@ def acting_calls(node: object) -> bool:
     return any(isinstance(inner, ir.Call) and inner.signature.name in ACTS for inner in walk(node))
 
 
-def _rows_written_out(rel: ir.Rel) -> bool:
+def rows_written_out(rel: ir.Rel) -> bool:
     """Whether every expression of `rel` is evaluated exactly once."""
     match rel:
         case ir.OneRow() | ir.Values():
@@ -56,12 +54,12 @@ def _rows_written_out(rel: ir.Rel) -> bool:
         case ir.Project(input=ir.Values(rows=rows)):
             return len(rows) == 1 or not acting_calls(rel.exprs)
         case ir.Project() | ir.Limit() | ir.Sort() | ir.Filter():
-            return _rows_written_out(rel.input)
+            return rows_written_out(rel.input)
         case _:
             return False
 
 
-async def _act(running: Running, node: _T) -> _T:
+async def act(running: Running, node: _T) -> _T:
     """`node` with each acting call in it carried out, in the order in which they stand."""
     calls: list[ir.Call] = []
 
@@ -85,7 +83,7 @@ async def _carry_out(running: Running, call: ir.Call) -> Any:
         raise FeatureNotSupported(f"function {name}() is not supported")
     args = []
     for arg in call.args:
-        known, value = constant_value(await _act(running, arg), running.params)
+        known, value = constant_value(await act(running, arg), running.params)
         if not known:
             raise FeatureNotSupported(f"computed arguments of {name}() are not supported")
         args.append(value)

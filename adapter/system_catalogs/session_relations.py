@@ -39,10 +39,9 @@ def _settings_pattern() -> tuple[Row, ...]:
 
 
 def pg_settings(rows: Sequence[Row]) -> Content:
-    """The settings as the session has them; those that a session does not hold keep PostgreSQL's built-in value."""
-    given = {str(row["name"]).lower(): row for row in rows}
-    merged: list[Row] = [{**pattern, **given.pop(str(pattern["name"]).lower(), {})} for pattern in _settings_pattern()]
-    merged.extend(given.values())
+    """The settings that a session has, with what PostgreSQL says of them where the session says nothing."""
+    patterns = {str(pattern["name"]).lower(): pattern for pattern in _settings_pattern()}
+    merged: list[Row] = [{**patterns.get(str(row["name"]).lower(), {}), **row} for row in rows]
     return Content(rows=sorted(merged, key=lambda row: str(row["name"]).lower()))
 
 

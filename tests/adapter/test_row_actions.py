@@ -1,0 +1,42 @@
+"""Functions that act on the session, called for each row of a query."""
+
+from __future__ import annotations
+
+from tests.adapter.harness import Client
+
+
+async def test_nextval_for_each_row_in_order(client: Client) -> None:
+    await client.tag("CREATE SEQUENCE numbers")
+    assert await client.rows("SELECT nextval('numbers'), g FROM generate_series(7, 9) g") == [(1, 7), (2, 8), (3, 9)]
+    assert await client.value("SELECT nextval('numbers')") == 4
+
+
+async def test_limit_stops_the_calls(client: Client) -> None:
+    await client.tag("CREATE SEQUENCE numbers")
+    assert await client.rows("SELECT nextval('numbers') FROM generate_series(1, 5) LIMIT 2") == [(1,), (2,)]
+    assert await client.value("SELECT nextval('numbers')") == 3
+
+
+async def test_setval_to_a_computed_value(client: Client) -> None:
+    await client.tag("CREATE SEQUENCE numbers")
+    assert await client.value("SELECT setval('numbers', max(g)) FROM generate_series(1, 20) g") == 20
+    assert await client.value("SELECT nextval('numbers')") == 21
+
+
+async def test_no_rows_no_calls(client: Client) -> None:
+    await client.tag("CREATE SEQUENCE numbers")
+    assert await client.rows("SELECT nextval('numbers') FROM pg_class WHERE relname = 'nosuch'") == []
+    assert await client.value("SELECT nextval('numbers')") == 1
+
+
+async def test_settings_by_query(client: Client) -> None:
+    rows = await client.rows("SELECT set_config(name, 'Asia/Tokyo', false) FROM pg_settings WHERE name = 'TimeZone'")
+    assert rows == [("Asia/Tokyo",)]
+    assert await client.value("SHOW TimeZone") == "Asia/Tokyo"
+
+
+async def test_elsewhere_it_is_refused(client: Client) -> None:
+    await client.tag("CREATE SEQUENCE numbers")
+    error = await client.error("SELECT g FROM generate_series(1, 3) g WHERE nextval('numbers') > 1")
+    assert error.sqlstate == "0A000"
+    assert await client.value("SELECT nextval('numbers')") == 1
