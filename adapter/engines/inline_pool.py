@@ -1,6 +1,6 @@
-"""Inline parts as native tables of the local engine, so that a point read need not decode them again.
+"""Inline parts (and small files) as native tables of the local engine, so that a point read need not decode them again.
 
-The inline parts of one shard, as a relation's present columns see them, share one table with the columns ``_part``
+The parts of one shard, as a relation's present columns see them, share one table with the columns ``_part``
 (a number given here), ``_row_id`` and ``c<attnum>``. A read selects its parts by number. Parts are added when a read
 first needs them; when most of the parts in a table have not been asked for by the read at hand (they were compacted
 away, or deleted), the next one starts a new table, and the old one is dropped once nobody reads it.
@@ -27,6 +27,9 @@ from storage.parts import ROW_ID, Part
 MAX_TABLES = 512
 """Tables kept; the least recently read goes first. Each holds the inline parts of one shard."""
 
+MAX_BYTES = 256 << 20
+"""Arrow bytes put into all tables; beyond it, too, the least recently read goes first."""
+
 SPARE_PARTS = 128
 """Parts of no present use that a table may hold beside as many as are in use, before it is started anew."""
 
@@ -39,6 +42,7 @@ class Generation:
     columns: tuple[ScanColumn, ...]
     lock: threading.Lock = field(default_factory=threading.Lock)
     numbers: dict[PartIdentity, int] = field(default_factory=dict)
+    bytes: int = 0
     leases: int = 0
     condemned: bool = False
 
@@ -65,8 +69,9 @@ class Generation:
                 connection.execute(f"INSERT INTO {self.name} SELECT * FROM {view}")
             finally:
                 connection.unregister(view)
-            for key in new:
+            for key, table in new.items():
                 self.numbers[key] = len(self.numbers)
+                self.bytes += table.nbytes
 
     def condition(self, parts: Sequence[Part]) -> str:
         """SQL that selects the rows of `parts`, all of which are in the table."""
@@ -103,8 +108,7 @@ class InlinePool:
             if found is None:
                 found = Generation(name=next(self._names), columns=columns)
                 self._current[key] = found
-                if len(self._current) > MAX_TABLES:
-                    self._condemn(self._current.popitem(last=False)[1])
+                self._make_room()
             else:
                 self._current.move_to_end(key)
             found.leases += 1
@@ -125,6 +129,13 @@ class InlinePool:
             dropped, self._dropped = self._dropped, []
         for generation in dropped:
             connection.execute(f"DROP TABLE IF EXISTS {generation.name}")
+
+    def _make_room(self) -> None:
+        total = sum(generation.bytes for generation in self._current.values())
+        while len(self._current) > 1 and (len(self._current) > MAX_TABLES or total > MAX_BYTES):
+            oldest = self._current.popitem(last=False)[1]
+            total -= oldest.bytes
+            self._condemn(oldest)
 
     def _condemn(self, generation: Generation) -> None:
         generation.condemned = True

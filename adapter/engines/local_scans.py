@@ -35,6 +35,10 @@ from storage.parts import PROVISIONAL_ROW_ID, ROW_ID, Part
 LITERAL_ROW_IDS = 64
 """Up to so many deleted rows are listed in the query's text; more are joined."""
 
+MEMORY_BYTES = 2 << 20
+"""A table whose files have no more than this is read into memory once: opening a file takes longer than a point read
+of a table."""
+
 _registered = itertools.count()
 
 
@@ -140,7 +144,7 @@ async def prepare_scan(
     table: TableInput, *, row_ids: bool, reader: PartReader, pool: InlinePool, deleted: DeletedRows
 ) -> LocalScan:
     """Reads what a scan of `table` needs in memory. `release_scan` afterwards."""
-    plan = plan_scan(table, row_ids=row_ids)
+    plan = plan_scan(table, row_ids=row_ids, memory_bytes=MEMORY_BYTES)
     committed = tuple(part for part in plan.inline if part.first_row_id < PROVISIONAL_ROW_ID)
     own = tuple(part for part in plan.inline if part.first_row_id >= PROVISIONAL_ROW_ID)
     generation: Generation | None = None

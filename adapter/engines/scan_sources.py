@@ -3,7 +3,8 @@
 `ScanPlan` is the part of a scan that both engines share. An engine turns it into a FROM item with the columns
 ``c<attnum>`` and, when the query asks for it, ``_row_id``:
 
-- inline parts come as Arrow tables (`inline_rows`), already cast to the relation's types;
+- inline parts (and small files, where the engine wants them so) come as Arrow tables (`inline_rows`), already cast to
+  the relation's types;
 - Parquet parts come as `FileGroup`s: files with the same physical columns, read by one scan;
 - a column that a part lacks (it is older than ADD COLUMN) is NULL or the column's `missing` value;
 - deleted rows are named by row id (`DeletedRows`), and only parts that a delete part can hit pay for it.
@@ -132,8 +133,10 @@ def identity(part: Part) -> PartIdentity:
     return source, part.first_row_id, part.row_ids
 
 
-def plan_scan(table: TableInput, *, row_ids: bool) -> ScanPlan:
-    """How to scan `table`; `row_ids` when the query asks for them."""
+def plan_scan(table: TableInput, *, row_ids: bool, memory_bytes: int = -1) -> ScanPlan:
+    """How to scan `table`; `row_ids` when the query asks for them. Files that together have at most `memory_bytes` are
+    taken like inline parts."""
+    in_memory = sum(part.bytes for part in table.inserts if part.inline is None) <= memory_bytes
     columns = scan_columns(table.relation)
     names = frozenset(column.name for column in columns)
     bounds = [part.row_id_bounds for part in table.deletes]
@@ -145,7 +148,7 @@ def plan_scan(table: TableInput, *, row_ids: bool) -> ScanPlan:
         first, last = part.row_id_bounds
         hits = [index for index, (low, high) in enumerate(bounds) if low <= last and first <= high]
         used.update(hits)
-        if part.inline is not None:
+        if in_memory or part.inline is not None:
             if hits:
                 hit_inline.add(len(inline))
             inline.append(part)
@@ -177,7 +180,7 @@ def scan_schema(columns: Iterable[ScanColumn]) -> pa.Schema:
 
 
 async def inline_rows(reader: PartReader, columns: tuple[ScanColumn, ...], part: Part) -> pa.Table:
-    """The rows of an inline part in `scan_schema`: missing columns filled in, widened types cast."""
+    """The rows of a part in `scan_schema`: missing columns filled in, widened types cast."""
     held = set(part.columns)
     stored = await reader.read_part(part, [ROW_ID, *(column.name for column in columns if column.name in held)])
     return conform(stored, columns)

@@ -115,7 +115,6 @@ class Spark:
         """Whether the JVM still runs."""
         return self.gateway.alive
 
-
     def enter_group(self, group: str) -> None:
         """Makes the jobs that this thread starts belong to `group`; blocks."""
         self.context._jsc.setJobGroup(group, "statement", True)

@@ -69,9 +69,7 @@ class SparkScan:
     delete_files: tuple[Part, ...]
 
 
-async def prepare_scan(
-    table: TableInput, *, row_ids: bool, reader: PartReader, deleted: DeletedRows
-) -> SparkScan:
+async def prepare_scan(table: TableInput, *, row_ids: bool, reader: PartReader, deleted: DeletedRows) -> SparkScan:
     """Reads what a scan of `table` needs in memory."""
     plan = plan_scan(table, row_ids=row_ids)
     in_files = tuple(part for part in plan.deletes if part.inline is None and not part.row_ids)
@@ -216,9 +214,7 @@ class SparkViews:
         self._spark.sessions[profile]._jsparkSession.catalog().dropTempView(name)
         shutil.rmtree(self._directory / "row-ids" / name, ignore_errors=True)
 
-    def _file_select(
-        self, scan: SparkScan, group: FileGroup, profile: Profile, name: str, helpers: list[str]
-    ) -> str:
+    def _file_select(self, scan: SparkScan, group: FileGroup, profile: Profile, name: str, helpers: list[str]) -> str:
         spark = dialect("spark")
         session = self._spark.sessions[profile]._jsparkSession
         helper = f"{name}_{len(helpers)}"

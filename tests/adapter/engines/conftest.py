@@ -49,10 +49,12 @@ async def spark(world: World, spark_runtime: SparkRuntime) -> SparkEngine:
     return SparkEngine(world.env, directory=spark_runtime.settings.directory, runtime=spark_runtime)
 
 
-@pytest.fixture(params=["local", "spark"])
-def engine(request: pytest.FixtureRequest) -> Engine:
-    """Either engine."""
-    found: Engine = request.getfixturevalue(request.param)
+@pytest.fixture(params=["local", "local, from files", "spark"])
+def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Engine:
+    """Either engine; the local one also without taking small files into memory."""
+    if request.param == "local, from files":
+        monkeypatch.setattr("adapter.engines.local_scans.MEMORY_BYTES", -1)
+    found: Engine = request.getfixturevalue(request.param.partition(",")[0])
     return found
 
 
