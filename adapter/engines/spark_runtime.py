@@ -285,6 +285,9 @@ class SparkRuntime:
             "spark.sql.ansi.enabled": "true",
             "spark.sql.timeType.enabled": "true",
             "spark.sql.caseSensitive": "true",
+            # Exact decimals, and text that is taken as it is.
+            "spark.sql.decimalOperations.allowPrecisionLoss": "false",
+            "spark.sql.variable.substitute": "false",
             "spark.sql.execution.arrow.pyspark.enabled": "true",
             "spark.sql.execution.arrow.maxRecordsPerBatch": "8192",
             "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
