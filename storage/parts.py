@@ -118,7 +118,12 @@ class Part(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         stats = self.stats[ROW_ID]
         if not isinstance(stats.min, int) or not isinstance(stats.max, int):
             return 0, PROVISIONAL_ROW_ID - 1
-        return stats.min, stats.max
+        if not self.row_ids or stats.max < PROVISIONAL_ROW_ID:
+            return stats.min, stats.max
+        # The ids given at append are above all that the shard had before, so they are above the others in the part.
+        low = min(run.actual for run in self.row_ids)
+        high = max(run.actual + run.rows - 1 for run in self.row_ids)
+        return min(low, stats.min), high
 
 
 class UploadedPart(msgspec.Struct, frozen=True, kw_only=True):

@@ -86,6 +86,17 @@ async def test_own_writes_are_visible_and_nobody_elses(client: Client, another: 
     assert await other.rows("select * from t order by a") == [(1, "z!")]
 
 
+async def test_rows_that_a_transaction_inserts_and_deletes_are_gone(client: Client) -> None:
+    await client.run("create table t (a text)")
+    await client.run("begin; insert into t values ('p'); delete from t; insert into t values ('q')")
+    await client.run("update t set a = 'r'; insert into t values ('s'); delete from t where a = 's'")
+    assert await client.rows("select a from t") == [("r",)]
+    await client.run("commit")
+    assert await client.rows("select a from t") == [("r",)]
+    await client.run("insert into t values ('z'); update t set a = a || '!'; commit")
+    assert await client.rows("select a from t order by a") == [("r!",), ("z!",)]
+
+
 async def test_read_only_transactions(client: Client) -> None:
     await client.run("create table t (a int)")
     for text in ("insert into t values (1)", "update t set a = 1", "delete from t", "create table u (a int)",
