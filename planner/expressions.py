@@ -566,7 +566,9 @@ def select_field(level: Level, scalar: Scalar, name: str, location: int) -> Scal
                 return resolve_unknown(statement, scalar.items[index])
             select = FieldSelect(arg=scalar, name=name, type=type, index=index)
             return statement.at(select, location)
-    raise UndefinedColumn(f'column "{name}" not found in data type record', position=statement.position(location))
+    raise UndefinedColumn(
+        f'could not identify column "{name}" in record data type', position=statement.position(location)
+    )
 
 
 def _not_composite(level: Level, scalar: Scalar, name: str, location: int) -> Exception:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import postgast
 from postgast import pg_query_pb2 as pb
 
 from planner.binding import Level, NsColumn, NsItem
@@ -117,7 +118,7 @@ def _subselect(level: Level, tree: Tree) -> tuple[Rel, list[NsItem]]:
     statement = level.statement
     select = tree.subquery.select_stmt
     if not tree.HasField("alias"):
-        location = _select_location(select)
+        location = _parenthesis_before(statement.parsed.text, select)
         if select.values_lists:
             raise SqlSyntaxError(
                 "VALUES in FROM must have an alias", hint="For example, FROM (VALUES ...) [AS] foo.",
@@ -140,10 +141,39 @@ def _subselect(level: Level, tree: Tree) -> tuple[Rel, list[NsItem]]:
     return rel, [item]
 
 
-def _select_location(select: Tree) -> int:
-    while select.HasField("larg"):
-        select = select.larg
+def _parenthesis_before(text: str, select: Tree) -> int:
+    """Where the parenthesis around a subquery stands: the tree does not say, so the tokens before its first located
+    part are read backwards."""
+    first = _first_location(select)
+    if first < 0:
+        return -1
+    tokens = [token for token in postgast.scan(text).tokens if token.start < first]
+    depth = 0
+    for index in range(len(tokens) - 1, -1, -1):
+        kind = tokens[index].token
+        if kind == pb.ASCII_41:
+            depth += 1
+        elif kind == pb.ASCII_40 and depth:
+            depth -= 1
+        elif kind == pb.ASCII_40:
+            following = tokens[index + 1].token if index + 1 < len(tokens) else None
+            if following in (pb.SELECT, pb.VALUES, pb.WITH, pb.TABLE):
+                return int(tokens[index].start)
     return -1
+
+
+def _first_location(tree: Any) -> int:
+    """The smallest location in a parse tree, -1 when it has none."""
+    found = []
+    stack = [tree]
+    while stack:
+        current = stack.pop()
+        for descriptor, value in current.ListFields():
+            if descriptor.message_type is not None:
+                stack.extend(value if descriptor.is_repeated else (value,))
+            elif descriptor.name == "location" and value >= 0:
+                found.append(value)
+    return min(found, default=-1)
 
 
 def _item_of(level: Level, rel: Rel, alias: str, names: Sequence[str]) -> NsItem:

@@ -155,6 +155,13 @@ def compare_rows(level: Level, symbol: str, left: RowConstructor, right: RowCons
     if len(left.items) == 1:
         return make_operator(level, (symbol,), left.items[0], right.items[0], location)
     if symbol not in _ROW_OPERATORS:
+        for a, b in zip(left.items, right.items, strict=True):
+            result = make_operator(level, (symbol,), a, b, location)
+            if result.type.oid != BOOL:
+                raise DatatypeMismatch(
+                    f"row comparison operator must yield type boolean, not type {format_type(result.type.oid)}",
+                    position=position,
+                )
         raise FeatureNotSupported(
             f"could not determine interpretation of row comparison operator {symbol}",
             hint="Row comparison operators must be associated with btree operator families.",

@@ -90,7 +90,7 @@ def split_and_parse(text: str) -> tuple[Parsed, ...]:
     try:
         result = postgast.parse(text)
     except postgast.PgQueryError as error:
-        raise _syntax_error(error) from None
+        raise _syntax_error(error, text) from None
     except RecursionError:
         raise _too_deep() from None
     except Exception as error:
@@ -115,7 +115,7 @@ def split_and_parse(text: str) -> tuple[Parsed, ...]:
     return tuple(statements)
 
 
-def _syntax_error(error: postgast.PgQueryError) -> SqlError:
+def _syntax_error(error: postgast.PgQueryError, text: str) -> SqlError:
     """PostgreSQL's error for what its parser refused. libpg_query gives no SQLSTATE: the texts tell the few others."""
     message = str(error.message)
     position = error.cursorpos or None
@@ -124,8 +124,13 @@ def _syntax_error(error: postgast.PgQueryError) -> SqlError:
     if "is not supported" in message or "not implemented" in message or "are not implemented" in message:
         return FeatureNotSupported(message, position=position)
     if "escape" in message.lower():
-        if message.startswith("invalid Unicode escape") and "value" not in message:
-            return InvalidEscapeSequence(message, position=position)
+        if message == "invalid Unicode escape":
+            opening = text.rfind("'", 0, (position or 1) - 1)
+            if opening > 0 and text[opening - 1] == "&":
+                hint = "Unicode escapes must be \\XXXX or \\+XXXXXX."
+                return SqlSyntaxError(message, hint=hint, position=position)
+            hint = "Unicode escapes must be \\uXXXX or \\UXXXXXXXX."
+            return InvalidEscapeSequence(message, hint=hint, position=position)
         return SqlSyntaxError(message, position=position)
     if message.startswith("improper qualified name"):
         return SqlSyntaxError(message, position=position)

@@ -8,12 +8,12 @@ from typing import Any, TypeAlias
 
 from planner.binding import BindContext, Level, NsColumn, NsItem, Statement
 from planner.errors import FeatureNotSupported, InvalidColumnReference, UndefinedTable, WrongObjectType
-from planner.ir import ColumnRef, CteScan, Field, Literal, Origin, Rel, Scalar, Scan, SystemScan
+from planner.ir import ColumnRef, CteScan, Field, Literal, Origin, Rel, Scalar, Scan, SessionValue, SystemScan, Values
 from planner.parse import Parsed, Tree, split_and_parse
 from planner.scope import levels
 from planner.statements import QualifiedName
 from planner.system_relations import SystemRelation
-from planner.types import OID, SqlType, column_type
+from planner.types import BOOL, INT8, OID, SqlType, column_type
 from storage.catalog_model import Relation, Sequence
 
 MAX_VIEW_DEPTH = 100
@@ -96,10 +96,7 @@ def bind_range_var(level: Level, tree: Tree) -> tuple[Rel, NsItem]:
     if isinstance(found, SystemRelation):
         return _system_scan(level, found, tree, alias)
     if isinstance(found, Sequence):
-        raise FeatureNotSupported(
-            f'reading the sequence "{found.name}" as a table is not supported',
-            position=statement.position(tree.location),
-        )
+        return _sequence(level, found, tree, alias)
     statement.relations.add(found.oid)
     if found.kind == "v":
         return _view(level, found, tree, alias)
@@ -163,6 +160,35 @@ def scan_table(
         system_columns=system,
     )
     return scan, item_
+
+
+_SEQUENCE_COLUMNS = (("last_value", SqlType(INT8)), ("log_cnt", SqlType(INT8)), ("is_called", SqlType(BOOL)))
+
+
+def _sequence(level: Level, found: Sequence, tree: Tree, alias: Tree | None) -> tuple[Rel, NsItem]:
+    """A sequence read as a table: one row, whose values the session knows."""
+    statement = level.statement
+    item_alias = alias.aliasname if alias is not None else found.name
+    template = [
+        (name, type, Origin(relation_oid=found.oid, attnum=number))
+        for number, (name, type) in enumerate(_SEQUENCE_COLUMNS, 1)
+    ]
+    names = apply_column_aliases(level, alias, item_alias, [name for name, _, _ in template], tree.location)
+    fields = statement.new_fields(template)
+    level.own_all(fields, item_alias, names)
+    row: tuple[Scalar, ...] = (
+        SessionValue(name=f"sequence_last_value:{found.oid}", type=SqlType(INT8)),
+        Literal(value=0, type=SqlType(INT8)),
+        SessionValue(name=f"sequence_is_called:{found.oid}", type=SqlType(BOOL)),
+    )
+    return Values(rows=(row,), fields=tuple(fields)), NsItem(
+        alias=item_alias,
+        columns=[NsColumn(name, field=item) for name, item in zip(names, fields, strict=True)],
+        schema=schema_name(statement.context, found.schema),
+        relation_name=found.name,
+        relation_oid=found.oid,
+        system_columns={"tableoid": Literal(value=found.oid, type=SqlType(OID))},
+    )
 
 
 def _system_scan(level: Level, found: SystemRelation, tree: Tree, alias: Tree | None) -> tuple[Rel, NsItem]:

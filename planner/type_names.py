@@ -99,7 +99,7 @@ def format_type(oid: int, typmod: int | None = None) -> str:
     row = types().get(oid)
     if row is None:
         return "???" if oid else "-"
-    if row.elem and row.category == "A" and row.len == -1:
+    if row.elem and row.len == -1 and (row.category == "A" or row.name.startswith("_")):
         return f"{format_type(row.elem, typmod)}[]"
     if oid == BPCHAR and typmod == -1:
         return "bpchar"

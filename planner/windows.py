@@ -9,7 +9,6 @@ from planner.calls import PendingWindow
 from planner.casting import coerce_to_target, resolve_unknown, to_specific
 from planner.coercion import Context, category
 from planner.errors import (
-    DatatypeMismatch,
     FeatureNotSupported,
     InvalidColumnReference,
     UndefinedObject,
@@ -34,6 +33,7 @@ from planner.types import (
     TIMESTAMP,
     TIMESTAMPTZ,
     TIMETZ,
+    UNKNOWN,
     SqlType,
 )
 
@@ -190,11 +190,13 @@ def _offset(level: Level, node: Tree, order: tuple[SortKey, ...], mode: str) -> 
                 f"RANGE with offset PRECEDING/FOLLOWING is not supported for column type {format_type(key_type)}",
                 position=statement.position_of(expr),
             )
+        if expr.type.oid == UNKNOWN and wanted == INT8:
+            wanted = key_type
         if expr.type.oid in (INT2, INT4, INT8) and category(key_type) == "N" and wanted == INT8:
             return expr
         converted = coerce_to_target(statement, expr, _offset_type(wanted), Context.IMPLICIT)
         if converted is None:
-            raise DatatypeMismatch(
+            raise FeatureNotSupported(
                 f"RANGE with offset PRECEDING/FOLLOWING is not supported for column type {format_type(key_type)} and "
                 f"offset type {format_type(expr.type.oid)}",
                 hint="Cast the offset value to an appropriate type.",

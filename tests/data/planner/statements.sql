@@ -573,3 +573,206 @@ select Col A from "Weird Table"
 select "a" as "A b", a "é", 'é' || nosuch from t
 select 'é', nosuch from t
 select /* é */ nosuch from t
+-- syntax errors
+selct 1
+select 'a
+select 1 +
+select "a
+select * from
+select 1 from t where
+select a b c from t
+insert into t values
+update t set
+delete t
+select $$a
+select 1 as select
+select (1
+select 1)
+select a from t order
+select case end
+select e'\q\u00'
+select U&'\00'
+create table x (a int,)
+select count(distinct) from t
+select 1 union
+with select 1
+select * from t join u
+select * from t limit 1 limit 2
+select interval 1 day
+select 'é' +
+-- more names
+select t.*, t.a from t order by t.a, b desc nulls first
+select x.a as y from t as x order by y
+select x.a as y from t as x where y = 1
+select a as y from t group by y having y > 1
+select upper(b) as b from t order by b
+select -a as a from t order by -a
+select a from t order by t.a
+select a as b, b as a from t order by a, t.b
+select count(*) as count from t order by count
+select count(*) from t order by count
+select sum(a) as a from t group by b order by a
+select max(a) as m from t group by g having max(a) > 1 order by m desc, g
+select t.a, u.a as ua from t left join u on u.a = t.a where u.a is null order by ua
+select (select a), a from t
+select (select b from u) from t
+select (select max(u.a) from u where u.y = t.a and u.x = outerx) from t
+select * from (select a, count(*) as n from t group by a) s where n > 1
+select s.n from (select count(*) n from t) s, lateral (select s.n + 1 as m) q where q.m > 1
+select * from (select * from t) as q(x)
+select q.x, q.b from (select * from t) as q(x)
+select * from (values (1, 'one'), (2, 'two')) as v (id, name) join t on t.a = v.id
+select v.* from t, lateral (values (t.a, t.b), (1, 'x')) v(p, q)
+select t.a from t where (t.a, t.b) in (select u.y, u.x from u)
+select 1 from t where a in (select y from u where u.a = t.l group by y having count(*) > 1)
+select 1 where exists (select * from t where t.a = 1)
+select not exists (select 1)
+select a from t where not a in (1, 2) and not (b like 'x%') or g
+select a from t where g = true and (g is not true) = false
+select * from t t1 left join t t2 on t1.a = t2.a left join t t3 using (a)
+select * from t t1 join t t2 using (a) join t t3 using (a)
+select a from t t1 join t t2 using (a) join t t3 using (b)
+select count(*) from t t1, t t2, t t3 where t1.a = t2.a and t2.a = t3.a
+select t.nosuch, u.* from t join u on true
+select t.a from t, u where t.a = v.a
+select distinct on (t.a, lower(b)) t.a, lower(b), c from t order by t.a, lower(b), c desc
+select distinct a, b from t order by 2, 1
+select distinct a + 1 from t order by a + 1
+select distinct a from t order by a + 1
+select all a from t
+select a from t offset 1 row fetch next 2 rows only
+select a from only t
+table t
+table u order by a limit 1
+select tableoid, t.tableoid from t
+select ctid from t
+select t.oid from t
+-- more types
+select 1::int2 + 1::int2, 1::int2 * 1::int4, 1::int2 / 1::int8, 1::int2 % 1::int2, - 1::int2, 1::int2 + 1.5, 1::int8 + 1::float4
+select 1 = 1.0, 1::float4 = 1.0, 1 = 1::float8, 1.0 = 1::float8, 1::int2 = 1::int8
+select '1' = 1, 1.0 = '1', '2024-01-01' < now(), date '2024-01-01' = '2024-01-01', 'a' = 'b'
+select null = null, null + 1, 1 + null, null || 'a', null is null, -null
+select 1 < null, null and true, null or null, not null
+select 2 ^ 3, 2.0 ^ 3, 2 ^ 0.5, 2::numeric ^ 3, 5 % 3, 5.5 % 2, 7 / 2, 7 / 2.0, 7.0 / 2
+select '10' / 2, 10 / '2', '10' * '2'::int
+select date '2024-01-01' + 1, date '2024-01-01' + interval '1 day', date '2024-01-01' + time '10:00', date '2024-01-01' - date '2023-01-01', timestamp '2024-01-01' - timestamp '2023-01-01', time '10:00' + interval '1 hour', interval '1 day' + interval '1 hour', interval '1 day' * 2, interval '1 day' / 2, 2 * interval '1 day', now() - interval '1 day', now() - now(), now()::date - 1, current_date - 7, current_date + interval '1 month'
+select date '2024-01-01' - '2023-01-01', date '2024-01-01' - '1 day', now() - '1 day', now() - '2024-01-01', date '2024-01-01' + '1 day'
+select date '2024-01-01' > timestamp '2024-01-01', date '2024-01-01' = timestamptz '2024-01-01', timestamp '2024-01-01' < timestamptz '2024-01-01'
+select date '2024-01-01' + date '2024-01-01'
+select date '2024-01-01' + 1.5
+select interval '1 day' * 1.5, interval '1 day' * '2', interval '1 day' > '1 hour', - interval '1 day'
+select 'a' < 'b', 'a' || 'b' || 1, 1 || 'a' || 2, 'a' || null, 'a' || true, 'a' || 1.5, 'a' || now(), 'a' || array[1]
+select 'a'::text || array['b'], array['a'] || 'b'::text, array[1] || 2, 1 || array[2], array[1] || array[2.5], array[1] || null, array[1,2] || '{3}'
+select array[1,2] = array[1,2], array[1,2] < '{3}', array[1,2] @> array[1], array[1,2] && '{1}', array[1] <@ array[1,2], array[1.5] @> array[1]
+select array['a','b']::varchar[] @> array['a'], array['a']::text[] @> array['a']::varchar[]
+select array[1,2]::bigint[], array[1,2]::text[], '{1,2}'::text[]::int[], array['1','2']::int[], array[1,null]::numeric(5,2)[]
+select array[[1,2],[3,4]][1][2], array[[1,2],[3,4]][1], (array[1,2,3])[2:3], (array['a'])[1] || 'b'
+select array[1,'2'], array['a', 1]
+select array[1, true]
+select array[1, 'x']
+select array[date '2024-01-01', timestamp '2024-01-01'], array[1, 2.5, 3::float8]
+select array_agg(array[a]) from t
+select array(select array[1,2])
+select bool '1', bool 'yes', 'f'::bool and true, true = 't', true > false, true::text, true || 'x', 1::bool::int
+select bool 'maybe'
+select true + 1
+select true = 1
+select 1 and true
+select 'x'::varchar(3) || 'y', 'x'::char(3) || 'y', length('x'::char(3)), 'x'::char(3) = 'x', 'x'::char(3) = 'x  '::text, upper('x'::varchar(3)), 'x'::char(3) like 'x'
+select substring('abc' from 2), substring('abc' for 2), substring('abc' from 'b'), substring('abc' similar 'b' escape '#'), substring('\x01'::bytea from 1)
+select position('a' in 'b'), strpos('a','b'), trim('  x '), trim('x' from 'xax'), ltrim('x'), rtrim('xa','a'), overlay('abc' placing 'x' from 2 for 1)
+select extract(epoch from now()), extract(dow from date '2024-01-01'), extract(quarter from timestamp '2024-01-01'), extract(microseconds from time '10:00'), date_part('epoch', now()), date_part('day', interval '1 day')
+select extract(nosuch from now())
+select extract(day from 'x')
+select extract(day from 1)
+select date_trunc('month', date '2024-01-01'), date_trunc('month', '2024-01-01'), date_trunc('month', timestamp '2024-01-01')
+select to_char(1.5, '9.9'), to_char(1, '9'), to_char(now(), 'Y'), to_char(interval '1 day', 'D'), to_char(date '2024-01-01', 'YYYY'), to_char('x', 'y')
+select round(1.5), round(1.5::float8), round(1), round(1.55, 1), round(1.5::float8, 1)
+select ceil(1), floor(1.5), trunc(1.5), trunc(1.55, 1), abs(-1), abs(-1.5), abs('-1'), sign(-1), sign(1.5), mod(5, 3), mod(5.5, 2), mod(5::int8, 3), power(2, 3), power(2.0, 3), sqrt(4), sqrt(4.0), cbrt(8), exp(1), exp(1.0), ln(1), ln(1.0), log(10), log(10.0), log(2, 8), pi(), degrees(1), radians(1), sin(1), atan2(1, 2), random(), width_bucket(5, 0, 10, 5), gcd(4, 6), lcm(4, 6), factorial(5), div(7, 2), scale(1.50), min_scale(1.50), trim_scale(1.50)
+select greatest(1, 2.5, 3::float8), greatest('a', 'b'), greatest(null, 1), greatest('1', 2), least(now(), '2024-01-01'), greatest(date '2024-01-01', timestamp '2024-01-01')
+select greatest(1, 'x')
+select coalesce(null, 1), coalesce(null, null, 'x'), coalesce(1, null), coalesce('1', 2), coalesce(now(), '2024-01-01'), coalesce(null::int, 1.5), coalesce(1::int2, 1::int8), coalesce('a'::varchar(3), 'b'::text), coalesce('a'::varchar(3), 'b'::varchar(3)), coalesce('{}'::int[], array[1])
+select coalesce(1, now())
+select nullif('', ''), nullif(1, null), nullif(null, 1), nullif(1.5, 1), nullif('a'::varchar, 'b')
+select case 1 when 1 then 'a' else 'b' end, case when true then 1 when false then 2.5 end, case when true then null else 1 end, case when true then '1' else 2 end, case when false then 'a'::varchar(3) else 'b'::varchar(3) end, case 'a' when 'b' then 1 end, case null when 1 then 2 end
+select case 1 when '1' then 2 end, case '1' when 1 then 2 end
+select case when true then 1 else now() end
+select case when 'x' then 1 end
+select case when null then 1 end, case when 't' then 1 end
+select row(1, 2) = row(1, 2), row(1, 'a') < row(2, 'b'), (1, 2) in ((1, 2), (3, 4)), (1, 'a') is not null, row(1, null) is null, (1, 2) between (1, 1) and (2, 2)
+select row(1, 2) = row(1, 'x')
+select row(1, 2) + row(1, 2)
+select row(1,2).f1, (row(1,2)).f1, (row(1, 'x')).f2
+select (row(1,2)).f3
+select '1'::xid, '1'::cid, '(0,1)'::tid, '1.2.3.4'::inet, '{1,2}'::oidvector::oid[], '[1,2)'::int4range, '<a/>'::xml, '1'::money, '08:00:2b:01:02:03'::macaddr, '(1,2)'::point, B'101', X'1F', '101'::varbit, 'a b'::tsvector
+select jsonb '{"a":1}' -> 'a', jsonb '{"a":1}' ->> 'a', json '{"a":1}' -> 'a', jsonb '[1]' -> 0, jsonb '{"a":1}' #> '{a}', jsonb '{}' || '{}', jsonb '{"a":1}' - 'a', jsonb '[1]' - 0, jsonb '{}' @> '{}', jsonb '{}' ? 'a', jsonb '{}' ?| array['a'], jsonb '{}' = '{}', jsonb '{}' < jsonb '[]'
+select json '{}' = json '{}'
+select jsonb '{}' -> 1.5
+select (jsonb '1')::int, (jsonb '"a"')::text, (jsonb 'true')::bool, json '{}'::jsonb, jsonb '{}'::json, '{}'::text::jsonb, 1::text::json, (jsonb '1.5')::numeric(4,2)
+select (json '1')::int
+select 'abc' ~ 'b', 'abc' !~* 'B', 'abc' like '_b%', 'abc' similar to '(a|b)%', 'abc' like 'a!%' escape '!', 'abc' not ilike 'B', 'abc' ^@ 'a', 'a' like any (array['a','b']), 'a' ~~ all ('{a}')
+select 1 like '1'
+select 1 in (1, null), 1 in (1.0, 2), '1' in (1, 2), 1 in ('1', '2'), 'a' in ('a', 'b'), null in (null), now() in ('2024-01-01'), 1 in (select 1), 1 not in (select null)
+select 1 in (now())
+select 1 = any (array[1, 2]), 1 = any ('{1,2}'), 1.5 = any (array[1]), 1 = any (null), '1' = any (array[1]), 'a' = any (array['a'::varchar]), 1 < all (array[1.5]), 'a'::name = any (array['a'])
+select 1 = any (array['a'])
+select 1 + any (array[1])
+select 1 = any (select 1.5), 1 = any (values (1), (2)), (1, 2) = any (select 1, 2), 1 <> all (select 'x'::text)
+select sum(1), sum(1.5), sum(1::float4), avg(1), avg(1.5::float8), min('a'), max(null), count(null), sum('1'::int2), sum(null::int), array_agg(null), array_agg('a'), string_agg('a', ','), min(now()), max(interval '1 day'), bool_and(true), json_agg(1), every(false), stddev(1.5), var_pop(1), regr_slope(1, 2), bit_or(1::int8)
+select sum(null)
+select min(true)
+select max(array[1]), max('{}'::jsonb)
+select string_agg(1, ',')
+select array_agg(distinct a order by a), string_agg(b, ',' order by a, b), array_agg(row(a, b)) from t
+select count(*) filter (where a > 1), sum(c) filter (where b like 'x'), count(distinct b) filter (where null) from t
+select count(*) filter (where a) from t
+select count(*) filter (where sum(a) > 1) from t
+select upper(b) filter (where true) from t
+select a, count(*) over (partition by b order by c rows between unbounded preceding and 1 following exclude current row), sum(c) over w / sum(c) over (), avg(a) over w, array_agg(b) over w, rank() over w from t window w as (partition by g order by a desc nulls last)
+select rank() over (order by a), percent_rank() over (partition by b), ntile(3) over (), lead(c) over (), lag(c, 1, 0) over (), lag(a, 1, 1.5) over (), lag(b, a) over (), first_value(d) over (), nth_value(b, 1) over () from t
+select lag(a, 'x') over () from t
+select ntile('3') over () from t
+select rank() filter (where true) over () from t
+select sum(a) over (order by a range between '1' preceding and current row), sum(a) over (order by c range 1.5 preceding), sum(a) over (order by f range 1 preceding), sum(a) over (order by i range '1 day' preceding), sum(a) over (order by n range '1 day' preceding), sum(a) over (order by v range '1 hour' preceding) from t
+select sum(a) over (order by d range 1 preceding) from t
+select sum(a) over (order by a range 'x' preceding) from t
+select generate_series(1, 3) as g, a from t order by g, a limit 5
+select a, generate_series(1, a) from t where a < 3 order by 2
+select generate_series(1, 2) + unnest(array[1, 2]), count(*) from t group by 1
+select max(x) from (select generate_series(1, 3) as x) s
+select distinct unnest(k) from t
+select sum(unnest(k)) from t
+select unnest(array_agg(a)) from t
+select array_agg(u) from t, unnest(k) u group by a
+select a, u from t cross join lateral unnest(k) as u where u > 1
+select * from t left join lateral unnest(k) with ordinality as e(v1, n1) on true
+select x, y1 from unnest(array[1,2,3], array['a','b']) as z(x, y1)
+select * from generate_series(date '2024-01-01', date '2024-01-05', '1 day')
+select * from generate_series(timestamp '2024-01-01', '2024-01-05', '1 day') as g(day)
+select g::date from generate_series('2024-01-01'::timestamptz, now(), interval '1 day') g
+select extract(year from g), count(*) from generate_series(1, 3) x, generate_series(now(), now(), '1 day') g group by 1
+select regexp_matches('abc', 'b'), regexp_split_to_table('a,b', ',') as part, string_to_table('a b', ' ')
+select * from regexp_matches('abc', 'b', 'g') as m
+select m[1] from regexp_matches('abc', 'b') m
+select key, value from jsonb_each('{"a":1}'), jsonb_array_elements('[1]') as x(elem)
+select e ->> 'a' from jsonb_array_elements('[{"a":1}]') e
+select t.a, e.key, e.value from t, jsonb_each_text(t.j) e
+select * from pg_options_to_table(array['a=b'])
+-- TPC-H and reports
+select g, r, sum(a) as sum_qty, sum(c) as sum_base, sum(c * (1 - c)) as disc, sum(c * (1 - c) * (1 + c)) as charge, avg(a) as avg_qty, avg(c) as avg_price, count(*) as count_order from t where d <= date '1998-12-01' - interval '90' day group by g, r order by g, r
+select a, sum(c * (1 - s)) as revenue, d from t, u where t.a = u.y and d < date '1995-03-15' group by a, d order by revenue desc, d limit 10
+select extract(year from d) as yr, sum(case when b = 'BRAZIL' then c else 0 end) / sum(c) as share from t group by yr order by yr
+select 100.00 * sum(case when b like 'PROMO%' then c * (1 - s) else 0 end) / sum(c * (1 - s)) as promo from t
+select b, count(*) as n from (select b, count(*) as cnt from t group by b) as q group by b having count(*) > (select avg(a) from t) order by n desc, b
+with revenue (no, total) as (select a, sum(c) from t where d >= date '1996-01-01' and d < date '1996-01-01' + interval '3' month group by a) select u.a, total from u, revenue where u.a = no and total = (select max(total) from revenue) order by u.a
+select sum(c) / 7.0 as avg_yearly from t where a < (select 0.2 * avg(y) from u where u.a = t.a)
+select b, sum(c) over (partition by b order by d rows between unbounded preceding and current row) as running, c - lag(c) over (partition by b order by d) as delta, round(100.0 * c / sum(c) over (partition by b), 2) as pct from t
+select date_trunc('month', h) as month, count(distinct b) as users, percentile_cont(0.5) within group (order by c) as median from t group by 1 order by 1
+select coalesce(b, 'total') as label, sum(c), grouping(b) from t group by rollup (b) order by grouping(b), label
+select b, jsonb_object_agg(a, c) filter (where c is not null), json_agg(json_build_object('a', a, 'b', b) order by a) from t group by b
+select a, row_number() over (partition by b order by c desc) as rn from t qualify rn = 1
+select * from (select *, row_number() over (partition by b order by c desc) as rn from t) x where rn <= 3
+with recursive tree as (select a, b, 0 as depth, array[a] as path from t where l is null union all select c.a, c.b, p.depth + 1, p.path || c.a from t c join tree p on c.l = p.a where not c.a = any (p.path)) select * from tree order by path
+with daily as (select d, sum(c) as total from t group by d), ranked as (select *, rank() over (order by total desc) as rk from daily) select * from ranked where rk <= 10
+select string_agg(b, ', ' order by b), to_char(sum(c), 'FM999,999.00'), count(*)::text || ' rows' from t
+select nullif(trim(b), '') is null as empty, length(b) > 3 and b ~ '^[a-z]+$' as word, split_part(b, ' ', 1) as first from t
