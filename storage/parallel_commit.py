@@ -37,6 +37,9 @@ from storage.txns_state import PromisedPart, Staged
 STAGED_LIMIT_S = 10.0
 """How long a STAGED record may hold others up before they resolve it. Uploads of one part take less."""
 
+CLOCK_STEP_S = 0.001
+"""A rest of a wait below this counts as over: a clock may be unable to tell it from nothing."""
+
 RESOLVE_DELAYS_S = (0.01, 0.05, 0.2, 0.5, 1.0)
 """Pauses between attempts to reach a verdict while the store fails."""
 
@@ -139,7 +142,7 @@ class ParallelCommit:
         """Return when something about `record` has changed; resolve it oneself when its coordinator looks dead."""
         waited = self._clock.monotonic() - self._seen(record)
         left = STAGED_LIMIT_S - waited
-        if left <= 0 or record.process not in self._cache.state.leases:
+        if left < CLOCK_STEP_S or record.process not in self._cache.state.leases:
             await self.resolve(record)
             return
         changed = asyncio.ensure_future(self._cache.changed())
