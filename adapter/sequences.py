@@ -56,6 +56,11 @@ async def nextval(running: Running, name: str | int) -> int:
     return (await next_values(running, find_sequence(running, name), 1))[0]
 
 
+async def position(running: Running, oid: int) -> tuple[int, bool]:
+    """What `SELECT last_value, is_called FROM sequence` shows."""
+    return await running.session.state.sequence_store.last_value(find_sequence(running, oid))
+
+
 def currval(running: Running, name: str | int) -> int:
     """currval(regclass). 55000 before the session's first nextval."""
     sequence = find_sequence(running, name)

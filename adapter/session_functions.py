@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from adapter import variables
 from adapter.constant_rows import constant_value
 from adapter.running import Running
-from adapter.sequences import currval, lastval, nextval, setval
+from adapter.sequences import currval, lastval, nextval, position, setval
 from adapter.settings_statements import apply_setting, current_value
 from adapter.wall_clock import utc_now
 from planner import ir
@@ -35,7 +35,7 @@ async def fill_in(running: Running, query: ir.BoundQuery, names: frozenset[str],
     """`query` with the session values of these names, and (with `acts`) the calls that act on the session, replaced by
     literals. 0A000 for a call whose arguments are computed. Each call runs once: see `rows_written_out`."""
     if names:
-        query = substitute(query, {name: _session_value(running, name) for name in names})
+        query = substitute(query, {name: await _session_value(running, name) for name in names})
     if acts:
         query = await act(running, query)
     return query
@@ -93,7 +93,12 @@ async def _carry_out(running: Running, call: ir.Call) -> Any:
     return await result if isinstance(result, Awaitable) else result
 
 
-def _session_value(running: Running, name: str) -> ir.Literal:
+async def _session_value(running: Running, name: str) -> ir.Literal:
+    if name.startswith("sequence_"):
+        kind, _, oid_text = name.partition(":")
+        last_value, called = await position(running, int(oid_text))
+        is_value = kind == "sequence_last_value"
+        return ir.Literal(value=last_value if is_value else called, type=SqlType(t.INT8 if is_value else t.BOOL))
     value, oid = _value(running, name)
     return ir.Literal(value=value, type=SqlType(oid))
 

@@ -78,14 +78,17 @@ FILTERS = {
     "pg_constraint": f"connamespace in {OWN_SCHEMAS}",
     "pg_rewrite": f"ev_class in {OWN_RELATIONS}",
     "pg_language": "lanname <> 'plpgsql'",
-    "pg_namespace": "nspname in ('pg_catalog', 'information_schema')",
+    "pg_namespace": "nspname in ('pg_catalog', 'information_schema', 'public')",
     "pg_collation": f"collname in {BYTEWISE_COLLATIONS}",
     "pg_description": "classoid <> 'pg_extension'::regclass and classoid <> 'pg_collation'::regclass"
     f" and (classoid <> 'pg_language'::regclass or objoid in {LANGUAGES})"
     " and (classoid <> 'pg_proc'::regclass or objoid not in (select oid from pg_proc where proname like 'plpgsql%'))"
     f" or (classoid = 'pg_collation'::regclass and objoid in"
     f" (select oid from pg_collation where collname in {BYTEWISE_COLLATIONS}))",
-    "pg_init_privs": f"classoid = 'pg_class'::regclass and objoid in {OWN_RELATIONS} or classoid = 'pg_proc'::regclass",
+    "pg_init_privs": f"classoid = 'pg_class'::regclass and objoid in {OWN_RELATIONS} or classoid = 'pg_proc'::regclass"
+    " or classoid = 'pg_namespace'::regclass and objoid in"
+    " (select oid from pg_namespace where nspname in ('pg_catalog', 'information_schema', 'public'))",
+    "pg_authid": "oid < 16384",
     "pg_timezone_names": "name not like 'posix%'",
 }
 
@@ -115,6 +118,11 @@ def _expression(table: str, column: str, type_name: str) -> str:
         return "null"
     if table in ("pg_timezone_names", "pg_timezone_abbrevs") and type_name == "interval":
         return f"{name}::text"
+    if table == "pg_init_privs" and column == "objoid":
+        return (
+            "case when classoid = 'pg_namespace'::regclass and objoid = 'information_schema'::regnamespace"
+            f" then {INFORMATION_SCHEMA_OID} else objoid::int8 end"
+        )
     if column in NAMESPACE_COLUMNS or (table == "pg_namespace" and column == "oid"):
         return (
             f"case when {name} = 'information_schema'::regnamespace then {INFORMATION_SCHEMA_OID} else {name}::int8 end"

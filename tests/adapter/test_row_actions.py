@@ -40,3 +40,10 @@ async def test_elsewhere_it_is_refused(client: Client) -> None:
     error = await client.error("SELECT g FROM generate_series(1, 3) g WHERE nextval('numbers') > 1")
     assert error.sqlstate == "0A000"
     assert await client.value("SELECT nextval('numbers')") == 1
+
+
+async def test_a_sequence_is_a_table_of_one_row(client: Client) -> None:
+    await client.tag("CREATE SEQUENCE numbers START 5")
+    assert await client.rows("SELECT last_value, is_called FROM numbers") == [(5, False)]
+    await client.value("SELECT nextval('numbers')")
+    assert await client.rows("SELECT * FROM public.numbers AS n") == [(5, 0, True)]
