@@ -1,0 +1,167 @@
+"""Configuration: sources, precedence, validation; and the command line."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from frontend.auth import ListenRefused, check_trust
+from frontend.cli import build_parser, main, psql_command
+from frontend.configuration import (
+    Configuration,
+    ConfigurationError,
+    addresses,
+    load_configuration,
+    parse_address,
+)
+
+
+def test_defaults() -> None:
+    configuration = load_configuration({}, {})
+    assert configuration == Configuration()
+    assert (configuration.data_dir, configuration.listen, configuration.spark_master) == (
+        "./tidegate-data", "127.0.0.1:5433", "local[*]",
+    )  # fmt: skip
+
+
+def test_precedence(tmp_path: Path) -> None:
+    file = tmp_path / "tidegate.toml"
+    file.write_text(
+        'data_dir = "from-file"\nlisten = "127.0.0.1:1"\nmax_connections = 5\n'
+        '[spark_conf]\nspark.driver.memory = "1g"\nspark.ui.enabled = false\n[settings]\ntimezone = "UTC"\n'
+    )
+    environment = {"TIDEGATE_CONFIG": str(file), "TIDEGATE_LISTEN": "127.0.0.1:2", "TIDEGATE_DATA_DIR": "from-variable"}
+    configuration = load_configuration({"data_dir": "from-flag", "listen": None}, environment)
+    assert configuration.data_dir == "from-flag"
+    assert configuration.listen == "127.0.0.1:2"
+    assert configuration.max_connections == 5
+    assert configuration.spark_conf == {"spark.driver.memory": "1g", "spark.ui.enabled": "false"}
+    assert configuration.settings == {"timezone": "UTC"}
+
+
+def test_pairs_and_numbers_from_flags_and_variables() -> None:
+    configuration = load_configuration(
+        {"spark_conf": ["a=b", "c=d=e"], "max_connections": "7", "drain_timeout_s": "1.5"},
+        {
+            "TIDEGATE_SETTINGS": "timezone=UTC,search_path=a",
+            "TIDEGATE_MAX_MESSAGE_BYTES": "65536",
+            "TIDEGATE_LISTEN": "",
+        },
+    )
+    assert configuration.spark_conf == {"a": "b", "c": "d=e"}
+    assert configuration.settings == {"timezone": "UTC", "search_path": "a"}
+    assert (configuration.max_connections, configuration.drain_timeout_s) == (7, 1.5)
+    assert configuration.max_message_bytes == 65536
+    assert configuration.listen == "127.0.0.1:5433"
+
+
+@pytest.mark.parametrize(
+    ("flags", "environment", "message"),
+    [
+        ({"listen": "nowhere"}, {}, "--listen: expected host:port, got 'nowhere'"),
+        ({"listen": "h:99999"}, {}, "--listen: expected host:port"),
+        ({}, {"TIDEGATE_LISTEN": "x"}, "TIDEGATE_LISTEN: expected host:port, got 'x'"),
+        ({}, {"TIDEGATE_MAX_CONNECTIONS": "many"}, "TIDEGATE_MAX_CONNECTIONS: expected an integer, got 'many'"),
+        ({"max_connections": "0"}, {}, "--max-connections: expected an integer >= 1, got '0'"),
+        ({"event_loop": "x"}, {}, "--event-loop: expected one of asyncio, uvloop, got 'x'"),
+        ({"spark_conf": ["novalue"]}, {}, "--spark-conf: expected name=value, got 'novalue'"),
+        ({"tls_cert": "c.pem"}, {}, "tls_cert and tls_key must be given together"),
+        (
+            {"spark_master": "local", "spark_remote": "sc://x"},
+            {},
+            "--spark-remote and --spark-master exclude each other",
+        ),
+        ({"config": "/nonexistent/file.toml"}, {}, "cannot read configuration file /nonexistent/file.toml"),
+    ],
+)
+def test_what_is_wrong_is_said(flags: dict[str, object], environment: dict[str, str], message: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        load_configuration(flags, environment)
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("nope = 1\n", "unknown option 'nope'"),
+        ("listen = 5\n", "listen in"),
+        ("max_connections = \n", "configuration file"),
+        ('spark_conf = "x"\n', "spark_conf in"),
+    ],
+)
+def test_a_wrong_file(tmp_path: Path, text: str, message: str) -> None:
+    file = tmp_path / "t.toml"
+    file.write_text(text)
+    with pytest.raises(ConfigurationError, match=message):
+        load_configuration({"config": str(file)}, {})
+
+
+def test_addresses() -> None:
+    assert parse_address("127.0.0.1:5433") == ("127.0.0.1", 5433)
+    assert parse_address("[::1]:0") == ("::1", 0)
+    assert addresses(Configuration(listen="127.0.0.1:1, localhost:2")) == [("127.0.0.1", 1), ("localhost", 2)]
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.1.2.3", "::1", "localhost", "[::1]"])
+def test_trust_on_loopback(host: str) -> None:
+    check_trust(host)
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.0.0.1", "example.org", "*", ""])
+def test_no_trust_elsewhere(host: str) -> None:
+    with pytest.raises(ListenRefused, match="loopback"):
+        check_trust(host)
+
+
+def test_every_option_has_a_flag_with_help() -> None:
+    serve = next(action for action in build_parser()._actions if hasattr(action, "choices") and action.choices).choices[
+        "serve"
+    ]  # type: ignore[index, call-overload]
+    destinations = {action.dest for action in serve._actions}
+    assert set(Configuration.__struct_fields__) <= destinations
+    assert all(action.help for action in serve._actions)
+
+
+def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 2
+    assert "serve" in capsys.readouterr().out
+    with pytest.raises(SystemExit) as caught:
+        main(["--version"])
+    assert caught.value.code == 0
+    assert capsys.readouterr().out.startswith("tidegate ")
+
+
+def test_usage_errors_have_status_2(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["serve", "--listen", "0.0.0.0:5433"]) == 2
+    assert "trusted without a password" in capsys.readouterr().err
+    assert main(["serve", "--max-connections", "x"]) == 2
+    assert capsys.readouterr().err == "tidegate: error: --max-connections: expected an integer, got 'x'\n"
+
+
+def test_the_line_to_copy() -> None:
+    assert psql_command("127.0.0.1", 5433) == 'psql "host=127.0.0.1 port=5433 user=postgres dbname=postgres"'
+
+
+def test_serve_prints_the_line_refuses_company_and_stops_on_a_signal(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "frontend.cli", "serve", "--data-dir", str(tmp_path / "data")]
+    # A Spark that is not there: nothing here needs one, and none is started.
+    command += ["--listen", "127.0.0.1:0", "--event-loop", "asyncio", "--spark-remote", "sc://127.0.0.1:1"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ)
+    try:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        assert line.startswith('psql "host=127.0.0.1 port=')
+        second = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert second.returncode == 1
+        assert second.stderr.startswith("tidegate: error: ")
+        assert str(tmp_path / "data") in second.stderr
+        process.send_signal(signal.SIGTERM)
+        assert process.wait() == 0
+    finally:
+        process.kill()
+        process.communicate()
