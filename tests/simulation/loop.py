@@ -23,8 +23,8 @@ from storage.clock import SeededRandomness
 
 _T = TypeVar("_T")
 
-MAX_STEPS = 5_000_000
-"""A simulation that takes more steps than this does not end by itself."""
+MAX_STEPS = 300_000
+"""A simulation takes 5,000 to 30,000 steps; one that takes so many does not end by itself."""
 
 
 class Deadlock(Exception):

@@ -15,7 +15,7 @@ from typing import Any
 
 import structlog
 
-from storage import compaction, durable, environment, leases, part_store
+from storage import compaction, durable, environment, leases, parallel_commit, part_store, txn
 from storage.blob_memory import MemoryBlob
 from storage.clock import SeededRandomness
 from storage.consensus_memory import MemoryConsensus
@@ -47,6 +47,8 @@ class Plan:
     """Probability that a disturbance kills a process."""
     clock_jumps: bool = False
     conditions: Conditions = STORMY
+    staged: bool = False
+    """Whether every transaction has files to upload while it commits."""
     spills: bool = False
     """Whether some transactions upload parts before and while they commit."""
     one_host: bool = False
@@ -76,6 +78,7 @@ class Plan:
             spills=randomness.random() < 0.5,
             small_limits=randomness.random() < 0.6,
             one_host=randomness.random() < 0.5,
+            staged=randomness.random() < 0.5,
         )
 
 
@@ -236,11 +239,17 @@ SMALL_LIMITS: tuple[tuple[Any, str, object], ...] = (
 )
 """(module, constant, value): what `Plan.small_limits` changes."""
 
+ALL_STAGED: tuple[tuple[Any, str, object], ...] = (
+    (txn, "INLINE_LIMIT_BYTES", 1),
+    (parallel_commit, "STAGED_LIMIT_S", 1.0),
+)
+"""What `Plan.staged` changes: no transaction is small enough to commit in one phase."""
+
 
 @contextlib.contextmanager
 def limits_of(plan: Plan) -> Iterator[None]:
     """Set the storage layer's limits as `plan` has them."""
-    changed = SMALL_LIMITS if plan.small_limits else ()
+    changed = (*(SMALL_LIMITS if plan.small_limits else ()), *(ALL_STAGED if plan.staged else ()))
     before = [getattr(module, name) for module, name, _ in changed]
     for module, name, value in changed:
         setattr(module, name, value)
