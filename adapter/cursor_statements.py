@@ -47,7 +47,7 @@ async def declare(running: Running, statement: st.DeclareCursor, plan: Plan) -> 
     await session.portals.put(
         Portal(
             name=statement.name,
-            text=running.parsed.source,
+            text=running.parsed.text,
             parsed=running.parsed,
             plan=plan,
             params=running.params,
@@ -56,7 +56,7 @@ async def declare(running: Running, statement: st.DeclareCursor, plan: Plan) -> 
             created_at=utc_now(),
             depth=running.transaction.savepoint_depth,
             cursor=CursorRows(RowReader(outcome.batches), scroll=scroll),
-            scroll=statement.scroll is True,
+            scroll=scroll,
             binary=statement.binary,
             hold=statement.hold,
         )

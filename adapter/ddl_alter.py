@@ -9,9 +9,11 @@ change under which one of them would no longer bind is refused or cascades.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import msgspec
 
-from adapter.ddl_drop import direct_dependents, remove
+from adapter.ddl_drop import dependents_of, direct_dependents, remove, report_cascade
 from adapter.ddl_tables import (
     change,
     column_of,
@@ -50,7 +52,17 @@ from planner.functions.signature import Volatility
 from planner.parse import split_and_parse
 from planner.rewrite import walk
 from planner.type_names import format_type
-from storage.catalog_model import CatalogSnapshot, CatalogUpdate, Column, Comment, Constraint, Relation, Role, Schema
+from storage.catalog_model import (
+    CatalogSnapshot,
+    CatalogUpdate,
+    Column,
+    Comment,
+    Constraint,
+    Record,
+    Relation,
+    Role,
+    Schema,
+)
 from storage.catalog_model import Sequence as SequenceRecord
 
 
@@ -234,10 +246,8 @@ def _drop_column(running: Running, relation: Relation, action: st.DropColumn) ->
     )
     changed = _with_column(relation, gone)
     catalog = own_catalog(running)
-    _drop_dependents(
-        running, catalog, relation, changed, f"column {column.name} of table {shown_name(running, catalog, relation)}",
-        f"column {column.name} of table {shown_name(running, catalog, relation)}", cascade=action.cascade,
-    )  # fmt: skip
+    what = f"column {column.name} of table {shown_name(running, catalog, relation)}"
+    _drop_dependents(running, catalog, relation, changed, what, cascade=action.cascade)
     parts = [
         record
         for record in own_catalog(running).all()
@@ -245,7 +255,7 @@ def _drop_column(running: Running, relation: Relation, action: st.DropColumn) ->
         or (isinstance(record, Comment) and record.object_oid == relation.oid and record.subid == column.attnum)
         or (isinstance(record, SequenceRecord) and record.owned_by == (relation.oid, column.attnum))
     ]
-    views = drop_column_in_views(own_catalog(running), relation, column.name)
+    views = drop_column_in_views(own_catalog(running), relation, changed)
     change(
         running,
         removed=[relation, *parts, *(old for old, _ in views)],
@@ -255,46 +265,43 @@ def _drop_column(running: Running, relation: Relation, action: st.DropColumn) ->
 
 
 def _drop_dependents(
+    running: Running, catalog: CatalogSnapshot, relation: Relation, changed: Relation, what: str, *, cascade: bool
+) -> None:
+    """Refuse, or drop with CASCADE, the views that no longer bind once `relation` is `changed`."""
+    edited = dict(drop_column_in_views(catalog, relation, changed))
+    broken = broken_views(running, catalog, relation, changed, edited)
+    if not broken:
+        return
+    reports: list[tuple[Record, str]] = [(view, what) for view in broken]
+    doomed: dict[int, Record] = {view.oid: view for view in broken}
+    for record, parent in dependents_of(catalog, doomed):
+        doomed[record.oid] = record
+        reports.append((record, describe(running, catalog, parent)))
+    if not cascade:
+        raise DependentObjectsStillExist(
+            f"cannot drop {what} because other objects depend on it",
+            detail="\n".join(f"{describe(running, catalog, record)} depends on {on}" for record, on in reports),
+            hint="Use DROP ... CASCADE to drop the dependent objects too.",
+        )
+    report_cascade(running, [f"drop cascades to {describe(running, catalog, record)}" for record, _ in reports])
+    remove(running, catalog, doomed.values())
+
+
+def broken_views(
     running: Running,
     catalog: CatalogSnapshot,
     relation: Relation,
     changed: Relation,
-    what: str,
-    on: str,
-    *,
-    cascade: bool,
-) -> None:
-    """Refuse, or drop with CASCADE, the views that no longer bind once `relation` is `changed`."""
-    broken = broken_views(running, catalog, relation, changed)
-    if not broken:
-        return
-    if not cascade:
-        raise DependentObjectsStillExist(
-            f"cannot drop {what} because other objects depend on it",
-            detail="\n".join(f"{describe(running, catalog, view)} depends on {on}" for view in broken),
-            hint="Use DROP ... CASCADE to drop the dependent objects too.",
-        )
-    doomed = {view.oid: view for view in broken}
-    queue = list(broken)
-    while queue:
-        for record in direct_dependents(catalog, queue.pop().oid):
-            if isinstance(record, Relation) and record.oid not in doomed:
-                doomed[record.oid] = record
-                queue.append(record)
-    for view in doomed.values():
-        message = f"drop cascades to {describe(running, catalog, view)}"
-        running.session.notice(Notice(severity="NOTICE", sqlstate="00000", message=message))
-    remove(running, catalog, doomed.values())
-
-
-def broken_views(running: Running, catalog: CatalogSnapshot, relation: Relation, changed: Relation) -> list[Relation]:
-    """The views directly over `relation` whose query does not bind once it is `changed`."""
+    edited: Mapping[Relation, Relation],
+) -> list[Relation]:
+    """The views directly over `relation` whose query (as `edited` has it) does not bind once it is `changed`."""
     after = catalog.apply([CatalogUpdate(record=relation, diff=-1), CatalogUpdate(record=changed, diff=1)], catalog.csn)
     broken = []
     for record in direct_dependents(catalog, relation.oid):
         if isinstance(record, Relation) and record.definition is not None:
+            definition = edited.get(record, record).definition or ""
             try:
-                running.session.plan(split_and_parse(record.definition)[0], after)
+                running.session.plan(split_and_parse(definition)[0], after)
             except SqlError:
                 broken.append(record)
     return broken

@@ -6,7 +6,7 @@ RESTRICT refuses (2BP01) and lists the dependents; CASCADE drops them too and sa
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from adapter.ddl_tables import change, own_catalog
 from adapter.relation_names import SYSTEM_SCHEMAS, describe, kind_of, look_up, shown_name
@@ -132,25 +132,34 @@ def _through_a_view(catalog: CatalogSnapshot, view: Relation, oid: int) -> bool:
     return any(isinstance(other, Relation) and oid in other.depends_on for other in between)
 
 
+def dependents_of(catalog: CatalogSnapshot, targets: Mapping[int, Record]) -> list[tuple[Record, Record]]:
+    """Everything that depends on `targets`, directly or not, with what it depends on; nearest first."""
+    found: list[tuple[Record, Record]] = []
+    known = set(targets)
+    queue = list(targets.values())
+    while queue:
+        parent = queue.pop(0)
+        for record in direct_dependents(catalog, parent.oid):
+            if record.oid not in known:
+                known.add(record.oid)
+                found.append((record, parent))
+                queue.append(record)
+    return found
+
+
 def _drop_all(running: Running, catalog: CatalogSnapshot, targets: dict[int, Record], *, cascade: bool) -> None:
     if not targets:
         return
     doomed: dict[int, Record] = dict(targets)
     reports: list[tuple[Record, Record]] = []
-    queue = list(targets.values())
-    while queue:
-        parent = queue.pop(0)
-        for record in direct_dependents(catalog, parent.oid):
-            if record.oid in doomed:
-                continue
-            doomed[record.oid] = record
-            if not _is_part_of(record, parent):
-                reports.append((record, parent))
-            queue.append(record)
+    for record, parent in dependents_of(catalog, targets):
+        doomed[record.oid] = record
+        if not _is_part_of(record, parent):
+            reports.append((record, parent))
     if reports and not cascade:
         _refuse(running, catalog, targets, reports)
     if reports:
-        _report(running, [f"drop cascades to {_named(running, catalog, record)}" for record, _ in reports])
+        report_cascade(running, [f"drop cascades to {_named(running, catalog, record)}" for record, _ in reports])
     remove(running, catalog, doomed.values())
 
 
@@ -188,7 +197,8 @@ def _refuse(
     )
 
 
-def _report(running: Running, lines: list[str]) -> None:
+def report_cascade(running: Running, lines: list[str]) -> None:
+    """The notice of what CASCADE drops."""
     if len(lines) == 1:
         _skip(running, lines[0])
         return

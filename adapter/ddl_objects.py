@@ -13,7 +13,14 @@ from adapter import variables
 from adapter.ddl_alter import role_oid
 from adapter.ddl_drop import remove
 from adapter.ddl_tables import change, exists_already, new_oid, own_catalog, owner_oid
-from adapter.relation_names import check_schema_name, creation_schema, find_relation, look_up, require_schema
+from adapter.relation_names import (
+    check_schema_name,
+    creation_schema,
+    find_relation,
+    kind_of,
+    look_up,
+    require_schema,
+)
 from adapter.results import Notice
 from adapter.running import Running
 from adapter.view_definitions import rename_schema_in_views
@@ -148,6 +155,9 @@ def _commented(running: Running, catalog: CatalogSnapshot, statement: st.Comment
             found = look_up(running, catalog, name)
             if found is None:
                 raise UndefinedTable(f'relation "{name}" does not exist')
+            if kind_of(found) != statement.kind:
+                article = "an" if statement.kind[0] in "aeiou" else "a"
+                raise WrongObjectType(f'"{found.name}" is not {article} {statement.kind}')
             return found.oid, 0
         case "column" if statement.relation is not None:
             relation = find_relation(running, catalog, statement.relation)

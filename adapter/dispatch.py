@@ -79,7 +79,7 @@ async def _utility(running: Running, plan: Plan) -> Outcome:
             return await cursor_statements.close(running, statement)
         case st.Prepare():
             session.statements.add(
-                statement.name, running.parsed.source, statement.query, statement.param_types, from_sql=True
+                statement.name, running.parsed.text, statement.query, statement.param_types, from_sql=True
             )
             return Command(tag="PREPARE")
         case st.Execute():

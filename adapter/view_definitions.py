@@ -53,13 +53,17 @@ def rename_column_in_views(
     return _rewrite(catalog, relation, rename)
 
 
-def drop_column_in_views(catalog: CatalogSnapshot, relation: Relation, name: str) -> list[tuple[Relation, Relation]]:
-    """The views over `relation` (old, new) once its column `name`, which none of them uses, is dropped."""
-    position = [column.name for column in relation.live_columns()].index(name)
+def drop_column_in_views(
+    catalog: CatalogSnapshot, relation: Relation, changed: Relation
+) -> list[tuple[Relation, Relation]]:
+    """The views over `relation` (old, new) whose alias lists name the column that `changed` has no longer."""
+    left = {column.attnum for column in changed.live_columns()}
+    positions = [place for place, column in enumerate(relation.live_columns()) if column.attnum not in left]
 
     def drop(reference: Any) -> None:
-        if len(reference.alias.colnames) > position:
-            del reference.alias.colnames[position]
+        for position in reversed(positions):
+            if len(reference.alias.colnames) > position:
+                del reference.alias.colnames[position]
 
     return [(old, new) for old, new in _rewrite(catalog, relation, drop) if old != new]
 
