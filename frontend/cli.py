@@ -60,6 +60,7 @@ def _configure_serve(parser: argparse.ArgumentParser) -> None:
     add("--listen", metavar="HOST:PORT", help=f"address to listen on, loopback only (default {defaults.listen})")
     add("--spark-master", metavar="URL", help=f"Spark master (default {defaults.spark_master})")
     add("--spark-remote", metavar="URL", help="Spark Connect server (sc://host:port) instead of a master")
+    add("--spark-start", metavar="WHEN", help="start Spark with the server (eager, the default) or on demand (lazy)")
     add("--spark-conf", metavar="K=V", action="append", help="Spark property; may be repeated")
     add(
         *("--set",),
@@ -125,6 +126,7 @@ async def _serve(configuration: Configuration) -> None:
         spark_master=configuration.spark_master,
         spark_remote=configuration.spark_remote,
         spark_conf=tuple(configuration.spark_conf.items()),
+        warm_spark=configuration.spark_start == "eager",
         settings=configuration.settings,
     )
     try:

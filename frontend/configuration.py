@@ -33,6 +33,8 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Spark master URL: local[n], spark://..., yarn, k8s://..."""
     spark_remote: str | None = None
     """Spark Connect URL (sc://host:port) instead of a master."""
+    spark_start: Literal["eager", "lazy"] = "eager"
+    """Whether Spark is started with the server, or by the first query that needs it."""
     spark_conf: dict[str, str] = {}
     """Spark properties."""
     settings: dict[str, str] = {}

@@ -18,7 +18,7 @@ ROWS = 1000
 @pytest.fixture
 def crashing(tmp_path: Path) -> Iterator[TidegateServer]:
     """A server with a data directory of its own, started."""
-    server = TidegateServer(tmp_path / "data")
+    server = TidegateServer(tmp_path / "data", arguments=("--spark-start", "lazy"))
     server.start()
     yield server
     server.kill()
@@ -102,7 +102,7 @@ def test_a_transaction_over_several_tables_is_there_whole_or_not_at_all(crashing
 
 
 def test_a_second_server_on_the_same_directory_is_refused(crashing: TidegateServer) -> None:
-    second = TidegateServer(crashing.data_dir)
+    second = TidegateServer(crashing.data_dir, arguments=("--spark-start", "lazy"))
     second.log = crashing.data_dir.with_name("second.log")
     with pytest.raises(RuntimeError, match="in use"):
         second.start()
