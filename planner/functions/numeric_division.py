@@ -4,8 +4,9 @@ PostgreSQL (numeric.c, select_div_scale) gives a quotient at least 16 significan
 the quotient in groups of four decimal digits, ``scale = max(16 - 4 * w, scales of both sides)``. `w` is the difference
 of the operands' weights, less one when the dividend's first group is not larger than the divisor's.
 
-The local engine has no decimal division; it calls a function over text. Spark divides exactly to 38 digits; the value
-is then rounded by the same estimate, written in SQL.
+The local engine has no decimal division; it calls a function over text. Spark divides to 38 digits; the value is then
+rounded by the same estimate, taken from the operands' digits. Each operand is computed once, bound to a name in a
+lambda; where an operand is a subquery, which Spark allows in no lambda, it is repeated and the estimate uses logarithms.
 """
 
 from __future__ import annotations
@@ -14,8 +15,13 @@ from planner.functions.forms import EngineName
 from planner.types import NumericShape, SqlType
 
 
-def quotient(engine: EngineName, left: NumericShape, right: NumericShape, type: SqlType) -> str | None:
-    """A template that divides ``{0}`` by ``{1}``, decimals of these shapes; None when Spark has too few digits."""
+def quotient(
+    engine: EngineName, left: NumericShape, right: NumericShape, type: SqlType, *, subquery: bool = False
+) -> str | None:
+    """A template that divides ``{0}`` by ``{1}``, decimals of these shapes; None when Spark has too few digits.
+
+    `subquery` says that an operand contains a subquery.
+    """
     if engine == "local":
         inexact = (not left.exact_scale) + 2 * (not right.exact_scale)
         return f"CAST(tg_numeric_div(CAST({{0}} AS VARCHAR), CAST({{1}} AS VARCHAR), {inexact}) AS {{t}})"
@@ -23,27 +29,47 @@ def quotient(engine: EngineName, left: NumericShape, right: NumericShape, type: 
     operands = _spark_operands(left, right, type.shape.scale)
     if operands is None:
         return None
-    dividend, divisor = operands
-    divided = f"CAST(CAST({{0}} AS {dividend}) / CAST({{1}} AS {divisor}) AS {{t}})"
     least = max(left.scale if left.exact_scale else 0, right.scale if right.exact_scale else 0)
-    weight = f"({_weight('{0}')} - {_weight('{1}')} - CASE WHEN {_first_group('{0}')} <= {_first_group('{1}')} THEN 1 ELSE 0 END)"
-    rounds = "".join(
-        f" WHEN {index} THEN CAST(round({divided}, {max(16 - 4 * index, least)}) AS {{t}})" for index in range(-1, 4)
-    )
+    if subquery:
+        divided = f"CAST(CAST({{0}} AS {operands[0]}) / CAST({{1}} AS {operands[1]}) AS {{t}})"
+        return _rounded(divided, _weight_by_logarithm(), least)
+    divided = f"CAST(CAST(p.a AS {operands[0]}) / CAST(p.b AS {operands[1]}) AS {{t}})"
+    digits = f"'x', {_digits('p.a')}, 'y', {_digits('p.b')}"
     return (
-        f"CASE WHEN {{0}} = 0 OR {{1}} = 0 THEN {divided} ELSE CASE least(greatest({weight}, -2), 4){rounds} "
-        f"WHEN 4 THEN CAST(round({divided}, {least}) AS {{t}}) ELSE {divided} END END"
+        "transform(transform(array(named_struct('a', {0}, 'b', {1})), "
+        f"p -> named_struct('d', {divided}, {digits})), "
+        f"r -> {_rounded('r.d', _weight(left.scale, right.scale), least)})[0]"
     )
 
 
-def _weight(place: str) -> str:
-    magnitude = f"CAST(abs({place}) AS DOUBLE)"
-    steps = "".join(f" WHEN {magnitude} >= 1e{4 * weight}D THEN {weight}" for weight in range(8, -3, -1))
-    return f"CASE{steps} ELSE -3 END"
+def _rounded(divided: str, weight: str, least: int) -> str:
+    """`divided` rounded to the scale that `weight` gives; Spark's round wants a constant scale."""
+    rounds = "".join(f" WHEN {w} THEN CAST(round({divided}, {max(16 - 4 * w, least)}) AS {{t}})" for w in range(-1, 5))
+    return f"CASE least({weight}, 4){rounds} ELSE {divided} END"
 
 
-def _first_group(place: str) -> str:
-    return f"floor(CAST(abs({place}) AS DOUBLE) / power(10D, 4 * {_weight(place)}))"
+def _digits(sql: str) -> str:
+    """The digits of a decimal without the leading zeros; empty for zero."""
+    return f"trim(LEADING '0' FROM replace(CAST(abs({sql}) AS STRING), '.', ''))"
+
+
+def _weight(left_scale: int, right_scale: int) -> str:
+    """The quotient's weight from the digit strings r.x and r.y, whose exponents are their lengths less scale and one."""
+    x, y = f"(length(r.x) - {left_scale + 1})", f"(length(r.y) - {right_scale + 1})"
+    group = "CAST(rpad(r.{0}, ({1} & 3) + 1, '0') AS INT)"
+    first, second = (group.replace("{0}", name).replace("{1}", exponent) for name, exponent in (("x", x), ("y", y)))
+    return f"(shiftright({x}, 2) - shiftright({y}, 2) - CASE WHEN {first} <= {second} THEN 1 ELSE 0 END)"
+
+
+def _weight_by_logarithm() -> str:
+    def weight(place: str) -> str:
+        return f"CAST(floor(log10(CAST(abs({place}) AS DOUBLE)) / 4D) AS INT)"
+
+    def group(place: str) -> str:
+        return f"floor(CAST(abs({place}) AS DOUBLE) / power(10D, 4 * {weight(place)}))"
+
+    difference = f"{weight('{0}')} - {weight('{1}')} - CASE WHEN {group('{0}')} <= {group('{1}')} THEN 1 ELSE 0 END"
+    return f"CASE WHEN {{0}} <> 0 AND {{1}} <> 0 THEN {difference} END"
 
 
 def _spark_operands(left: NumericShape, right: NumericShape, scale: int) -> tuple[str, str] | None:
@@ -61,8 +87,5 @@ def _spark_operands(left: NumericShape, right: NumericShape, scale: int) -> tupl
             if excess > 0:
                 fraction -= excess // 2 + 1
             if fraction >= scale:
-                return (
-                    f"DECIMAL({whole + left_scale},{left_scale})",
-                    f"DECIMAL({right.precision},{right.scale})",
-                )
+                return f"DECIMAL({whole + left_scale},{left_scale})", f"DECIMAL({right.precision},{right.scale})"
     return None

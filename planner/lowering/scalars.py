@@ -152,11 +152,12 @@ class Scalars:
 
     def _call(self, expr: ir.Call) -> str:
         constants = tuple([self.constant(arg) for arg in expr.args])
+        args = [self.sql(arg) for arg in expr.args]
         site = CallSite(
             engine=self.ctx.engine, arg_types=tuple([arg.type for arg in expr.args]), type=expr.type,
-            constants=constants, settings=self.ctx.settings,
+            constants=constants, settings=self.ctx.settings, subquery=any(["SELECT" in arg for arg in args]),
         )  # fmt: skip
-        return self._apply(expr.signature, [self.sql(arg) for arg in expr.args], site)
+        return self._apply(expr.signature, args, site)
 
     def constant(self, expr: ir.Scalar) -> object:
         """The value of a literal or of a bound parameter; `NOT_CONSTANT` for everything else."""

@@ -27,11 +27,15 @@ def _average(site: CallSite) -> str | None:
     divided = quotient("spark", shape, _COUNT_SHAPE, site.type)
     if divided is None:
         return None
-    name = "q"
-    value = f"named_struct('s', {summed}, 'n', CAST(count({{d}}{{0}}){{f}} AS DECIMAL(12,0)))"
-    body = divided.replace("{0}", f"{name}.s").replace("{1}", f"{name}.n")
-    body = f"CASE WHEN {name}.n > 0 THEN {body} END"
-    return f"transform(array({value}), {name} -> {body})[0]"
+    count = "CAST(nullif(count({d}{0}){f}, 0) AS DECIMAL(12,0))"
+    return _joined(divided, summed, count)
+
+
+def _joined(template: str, total: str, count: str) -> str:
+    """A quotient's template with both operands put in at once: they have places of their own."""
+    before, _, rest = template.partition("{0}")
+    middle, _, after = rest.partition("{1}")
+    return before + total + middle + count + after
 
 
 def _sum_numeric(site: CallSite) -> str:

@@ -52,7 +52,7 @@ def _product(site: CallSite) -> str | None:
 
 
 def _division(site: CallSite) -> str | None:
-    return quotient(site.engine, shape_of(site.arg_types[0]), shape_of(site.arg_types[1]), site.type)
+    return quotient(site.engine, shape_of(site.arg_types[0]), shape_of(site.arg_types[1]), site.type, subquery=site.subquery)
 
 
 def _round(site: CallSite) -> str | None:
