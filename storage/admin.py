@@ -17,8 +17,8 @@ from storage.clock import Clock, Randomness
 from storage.consensus import FIRST_SEQNO, Consensus
 from storage.csn import Csn, csn_ms
 from storage.durable import DurableState
-from storage.environment import ENVIRONMENT_KEY, EnvironmentRecord
 from storage.errors import CorruptState, ForeignEnvironment
+from storage.identity import ENVIRONMENT_KEY, EnvironmentRecord
 from storage.ids import ShardId
 from storage.shard import DataShard, append_of
 from storage.shard_state import Hold, ShardState, apply_op

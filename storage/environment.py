@@ -28,20 +28,18 @@ from storage.blob import Blob
 from storage.catalog import CATALOG_SCHEMA, CatalogStore
 from storage.catalog_model import CatalogSnapshot, bootstrap_updates
 from storage.clock import Clock, Randomness
-from storage.consensus import FIRST_SEQNO, Consensus, VersionedData
+from storage.consensus import Consensus
 from storage.csn import Csn, csn_from_ms
-from storage.durable import FORMAT_VERSION, DurableState
+from storage.durable import DurableState
 from storage.errors import (
-    CorruptState,
     Determinate,
     EnvironmentFenced,
-    ForeignEnvironment,
     Indeterminate,
-    NewerFormat,
     PartPrevented,
     StorageClosed,
     StorageError,
 )
+from storage.identity import identify
 from storage.ids import CATALOG_SHARD, ShardId, new_shard_id, random_text
 from storage.leases import Leases, ReadHold
 from storage.maintenance import Maintenance
@@ -66,8 +64,6 @@ log = structlog.get_logger(__name__)
 
 TxidStatus: TypeAlias = Literal["committed", "unknown"]
 
-ENVIRONMENT_KEY = "environment"
-
 KEEP_ALIVE_S = 10.0
 """Interval of the one write of an idle process; a third of the lease, so that two may fail."""
 
@@ -87,14 +83,6 @@ JOIN_POLL_S = 0.02
 """How often a process that joins looks whether the others have made room."""
 
 
-class EnvironmentRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """What identifies an environment. `product` guards against foreign stores."""
-
-    product: str
-    format: int
-    id: str
-
-
 class Environment:
     """See the module's contract. Made by `open` or `open_local_environment`."""
 
@@ -106,6 +94,8 @@ class Environment:
         self.clock = clock
         self.random = random
         self.process = process
+        self.id = ""
+        """The environment's own id, the same for all its processes."""
         self.parts = PartStore(blob, clock, random, process)
         self.oracle: Oracle
         self._validate = validate
@@ -119,7 +109,7 @@ class Environment:
             writer=process,
         )
         self.cache = TxnsCache(durable, consensus, clock, validate=validate)
-        self.txns = Txns(self.cache, lambda shard: self.reader.open_shard(shard), clock, process)
+        self.txns = Txns(self.cache, lambda shard: self.reader.open_shard(shard), self._handle, clock, process)
         self.leases = Leases(self)
         self.staging = ParallelCommit(
             txns=self.txns,
@@ -179,7 +169,7 @@ class Environment:
         process = f"{process}-{random_text(random)[:8]}"
         env = Environment(blob, consensus, clock, random, process, validate)
         env._liveness = liveness
-        await env._identify()
+        env.id = (await identify(consensus, random)).id
         await env.cache.durable.refresh()
         if CATALOG_SHARD not in env.cache.state.registered:
             await env._bootstrap()
@@ -243,34 +233,6 @@ class Environment:
         self.leases.sole = False
         self.oracle.switch(self._shared_oracle())
         await self.keep_alive()
-
-    async def _identify(self) -> None:
-        """Check that the stores hold an environment of ours, or make one."""
-        while True:
-            head = await self.consensus.head(ENVIRONMENT_KEY)
-            if head is not None:
-                break
-            if await self.consensus.head(TXNS_KEY) is not None:
-                raise ForeignEnvironment(
-                    "the consensus store has transactions but no environment record: it is half an environment; "
-                    "restore the missing half from a backup"
-                )
-            record = EnvironmentRecord(product="tidegate", format=FORMAT_VERSION, id=random_text(self.random))
-            data = VersionedData(seqno=FIRST_SEQNO, data=msgspec.json.encode(record))
-            with contextlib.suppress(Indeterminate):
-                await self.consensus.compare_and_set(ENVIRONMENT_KEY, None, data)
-        try:
-            record = msgspec.json.decode(head.data, type=EnvironmentRecord)
-        except msgspec.MsgspecError as error:
-            raise CorruptState(f"the environment record cannot be decoded: {error}") from error
-        if record.product != "tidegate":
-            raise ForeignEnvironment(f"the store belongs to {record.product!r}, not to Tidegate")
-        if record.format > FORMAT_VERSION:
-            raise NewerFormat(
-                f"the environment has format {record.format}, but this version of Tidegate reads formats up to "
-                f"{FORMAT_VERSION}; upgrade Tidegate"
-            )
-        self.id = record.id
 
     async def _bootstrap(self) -> None:
         """Register the catalog with its first contents, unless another process just did."""
@@ -437,6 +399,7 @@ class Environment:
                 await self.catch_up_catalog()
             catalog = await self.catalog.writes_for(sealed.catalog_updates, expected)
         watched = txn.shards if shards is None else shards
+        owners = self.parts.other_owners(part for item in sealed.shards for part in item.parts)
         promised = self.parts.unfinished(part for item in sealed.shards for part in item.parts)
         if promised and sealed.has_definitions:
             # Definitions are never staged: a reader of the catalog does not wait for somebody's upload.
@@ -448,7 +411,7 @@ class Environment:
         if promised:
             try:
                 result = await self.staging.commit(
-                    sealed, promised, ts=ts, validated=validated, shards=watched, xids=sealed.xids
+                    sealed, promised, ts=ts, validated=validated, shards=watched, xids=sealed.xids, owners=owners
                 )
             except PartPrevented:
                 txn.unseal()
@@ -458,7 +421,7 @@ class Environment:
                 raise
         else:
             result = await self.txns.commit(
-                sealed, ts=ts, catalog=catalog, validated=validated, shards=watched, xids=sealed.xids
+                sealed, ts=ts, catalog=catalog, validated=validated, shards=watched, xids=sealed.xids, owners=owners
             )
         if isinstance(result, Committed):
             self.parts.committed(part for item in sealed.shards for part in item.parts)
@@ -494,6 +457,31 @@ class Environment:
     async def catch_up_catalog(self) -> CatalogSnapshot:
         """Bring `catalog.current` up to everything that this process has seen committed."""
         return await self.catalog.catch_up(self._catalog_last_write())
+
+    async def fill(self, shard: ShardId, as_of: Csn) -> None:
+        """Write the shard's physical upper past `as_of`, for those who read it without the txns shard."""
+        await self.reader.snapshot(shard, as_of)
+        await self.txns.make_explicit()
+        await self.txns.fill(shard, as_of)
+
+    async def register(self, shard: ShardId, ts: Csn) -> CommitResult:
+        """Put a data shard that exists under the txns shard at `ts`. Idempotent."""
+        return await self.txns.register(shard, ts)
+
+    async def unregister(self, shard: ShardId, ts: Csn) -> CommitResult:
+        """Take a data shard out of the txns shard at `ts`, everything applied, its data kept. Idempotent."""
+        return await self.txns.unregister(shard, ts)
+
+    async def export_txn(self, txn: Txn) -> bytes:
+        """`txn` as bytes, for another process of this environment to commit. It must not be used here afterwards.
+
+        What is too large to travel is uploaded first; this process has to live until the other one has committed.
+        """
+        return await txn.export()
+
+    def import_txn(self, data: bytes) -> Txn:
+        """The transaction that another process exported. Raises CorruptState when `data` is not one."""
+        return Txn.imported(self.parts, self.catalog.current().csn, data)
 
     async def apply(self, committed: Committed) -> None:
         """Copy the committed writes into their data shards now. Reads do not need it; restarts profit."""

@@ -79,6 +79,7 @@ class ParallelCommit:
         validated: Csn | None,
         shards: Collection[ShardId],
         xids: tuple[int, ...],
+        owners: frozenset[str] = frozenset(),
     ) -> CommitResult:
         """Commit `sealed`, whose parts `promised` are being uploaded, at `ts`.
 
@@ -88,7 +89,14 @@ class ParallelCommit:
         txid = new_token(self._random)
         try:
             result = await self._txns.commit(
-                sealed, ts=ts, validated=validated, shards=shards, xids=xids, promised=promised, txid=txid
+                sealed,
+                ts=ts,
+                validated=validated,
+                shards=shards,
+                xids=xids,
+                promised=promised,
+                txid=txid,
+                owners=owners,
             )
         except Indeterminate:
             # The record may be there. With one part prevented it cannot be committed, whether it is or not.

@@ -183,6 +183,12 @@ class PartStore:
         except (pa.ArrowException, OSError) as error:
             raise CorruptPart(f"the Parquet footer of {key} cannot be decoded: {error}") from error
 
+    def other_owners(self, parts: Iterable[Part]) -> frozenset[str]:
+        """The other processes that wrote files of `parts`, which are not committed yet."""
+        keys = (part.key for part in parts if part.key is not None)
+        owners = {key.rsplit("/", 1)[-1].rpartition("-")[0] for key in keys}
+        return frozenset(owners - {self._process})
+
     def discard(self, parts: Sequence[Part]) -> None:
         """These parts will not be committed."""
         self.committed(parts)

@@ -16,7 +16,7 @@ A crash loses the buffer and nothing else; spilled files of a dead process are g
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NewType, Protocol
 
@@ -25,6 +25,8 @@ import pyarrow as pa
 
 from storage.catalog_model import CatalogUpdate
 from storage.csn import Csn
+from storage.durable import seal, unseal
+from storage.errors import CorruptState, Determinate, StorageError
 from storage.ids import ShardId
 from storage.parts import (
     INLINE_LIMIT_BYTES,
@@ -57,6 +59,10 @@ class PartWriter(Protocol):
 
     async def prepare(self, kind: str, shard: ShardId, table: pa.Table) -> Part:
         """Encode `table` as Parquet and begin to store it; the commit waits for it, or promises it."""
+        ...
+
+    async def finished(self, keys: Iterable[str]) -> StorageError | None:
+        """Wait until the files begun by `prepare` are stored; the first failure, or None."""
         ...
 
     async def describe(self, kind: str, uploaded: UploadedPart) -> Part:
@@ -145,6 +151,7 @@ class Txn:
 
     def __init__(self, writer: PartWriter, catalog_csn: Csn, xid: int | None = None) -> None:
         self.xid = xid
+        self._sealed_xids: tuple[int, ...] = ()
         self._writer = writer
         self._catalog_csn = catalog_csn
         self._catalog_expected: Csn | None = None
@@ -358,6 +365,45 @@ class Txn:
         buffer.deletes = []
         self._changed(shard)
 
+    async def export(self) -> bytes:
+        """The whole transaction as bytes: small rows inline, large ones as files. See `Environment.export_txn`.
+
+        Raises ValueError for one that others were merged into, Determinate when a file cannot be stored.
+        """
+        if self._merged:
+            raise ValueError("export transactions before they are merged")
+        sealed = await self.seal()
+        failure = await self._writer.finished(p.key for i in sealed.shards for p in i.parts if p.key is not None)
+        if failure is not None:
+            raise Determinate(f"a part could not be stored: {failure}") from failure
+        return seal(_exporter.encode(sealed))
+
+    @staticmethod
+    def imported(writer: PartWriter, catalog_csn: Csn, data: bytes) -> Txn:
+        """The inverse of `export`. Its rows keep their provisional ids."""
+        try:
+            sealed = _importer.decode(unseal(data, "exported transaction"))
+        except msgspec.MsgspecError as error:
+            raise CorruptState(f"the exported transaction cannot be decoded: {error}") from error
+        txn = Txn(writer, catalog_csn)
+        txn._sealed_xids = sealed.xids
+        segment = txn._segments[0]
+        for item in sealed.shards:
+            if item.create and item.schema is not None:
+                segment.creates[item.shard] = item.schema
+            elif item.schema is not None:
+                segment.schemas[item.shard] = item.schema
+            if item.drop:
+                segment.forgets.append(item.shard)
+            if item.parts:
+                segment.buffers[item.shard] = _Buffer(parts=list(item.parts))
+                inserts = [part for part in item.parts if part.kind == "insert"]
+                ends = [part.first_row_id + part.rows for part in inserts]
+                txn._next_row[item.shard] = max([PROVISIONAL_ROW_ID, *ends])
+        segment.catalog_updates.extend(sealed.catalog_updates)
+        txn._catalog_expected = sealed.catalog_expected
+        return txn
+
     async def seal(self) -> SealedTxn:
         """The transaction as parts, uploading what is too large to go inline. Cached until something changes."""
         if self._sealed is None:
@@ -375,7 +421,8 @@ class Txn:
         sealed = [await self._seal_shard(members, shard, budget) for shard in shards]
         updates: list[CatalogUpdate] = []
         expected: Csn | None = None
-        xids = tuple(member.xid for member in members if member.xid is not None)
+        own = [member.xid for member in members if member.xid is not None]
+        xids = (*own, *(xid for member in members for xid in member._sealed_xids))
         for member in members:
             for segment in member._segments:
                 updates.extend(segment.catalog_updates)
@@ -536,3 +583,7 @@ def _net(updates: list[CatalogUpdate]) -> list[CatalogUpdate]:
         else:
             kept.append(update)
     return kept
+
+
+_exporter = msgspec.msgpack.Encoder()
+_importer = msgspec.msgpack.Decoder(SealedTxn)

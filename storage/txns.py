@@ -23,7 +23,7 @@ import msgspec
 from storage.clock import Clock
 from storage.csn import Csn
 from storage.durable import Abandon, DurableState
-from storage.errors import CatalogConflict, EnvironmentFenced, UnknownShard
+from storage.errors import CatalogConflict, Determinate, EnvironmentFenced, UnknownShard
 from storage.ids import CATALOG_SHARD, ShardId
 from storage.shard import DataShard
 from storage.txn import Savepoint, SealedTxn, ShardWrites, Txn
@@ -77,6 +77,9 @@ class _Conflict:
     actual: Csn
 
 
+MAX_ROUNDS = 32
+"""Attempts to catch up with a shard that others keep writing to."""
+
 FENCED = (
     "this process did not renew its lease in time and was deposed by the others; its uncommitted work is lost, "
     "start it again"
@@ -90,9 +93,11 @@ class Txns:
         self,
         cache: TxnsCache,
         open_shard: Callable[[ShardId], Awaitable[DataShard]],
+        load_shard: Callable[[ShardId], DataShard],
         clock: Clock,
         process: str,
     ) -> None:
+        self._load_shard = load_shard
         self.cache = cache
         self._durable: DurableState[TxnsState, TxnsDiff] = cache.durable
         self._open_shard = open_shard
@@ -113,10 +118,12 @@ class Txns:
         xids: tuple[int, ...] = (),
         promised: tuple[PromisedPart, ...] = (),
         txid: str = "",
+        owners: frozenset[str] = frozenset(),
     ) -> CommitResult:
         """Commit `sealed` at `ts`, with `catalog` as what its catalog updates come to.
 
         With `promised` parts the transaction is staged as `txid` instead, which commits it once they are present.
+        `owners` are the other processes that wrote files of it; while they have leases, the files stay.
 
         `validated`: the caller has checked its reads and writes against every commit below this CSN; the commit
         fails with `UpperMismatch` when one of `shards` has been written at or above it. Raises UnknownShard
@@ -135,6 +142,9 @@ class Txns:
                 return Abandon(Committed(ts=done, shards=frozenset(item.shard for item in writes)))
             if self._is_fenced(state):
                 return Abandon(_Fenced())
+            gone = next((owner for owner in owners if owner not in state.leases), None)
+            if gone is not None:
+                raise Determinate(f"process {gone}, which wrote files of this transaction, is gone, and so are they")
             if catalog is not None and sealed.catalog_expected is not None:
                 last = state.registered[CATALOG_SHARD].last_write
                 if last > sealed.catalog_expected:
@@ -252,7 +262,10 @@ class Txns:
 
         The shard's physical upper must be at or below `ts`, as nothing is committed to it before.
         """
-        handle = await self._open_shard(shard)
+        if shard in self.cache.state.registered:
+            return Committed(ts=self.cache.state.registered[shard].at, shards=frozenset())
+        handle = self._load_shard(shard)
+        await handle.refresh()
         handle.state.schema()
         if handle.state.upper > ts:
             return UpperMismatch(least_committable=handle.state.upper)
@@ -262,10 +275,44 @@ class Txns:
                 return Abandon(Committed(ts=state.registered[shard].at, shards=frozenset()))
             if ts < state.upper:
                 return Abandon(UpperMismatch(least_committable=state.upper))
-            return TxnsDiff(csn=ts, registers=(shard,), applied=self._retractions(state))
+            # NOTE: readers may have seen the shard before, and must not go by what they remember.
+            require = RequireTransitions(shard, handle.state.transitions)
+            return TxnsDiff(csn=ts, registers=(shard,), requires=(require,), applied=self._retractions(state))
 
         result = await self._durable.update(propose)
         return result.value if isinstance(result, Abandon) else Committed(ts=ts, shards=frozenset({shard}))
+
+    async def unregister(self, shard: ShardId, ts: Csn) -> CommitResult:
+        """Take `shard` out of the txns shard at `ts`, keeping its data: it can be read and written on its own then.
+
+        First applies everything that is committed to it; idempotent. Raises Determinate while a transaction is
+        staged on it.
+        """
+        for _ in range(MAX_ROUNDS):
+            await self.apply([shard])
+
+            def propose(state: TxnsState) -> TxnsDiff | Abandon[CommitResult | None]:
+                if shard not in state.registered:
+                    return Abandon(Committed(ts=ts, shards=frozenset()))
+                if any(write.shard == shard for record in state.staged.values() for write in record.writes):
+                    raise Determinate(f"a transaction is staged on shard {shard}; resolve it first")
+                if ts < state.upper:
+                    return Abandon(UpperMismatch(least_committable=state.upper))
+                retractions = self._retractions(state)
+                done = next((item.csn for item in retractions if item.shard == shard), Csn(0))
+                if any(write.csn > done for write in state.pending.get(shard, ())):
+                    return Abandon(None)
+                return TxnsDiff(csn=ts, unregisters=(shard,), applied=retractions)
+
+            result = await self._durable.update(propose)
+            if not isinstance(result, Abandon):
+                # NOTE: after it. Nothing can be committed to the shard at or below `ts` any more.
+                handle = await self._open_shard(shard)
+                await handle.fill(Csn(ts + 1))
+                return Committed(ts=ts, shards=frozenset({shard}))
+            if result.value is not None:
+                return result.value
+        raise Determinate(f"shard {shard} is written to faster than it can be applied")
 
     async def apply(self, shards: Iterable[ShardId] | None = None) -> int:
         """Copy every committed write of `shards` (None: of all) into its data shard. Returns how many.

@@ -146,6 +146,7 @@ class TxnsDiff(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     resolves: tuple[Resolve, ...] = ()
     xids: tuple[int, ...] = ()
     forgets: tuple[ShardId, ...] = ()
+    unregisters: tuple[ShardId, ...] = ()
     applied: tuple[Applied, ...] = ()
     leases: tuple[SetLease, ...] = ()
     since: Csn | None = None
@@ -221,7 +222,12 @@ def apply_diff(state: TxnsState, diff: TxnsDiff) -> TxnsState:
                 raise ValueError(f"shard {shard} is not registered")
             registered = registered.delete(shard)
             forgotten = forgotten.set(shard, diff.csn)
-    elif diff.registers or diff.writes or diff.forgets or diff.stages or diff.xids:
+        for shard in diff.unregisters:
+            staged_on_it = any(w.shard == shard for r in state.staged.values() for w in r.writes)
+            if shard not in registered or shard in pending or staged_on_it:
+                raise ValueError(f"shard {shard} has unapplied work or is not registered")
+            registered = registered.delete(shard)
+    elif diff.registers or diff.writes or diff.forgets or diff.stages or diff.xids or diff.unregisters:
         raise ValueError("only a commit registers, writes, stages and forgets")
     staged, outcomes = state.staged, _Outcomes(state)
     for record in diff.stages:
