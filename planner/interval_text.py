@@ -279,7 +279,7 @@ def _format_verbose(years: int, months: int, days: int, micros: int) -> str:
     first = next((amount for amount in (years, months, days, micros) if amount), 0)
     flip = -1 if first < 0 else 1
     parts = ["@"]
-    parts.extend(f"{amount * flip} {name}{'' if abs(amount) == 1 else 's'}" for amount, name in amounts if amount)
+    parts.extend(f"{amount * flip} {name}{'' if amount * flip == 1 else 's'}" for amount, name in amounts if amount)
     if rest:
         text = _seconds_text(rest * flip)
         parts.append(f"{text} sec{'' if abs(rest) == 1_000_000 else 's'}")
