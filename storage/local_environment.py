@@ -51,6 +51,7 @@ async def open_local_environment(
         stack.push_async_callback(consensus.close)
         blob = LocalBlob(data_dir / "blob")
         stack.push_async_callback(blob.close)
+        await blob.clear_abandoned()
         env = await Environment.open(
             blob=blob,
             consensus=consensus,
