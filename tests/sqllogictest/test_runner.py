@@ -13,8 +13,6 @@ from sqllogictest.results import format_rows, hash_line, sort_rows
 from sqllogictest.runner import FileReport, FileRun, Target
 from tests.support.postgres import PostgresServer
 
-SUITES = Path(__file__).resolve().parents[2] / "sqllogictest" / "suites"
-
 
 @pytest.fixture
 def target(postgres: PostgresServer) -> Target:
@@ -25,15 +23,6 @@ def run(target: Target, tmp_path: Path, text: str, *, name: str = "case.slt", co
     path = tmp_path / name
     path.write_text(text)
     return FileRun(path, target, complete=complete).run()
-
-
-@pytest.mark.parametrize("suite", sorted(SUITES.glob("*.slt")), ids=lambda path: path.stem)
-def test_our_suites_hold_on_postgres(target: Target, postgres: PostgresServer, suite: Path) -> None:
-    if postgres.major != 15:
-        pytest.skip("the suites promise PostgreSQL 15")
-    report = FileRun(suite, target).run()
-    assert report.ok, report
-    assert report.passed > 10
 
 
 def test_what_passes(target: Target, tmp_path: Path) -> None:

@@ -1,0 +1,59 @@
+"""Our suites over real connections: on PostgreSQL, so that the suites are right, and on both engines.
+
+The files under tests/data/sqlite are a part of SQLite's public-domain sqllogictest corpus.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sqllogictest.report import failure_text
+from sqllogictest.runner import FileRun, Target
+from tests.support.postgres import PostgresServer
+from tests.support.server import TidegateServer
+
+ROOT = Path(__file__).resolve().parents[2]
+SUITES = sorted((ROOT / "sqllogictest" / "suites").glob("*.slt"))
+CORPUS = sorted((ROOT / "tests" / "data" / "sqlite").glob("*.test"))
+
+
+def name_of(path: Path) -> str:
+    return path.stem
+
+
+def run(path: Path, server: PostgresServer | TidegateServer, engine: str | None) -> None:
+    """Runs one file; fails with the differences."""
+    labels = {"postgresql", "postgres"} | ({"tidegate", engine} if engine is not None else set())
+    target = Target(
+        host=server.host,
+        port=server.port,
+        user="postgres",
+        database="postgres",
+        engine=engine,
+        labels=frozenset(labels),
+        timeout_s=300.0,
+        own_schema=True,
+    )
+    report = FileRun(path, target, complete=False).run()
+    assert report.ok, failure_text(report)
+    assert report.passed > 0
+
+
+@pytest.mark.parametrize("path", SUITES, ids=name_of)
+def test_suite_on_postgresql(path: Path, postgres: PostgresServer) -> None:
+    if postgres.major != 15:
+        pytest.skip("the suites promise PostgreSQL 15's answers; CI has it")
+    run(path, postgres, None)
+
+
+@pytest.mark.parametrize("engine", ["local", "spark"])
+@pytest.mark.parametrize("path", SUITES, ids=name_of)
+def test_suite(path: Path, engine: str, server: TidegateServer) -> None:
+    run(path, server, engine)
+
+
+@pytest.mark.parametrize("path", CORPUS, ids=name_of)
+def test_corpus(path: Path, server: TidegateServer) -> None:
+    run(path, server, "local")
