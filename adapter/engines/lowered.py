@@ -65,13 +65,11 @@ class LoweredCache:
         settings = session_settings(context)
         key = (
             tuple(source.sql for source in tables.values()),
-            tuple(params),
+            # By text: 0.0 equals -0.0 and 1.0 equals 1.00, but they are not the same value.
+            tuple([repr(param.value) for param in params]),
             (settings.timezone, settings.datestyle, settings.intervalstyle, settings.extra_float_digits),
         )
-        try:
-            found = entry.texts.get(key)
-        except TypeError:  # a parameter's value is a list
-            return lower(query.rel, self._engine, tables, params, settings).sql
+        found = entry.texts.get(key)
         if found is not None:
             return found
         sql = lower(query.rel, self._engine, tables, params, settings).sql

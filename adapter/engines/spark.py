@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import os
+import shutil
 import threading
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -38,6 +39,7 @@ from planner.ir import BoundQuery
 from planner.ir import Literal as LiteralValue
 from planner.lowering import ScanSource
 from storage.environment import Environment
+from storage.errors import StorageError
 from storage.ids import ShardId
 
 log = structlog.get_logger(__name__)
@@ -49,6 +51,9 @@ CHUNK_BYTES = 1 << 20
 
 CANCEL_AGAIN_SECONDS = 0.5
 """Between two jobs of a statement there is nothing to cancel; cancelling is repeated until its thread is back."""
+
+ABANDONED_AFTER_SECONDS = 24 * 3600
+"""No statement writes for longer than this without its folder changing."""
 
 CANCELED = "canceling statement due to user request"
 
@@ -105,7 +110,19 @@ class SparkEngine:
 
     async def warm(self) -> None:
         """Starts Spark and waits until it runs. Raises 55000 when it cannot."""
+        await asyncio.to_thread(self._clear_abandoned)
         await self._runtime.ready()
+
+    def _clear_abandoned(self) -> None:
+        """Removes what a server that was killed a day ago or longer left in the blob store's scratch folder."""
+        try:
+            scratch = self._blob_scratch()
+        except (FeatureNotSupported, StorageError):
+            return
+        limit = self._env.clock.now_ms() / 1000 - ABANDONED_AFTER_SECONDS
+        for folder in scratch.glob("*"):
+            if folder.stat().st_mtime < limit:
+                shutil.rmtree(folder, ignore_errors=True)
 
     def unsupported(self, query: BoundQuery) -> str | None:
         """See `Engine.unsupported`."""
@@ -143,11 +160,12 @@ class SparkEngine:
                 try:
                     more = True
                     while more:
-                        batches, more = await self._runtime.run(lambda: result.read(CHUNK_BYTES))
+                        # Not on the runtime's threads: they may all be waiting for jobs.
+                        batches, more = await asyncio.to_thread(result.read, CHUNK_BYTES)
                         for batch in batches:
                             yield shape.conform(batch)
                 finally:
-                    await self._runtime.run(result.remove)
+                    await asyncio.shield(asyncio.to_thread(result.remove))
             else:
                 while result:
                     yield shape.conform(result.pop(0))
@@ -178,7 +196,7 @@ class SparkEngine:
                 folders = await self._step(execution, run)
                 return [await self._adopt(folder, shard) for folder in folders]
             finally:
-                await self._runtime.run(lambda: Spool(scratch).remove())
+                await asyncio.shield(asyncio.to_thread(shutil.rmtree, scratch, ignore_errors=True))
 
     async def cancel(self, token: str) -> None:
         """See `Engine.cancel`."""
@@ -190,7 +208,7 @@ class SparkEngine:
         for token in list(self._running):
             await self.cancel(token)
         await asyncio.to_thread(self._runtime.close)
-        await asyncio.to_thread(lambda: Spool(self._settings.directory).remove())
+        await asyncio.to_thread(shutil.rmtree, self._settings.directory, ignore_errors=True)
 
     # ------------------------------------------------------------ one execution
 
@@ -226,7 +244,7 @@ class SparkEngine:
             if not task.cancelled() and task.exception() is None:
                 made = task.result()
                 if isinstance(made, Spool):
-                    await self._runtime.run(made.remove)
+                    await asyncio.to_thread(made.remove)
             raise
 
     async def _cancel(self, execution: _Execution) -> None:
@@ -273,7 +291,8 @@ class SparkEngine:
         except Exception as error:
             if execution.canceled.is_set():
                 raise QueryCanceled(CANCELED) from error
-            if spark.give_up_if_broken():
+            broken = spark.give_up_if_broken()
+            if broken and "java.lang.OutOfMemoryError" not in str(error):
                 raise ObjectNotInPrerequisiteState(
                     "the Spark engine stopped while it ran the statement",
                     hint="It is started again by the next statement.",

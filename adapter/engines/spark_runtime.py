@@ -35,7 +35,7 @@ T = TypeVar("T")
 MAX_THREADS = 32
 """Statements inside Spark at once; more wait. Spark shares its cores among them (FAIR)."""
 
-MAX_RESULT_BYTES = 128 << 20
+MAX_RESULT_BYTES = 64 << 20
 """spark.driver.maxResultSize: what one collected result may hold of the driver's memory. Larger ones are spooled."""
 
 LAUNCH_SETTINGS = ("spark.jars", "spark.driver.", "spark.yarn.", "spark.kubernetes.", "spark.submit.", "spark.archives")
@@ -289,7 +289,8 @@ class SparkRuntime:
             "spark.sql.decimalOperations.allowPrecisionLoss": "false",
             "spark.sql.variable.substitute": "false",
             "spark.sql.execution.arrow.pyspark.enabled": "true",
-            "spark.sql.execution.arrow.maxRecordsPerBatch": "8192",
+            # Collecting bounds a batch by its rows alone, and a task holds all of its batches.
+            "spark.sql.execution.arrow.maxRecordsPerBatch": "1024",
             "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
             "spark.sql.parquet.compression.codec": "zstd",
             "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",

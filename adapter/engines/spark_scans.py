@@ -75,7 +75,8 @@ async def prepare_scan(table: TableInput, *, row_ids: bool, reader: PartReader, 
     in_files = tuple(part for part in plan.deletes if part.inline is None and not part.row_ids)
     if sum(part.rows for part in in_files) <= DRIVER_ROW_IDS or plan.hit_inline:
         in_files = ()
-    ids = await deleted.ids([part for part in plan.deletes if part not in in_files])
+    from_files = {id(part) for part in in_files}
+    ids = await deleted.ids([part for part in plan.deletes if id(part) not in from_files])
     pieces = [await inline_rows(reader, plan.columns, part) for part in plan.inline]
     inline = pa.concat_tables(pieces) if pieces else scan_schema(plan.columns).empty_table()
     return SparkScan(
@@ -119,6 +120,11 @@ class SparkViews:
         self._create(scan, profile, name)
         size = scan.inline.nbytes
         with self._lock:
+            found = self._views.get(key)
+            if found is not None:
+                # Another thread was faster.
+                self._forget(profile, name)
+                return found[0]
             self._views[key] = (name, size)
             self._inline_bytes += size
             dropped = []

@@ -7,7 +7,8 @@ the result's order. The reader holds one file open and a few batches, whatever t
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+import threading
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,35 +27,36 @@ ROW_GROUP_ROWS = 1 << 18
 
 
 class Spool:
-    """The result in `directory`. Not thread-safe; every call blocks."""
+    """The result in `directory`. Every call blocks; `remove` waits for a `read` that another thread is in."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        self._batches: Iterator[RecordBatch] | None = None
+        self._lock = threading.Lock()
+        self._batches: Generator[RecordBatch, None, None] | None = None
 
     def read(self, most_bytes: int) -> tuple[list[RecordBatch], bool]:
         """The next batches, up to about `most_bytes`, and whether there may be more."""
-        if self._batches is None:
-            self._batches = self._stream()
         batches: list[RecordBatch] = []
         size = 0
-        while size < most_bytes:
-            batch = next(self._batches, None)
-            if batch is None:
-                return batches, False
-            batches.append(batch)
-            size += batch.nbytes
-        return batches, True
+        with self._lock:
+            if self._batches is None:
+                self._batches = self._stream()
+            while size < most_bytes:
+                batch = next(self._batches, None)
+                if batch is None:
+                    return batches, False
+                batches.append(batch)
+                size += batch.nbytes
+            return batches, True
 
     def remove(self) -> None:
         """Deletes what is left of the result."""
-        if self._batches is not None:
-            close = getattr(self._batches, "close", None)
-            if close is not None:
-                close()
-        shutil.rmtree(self.directory, ignore_errors=True)
+        with self._lock:
+            if self._batches is not None:
+                self._batches.close()
+            shutil.rmtree(self.directory, ignore_errors=True)
 
-    def _stream(self) -> Iterator[RecordBatch]:
+    def _stream(self) -> Generator[RecordBatch, None, None]:
         for path in result_files(self.directory):
             with pq.ParquetFile(path, pre_buffer=False) as file:
                 yield from _file_batches(file)

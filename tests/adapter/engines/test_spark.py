@@ -67,11 +67,11 @@ async def test_a_spooled_result_keeps_its_order_and_is_deleted(
 
 
 async def test_a_result_that_outgrows_collecting_is_spooled(world: World, spark: SparkEngine) -> None:
-    """Wide values that no bound foresees: 3,000 rows of 64 kB."""
+    """Wide values that no bound foresees: 1,200 rows of 64 kB."""
     table = await world.table(
         ("a", INT8),
     )
-    await world.insert(table, [(number,) for number in range(3000)])
+    await world.insert(table, [(number,) for number in range(1200)])
     repeat = functions("repeat")[0]
     wide = ir.Call(
         signature=repeat, args=(literal("0123456789abcdef", TEXT), literal(4096, SqlType(types.INT4))), type=TEXT
@@ -86,7 +86,7 @@ async def test_a_result_that_outgrows_collecting_is_spooled(world: World, spark:
         async for batch in batches:
             rows += batch.num_rows
             assert len(batch.column(1)[0].as_py()) == 65_536
-    assert rows == 3000
+    assert rows == 1200
 
 
 async def test_cancel_ends_the_job(world: World, spark: SparkEngine, spark_runtime: SparkRuntime) -> None:
