@@ -41,6 +41,7 @@ from storage.errors import (
     NewerFormat,
     StorageClosed,
     StorageError,
+    StoreFull,
 )
 from storage.ids import new_token, random_text
 
@@ -231,7 +232,7 @@ class DurableState(Generic[S, D]):
             except Indeterminate as error:
                 doubtful, failure = True, error
             except Determinate as error:
-                if attempt == len(RETRY_DELAYS_S) or isinstance(error, StorageClosed):
+                if attempt == len(RETRY_DELAYS_S) or isinstance(error, StorageClosed | StoreFull):
                     if doubtful:
                         raise Indeterminate(f"append to {self.key} is undecided: {error}") from error
                     raise
