@@ -15,6 +15,7 @@ from storage import blob_local
 from storage.blob_local import ABANDONED_AFTER_MS, LocalBlob
 from storage.clock import ManualClock
 from storage.errors import Indeterminate, StorageClosed, StoreFull, StoreUnavailable
+from storage.local_environment import open_local_environment
 
 
 def temporaries(root: Path) -> list[str]:
@@ -134,3 +135,13 @@ async def test_a_closed_store_says_so(tmp_path: Path) -> None:
     await blob.close()
     with pytest.raises(StorageClosed):
         await blob.get("a")
+
+
+async def test_opening_a_data_directory_clears_what_a_crash_left(tmp_path: Path) -> None:
+    await (await open_local_environment(tmp_path / "data")).close()
+    left = tmp_path / "data" / "blob" / ".tmp" / "left"
+    left.parent.mkdir(parents=True, exist_ok=True)
+    left.write_bytes(b"half")
+    os.utime(left, (1, 1))
+    await (await open_local_environment(tmp_path / "data")).close()
+    assert temporaries(tmp_path / "data" / "blob") == []
