@@ -33,7 +33,7 @@ def _unsupported() -> FeatureNotSupported:
 
 async def act_on_rows(running: Running, query: ir.BoundQuery, read_rows: ReadRows) -> ir.BoundQuery:
     """`query` with its acting calls carried out for each row, over constant rows."""
-    above: list[ir.Rel] = []
+    above: list[ir.Limit | ir.Sort | ir.Project] = []
     rel: ir.Rel = query.rel
     while isinstance(rel, (ir.Limit, ir.Sort, ir.Project)) and not (
         isinstance(rel, ir.Project) and acting_calls(rel.exprs)
@@ -45,8 +45,12 @@ async def act_on_rows(running: Running, query: ir.BoundQuery, read_rows: ReadRow
     below: ir.Rel
     inner, templates = _inner(rel, _first_free_id(query.rel))
     below = inner
-    while above and isinstance(above[-1], ir.Limit) and not above[-1].ties:
-        below = replace(above.pop(), input=below, fields=below.fields)
+    while above:
+        limit = above[-1]
+        if not isinstance(limit, ir.Limit) or limit.ties:
+            break
+        above.pop()
+        below = replace(limit, input=below, fields=below.fields)
     rows = await read_rows(replace(query, rel=below))
     if len(rows) > MAX_ROWS:
         raise FeatureNotSupported(f"functions that act on the session are not supported for more than {MAX_ROWS} rows")
@@ -56,7 +60,7 @@ async def act_on_rows(running: Running, query: ir.BoundQuery, read_rows: ReadRow
     return replace(query, rel=result, system=False)
 
 
-def _own(node: ir.Rel) -> object:
+def _own(node: ir.Limit | ir.Sort | ir.Project) -> object:
     """What a node above the calls evaluates itself."""
     if isinstance(node, ir.Project):
         return node.exprs

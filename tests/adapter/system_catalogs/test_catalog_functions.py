@@ -142,7 +142,7 @@ def test_system_columns_are_there_when_asked_for() -> None:
     catalog = LocalCatalog(connection)
     with catalog.entered(scan_of("pg_class", -6), context_of(demo_catalog()), connection) as scope:
         source = scope.sources[1259].sql
-        row = connection.execute(f"SELECT s6, s2, s1 FROM {source} WHERE c2 = 'pg_class'").fetchone()
+        row = connection.execute(f"SELECT s6, s2, s1 FROM {source} WHERE c2 = 'pg_class'").fetchall()[0]
         assert row[0] == 1259
         assert row[2].startswith("(0,")
 
