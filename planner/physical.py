@@ -1,8 +1,8 @@
 """The physical form of each type: the Arrow type of a column in storage and in an engine's result.
 
-interval is a struct of months, days and microseconds; uuid is canonical lower-case text; json and jsonb are text; bpchar
-is stored padded; a record is its text form. An engine's result for an expression of type numeric whose display scale
-depends on the value is a decimal whose trailing zeros are not significant.
+interval is a struct of months, days and microseconds; uuid is canonical lower-case text; json and jsonb are text;
+bpchar is stored padded; a record is its text form. An engine's result for an expression of type numeric whose display
+scale depends on the value is a decimal whose trailing zeros are not significant.
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
 """Quotients of numerics, rounded where PostgreSQL rounds them.
 
-PostgreSQL (numeric.c, select_div_scale) gives a quotient at least 16 significant digits: with `w` the estimated weight of
-the quotient in groups of four decimal digits, ``scale = max(16 - 4 * w, scales of both sides)``. `w` is the difference
-of the operands' weights, less one when the dividend's first group is not larger than the divisor's.
+PostgreSQL (numeric.c, select_div_scale) gives a quotient at least 16 significant digits: with `w` the estimated
+weight of the quotient in groups of four decimal digits, ``scale = max(16 - 4 * w, scales of both sides)``. `w` is the
+difference of the operands' weights, less one when the dividend's first group is not larger than the divisor's.
 
 The local engine has no decimal division; it calls a function over text. Spark divides to 38 digits; the value is then
 rounded by the same estimate, taken from the operands' digits. Each operand is computed once, bound to a name in a
-lambda; where an operand is a subquery, which Spark allows in no lambda, it is repeated and the estimate uses logarithms.
+lambda; where an operand is a subquery, which Spark allows in no lambda, it is repeated and the estimate uses
+logarithms.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ def _digits(sql: str) -> str:
 
 
 def _weight(left_scale: int, right_scale: int) -> str:
-    """The quotient's weight from the digit strings r.x and r.y, whose exponents are their lengths less scale and one."""
+    """The quotient's weight from the digit strings r.x and r.y; their exponents are length less scale and one."""
     x, y = f"(length(r.x) - {left_scale + 1})", f"(length(r.y) - {right_scale + 1})"
     group = "CAST(rpad(r.{0}, ({1} & 3) + 1, '0') AS INT)"
     first, second = (group.replace("{0}", name).replace("{1}", exponent) for name, exponent in (("x", x), ("y", y)))

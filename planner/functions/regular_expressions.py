@@ -1,9 +1,9 @@
 """PostgreSQL's patterns as the engines' regular expressions.
 
-`translate` turns an advanced regular expression into one that RE2 (local) or java.util.regex (Spark) reads the same way;
-None when it cannot promise that. Differences handled: PostgreSQL's constraint escapes (``\\m \\M \\y \\Y \\A \\Z``),
-class escapes, the embedded options at the start, newlines (``.`` and ``[^`` match them in PostgreSQL), and ``$``, which
-in PostgreSQL matches only at the very end.
+`translate` turns an advanced regular expression into one that RE2 (local) or java.util.regex (Spark) reads the same
+way; None when it cannot promise that. Differences handled: PostgreSQL's constraint escapes (``\\m \\M \\y \\Y \\A
+\\Z``), class escapes, the embedded options at the start, newlines (``.`` and ``[^`` match them in PostgreSQL), and
+``$``, which in PostgreSQL matches only at the very end.
 
 `like_with_escape` and `similar_to_regex` rewrite LIKE with another escape character and SIMILAR TO.
 """

@@ -55,13 +55,15 @@ def cast_template(ctx: Context, source: SqlType, target: SqlType) -> str:
     plain = ctx.dialect.cast("{0}", target)
     if target.oid in INTEGERS:
         return _to_integer(ctx, source, target, plain)
-    if target.oid in FLOATS:
-        if source.oid in INTEGERS or source.oid in FLOATS or source.oid == types.NUMERIC:
-            if target.oid == types.FLOAT4 and source.oid == types.FLOAT8:
-                fault = ctx.dialect.raise_sql("22003", "value out of range: overflow")
-                infinite = "isinf({0})" if ctx.local else "abs({0}) = double('Infinity')"
-                return f"CASE WHEN abs({{0}}) > 3.4028235677973366e38{'' if ctx.local else 'D'} AND NOT {infinite} THEN {fault} ELSE {plain} END"
-            return plain
+    if target.oid in FLOATS and (source.oid in INTEGERS or source.oid in FLOATS or source.oid == types.NUMERIC):
+        if target.oid == types.FLOAT4 and source.oid == types.FLOAT8:
+            fault = ctx.dialect.raise_sql("22003", "value out of range: overflow")
+            infinite = "isinf({0})" if ctx.local else "abs({0}) = double('Infinity')"
+            return (
+                f"CASE WHEN abs({{0}}) > 3.4028235677973366e38{'' if ctx.local else 'D'} AND NOT {infinite} THEN"
+                f" {fault} ELSE {plain} END"
+            )
+        return plain
     if target.oid == types.BOOL and source.oid in INTEGERS:
         return "({0} <> 0)"
     if target.oid in OID_TYPES:
@@ -265,8 +267,10 @@ _CHRONO: dict[tuple[int, int], Callable[[Context], str | None]] = {
     (types.INTERVAL, types.TIME): lambda ctx: (
         "(TIME '00:00:00' + to_microseconds((({0}.micros % 86400000000) + 86400000000) % 86400000000))"
         if ctx.local
-        else "CAST(timestampadd(MICROSECOND, 0, TIMESTAMP_NTZ '1970-01-01') + "
-        "make_dt_interval(0, 0, 0, pmod({0}.micros, 86400000000) / 1000000BD) AS TIME(6))"
+        else (
+            "CAST(timestampadd(MICROSECOND, 0, TIMESTAMP_NTZ '1970-01-01') + "
+            "make_dt_interval(0, 0, 0, pmod({0}.micros, 86400000000) / 1000000BD) AS TIME(6))"
+        )
     ),
 }
 
@@ -333,7 +337,10 @@ def _rounded_time(ctx: Context, target: SqlType) -> str:
     unit = 10 ** (6 - target.typmod)
     if target.oid == types.TIME:
         if ctx.local:
-            return f"(TIME '00:00:00' + to_microseconds(least(((epoch_us({{0}}) + {unit // 2}) // {unit}) * {unit}, 86399999999)))"
+            return (
+                f"(TIME '00:00:00' + to_microseconds(least(((epoch_us({{0}}) + {unit // 2}) // {unit}) * {unit},"
+                " 86399999999)))"
+            )
         raise FeatureNotSupported("a time with fewer than six digits is not supported on the spark engine")
     if ctx.local:
         since = f"(epoch_us({{0}}) - {_EPOCH_2000})"

@@ -14,15 +14,16 @@ from planner.lowering.dialect import Dialect, dialect
 
 @dataclass(frozen=True, slots=True)
 class ScanSource:
-    """A FROM item (a view's name or a parenthesised SELECT) whose columns are ``c<attnum>`` (system relations: position)
-    and, when a row id is asked for, ``_row_id``."""
+    """A FROM item (a view's name or a parenthesised SELECT) whose columns are ``c<attnum>`` (system relations:
+    position) and, when a row id is asked for, ``_row_id``."""
 
     sql: str
 
 
 _SIMPLE = re.compile(
     r"(?:t\d+\.c\d+|[cv]\d+(?:\.a\d+)?|t\d+\._row_id|\(?-?\d+(?:\.\d+)?(?:e0|[LSD]|BD)?\)?|'[^']*'|TRUE|FALSE|NULL"
-    r"|(?:DATE|TIME|TIMESTAMP|TIMESTAMPTZ|TIMESTAMP_NTZ) '[^']*'|CAST\((?:NULL|-?\d+|'[^']*') AS [^()]*(?:\(\d+,\d+\))?\))"
+    r"|(?:DATE|TIME|TIMESTAMP|TIMESTAMPTZ|TIMESTAMP_NTZ) '[^']*'|CAST\((?:NULL|-?\d+|'[^']*') AS"
+    r" [^()]*(?:\(\d+,\d+\))?\))"
 )
 _VOLATILE = re.compile(r"\b(?:random|rand|uuid|gen_random_uuid|tg_\w*volatile\w*)\(")
 

@@ -12,6 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from decimal import Decimal
 from functools import lru_cache
+from typing import ClassVar
 
 from planner import types
 from planner.errors import FeatureNotSupported, NumericValueOutOfRange
@@ -28,7 +29,7 @@ class Dialect(ABC):
     """One engine's spelling of types and values."""
 
     name: EngineName
-    scalar_types: dict[int, str]
+    scalar_types: ClassVar[dict[int, str]]
     text: str
 
     @abstractmethod
@@ -182,7 +183,7 @@ class LocalDialect(Dialect):
 
     name: EngineName = "local"
     text = "VARCHAR"
-    scalar_types = {
+    scalar_types: ClassVar[dict[int, str]] = {
         **_COMMON, types.INT4: "INTEGER", types.BYTEA: "BLOB", types.TIME: "TIME", types.TIMESTAMP: "TIMESTAMP",
         types.TIMESTAMPTZ: "TIMESTAMPTZ", types.INTERVAL: "STRUCT(months INTEGER, days INTEGER, micros BIGINT)",
     }  # fmt: skip
@@ -241,7 +242,7 @@ class SparkDialect(Dialect):
 
     name: EngineName = "spark"
     text = "STRING"
-    scalar_types = {
+    scalar_types: ClassVar[dict[int, str]] = {
         **_COMMON, types.INT4: "INT", types.BYTEA: "BINARY", types.TIME: "TIME(6)", types.TIMESTAMP: "TIMESTAMP_NTZ",
         types.TIMESTAMPTZ: "TIMESTAMP", types.INTERVAL: "STRUCT<months: INT, days: INT, micros: BIGINT>",
     }  # fmt: skip

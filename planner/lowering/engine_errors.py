@@ -15,8 +15,15 @@ from planner.errors import InternalError, SqlError
 from planner.functions.forms import EngineName
 
 _OWN = re.compile(r"TG:([0-9A-Z]{5}):([^\x1e]*?)(?:\x1e|\n|$| SQLSTATE: P0001|$)", re.S)
-_BITS = {"INT16": "smallint", "INT32": "integer", "INT64": "bigint", "SMALLINT": "smallint", "INTEGER": "integer",
-         "BIGINT": "bigint", "INT": "integer"}  # fmt: skip
+_BITS = {
+    "INT16": "smallint",
+    "INT32": "integer",
+    "INT64": "bigint",
+    "SMALLINT": "smallint",
+    "INTEGER": "integer",
+    "BIGINT": "bigint",
+    "INT": "integer",
+}
 
 
 def _classes() -> Mapping[str, type[SqlError]]:
@@ -71,7 +78,8 @@ def _field_overflow(precision: int, scale: int) -> SqlError:
 
 
 _LOCAL_INTEGER = re.compile(
-    r"Overflow in (?:addition|subtraction|multiplication|negation|left shift|division) of (INT16|INT32|INT64)|of range for the destination type (INT16|INT32|INT64)"
+    r"Overflow in (?:addition|subtraction|multiplication|negation|left shift|division) of (INT16|INT32|INT64)|of range"
+    r" for the destination type (INT16|INT32|INT64)"
 )
 _LOCAL_DECIMAL = re.compile(r"(?:to|type) (?:type )?DECIMAL\((\d+),\s*(\d+)\)")
 
@@ -170,8 +178,15 @@ def _spark(message: str, condition: str, parameters: Mapping[str, str]) -> SqlEr
         )
     if name == "CAST_INVALID_INPUT":
         value = parameters.get("expression", "").strip("'")
-        target = {"INT": "integer", "BIGINT": "bigint", "SMALLINT": "smallint", "DOUBLE": "double precision", "DATE": "date",
-                  "TIMESTAMP_NTZ": "timestamp", "BOOLEAN": "boolean"}.get(parameters.get("targetType", "").strip('"'), "")  # fmt: skip
+        target = {
+            "INT": "integer",
+            "BIGINT": "bigint",
+            "SMALLINT": "smallint",
+            "DOUBLE": "double precision",
+            "DATE": "date",
+            "TIMESTAMP_NTZ": "timestamp",
+            "BOOLEAN": "boolean",
+        }.get(parameters.get("targetType", "").strip('"'), "")
         return errors.InvalidTextRepresentation(f'invalid input syntax for type {target or "unknown"}: "{value}"')
     if name == "INVALID_ESCAPE_CHAR" or "escape character" in message:
         return errors.InvalidEscapeSequence("LIKE pattern must not end with escape character")

@@ -1,6 +1,7 @@
 """Set-returning functions, in FROM and in the select list.
 
-A set-returning function's form gives a list: of values, or of structs (fields f1, f2, ...) where it has several columns.
+A set-returning function's form gives a list: of values, or of structs (fields by column name) where it
+has several columns.
 Lists are unnested side by side, padded with NULL, as PostgreSQL does with ROWS FROM and with several functions in one
 select list.
 """

@@ -144,7 +144,11 @@ class Relations:
 
     def _project(self, rel: ir.Project) -> Select:
         select = self.build(rel.input)
-        if select.set_operation is not None or not self._inlinable(select, rel.exprs) or (select.distinct and not self._renames_all(rel)):
+        if (
+            select.set_operation is not None
+            or not self._inlinable(select, rel.exprs)
+            or (select.distinct and not self._renames_all(rel))
+        ):
             select = self._wrap(select)
         select.columns = {
             field.id: self.scalars.typed(expr, field.type) for field, expr in zip(rel.fields, rel.exprs, strict=True)
@@ -464,7 +468,7 @@ def column_uses(node: object, inside: bool = False) -> Iterator[tuple[int, bool]
             yield from column_uses(item, inside)
     elif is_dataclass(node) and not isinstance(node, (SqlType, ir.Field, ir.Literal, ir.Param)):
         nested = inside or isinstance(node, _SUBQUERIES)
-        for name in _field_names(node.__class__):
+        for name in _field_names(type(node)):
             value = getattr(node, name)
             if isinstance(value, tuple) or is_dataclass(value):
                 yield from column_uses(value, nested)

@@ -155,7 +155,7 @@ class Scalars:
         args = [self.sql(arg) for arg in expr.args]
         site = CallSite(
             engine=self.ctx.engine, arg_types=tuple([arg.type for arg in expr.args]), type=expr.type,
-            constants=constants, settings=self.ctx.settings, subquery=any(["SELECT" in arg for arg in args]),
+            constants=constants, settings=self.ctx.settings, subquery=any("SELECT" in arg for arg in args),
         )  # fmt: skip
         return self._apply(expr.signature, args, site)
 
@@ -212,7 +212,8 @@ class Scalars:
         )
 
     def expand(self, template: str, args: Sequence[str], types_: Sequence[SqlType]) -> tuple[str, list[str]]:
-        """Resolves the marks that convert an argument: ``{text:i}`` by its output function, ``{cast:i}`` by a cast to text, ``{json:i}`` to JSON,
+        """Resolves the marks that convert an argument: ``{text:i}`` by its output function,
+        ``{cast:i}`` by a cast to text, ``{json:i}`` to JSON,
         ``{element_text:i}`` (the element ``e`` of array i as text)."""
         extended = list(args)
 
@@ -381,7 +382,8 @@ class Scalars:
             upper = f"len({array})" if expr.upper is None else self.sql(expr.upper)
             return fill(
                 self.ctx,
-                f"CASE WHEN {{2}} < {{1}} THEN CAST([] AS {self.ctx.dialect.type_name(expr.type)}) ELSE list_slice({{0}}, {{1}}, {{2}}) END",
+                f"CASE WHEN {{2}} < {{1}} THEN CAST([] AS {self.ctx.dialect.type_name(expr.type)}) ELSE"
+                " list_slice({0}, {1}, {2}) END",
                 [array, lower, upper],
             )
         upper = f"size({array})" if expr.upper is None else self.sql(expr.upper)

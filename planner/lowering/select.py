@@ -87,7 +87,7 @@ class Select:
             if self.having:
                 parts.append(f" HAVING {' AND '.join(self.having)}")
         if self.order_by:
-            names = {sql: name for sql, name in outputs}
+            names = dict(outputs)
             keys = [names.get(key.sql, key.sql) + key.suffix for key in self.order_by]
             parts.append(f" ORDER BY {', '.join(keys)}")
         if self.limit is not None:

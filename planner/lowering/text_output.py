@@ -84,7 +84,10 @@ def json_template(ctx: Context, source: SqlType) -> str:
     if oid in (types.BOOL, types.INT2, types.INT4, types.INT8, types.NUMERIC, types.OID):
         return text_template(ctx, source)
     if oid in (types.FLOAT4, types.FLOAT8):
-        return f"CASE WHEN isfinite({{0}}) THEN {text_template(ctx, source)} ELSE '\"' || CAST({{0}} AS VARCHAR) || '\"' END"
+        return (
+            f"CASE WHEN isfinite({{0}}) THEN {text_template(ctx, source)} ELSE '\"' || CAST({{0}} AS VARCHAR) ||"
+            " '\"' END"
+        )
     element = element_type(source)
     if element is not None:
         name = ctx.variable()
@@ -121,7 +124,10 @@ def _timestamptz(ctx: Context) -> str:
 
     if ctx.local:
         if ctx.utc:
-            return "CASE WHEN isfinite({0}) THEN CAST(CAST({0} AS TIMESTAMP) AS VARCHAR) || '+00' ELSE CAST({0} AS VARCHAR) END"
+            return (
+                "CASE WHEN isfinite({0}) THEN CAST(CAST({0} AS TIMESTAMP) AS VARCHAR) || '+00' ELSE CAST({0} AS"
+                " VARCHAR) END"
+            )
         return f"tg_timestamptz_out({{0}}, {ctx.dialect.string(ctx.settings.timezone)})"
     wall = to_local_time(ctx)
     if ctx.utc:
@@ -148,13 +154,11 @@ def _spark_interval(ctx: Context) -> str:
     negative_day = "{0}.days < 0 OR ({0}.days = 0 AND {0}.months < 0)"
     micros = "abs({0}.micros)"
     clock = (
-        (
-            f"format_string('%02d:%02d:%02d', {micros} div 3600000000, ({micros} div 60000000) % 60, "
-            f"({micros} div 1000000) % 60) || CASE WHEN {micros} % 1000000 = 0 THEN '' ELSE "
-            f"rtrim('0', format_string('.%06d', {micros} % 1000000)) END"
+        f"format_string('%02d:%02d:%02d', {micros} div 3600000000, ({micros} div 60000000) % 60, "
+        f"({micros} div 1000000) % 60) || CASE WHEN {micros} % 1000000 = 0 THEN '' ELSE "
+        f"rtrim('0', format_string('.%06d', {micros} % 1000000)) END".replace("rtrim('0', ", "regexp_replace(").replace(
+            "% 1000000)) END", "% 1000000), '0+$', '') END"
         )
-        .replace("rtrim('0', ", "regexp_replace(")
-        .replace("% 1000000)) END", "% 1000000), '0+$', '') END")
     )
     time = (
         "CASE WHEN {0}.micros = 0 AND ({0}.months <> 0 OR {0}.days <> 0) THEN NULL ELSE "
@@ -214,7 +218,8 @@ def record_text(ctx: Context, items: Sequence[tuple[str, SqlType]]) -> str:
         parts.append(
             fill(
                 ctx,
-                f"CASE WHEN {{0}} IS NULL THEN '' WHEN {{0}} = '' OR {test} THEN '\"' || {doubled} || '\"' ELSE {{0}} END",
+                f"CASE WHEN {{0}} IS NULL THEN '' WHEN {{0}} = '' OR {test} THEN '\"' || {doubled} || '\"' ELSE"
+                " {0} END",
                 [text],
             )
         )

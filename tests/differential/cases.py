@@ -4,7 +4,7 @@
 @row                     what follows are expressions, run as SELECT <expression>
 @table n                 expressions over a table: SELECT <expression> FROM n ORDER BY id
 @query                   whole queries; compared as sets of rows unless they have ORDER BY outside parentheses
-!spark 0A000 | x         a known gap: on that engine the case fails with this SQLSTATE (and fails the test when it works)
+!spark 0A000 | x         a known gap: on that engine the case fails with this SQLSTATE (and the test when it works)
 !both 0A000 | x          the same on both engines
 """
 

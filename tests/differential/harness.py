@@ -86,11 +86,13 @@ class Oracle:
         """Name, columns (name, type, typmod) and rows of each test table."""
         found = []
         names = self.connection.execute(
-            "select relname, oid from pg_class where relnamespace = 'differential'::regnamespace and relkind = 'r' order by oid"
+            "select relname, oid from pg_class where relnamespace = 'differential'::regnamespace and relkind = 'r'"
+            " order by oid"
         ).fetchall()
         for name, oid in names:
             columns = self.connection.execute(
-                "select attname, atttypid::int8, atttypmod from pg_attribute where attrelid = %s and attnum > 0 order by attnum",
+                "select attname, atttypid::int8, atttypmod from pg_attribute where attrelid = %s and attnum > 0 order"
+                " by attnum",
                 (oid,),
             ).fetchall()
             rows = self.run(f"select * from {name}")

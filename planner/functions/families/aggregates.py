@@ -11,7 +11,21 @@ from planner.functions.numeric_shapes import INTEGER_DIGITS, shape_of, total
 from planner.types import INTERVAL, NumericShape
 
 _COUNT_SHAPE = NumericShape(12, 0)
-_ORDERED = ["int2", "int4", "int8", "float4", "float8", "numeric", "text", "date", "time", "timestamp", "timestamptz", "oid", "anyarray"]
+_ORDERED = [
+    "int2",
+    "int4",
+    "int8",
+    "float4",
+    "float8",
+    "numeric",
+    "text",
+    "date",
+    "time",
+    "timestamp",
+    "timestamptz",
+    "oid",
+    "anyarray",
+]
 
 
 def _average(site: CallSite) -> str | None:
@@ -20,7 +34,10 @@ def _average(site: CallSite) -> str | None:
     if site.engine == "local":
         summed = "sum({d}{0}){f}"
         inexact = 0 if shape.exact_scale else 1
-        return f"CASE WHEN count({{d}}{{0}}){{f}} > 0 THEN CAST(tg_numeric_div(CAST({summed} AS VARCHAR), CAST(count({{d}}{{0}}){{f}} AS VARCHAR), {inexact}) AS {{t}}) END"
+        return (
+            f"CASE WHEN count({{d}}{{0}}){{f}} > 0 THEN CAST(tg_numeric_div(CAST({summed} AS VARCHAR),"
+            f" CAST(count({{d}}{{0}}){{f}} AS VARCHAR), {inexact}) AS {{t}}) END"
+        )
     narrow = shape_of(site.arg_types[0])
     shape = NumericShape(min(38, narrow.precision + 10), narrow.scale, narrow.exact_scale)
     summed = f"sum({{d}}CAST({{0}} AS DECIMAL({narrow.precision},0))){{f}}" if integer else "sum({d}{0}){f}"
@@ -54,7 +71,10 @@ def _extreme(name: str) -> Callable[[CallSite], str]:
 
 
 def _sum_interval(site: CallSite) -> str:
-    parts = "'months': CAST(sum({0}.months){f} AS INTEGER), 'days': CAST(sum({0}.days){f} AS INTEGER), 'micros': CAST(sum({0}.micros){f} AS BIGINT)"
+    parts = (
+        "'months': CAST(sum({0}.months){f} AS INTEGER), 'days': CAST(sum({0}.days){f} AS INTEGER), 'micros':"
+        " CAST(sum({0}.micros){f} AS BIGINT)"
+    )
     if site.engine == "local":
         return f"CASE WHEN count({{0}}){{f}} > 0 THEN {{{parts}}} END"
     parts = (
@@ -131,10 +151,12 @@ def forms() -> Mapping[str, Form]:
             "tg_jsonb_in('[' || string_agg(coalesce({json:0}, 'null'), ', '{o}){f} || ']')"
         ),
         "json_object_agg(any,any)": local_only(
-            "('{ ' || string_agg(to_json({text:0})::VARCHAR || ' : ' || coalesce({json:1}, 'null'), ', '{o}){f} || ' }')"
+            "('{ ' || string_agg(to_json({text:0})::VARCHAR || ' : ' || coalesce({json:1}, 'null'), ', '{o}){f} ||"
+            " ' }')"
         ),
         "jsonb_object_agg(any,any)": local_only(
-            "tg_jsonb_in('{' || string_agg(to_json({text:0})::VARCHAR || ':' || coalesce({json:1}, 'null'), ','{o}){f} || '}')"
+            "tg_jsonb_in('{' || string_agg(to_json({text:0})::VARCHAR || ':' || coalesce({json:1}, 'null'), ','{o}){f}"
+            " || '}')"
         ),
         "mode(anyelement)": Form(local="mode({0} ORDER BY {w}){f}", spark="mode() WITHIN GROUP (ORDER BY {0}){f}"),
         "percentile_cont(float8,float8)": Form(

@@ -52,7 +52,9 @@ def _product(site: CallSite) -> str | None:
 
 
 def _division(site: CallSite) -> str | None:
-    return quotient(site.engine, shape_of(site.arg_types[0]), shape_of(site.arg_types[1]), site.type, subquery=site.subquery)
+    return quotient(
+        site.engine, shape_of(site.arg_types[0]), shape_of(site.arg_types[1]), site.type, subquery=site.subquery
+    )
 
 
 def _round(site: CallSite) -> str | None:
@@ -102,7 +104,7 @@ def _power(site: CallSite) -> str:
     over = "raise_error('TG:22003:value out of range: overflow')"
     return (
         f"CASE WHEN {{0}} = 0D AND {{1}} < 0D THEN {zero} WHEN {{0}} < 0D AND {{1}} <> floor({{1}}) THEN {complex_} "
-        f"WHEN power({{0}}, {{1}}) = double('Infinity') AND abs({{0}}) <> double('Infinity') "
+        "WHEN power({0}, {1}) = double('Infinity') AND abs({0}) <> double('Infinity') "
         f"AND abs({{1}}) <> double('Infinity') THEN {over} ELSE power({{0}}, {{1}}) END"
     )
 
@@ -119,7 +121,10 @@ def _logarithm(function: str) -> Form:
 
 def _square_root(site: CallSite) -> str:
     error = "error" if site.engine == "local" else "raise_error"
-    return f"CASE WHEN {{0}} < 0 THEN {error}('TG:2201F:cannot take square root of a negative number') ELSE sqrt({{0}}) END"
+    return (
+        f"CASE WHEN {{0}} < 0 THEN {error}('TG:2201F:cannot take square root of a negative number') ELSE"
+        " sqrt({0}) END"
+    )
 
 
 def _domain(function: str) -> Form:
@@ -174,9 +179,16 @@ def forms() -> Mapping[str, Form]:
         given[f"/({a},{b})"] = Form(local="({0} // {1})", spark="CAST({0} div {1} AS {t})")
     for name in _INTS:
         given[f"%({name},{name})"] = given[f"mod({name},{name})"] = Form(local="({0} % {1})", spark="({0} % {1})")
-        given[f"-({name})"] = Form(local="(CAST(0 AS {t}) - {0})", spark=f"(CAST(0 AS {{t}}) -{' /*int8*/' if name == 'int8' else ''} {{0}})")
+        given[f"-({name})"] = Form(
+            local="(CAST(0 AS {t}) - {0})", spark=f"(CAST(0 AS {{t}}) -{' /*int8*/' if name == 'int8' else ''} {{0}})"
+        )
         given[f"+({name})"] = both("{0}")
-        given[f"abs({name})"] = given[f"@({name})"] = Form(local="abs({0})", spark="CASE WHEN {0} >= 0 THEN {0} ELSE (CAST(0 AS {t}) -" + (" /*int8*/" if name == "int8" else "") + " {0}) END")
+        given[f"abs({name})"] = given[f"@({name})"] = Form(
+            local="abs({0})",
+            spark="CASE WHEN {0} >= 0 THEN {0} ELSE (CAST(0 AS {t}) -"
+            + (" /*int8*/" if name == "int8" else "")
+            + " {0}) END",
+        )
         given[f"&({name},{name})"] = both("({0} & {1})")
         given[f"|({name},{name})"] = both("({0} | {1})")
         given[f"#({name},{name})"] = Form(local="xor({0}, {1})", spark="({0} ^ {1})")
@@ -187,9 +199,12 @@ def forms() -> Mapping[str, Form]:
             given[f"gcd({name},{name})"] = local_only(_gcd)
             given[f"lcm({name},{name})"] = local_only("CAST(lcm({0}, {1}) AS {t})")
             given[f"to_hex({name})"] = Form(
-                local=f"printf('%x', CASE WHEN {{0}} < 0 THEN CAST({{0}} AS HUGEINT) + {2**32 if name == 'int4' else 2**64} ELSE {{0}} END::UBIGINT)"
-                if name == "int4"
-                else "tg_to_hex({0})",
+                local=(
+                    "printf('%x', CASE WHEN {0} < 0 THEN CAST({0} AS HUGEINT) +"
+                    f" {2**32 if name == 'int4' else 2**64} ELSE {{0}} END::UBIGINT)"
+                    if name == "int4"
+                    else "tg_to_hex({0})"
+                ),
                 spark="lower(hex({0}))" if name == "int8" else "lower(hex(CAST({0} AS BIGINT) & 4294967295L))",
             )
     for a, b in _FLOATS:
@@ -242,8 +257,10 @@ def forms() -> Mapping[str, Form]:
     given["cbrt(float8)"] = given["||/(float8)"] = both("cbrt({0})")
     given["exp(float8)"] = Form(
         local="tg_float8_exp({0})",
-        spark="CASE WHEN exp({0}) = double('Infinity') AND {0} <> double('Infinity') "
-        "THEN raise_error('TG:22003:value out of range: overflow') ELSE exp({0}) END",
+        spark=(
+            "CASE WHEN exp({0}) = double('Infinity') AND {0} <> double('Infinity') "
+            "THEN raise_error('TG:22003:value out of range: overflow') ELSE exp({0}) END"
+        ),
     )
     given["ln(float8)"] = _logarithm("ln")
     given["log(float8)"] = given["log10(float8)"] = _logarithm("log10")

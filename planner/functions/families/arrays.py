@@ -1,5 +1,7 @@
-"""Arrays: one-dimensional lists whose lower bound is 1. NULL elements are kept, and equal to each other where PostgreSQL
-compares elements with IS NOT DISTINCT FROM."""
+"""Arrays: one-dimensional lists whose lower bound is 1.
+
+NULL elements are kept, and equal to each other where PostgreSQL compares elements with IS NOT DISTINCT FROM.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +59,7 @@ def _to_string(site: CallSite) -> str:
                 f"array_to_string(list_filter(list_transform({{0}}, lambda e: {text}), lambda e: e IS NOT NULL), {{1}})"
             )
         return (
-            f"CASE WHEN {{0}} IS NULL OR {{1}} IS NULL THEN NULL WHEN {{2}} IS NULL THEN array_to_string(list_filter("
+            "CASE WHEN {0} IS NULL OR {1} IS NULL THEN NULL WHEN {2} IS NULL THEN array_to_string(list_filter("
             f"list_transform({{0}}, lambda e: {text}), lambda e: e IS NOT NULL), {{1}}) ELSE array_to_string("
             f"list_transform({{0}}, lambda e: coalesce({text}, {{2}})), {{1}}) END"
         )
@@ -72,13 +74,22 @@ def _to_string(site: CallSite) -> str:
 def _position(site: CallSite) -> str:
     if site.engine == "local":
         start = "" if len(site.arg_types) == 2 else " AND i >= {2}"
-        return f"CAST(list_filter(range(1, len({{0}}) + 1), lambda i: ({{0}})[i] IS NOT DISTINCT FROM {{1}}{start})[1] AS INTEGER)"
+        return (
+            f"CAST(list_filter(range(1, len({{0}}) + 1), lambda i: ({{0}})[i] IS NOT DISTINCT FROM {{1}}{start})[1] AS"
+            " INTEGER)"
+        )
     start = "" if len(site.arg_types) == 2 else " AND i + 1 >= {2}"
-    return f"CASE WHEN size({{0}}) > 0 THEN get(filter(sequence(0, size({{0}}) - 1), i -> get({{0}}, i) <=> {{1}}{start}), 0) + 1 END"
+    return (
+        f"CASE WHEN size({{0}}) > 0 THEN get(filter(sequence(0, size({{0}}) - 1), i -> get({{0}}, i) <=> {{1}}{start}),"
+        " 0) + 1 END"
+    )
 
 
 def _positions(site: CallSite) -> str:
-    return "list_transform(list_filter(range(1, len({0}) + 1), lambda i: ({0})[i] IS NOT DISTINCT FROM {1}), lambda i: CAST(i AS INTEGER))"
+    return (
+        "list_transform(list_filter(range(1, len({0}) + 1), lambda i: ({0})[i] IS NOT DISTINCT FROM {1}), lambda i:"
+        " CAST(i AS INTEGER))"
+    )
 
 
 def _remove(site: CallSite) -> str:
@@ -117,21 +128,36 @@ def _string_to_array(site: CallSite) -> str | None:
 def _subscripts(site: CallSite) -> str:
     start = 0 if site.arg_types[0].oid in (22, 30) else 1
     if site.engine == "local":
-        return f"list_transform(range(1, CASE WHEN {{1}} = 1 THEN len({{0}}) ELSE 0 END + 1), lambda i: CAST(i - {1 - start} AS INTEGER))"
-    return f"CASE WHEN {{1}} = 1 AND size({{0}}) > 0 THEN sequence({start}, size({{0}}) - {1 - start}) ELSE CAST(array() AS ARRAY<INT>) END"
+        return (
+            "list_transform(range(1, CASE WHEN {1} = 1 THEN len({0}) ELSE 0 END + 1), lambda i: CAST(i -"
+            f" {1 - start} AS INTEGER))"
+        )
+    return (
+        f"CASE WHEN {{1}} = 1 AND size({{0}}) > 0 THEN sequence({start}, size({{0}}) - {1 - start}) ELSE CAST(array()"
+        " AS ARRAY<INT>) END"
+    )
 
 
 def forms() -> Mapping[str, Form]:
     """The family's forms."""
     contains = Form(
-        local="CASE WHEN {0} IS NOT NULL AND {1} IS NOT NULL THEN coalesce(len(list_filter({1}, lambda e: e IS NULL OR NOT list_contains({0}, e))) = 0, TRUE) END",
+        local=(
+            "CASE WHEN {0} IS NOT NULL AND {1} IS NOT NULL THEN coalesce(len(list_filter({1}, lambda e: e IS NULL OR"
+            " NOT list_contains({0}, e))) = 0, TRUE) END"
+        ),
         spark="CASE WHEN {0} IS NOT NULL THEN forall({1}, e -> coalesce(array_contains({0}, e), FALSE)) END",
     )
     contained = Form(
-        local="CASE WHEN {0} IS NOT NULL AND {1} IS NOT NULL THEN coalesce(len(list_filter({0}, lambda e: e IS NULL OR NOT list_contains({1}, e))) = 0, TRUE) END",
+        local=(
+            "CASE WHEN {0} IS NOT NULL AND {1} IS NOT NULL THEN coalesce(len(list_filter({0}, lambda e: e IS NULL OR"
+            " NOT list_contains({1}, e))) = 0, TRUE) END"
+        ),
         spark="CASE WHEN {1} IS NOT NULL THEN forall({0}, e -> coalesce(array_contains({1}, e), FALSE)) END",
     )
-    overlap = Form(local="list_has_any({0}, {1})", spark="CASE WHEN {1} IS NOT NULL THEN exists({0}, e -> coalesce(array_contains({1}, e), FALSE)) END")
+    overlap = Form(
+        local="list_has_any({0}, {1})",
+        spark="CASE WHEN {1} IS NOT NULL THEN exists({0}, e -> coalesce(array_contains({1}, e), FALSE)) END",
+    )
     return {
         "@>(anyarray,anyarray)": contains,
         "<@(anyarray,anyarray)": contained,
@@ -158,7 +184,10 @@ def forms() -> Mapping[str, Form]:
         "array_remove(anycompatiblearray,anycompatible)": both(_remove),
         "array_replace(anycompatiblearray,anycompatible,anycompatible)": both(_replace),
         "trim_array(anyarray,int4)": Form(
-            local="CASE WHEN {1} < 0 OR {1} > len({0}) THEN error('TG:2202E:number of elements to trim must be between 0 and ' || len({0})) ELSE list_slice({0}, 1, len({0}) - {1}) END",
+            local=(
+                "CASE WHEN {1} < 0 OR {1} > len({0}) THEN error('TG:2202E:number of elements to trim must be between 0"
+                " and ' || len({0})) ELSE list_slice({0}, 1, len({0}) - {1}) END"
+            ),
         ),
         "string_to_array(text,text)": both(_string_to_array),
         "string_to_array(text,text,text)": both(_string_to_array),

@@ -13,9 +13,45 @@ from planner.functions.zones import from_local_time
 from planner.types import DATE, TIMESTAMP, TIMESTAMPTZ
 
 OPERATORS = ("=", "<>", "<", ">", "<=", ">=")
-_SAME = ["bool", "char", "name", "int2", "int4", "int8", "text", "oid", "float4", "float8", "date", "time", "timestamp", "timestamptz", "numeric", "uuid", "bytea"]
-_CROSS = ["int2,int4", "int4,int2", "int2,int8", "int8,int2", "int4,int8", "int8,int4", "float4,float8", "float8,float4", "name,text", "text,name"]
-_MOMENTS = ["date,timestamp", "timestamp,date", "date,timestamptz", "timestamptz,date", "timestamp,timestamptz", "timestamptz,timestamp"]
+_SAME = [
+    "bool",
+    "char",
+    "name",
+    "int2",
+    "int4",
+    "int8",
+    "text",
+    "oid",
+    "float4",
+    "float8",
+    "date",
+    "time",
+    "timestamp",
+    "timestamptz",
+    "numeric",
+    "uuid",
+    "bytea",
+]
+_CROSS = [
+    "int2,int4",
+    "int4,int2",
+    "int2,int8",
+    "int8,int2",
+    "int4,int8",
+    "int8,int4",
+    "float4,float8",
+    "float8,float4",
+    "name,text",
+    "text,name",
+]
+_MOMENTS = [
+    "date,timestamp",
+    "timestamp,date",
+    "date,timestamptz",
+    "timestamptz,date",
+    "timestamp,timestamptz",
+    "timestamptz,timestamp",
+]
 
 INTERVAL_KEY = "(CAST({p}.months AS {w}) * 2592000000000 + CAST({p}.days AS {w}) * 86400000000 + {p}.micros)"
 

@@ -19,10 +19,16 @@ _DAY = 86_400_000_000
 
 def _struct(engine: str, months: str, days: str, micros: str) -> str:
     if engine == "local":
-        return f"{{'months': CAST({months} AS INTEGER), 'days': CAST({days} AS INTEGER), 'micros': CAST({micros} AS BIGINT)}}"
+        return (
+            f"{{'months': CAST({months} AS INTEGER), 'days': CAST({days} AS INTEGER), 'micros': CAST({micros} AS"
+            " BIGINT)}"
+        )
     # A struct of constants would count as never NULL even where the whole struct is.
     months, days, micros = (f"nullif({part}, 1)" if part == "0" else part for part in (months, days, micros))
-    return f"named_struct('months', CAST({months} AS INT), 'days', CAST({days} AS INT), 'micros', CAST({micros} AS BIGINT))"
+    return (
+        f"named_struct('months', CAST({months} AS INT), 'days', CAST({days} AS INT), 'micros', CAST({micros} AS"
+        " BIGINT))"
+    )
 
 
 def _strict(engine: str, places: str, body: str) -> str:
@@ -156,21 +162,66 @@ def _date_time(site: CallSite) -> str:
 # ---------------------------------------------------------------- extract
 
 _INTEGER_FIELDS = {
-    "year": ("isoyearless", "year"), "month": ("", "month"), "day": ("", "day"), "hour": ("", "hour"),
-    "minute": ("", "minute"), "quarter": ("", "quarter"), "week": ("", "week"), "doy": ("", "doy"),
-}  # fmt: skip
+    "year": ("isoyearless", "year"),
+    "month": ("", "month"),
+    "day": ("", "day"),
+    "hour": ("", "hour"),
+    "minute": ("", "minute"),
+    "quarter": ("", "quarter"),
+    "week": ("", "week"),
+    "doy": ("", "doy"),
+}
 _ALIASES = {
-    "years": "year", "y": "year", "yr": "year", "yrs": "year", "months": "month", "mon": "month", "mons": "month",
-    "days": "day", "d": "day", "hours": "hour", "h": "hour", "hr": "hour", "hrs": "hour", "minutes": "minute",
-    "min": "minute", "mins": "minute", "m": "minute", "seconds": "second", "sec": "second", "secs": "second",
-    "s": "second", "milliseconds": "millisecond", "ms": "millisecond", "msec": "millisecond", "msecs": "millisecond",
-    "microseconds": "microsecond", "us": "microsecond", "usec": "microsecond", "usecs": "microsecond",
-    "decades": "decade", "centuries": "century", "c": "century", "millennium": "millennium", "millennia": "millennium",
-    "mil": "millennium", "weeks": "week", "w": "week", "qtr": "quarter", "epochs": "epoch", "julian": "julian",
-    "timezone_h": "timezone_hour", "timezone_m": "timezone_minute",
-}  # fmt: skip
-UNIT_NAMES = {DATE: "date", TIME: "time without time zone", TIMESTAMP: "timestamp without time zone",
-              TIMESTAMPTZ: "timestamp with time zone", INTERVAL: "interval"}  # fmt: skip
+    "years": "year",
+    "y": "year",
+    "yr": "year",
+    "yrs": "year",
+    "months": "month",
+    "mon": "month",
+    "mons": "month",
+    "days": "day",
+    "d": "day",
+    "hours": "hour",
+    "h": "hour",
+    "hr": "hour",
+    "hrs": "hour",
+    "minutes": "minute",
+    "min": "minute",
+    "mins": "minute",
+    "m": "minute",
+    "seconds": "second",
+    "sec": "second",
+    "secs": "second",
+    "s": "second",
+    "milliseconds": "millisecond",
+    "ms": "millisecond",
+    "msec": "millisecond",
+    "msecs": "millisecond",
+    "microseconds": "microsecond",
+    "us": "microsecond",
+    "usec": "microsecond",
+    "usecs": "microsecond",
+    "decades": "decade",
+    "centuries": "century",
+    "c": "century",
+    "millennium": "millennium",
+    "millennia": "millennium",
+    "mil": "millennium",
+    "weeks": "week",
+    "w": "week",
+    "qtr": "quarter",
+    "epochs": "epoch",
+    "julian": "julian",
+    "timezone_h": "timezone_hour",
+    "timezone_m": "timezone_minute",
+}
+UNIT_NAMES = {
+    DATE: "date",
+    TIME: "time without time zone",
+    TIMESTAMP: "timestamp without time zone",
+    TIMESTAMPTZ: "timestamp with time zone",
+    INTERVAL: "interval",
+}
 
 
 def _field(site: CallSite) -> str | None:
@@ -213,7 +264,30 @@ def _extract(site: CallSite) -> str | None:
 
 
 _KNOWN = frozenset(
-    ["year", "month", "day", "hour", "minute", "second", "millisecond", "microsecond", "decade", "century", "millennium", "week", "quarter", "epoch", "dow", "isodow", "doy", "isoyear", "julian", "timezone", "timezone_hour", "timezone_minute"]
+    [
+        "year",
+        "month",
+        "day",
+        "hour",
+        "minute",
+        "second",
+        "millisecond",
+        "microsecond",
+        "decade",
+        "century",
+        "millennium",
+        "week",
+        "quarter",
+        "epoch",
+        "dow",
+        "isodow",
+        "doy",
+        "isoyear",
+        "julian",
+        "timezone",
+        "timezone_hour",
+        "timezone_minute",
+    ]
 )
 
 
@@ -246,8 +320,14 @@ def _moment_field(site: CallSite, field: str, source: str, type: int) -> str | N
     local = site.engine == "local"
     div = "//" if local else "div"
     year = f"year({source})"
-    simple = {"year": year, "month": f"month({source})", "day": f"day({source})", "quarter": f"quarter({source})",
-              "hour": f"hour({source})", "minute": f"minute({source})"}  # fmt: skip
+    simple = {
+        "year": year,
+        "month": f"month({source})",
+        "day": f"day({source})",
+        "quarter": f"quarter({source})",
+        "hour": f"hour({source})",
+        "minute": f"minute({source})",
+    }
     if field in simple:
         return simple[field]
     if field == "dow":
@@ -300,22 +380,43 @@ def _interval_field(site: CallSite, field: str) -> str | None:
     micros = "{1}.micros"
     years = f"({{1}}.months {div} 12)"
     fields = {
-        "year": years, "month": "({1}.months % 12)", "day": "{1}.days", "quarter": f"(({{1}}.months % 12) {div} 3 + 1)",
-        "decade": f"({years} {div} 10)", "century": f"({years} {div} 100)", "millennium": f"({years} {div} 1000)",
-    }  # fmt: skip
+        "year": years,
+        "month": "({1}.months % 12)",
+        "day": "{1}.days",
+        "quarter": f"(({{1}}.months % 12) {div} 3 + 1)",
+        "decade": f"({years} {div} 10)",
+        "century": f"({years} {div} 100)",
+        "millennium": f"({years} {div} 1000)",
+    }
     if field in fields:
         return fields[field]
     if field == "epoch":
         wide = "HUGEINT" if local else "DECIMAL(28,0)"
-        seconds = f"(CAST({{1}}.months {div} 12 AS {wide}) * 31557600 + ({{1}}.months % 12) * 2592000 + CAST({{1}}.days AS BIGINT) * 86400)"
+        seconds = (
+            f"(CAST({{1}}.months {div} 12 AS {wide}) * 31557600 + ({{1}}.months % 12) * 2592000 + CAST({{1}}.days AS"
+            " BIGINT) * 86400)"
+        )
         return _decimal(site, f"({seconds} * 1000000 + {micros})", 1_000_000)
     return _clock_field(site, field, micros)
 
 
 # ---------------------------------------------------------------- truncation
 
-_TRUNC_UNITS = {"millennium", "century", "decade", "year", "quarter", "month", "week", "day", "hour", "minute",
-                "second", "millisecond", "microsecond"}  # fmt: skip
+_TRUNC_UNITS = {
+    "millennium",
+    "century",
+    "decade",
+    "year",
+    "quarter",
+    "month",
+    "week",
+    "day",
+    "hour",
+    "minute",
+    "second",
+    "millisecond",
+    "microsecond",
+}
 
 
 def _trunc(site: CallSite) -> str | None:
@@ -325,7 +426,10 @@ def _trunc(site: CallSite) -> str | None:
     type = site.arg_types[1].oid
     if field not in _TRUNC_UNITS:
         known = field in _KNOWN
-        message = f'unit "{str(site.constants[0]).lower()}" not {"supported" if known else "recognized"} for type {UNIT_NAMES[type]}'
+        message = (
+            f'unit "{str(site.constants[0]).lower()}" not {"supported" if known else "recognized"} for type'
+            f" {UNIT_NAMES[type]}"
+        )
         return raised(site, "0A000" if known else "22023", message)
     if type == INTERVAL:
         return _trunc_interval(site, field)
@@ -342,14 +446,27 @@ def _trunc(site: CallSite) -> str | None:
 
 def _trunc_moment(site: CallSite, field: str, source: str) -> str:
     if site.engine == "spark":
-        spark_units = {"year": "YEAR", "quarter": "QUARTER", "month": "MONTH", "week": "WEEK", "day": "DAY", "hour": "HOUR",
-                       "minute": "MINUTE", "second": "SECOND", "millisecond": "MILLISECOND", "microsecond": "MICROSECOND"}  # fmt: skip
+        spark_units = {
+            "year": "YEAR",
+            "quarter": "QUARTER",
+            "month": "MONTH",
+            "week": "WEEK",
+            "day": "DAY",
+            "hour": "HOUR",
+            "minute": "MINUTE",
+            "second": "SECOND",
+            "millisecond": "MILLISECOND",
+            "microsecond": "MICROSECOND",
+        }
         target = "TIMESTAMP" if site.type.oid == TIMESTAMPTZ and source == "{1}" else "TIMESTAMP_NTZ"
         if field in spark_units:
             return f"CAST(date_trunc('{spark_units[field]}', {source}) AS {target})"
         year = f"year({source})"
-        start = {"decade": f"({year} - pmod({year}, 10))", "century": f"({year} - pmod({year} - 1, 100))",
-                 "millennium": f"({year} - pmod({year} - 1, 1000))"}[field]  # fmt: skip
+        start = {
+            "decade": f"({year} - pmod({year}, 10))",
+            "century": f"({year} - pmod({year} - 1, 100))",
+            "millennium": f"({year} - pmod({year} - 1, 1000))",
+        }[field]
         return f"CAST(make_date({start}, 1, 1) AS {target})"
     if field in ("century", "millennium"):
         size = 100 if field == "century" else 1000
@@ -422,22 +539,31 @@ def _timezone(site: CallSite) -> str | None:
 def _make_interval(site: CallSite) -> str:
     years, months, weeks, days, hours, minutes = (f"{{{index}}}" for index in range(6))
     if site.engine == "local":
-        micros = f"(CAST({hours} AS BIGINT) * 3600000000 + CAST({minutes} AS BIGINT) * 60000000 + CAST(round_even({{6}} * 1000000, 0) AS BIGINT))"
+        micros = (
+            f"(CAST({hours} AS BIGINT) * 3600000000 + CAST({minutes} AS BIGINT) * 60000000 + CAST(round_even({{6}} *"
+            " 1000000, 0) AS BIGINT))"
+        )
     else:
-        micros = f"(CAST({hours} AS BIGINT) * 3600000000 + CAST({minutes} AS BIGINT) * 60000000 + CAST(rint({{6}} * 1000000D) AS BIGINT))"
+        micros = (
+            f"(CAST({hours} AS BIGINT) * 3600000000 + CAST({minutes} AS BIGINT) * 60000000 + CAST(rint({{6}} *"
+            " 1000000D) AS BIGINT))"
+        )
     return _strict(
         site.engine, "0123456", _struct(site.engine, f"{years} * 12 + {months}", f"{weeks} * 7 + {days}", micros)
     )
 
 
 def _make_date(site: CallSite) -> str:
-    message = "date field value out of range: "
     if site.engine == "local":
         return "tg_make_date({0}, {1}, {2})"
-    fault = f"raise_error(concat('TG:22008:{message}', {{0}}, '-', lpad({{1}}, 2, '0'), '-', lpad({{2}}, 2, '0')))"
-    return f"coalesce(try_make_date({{0}}, {{1}}, {{2}}), CASE WHEN {{0}} + {{1}} + {{2}} IS NOT NULL THEN {fault} END)".replace(
-        "try_make_date({0}, {1}, {2})",
-        "try_cast(concat_ws('-', lpad(CAST({0} AS STRING), 4, '0'), lpad(CAST({1} AS STRING), 2, '0'), lpad(CAST({2} AS STRING), 2, '0')) AS DATE)",
+    parts = [f"lpad(CAST({{{index}}} AS STRING), {width}, '0')" for index, width in enumerate((4, 2, 2))]
+    fault = (
+        "raise_error(concat('TG:22008:date field value out of range: ', {0}, '-', lpad({1}, 2, '0'), '-', "
+        "lpad({2}, 2, '0')))"
+    )
+    return (
+        f"coalesce(try_cast(concat_ws('-', {', '.join(parts)}) AS DATE), "
+        f"CASE WHEN {{0}} + {{1}} + {{2}} IS NOT NULL THEN {fault} END)"
     )
 
 
@@ -471,9 +597,15 @@ def _to_char_moment(site: CallSite) -> str | None:
 
 
 _SIMPLE_FIELDS = {
-    "YYYY": ("%Y", "yyyy"), "MM": ("%m", "MM"), "DD": ("%d", "dd"), "HH24": ("%H", "HH"), "MI": ("%M", "mm"),
-    "SS": ("%S", "ss"), "US": ("%f", "SSSSSS"), "HH12": ("%I", "hh"),
-}  # fmt: skip
+    "YYYY": ("%Y", "yyyy"),
+    "MM": ("%m", "MM"),
+    "DD": ("%d", "dd"),
+    "HH24": ("%H", "HH"),
+    "MI": ("%M", "mm"),
+    "SS": ("%S", "ss"),
+    "US": ("%f", "SSSSSS"),
+    "HH12": ("%I", "hh"),
+}
 
 
 def _simple_pattern(pattern: str, engine: str) -> str | None:

@@ -18,9 +18,10 @@ def _build_array(kind: str) -> Form:
 
 def _build_object(kind: str) -> Form:
     def template(site: CallSite) -> str:
-        pairs: list[str] = []
-        for index in range(0, len(site.arg_types), 2):
-            pairs.append(f"tg_json_key({{text:{index}}}) || ' : ' || coalesce({{json:{index + 1}}}, 'null')")
+        pairs = [
+            f"tg_json_key({{text:{index}}}) || ' : ' || coalesce({{json:{index + 1}}}, 'null')"
+            for index in range(0, len(site.arg_types), 2)
+        ]
         body = " || ', ' || ".join(pairs)
         text = f"('{{' || {body} || '}}')".replace("{{", "{").replace("}}", "}")
         return text if kind == "json" else f"tg_jsonb_in({text})"

@@ -1,6 +1,7 @@
 """Functions about types, sizes and identity that need no catalog.
 
-Functions of the session (current_user, now, current_setting, ...) have no form: the binder makes session values of them.
+Functions of the session (current_user, now, current_setting, ...) have no form: the binder makes session
+values of them.
 """
 
 from __future__ import annotations

@@ -27,8 +27,8 @@ def _integers(site: CallSite) -> str:
     if not three:
         return f"CASE WHEN {{0}} > {{1}} THEN CAST(array() AS ARRAY<{{t}}>) ELSE {series} END"
     return (
-        f"CASE WHEN {{2}} = 0 THEN {raised(site, '22023', _ZERO_STEP)} WHEN ({{2}} > 0 AND {{0}} > {{1}}) OR ({{2}} < 0 AND {{0}} < {{1}}) "
-        f"THEN CAST(array() AS ARRAY<{{t}}>) ELSE {series} END"
+        f"CASE WHEN {{2}} = 0 THEN {raised(site, '22023', _ZERO_STEP)} WHEN ({{2}} > 0 AND {{0}} > {{1}}) OR ({{2}} < 0"
+        f" AND {{0}} < {{1}}) THEN CAST(array() AS ARRAY<{{t}}>) ELSE {series} END"
     )
 
 

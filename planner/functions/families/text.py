@@ -51,7 +51,10 @@ def _pad(name: str) -> Callable[[CallSite], str]:
         fill = site.constants[2]
         if isinstance(fill, str) and fill:
             return f"{name}({{0}}, greatest({{1}}, 0), {{2}})"
-        return f"CASE WHEN {{2}} = '' THEN left({{0}}, greatest({{1}}, 0)) ELSE {name}({{0}}, greatest({{1}}, 0), {{2}}) END"
+        return (
+            f"CASE WHEN {{2}} = '' THEN left({{0}}, greatest({{1}}, 0)) ELSE {name}({{0}}, greatest({{1}}, 0),"
+            " {2}) END"
+        )
 
     return template
 
@@ -81,9 +84,15 @@ def _chr(site: CallSite) -> str:
     if site.engine == "local":
         low = raised(site, "54000", "requested character too large for encoding")
         negative = raised(site, "54000", "character number must be positive")
-        return f"CASE WHEN {{0}} = 0 THEN {null} WHEN {{0}} < 0 THEN {negative} WHEN {{0}} > 1114111 THEN {low} ELSE chr({{0}}) END"
-    return f"CASE WHEN {{0}} = 0 THEN {null} WHEN {{0}} < 128 THEN chr({{0}}) ELSE decode(unhex(lpad(hex({{0}}), 8, '0')), 'UTF-32BE') END".replace(
-        "decode(unhex(lpad(hex({0}), 8, '0')), 'UTF-32BE')", "decode(unhex(lpad(hex({0}), 8, '0')), 'UTF-32')"
+        return (
+            f"CASE WHEN {{0}} = 0 THEN {null} WHEN {{0}} < 0 THEN {negative} WHEN {{0}} > 1114111 THEN {low} ELSE"
+            " chr({0}) END"
+        )
+    return (
+        f"CASE WHEN {{0}} = 0 THEN {null} WHEN {{0}} < 128 THEN chr({{0}}) ELSE decode(unhex(lpad(hex({{0}}), 8, '0')),"
+        " 'UTF-32BE') END".replace(
+            "decode(unhex(lpad(hex({0}), 8, '0')), 'UTF-32BE')", "decode(unhex(lpad(hex({0}), 8, '0')), 'UTF-32')"
+        )
     )
 
 

@@ -17,15 +17,119 @@ _MONTHS = list(calendar.month_name)[1:]
 _DAYS = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"]
 _ROMAN = ["I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X", "XI", "XII"]
 _FIELDS = [
-    "SSSSS", "SSSS", "HH24", "HH12", "Y,YYY", "YYYY", "IYYY", "MONTH", "Month", "month", "A.D.", "a.d.", "B.C.", "b.c.",
-    "A.M.", "a.m.", "P.M.", "p.m.", "FF1", "FF2", "FF3", "FF4", "FF5", "FF6", "IDDD", "DDD", "DAY", "Day", "day", "MON",
-    "Mon", "mon", "YYY", "IYY", "TZH", "TZM", "HH", "MI", "SS", "MS", "US", "AM", "am", "PM", "pm", "YY", "IY", "BC", "bc",
-    "AD", "ad", "MM", "DY", "Dy", "dy", "DD", "ID", "WW", "IW", "CC", "RM", "rm", "TZ", "tz", "OF", "Y", "I", "D", "W", "Q",
+    "SSSSS",
+    "SSSS",
+    "HH24",
+    "HH12",
+    "Y,YYY",
+    "YYYY",
+    "IYYY",
+    "MONTH",
+    "Month",
+    "month",
+    "A.D.",
+    "a.d.",
+    "B.C.",
+    "b.c.",
+    "A.M.",
+    "a.m.",
+    "P.M.",
+    "p.m.",
+    "FF1",
+    "FF2",
+    "FF3",
+    "FF4",
+    "FF5",
+    "FF6",
+    "IDDD",
+    "DDD",
+    "DAY",
+    "Day",
+    "day",
+    "MON",
+    "Mon",
+    "mon",
+    "YYY",
+    "IYY",
+    "TZH",
+    "TZM",
+    "HH",
+    "MI",
+    "SS",
+    "MS",
+    "US",
+    "AM",
+    "am",
+    "PM",
+    "pm",
+    "YY",
+    "IY",
+    "BC",
+    "bc",
+    "AD",
+    "ad",
+    "MM",
+    "DY",
+    "Dy",
+    "dy",
+    "DD",
+    "ID",
+    "WW",
+    "IW",
+    "CC",
+    "RM",
+    "rm",
+    "TZ",
+    "tz",
+    "OF",
+    "Y",
+    "I",
+    "D",
+    "W",
+    "Q",
     "J",
-]  # fmt: skip
-_INSENSITIVE = {"SSSSS", "SSSS", "HH24", "HH12", "Y,YYY", "YYYY", "IYYY", "FF1", "FF2", "FF3", "FF4", "FF5", "FF6", "IDDD",
-                "DDD", "YYY", "IYY", "TZH", "TZM", "HH", "MI", "SS", "MS", "US", "YY", "IY", "MM", "DD", "ID", "WW", "IW",
-                "CC", "OF", "Y", "I", "D", "W", "Q", "J"}  # fmt: skip
+]
+_INSENSITIVE = {
+    "SSSSS",
+    "SSSS",
+    "HH24",
+    "HH12",
+    "Y,YYY",
+    "YYYY",
+    "IYYY",
+    "FF1",
+    "FF2",
+    "FF3",
+    "FF4",
+    "FF5",
+    "FF6",
+    "IDDD",
+    "DDD",
+    "YYY",
+    "IYY",
+    "TZH",
+    "TZM",
+    "HH",
+    "MI",
+    "SS",
+    "MS",
+    "US",
+    "YY",
+    "IY",
+    "MM",
+    "DD",
+    "ID",
+    "WW",
+    "IW",
+    "CC",
+    "OF",
+    "Y",
+    "I",
+    "D",
+    "W",
+    "Q",
+    "J",
+}
 
 
 @lru_cache(maxsize=512)
@@ -108,14 +212,34 @@ def _moment_field(value: dt.datetime, field: str, fill: bool, zone: str) -> str:
     weekday = (value.weekday() + 1) % 7
     century = (value.year + 99) // 100
     numbers = {
-        "HH24": (value.hour, 2), "HH12": (hour12, 2), "HH": (hour12, 2), "MI": (value.minute, 2), "SS": (value.second, 2),
-        "MS": (value.microsecond // 1000, 3), "US": (value.microsecond, 6), "YYYY": (value.year, 4), "IYYY": (iso_year, 4),
-        "YYY": (value.year % 1000, 3), "YY": (value.year % 100, 2), "Y": (value.year % 10, 1), "IYY": (iso_year % 1000, 3),
-        "IY": (iso_year % 100, 2), "I": (iso_year % 10, 1), "MM": (value.month, 2), "DD": (value.day, 2),
-        "DDD": (day_of_year, 3), "D": (weekday + 1, 1), "ID": (iso_day, 1), "IDDD": ((iso_week - 1) * 7 + iso_day, 3),
-        "W": ((value.day - 1) // 7 + 1, 1), "WW": ((day_of_year - 1) // 7 + 1, 2), "IW": (iso_week, 2), "CC": (century, 2),
-        "Q": ((value.month - 1) // 3 + 1, 1), "J": (value.toordinal() + 1721425, 1),
-    }  # fmt: skip
+        "HH24": (value.hour, 2),
+        "HH12": (hour12, 2),
+        "HH": (hour12, 2),
+        "MI": (value.minute, 2),
+        "SS": (value.second, 2),
+        "MS": (value.microsecond // 1000, 3),
+        "US": (value.microsecond, 6),
+        "YYYY": (value.year, 4),
+        "IYYY": (iso_year, 4),
+        "YYY": (value.year % 1000, 3),
+        "YY": (value.year % 100, 2),
+        "Y": (value.year % 10, 1),
+        "IYY": (iso_year % 1000, 3),
+        "IY": (iso_year % 100, 2),
+        "I": (iso_year % 10, 1),
+        "MM": (value.month, 2),
+        "DD": (value.day, 2),
+        "DDD": (day_of_year, 3),
+        "D": (weekday + 1, 1),
+        "ID": (iso_day, 1),
+        "IDDD": ((iso_week - 1) * 7 + iso_day, 3),
+        "W": ((value.day - 1) // 7 + 1, 1),
+        "WW": ((day_of_year - 1) // 7 + 1, 2),
+        "IW": (iso_week, 2),
+        "CC": (century, 2),
+        "Q": ((value.month - 1) // 3 + 1, 1),
+        "J": (value.toordinal() + 1721425, 1),
+    }
     if field in numbers:
         return _padded(*numbers[field], fill)
     if field in ("SSSS", "SSSSS"):
@@ -178,12 +302,23 @@ def to_char_interval(interval: Mapping[str, int], pattern: str) -> str:
     seconds, fraction = divmod(rest, 1_000_000)
     hour12 = hours % 12 or 12
     numbers = {
-        "HH24": (sign * hours, 2), "HH12": (sign * hour12, 2), "HH": (sign * hour12, 2), "MI": (sign * minutes, 2),
-        "SS": (sign * seconds, 2), "MS": (sign * (fraction // 1000), 3), "US": (sign * fraction, 6), "YYYY": (years, 4),
-        "YYY": (years % 1000, 3), "YY": (years % 100, 2), "Y": (years % 10, 1), "MM": (months, 2),
-        "DD": (interval["days"], 2), "DDD": (interval["days"] + 30 * interval["months"], 3),
-        "Q": (((months - 1) // 3 + 1) if months else 0, 1), "CC": (years // 100, 2),
-    }  # fmt: skip
+        "HH24": (sign * hours, 2),
+        "HH12": (sign * hour12, 2),
+        "HH": (sign * hour12, 2),
+        "MI": (sign * minutes, 2),
+        "SS": (sign * seconds, 2),
+        "MS": (sign * (fraction // 1000), 3),
+        "US": (sign * fraction, 6),
+        "YYYY": (years, 4),
+        "YYY": (years % 1000, 3),
+        "YY": (years % 100, 2),
+        "Y": (years % 10, 1),
+        "MM": (months, 2),
+        "DD": (interval["days"], 2),
+        "DDD": (interval["days"] + 30 * interval["months"], 3),
+        "Q": (((months - 1) // 3 + 1) if months else 0, 1),
+        "CC": (years // 100, 2),
+    }
     out: list[str] = []
     for token, text, fill, _ in _tokens(pattern):
         if token != "field":
@@ -238,9 +373,39 @@ def to_timestamp(text: str, pattern: str) -> dt.datetime:
     return _assembled(found, text)
 
 
-_WIDTHS = {"HH24": 2, "HH12": 2, "HH": 2, "MI": 2, "SS": 2, "MS": 3, "US": 6, "YYYY": 4, "YYY": 3, "YY": 2, "Y": 1, "MM": 2,
-           "DD": 2, "DDD": 3, "D": 1, "W": 1, "WW": 2, "IW": 2, "IYYY": 4, "ID": 1, "Q": 1, "J": 7, "CC": 2, "SSSS": 5,
-           "SSSSS": 5, "FF1": 1, "FF2": 2, "FF3": 3, "FF4": 4, "FF5": 5, "FF6": 6}  # fmt: skip
+_WIDTHS = {
+    "HH24": 2,
+    "HH12": 2,
+    "HH": 2,
+    "MI": 2,
+    "SS": 2,
+    "MS": 3,
+    "US": 6,
+    "YYYY": 4,
+    "YYY": 3,
+    "YY": 2,
+    "Y": 1,
+    "MM": 2,
+    "DD": 2,
+    "DDD": 3,
+    "D": 1,
+    "W": 1,
+    "WW": 2,
+    "IW": 2,
+    "IYYY": 4,
+    "ID": 1,
+    "Q": 1,
+    "J": 7,
+    "CC": 2,
+    "SSSS": 5,
+    "SSSSS": 5,
+    "FF1": 1,
+    "FF2": 2,
+    "FF3": 3,
+    "FF4": 4,
+    "FF5": 5,
+    "FF6": 6,
+}
 
 
 def _read_field(text: str, position: int, field: str, adjacent: bool, found: dict[str, int]) -> int:
@@ -255,9 +420,10 @@ def _read_field(text: str, position: int, field: str, adjacent: bool, found: dic
                         found["MM"] = index + 1
                     return position + len(form)
         raise _invalid_value(
-            text[position : position + 3 if upper in ("MON", "DY") else None], field,
+            text[position : position + 3 if upper in ("MON", "DY") else None],
+            field,
             "The given value did not match any of the allowed values for this field.",
-        )  # fmt: skip
+        )
     if upper in ("AM", "PM", "A.M.", "P.M."):
         found["PM"] = 1 if text[position : position + 1].lower() == "p" else 0
         return position + len(field)
@@ -370,8 +536,21 @@ def _roman(number: Decimal | None, fill: bool) -> str:
     if not 0 < value < 4000:
         return "#" * 15
     out = ""
-    for size, letters in ((1000, "M"), (900, "CM"), (500, "D"), (400, "CD"), (100, "C"), (90, "XC"), (50, "L"), (40, "XL"),
-                          (10, "X"), (9, "IX"), (5, "V"), (4, "IV"), (1, "I")):  # fmt: skip
+    for size, letters in (
+        (1000, "M"),
+        (900, "CM"),
+        (500, "D"),
+        (400, "CD"),
+        (100, "C"),
+        (90, "XC"),
+        (50, "L"),
+        (40, "XL"),
+        (10, "X"),
+        (9, "IX"),
+        (5, "V"),
+        (4, "IV"),
+        (1, "I"),
+    ):
         while value >= size:
             out += letters
             value -= size

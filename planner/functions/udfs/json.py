@@ -1,4 +1,4 @@
-"""json and jsonb. Navigation keeps the text of what it returns: json gives it as it was written, jsonb is normal already."""
+"""json and jsonb. Navigation keeps the text of what it returns, which for json is the text as it was written."""
 
 from __future__ import annotations
 

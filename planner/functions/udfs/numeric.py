@@ -41,7 +41,7 @@ def _first_group(value: Decimal) -> int:
 
 def _show(value: Decimal, scale: int) -> str:
     rounded = value.quantize(Decimal(1).scaleb(-scale), context=_CONTEXT)
-    return f"{abs(rounded) if not rounded else rounded:f}"
+    return f"{rounded if rounded else abs(rounded):f}"
 
 
 def division_scale(dividend: Decimal, divisor: Decimal, least: int) -> int:
@@ -285,13 +285,13 @@ def float_exponential(value: float) -> float:
     return result
 
 
-_EXACT_DEGREES = {
+_EXACT_DEGREES: dict[str, dict[float, float]] = {
     "sind": {0: 0.0, 30: 0.5, 90: 1.0, 150: 0.5, 180: 0.0, 210: -0.5, 270: -1.0, 330: -0.5},
     "cosd": {0: 1.0, 60: 0.5, 90: 0.0, 120: -0.5, 180: -1.0, 240: -0.5, 270: 0.0, 300: 0.5},
     "tand": {0: 0.0, 45: 1.0, 135: -1.0, 180: 0.0, 225: 1.0, 315: -1.0, 90: math.inf, 270: -math.inf},
     "cotd": {45: 1.0, 90: 0.0, 135: -1.0, 225: 1.0, 270: 0.0, 315: -1.0, 0: math.inf, 180: -math.inf},
 }
-_EXACT_ARCS = {
+_EXACT_ARCS: dict[str, dict[float, float]] = {
     "asind": {0.0: 0.0, 0.5: 30.0, 1.0: 90.0, -0.5: -30.0, -1.0: -90.0},
     "acosd": {0.0: 90.0, 0.5: 60.0, 1.0: 0.0, -0.5: 120.0, -1.0: 180.0},
     "atand": {0.0: 0.0, 1.0: 45.0, -1.0: -45.0},
@@ -316,7 +316,7 @@ def degrees(function: str, value: float) -> float:
     angle = math.radians(reduced)
     if function == "cotd":
         return 1.0 / math.tan(angle)
-    return {"sind": math.sin, "cosd": math.cos, "tand": math.tan}[function](angle)
+    return float({"sind": math.sin, "cosd": math.cos, "tand": math.tan}[function](angle))
 
 
 _T, _I, _B, _F = "VARCHAR", "INTEGER", "BIGINT", "DOUBLE"

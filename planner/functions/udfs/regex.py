@@ -11,10 +11,20 @@ from planner.functions.regular_expressions import like_with_escape, similar_to_r
 from planner.functions.udfs.table import Udf
 
 _CLASSES = {
-    "alpha": r"^\W\d_", "digit": r"\d", "alnum": r"^\W_", "upper": "A-Z", "lower": "a-z", "space": r"\s",
-    "punct": r"!-/:-@\[-`{-~", "xdigit": "0-9A-Fa-f", "blank": r" \t", "cntrl": r"\x00-\x1f\x7f", "word": r"\w",
-    "print": r"\x20-\x7e", "graph": r"\x21-\x7e",
-}  # fmt: skip
+    "alpha": r"^\W\d_",
+    "digit": r"\d",
+    "alnum": r"^\W_",
+    "upper": "A-Z",
+    "lower": "a-z",
+    "space": r"\s",
+    "punct": r"!-/:-@\[-`{-~",
+    "xdigit": "0-9A-Fa-f",
+    "blank": r" \t",
+    "cntrl": r"\x00-\x1f\x7f",
+    "word": r"\w",
+    "print": r"\x20-\x7e",
+    "graph": r"\x21-\x7e",
+}
 _WITHIN = {"alpha": "a-zA-Z\u00aa-\ufffd", "alnum": "a-zA-Z0-9\u00aa-\ufffd"}
 
 
@@ -44,9 +54,13 @@ def compiled(pattern: str, flags: str) -> re.Pattern[str]:
         return re.compile(re.escape(pattern) if literal else _translated(pattern, bool(mode & re.M)), mode)
     except re.error as error:
         reason = str(error.msg)
-        texts = {"unterminated character set": "brackets [] not balanced", "missing ), unterminated subpattern": "parentheses () not balanced",
-                 "unbalanced parenthesis": "parentheses () not balanced", "nothing to repeat": "quantifier operand invalid",
-                 "multiple repeat": "quantifier operand invalid"}  # fmt: skip
+        texts = {
+            "unterminated character set": "brackets [] not balanced",
+            "missing ), unterminated subpattern": "parentheses () not balanced",
+            "unbalanced parenthesis": "parentheses () not balanced",
+            "nothing to repeat": "quantifier operand invalid",
+            "multiple repeat": "quantifier operand invalid",
+        }
         raise InvalidRegularExpression(f"invalid regular expression: {texts.get(reason, reason)}") from None
 
 

@@ -24,7 +24,7 @@ from planner.ir import Interval
 from planner.text_values import format_text, parse_text
 from planner.types import SqlType
 
-EPOCH = dt.datetime(1970, 1, 1)
+EPOCH = dt.datetime.fromisoformat("1970-01-01")
 MICROSECOND = dt.timedelta(microseconds=1)
 DAY = 86_400_000_000
 DAYS_PER_MONTH = 30
