@@ -114,7 +114,8 @@ class ParallelCommit:
                 self._cache.implicit.add(txid)
                 self._cache.wake()
             return result
-        committed = await self._settle(promised)
+        # A part that is certainly not there needs no tombstone: only its coordinator, this process, would write it.
+        committed = not isinstance(failure, Determinate) and await self._settle(promised)
         record = self._cache.state.staged.get(txid)
         if record is not None:
             await self._txns.resolve(record, committed)

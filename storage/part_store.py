@@ -24,6 +24,7 @@ from storage.errors import (
     PartPrevented,
     StorageClosed,
     StorageError,
+    StoreFull,
 )
 from storage.ids import ShardId, random_text
 from storage.parts import (
@@ -124,8 +125,13 @@ class PartStore:
         return None
 
     async def _put_once(self, key: str, data: bytes) -> StorageError | None:
-        """Store `data` unless the key is taken, in spite of a store that fails now and then."""
+        """Store `data` unless the key is taken, in spite of a store that fails now and then.
+
+        Returns what went wrong: `Determinate` when the part is certainly not there (nobody else would write it),
+        `PartPrevented` when it never can be, `Indeterminate` when that has to be found out.
+        """
         failure: StorageError | None = None
+        doubt: Indeterminate | None = None
         for delay in (*UPLOAD_DELAYS_S, None):
             try:
                 if await self._blob.put_if_absent(key, data):
@@ -134,13 +140,15 @@ class PartStore:
                 if await self._blob.size(key) == len(data):
                     return None
                 return PartPrevented(f"part {key} was prevented: another process aborted its transaction")
-            except StorageClosed as error:
-                return error
-            except (Determinate, Indeterminate) as error:
+            except Indeterminate as error:
+                failure = doubt = error
+            except Determinate as error:
                 failure = error
+                if isinstance(error, StorageClosed | StoreFull):
+                    break
             if delay is not None:
                 await self._clock.sleep(delay)
-        return failure
+        return doubt or failure
 
     async def describe(self, kind: str, uploaded: UploadedPart) -> Part:
         """The part for the Parquet file `uploaded`, from its footer.
