@@ -1,7 +1,8 @@
 """Values to and from text: PostgreSQL's input and output functions, for literals, text parameters and COPY.
 
 `parse_text` gives a value as `ir.Literal` holds it, `format_text` is its inverse, `apply_typmod` enforces a length or
-precision. Types without a representation of their own (inet, xml, ranges, ...) are kept as their text.
+precision. Types without a representation of their own (time with time zone, inet, xml, ranges, ...) are kept as their
+text.
 """
 
 from __future__ import annotations
@@ -208,7 +209,7 @@ _PARSERS: dict[int, Callable[[str, SqlType, Mapping[str, str]], object]] = {
     t.INTERVAL: _interval,
     t.DATE: lambda text, type, settings: parse_date(text, _style(settings)),
     t.TIME: lambda text, type, settings: parse_time(text, _style(settings)),
-    t.TIMETZ: lambda text, type, settings: parse_timetz(text, _style(settings), _zone(settings)),
+    t.TIMETZ: lambda text, type, settings: _format_time(parse_timetz(text, _style(settings), _zone(settings))),
     t.TIMESTAMP: lambda text, type, settings: parse_timestamp(text, _style(settings)),
     t.TIMESTAMPTZ: lambda text, type, settings: parse_timestamptz(text, _style(settings), _zone(settings)),
     t.JSON: lambda text, type, settings: check_json(text),
@@ -354,12 +355,17 @@ def apply_typmod(value: object, type: SqlType, *, explicit: bool) -> object:
         extra = value.microsecond % step
         base = value - timedelta(microseconds=extra)
         return base + timedelta(microseconds=step) if extra * 2 >= step else base
-    if type.oid in (t.TIME, t.TIMETZ) and isinstance(value, time) and typmod < 6:
+    if type.oid == t.TIMETZ and isinstance(value, str) and typmod < 6:
+        exact = parse_timetz(value, "ISO", "UTC")
+        rounded_time = apply_typmod(exact.replace(tzinfo=None), SqlType(t.TIME, typmod), explicit=explicit)
+        assert isinstance(rounded_time, time)
+        return _format_time(rounded_time.replace(tzinfo=exact.tzinfo))
+    if type.oid == t.TIME and isinstance(value, time) and typmod < 6:
         moment = apply_typmod(
             datetime.combine(date(2000, 1, 1), value), SqlType(t.TIMESTAMP, typmod), explicit=explicit
         )
         assert isinstance(moment, datetime)
-        return moment.timetz()
+        return moment.time()
     if type.oid == t.INTERVAL and isinstance(value, Interval):
         precision = typmod & 0xFFFF
         if precision < 6:
