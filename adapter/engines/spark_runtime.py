@@ -39,7 +39,7 @@ MAX_RESULT_BYTES = 64 << 20
 """spark.driver.maxResultSize: what one collected result may hold of the driver's memory. Larger ones are spooled."""
 
 LAUNCH_SETTINGS = ("spark.jars", "spark.driver.", "spark.yarn.", "spark.kubernetes.", "spark.submit.", "spark.archives")
-"""Prefixes of settings that act when the JVM is launched; all settings are given to the context as well."""
+"""Prefixes of settings that the launch of the JVM needs; the others are given to the context."""
 
 
 class Profile(Enum):
@@ -244,14 +244,16 @@ class SparkRuntime:
         logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL + 1)
         # A context of an earlier JVM that died is of no use, and PySpark allows one at a time.
         _forget_context(SparkContext)
-        conf = SparkConf(loadDefaults=False)
-        for name, value in {**self._context_settings(), **dict(self.settings.conf)}.items():
-            conf.set(name, value)
+        # What the launch was given, and what it resolved (packages), is in the JVM's properties.
+        conf = SparkConf(_jvm=gateway.gateway.jvm)
+        given = dict(self.settings.conf)
+        for name, value in {**self._context_settings(), **given}.items():
+            if name not in given or not name.startswith(LAUNCH_SETTINGS):
+                conf.set(name, value)
         context = SparkContext(conf=conf, gateway=gateway.gateway)
         root = SparkSession(context)
         cores = int(context.defaultParallelism)
         sessions = {}
-        given = dict(self.settings.conf)
         for profile in Profile:
             session = root.newSession()
             for name, value in _profile_settings(profile, cores).items():
