@@ -147,6 +147,7 @@ def make_shard(running: Running, relation: Relation) -> None:
     assert relation.shard is not None
     txn = running.transaction.writable(running.session.state.env)
     txn.create_shard(relation.shard, physical_schema(relation.columns))
+    running.transaction.created_shards.add(relation.shard)
 
 
 def _refuse_temporary(temporary: bool) -> None:

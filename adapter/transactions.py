@@ -88,6 +88,7 @@ class CommitRequest:
     reads: tuple[TableRead, ...]
     catalog_updates: tuple[CatalogUpdate, ...]
     catalog_reads: dict[int, CatalogRecord]
+    created: frozenset[ShardId] = frozenset()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -112,6 +113,7 @@ class Transaction:
     listens: list[tuple[str, str | None]] = field(default_factory=list)
     statements: int = 0
     failed: bool = False
+    created_shards: set[ShardId] = field(default_factory=set)
     hold: ReadHold | None = None
     id: int | None = None
     _savepoints: list[_SavepointFrame] = field(default_factory=list)
@@ -207,6 +209,7 @@ class Transaction:
             reads=tuple(self.reads),
             catalog_updates=self.net_updates(),
             catalog_reads=self.catalog_reads,
+            created=frozenset(self.created_shards),
         )
 
     def end(self) -> None:

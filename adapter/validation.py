@@ -43,7 +43,7 @@ async def conflict(
     if reason is not None:
         return reason
     try:
-        for shard in request.txn.shards:
+        for shard in request.txn.shards - request.created:
             if await _written_row_conflict(env, request, shard, until, earlier):
                 return "could not serialize access due to concurrent update"
         for read in request.reads:

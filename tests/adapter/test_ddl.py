@@ -92,6 +92,15 @@ async def test_truncate(client: Client) -> None:
     assert await client.rows("select a from t") == [(3,)]
 
 
+async def test_a_new_table_is_changed_and_emptied_in_its_transaction(client: Client) -> None:
+    await client.run("begin; create table t (a int); insert into t values (1), (2); delete from t where a = 1")
+    await client.run("update t set a = 3; commit")
+    assert await client.rows("select a from t") == [(3,)]
+    await client.run("begin; truncate t; insert into t values (7), (8); delete from t where a = 7; truncate t")
+    await client.run("insert into t values (9); update t set a = 10; commit")
+    assert await client.rows("select a from t") == [(10,)]
+
+
 async def test_create_table_as(client: Client) -> None:
     assert await client.tag("create table t as select g as a, g * 2 as b from generate_series(1, 5) g") == "SELECT 5"
     assert await client.tag("create table u (x) as select a from t with no data") == "CREATE TABLE AS"
