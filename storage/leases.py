@@ -71,8 +71,14 @@ class ReadHold:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.release()
-        if self.expired and error is None:
-            raise HoldExpired(f"the hold at {self.at} outlived its lease; what was read may be incomplete")
+
+    def check(self) -> None:
+        """Raise HoldExpired when the lease ran out meanwhile, so that later reads at this CSN may fail.
+
+        What was read is right: a part whose file is gone is an error, never a gap.
+        """
+        if self.expired:
+            raise HoldExpired(f"the hold at {self.at} outlived its lease; its history may be gone")
 
 
 class Leases:
