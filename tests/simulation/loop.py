@@ -6,6 +6,7 @@
 - Work for threads runs at once, inside the loop.
 - A callback belongs to the simulated process in whose context it was scheduled. Once a process is killed none of
   its callbacks runs any more: its tasks stop where they are, without clean-up, as after ``kill -9``.
+- A process can be paused and resumed, as a machine that is suspended or swaps.
 - Everything that runs goes into the trace's digest: the same seed gives the same digest.
 """
 
@@ -37,6 +38,9 @@ class Process:
     def __init__(self, name: str) -> None:
         self.name = name
         self.alive = True
+        self.paused = False
+        self.held: list[Any] = []
+        """Callbacks that wait for the process to be resumed."""
 
     def __repr__(self) -> str:
         return f"Process({self.name!r}{'' if self.alive else ', killed'})"
@@ -141,13 +145,27 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         at = self._randomness.randrange(len(ready))
         ready[at], ready[-1] = ready[-1], ready[at]
         handle = ready.pop()
-        if handle._cancelled or not handle._context.get(current_process, NETWORK).alive:
+        process = handle._context.get(current_process, NETWORK)
+        if handle._cancelled or not process.alive:
+            return
+        if process.paused:
+            process.held.append(handle)
             return
         self._steps += 1
         if self._steps > MAX_STEPS:
             raise Deadlock(f"no end after {MAX_STEPS} steps")
         self.trace.add(_describe(handle, self._now))
         handle._run()
+
+    def pause(self, process: Process) -> None:
+        """Let nothing of `process` run, as when its machine is suspended; timers and messages go on."""
+        process.paused = True
+
+    def resume(self, process: Process) -> None:
+        """Let `process` go on where it was, with everything that has come due meanwhile."""
+        process.paused = False
+        self._ready.extend(process.held)  # type: ignore[attr-defined]
+        process.held.clear()
 
     def _process_events(self, event_list: object) -> None:
         """There are no events from outside."""

@@ -74,7 +74,12 @@ async def _run(world: World) -> None:
         if drawn < plan.crashes:
             world.kill(process)
             processes[victim] = await world.start(f"p{victim}", serve)
-        elif plan.clock_jumps and drawn < plan.crashes + 0.3:
+        elif drawn < plan.crashes + plan.pauses:
+            # Sometimes longer than a lease: then the others take the process for dead, and it comes back.
+            loop.pause(process)
+            await asyncio.sleep(world.randomness.random() * 60)
+            loop.resume(process)
+        elif plan.clock_jumps and drawn < plan.crashes + plan.pauses + 0.3:
             clock.jump(world.randomness.randrange(7_200_000) - 3_600_000)
     world.network.conditions = CALM
     await _drained(world)

@@ -73,6 +73,28 @@ def test_a_killed_process_stops_where_it_is() -> None:
     assert simulate(1, main)[0] == ["began"]
 
 
+def test_a_paused_process_goes_on_later() -> None:
+    async def main(loop: SimulatedLoop) -> list[tuple[str, float]]:
+        events: list[tuple[str, float]] = []
+        process = Process("p")
+
+        async def worker() -> None:
+            for name in ("one", "two"):
+                await asyncio.sleep(1)
+                events.append((name, loop.time()))
+
+        task = spawn(loop, process, worker())
+        await asyncio.sleep(0.5)
+        loop.pause(process)
+        await asyncio.sleep(10)
+        assert events == []
+        loop.resume(process)
+        await task
+        return events
+
+    assert simulate(1, main)[0] == [("one", 10.5), ("two", 11.5)]
+
+
 def test_a_message_outlives_its_sender() -> None:
     async def main(loop: SimulatedLoop) -> VersionedData | None:
         shared = MemoryConsensus()

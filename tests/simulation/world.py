@@ -45,6 +45,8 @@ class Plan:
     """Statements that change the catalog, by each process."""
     crashes: float = 0.5
     """Probability that a disturbance kills a process."""
+    pauses: float = 0.0
+    """Probability that a disturbance pauses a process, for up to a minute."""
     clock_jumps: bool = False
     conditions: Conditions = STORMY
     staged: bool = False
@@ -79,6 +81,7 @@ class Plan:
             small_limits=randomness.random() < 0.6,
             one_host=randomness.random() < 0.5,
             staged=randomness.random() < 0.5,
+            pauses=0.3 if randomness.random() < 0.3 else 0.0,
         )
 
 
