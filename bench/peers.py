@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import logging
 import shutil
 import subprocess
 import tempfile
@@ -42,6 +43,8 @@ def thrift_server(*, master: str = "local[*]", memory: str = "2g") -> Iterator[A
     """The Spark Thrift Server of the pyspark package with its default settings; yields an impyla cursor."""
     from impala.dbapi import connect
 
+    # Until it listens, every attempt to connect would be logged.
+    logging.getLogger("thrift.transport.TSocket").setLevel(logging.CRITICAL + 1)
     port, folder = free_port(), Path(tempfile.mkdtemp(prefix="tidegate-thrift-"))
     command = [shutil.which("java") or "java", f"-Xmx{memory}", *MODULE_OPTIONS]
     command += ["-cp", f"{spark_home()}/jars/*", "org.apache.spark.deploy.SparkSubmit", "--master", master]
