@@ -7,6 +7,8 @@ has its own counts.
 from __future__ import annotations
 
 import contextlib
+import itertools
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import TypeVar
@@ -18,18 +20,22 @@ from storage.blob_memory import MemoryBlob
 from storage.clock import SeededRandomness, SystemClock
 from storage.consensus import Consensus
 from storage.consensus_memory import MemoryConsensus
+from storage.consensus_postgres import PostgresConsensus
 from storage.consensus_sqlite import SqliteConsensus
 from storage.counting import CountingBlob, CountingConsensus
 from storage.environment import Environment
+from storage.oracle_shared import TxnsOracle
 from storage.txns import Committed
 from tests.storage.environments import SCHEMA, commit, create, deletion, insert, read, rows
+from tests.storage.stores import postgres_url
+from tests.support.postgres import PostgresServer
 
 T = TypeVar("T")
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=["memory", "sqlite", "postgres"])
 async def env(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Environment]:
-    """An environment on counted stores."""
+    """An environment on counted stores. On PostgreSQL it is shared, and timestamps come from the txns shard."""
     async with contextlib.AsyncExitStack() as stack:
         consensus: Consensus = MemoryConsensus()
         blob = CountingBlob(MemoryBlob())
@@ -37,6 +43,10 @@ async def env(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[E
             consensus = await SqliteConsensus.open(tmp_path / "consensus.sqlite")
             (tmp_path / "blob").mkdir()
             blob = CountingBlob(LocalBlob(tmp_path / "blob"))
+        if request.param == "postgres":
+            server: PostgresServer = request.getfixturevalue("postgres")
+            schema = f"costs_{os.getpid()}_{next(SCHEMAS)}"
+            consensus = await PostgresConsensus.open(postgres_url(server), schema)
         stack.push_async_callback(consensus.close)
         yield await Environment.open(
             blob=blob,
@@ -44,6 +54,7 @@ async def env(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[E
             clock=SystemClock(),
             random=SeededRandomness(1),
             process="test",
+            shared=request.param == "postgres",
             background=False,
         )
 
@@ -58,6 +69,12 @@ async def cost(env: Environment, work: Callable[[], Awaitable[T]]) -> tuple[dict
 
 
 ONE_WRITE = {"compare_and_set": 1}
+SCHEMAS = itertools.count()
+
+
+def timestamps(env: Environment, reads: int) -> dict[str, int]:
+    """The consensus reads that `reads` read timestamps cost: none for a process that is alone."""
+    return {"scan": reads} if isinstance(env.oracle, TxnsOracle) else {}
 
 
 async def test_insert_of_one_row(env: Environment) -> None:
@@ -90,7 +107,7 @@ async def test_select_of_inline_rows(env: Environment) -> None:
             await env.apply_all()
         consensus, blob, found = await cost(env, select)
         assert found == {0: (1, "a"), 1: (2, "b")}
-        assert (consensus, blob) == ({}, {})
+        assert (consensus, blob) == (timestamps(env, 1), {})
 
 
 async def test_select_reads_each_part_once_and_lists_nothing(env: Environment) -> None:
@@ -102,9 +119,9 @@ async def test_select_reads_each_part_once_and_lists_nothing(env: Environment) -
         await commit(env, txn)
     consensus, blob, found = await cost(env, lambda: read(env, shard))
     assert len(found) == 3000
-    assert (consensus, blob) == ({}, {"get": 3})
+    assert (consensus, blob) == (timestamps(env, 1), {"get": 3})
     consensus, blob, _ = await cost(env, lambda: read(env, shard))
-    assert (consensus, blob) == ({}, {})
+    assert (consensus, blob) == (timestamps(env, 1), {})
 
 
 async def test_spilled_transaction(env: Environment) -> None:

@@ -141,6 +141,19 @@ async def test_upload_and_append_run_at_the_same_time() -> None:
     assert len(await read(env, shard)) == 2000
 
 
+async def test_a_small_commit_takes_one_operation_of_a_slow_store() -> None:
+    world = World()
+    env = await world.open("one")
+    shard = await create(env)
+    world.blob.delay_s = world.consensus.delay_s = 0.1
+    txn = env.begin()
+    txn.write(shard, rows((1, "a")))
+    ts = await env.oracle.write_ts("user")
+    task: asyncio.Task[object] = asyncio.create_task(env.commit(txn, ts=ts))
+    assert 100 <= await world.run(task) <= 105
+    assert isinstance(task.result(), Committed)
+
+
 async def test_a_staged_record_delays_only_its_shards_and_only_from_its_csn() -> None:
     world = World()
     env = await world.open("one")
