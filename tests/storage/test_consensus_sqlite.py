@@ -16,6 +16,7 @@ from storage import consensus_sqlite
 from storage.consensus import SeqNo, VersionedData
 from storage.consensus_sqlite import SqliteConsensus
 from storage.errors import (
+    CorruptState,
     Determinate,
     ForeignEnvironment,
     Indeterminate,
@@ -184,3 +185,32 @@ async def test_closing_finishes_writes_and_ends_watches(tmp_path: Path) -> None:
         await watching
     with pytest.raises(StorageClosed):
         await store.head("k")
+
+
+@pytest.mark.parametrize("damage", ["truncated", "overwritten"])
+async def test_a_damaged_file_is_named(tmp_path: Path, damage: str) -> None:
+    path = tmp_path / "c.sqlite"
+    store = await SqliteConsensus.open(path)
+    for n in range(1, 40):
+        assert await store.compare_and_set(f"k{n}", None, diff(1, b"x" * 2000))
+    await store.close()
+    size = path.stat().st_size
+    with path.open("r+b") as file:
+        if damage == "truncated":
+            file.truncate(size // 2)
+        else:
+            file.seek(4096)
+            file.write(b"\xff" * (size - 4096))
+    with pytest.raises(CorruptState, match=r"c\.sqlite is damaged"):
+        await _read_everything(path)
+
+
+async def _read_everything(path: Path) -> None:
+    store = await SqliteConsensus.open(path)
+    try:
+        for key in await store.list_keys():
+            await store.scan(key, SeqNo(0))
+        for n in range(1, 40):
+            await store.scan(f"k{n}", SeqNo(0))
+    finally:
+        await store.close()
