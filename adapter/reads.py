@@ -7,6 +7,7 @@ operation: everything is in memory.
 
 from __future__ import annotations
 
+import bisect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -66,7 +67,7 @@ async def resolve(
         inputs[oid] = TableInput(
             relation=relation,
             inserts=kept,
-            deletes=tuple(part for part in deletes if any(_hits(part, insert) for insert in kept)),
+            deletes=_hitting(deletes, kept),
             bytes=sum(part.bytes for part in kept),
             rows=sum(part.rows for part in kept),
         )
@@ -108,8 +109,23 @@ def _record(transaction: Transaction, relation: Relation, needed: tuple[Conjunct
     )
 
 
-def _hits(delete: Part, insert: Part) -> bool:
-    """Whether the delete part may name a row of the insert part."""
-    low, high = delete.row_id_bounds
-    first, last = insert.row_id_bounds
-    return low <= last and first <= high
+def _hitting(deletes: Sequence[Part], inserts: Sequence[Part]) -> tuple[Part, ...]:
+    """The delete parts that may name a row of one of the insert parts."""
+    if not deletes or not inserts:
+        return ()
+    # Merged into disjoint ranges, so that each delete part is one search: both may be many between compactions.
+    firsts: list[int] = []
+    lasts: list[int] = []
+    for first, last in sorted(part.row_id_bounds for part in inserts):
+        if lasts and first <= lasts[-1] + 1:
+            lasts[-1] = max(lasts[-1], last)
+        else:
+            firsts.append(first)
+            lasts.append(last)
+    hitting = []
+    for part in deletes:
+        low, high = part.row_id_bounds
+        place = bisect.bisect_left(lasts, low)
+        if place < len(firsts) and firsts[place] <= high:
+            hitting.append(part)
+    return tuple(hitting)
