@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from planner.functions.families.text import raised
 from planner.functions.forms import NOT_CONSTANT, CallSite, Form, both, local_only
 from planner.functions.numeric_division import quotient
 from planner.functions.numeric_shapes import MAX_PRODUCT_SCALE, shape_of
@@ -94,6 +95,27 @@ def _trunc(site: CallSite) -> str | None:
 def _udf(name: str, arity: int) -> Callable[[CallSite], str]:
     args = ", ".join(f"CAST({{{index}}} AS VARCHAR)" for index in range(arity))
     return lambda site: f"CAST(tg_numeric_{name}({args}) AS {{t}})"
+
+
+def _float(symbol: str) -> Callable[[CallSite], str]:
+    """Products and quotients of floats: PostgreSQL raises where the result leaves the range of finite numbers."""
+    result = f"({{0}} {symbol} {{1}})"
+
+    def template(site: CallSite) -> str:
+        divisor = site.constants[1]
+        if symbol == "/" and isinstance(divisor, float) and 1.0 <= abs(divisor) <= 1e3:
+            return result
+        infinite = "isinf({p})" if site.engine == "local" else "(abs({p}) = double('Infinity'))"
+        outside, left, right = (infinite.replace("{p}", place) for place in (result, "{0}", "{1}"))
+        over = raised(site, "22003", "value out of range: overflow")
+        under = raised(site, "22003", "value out of range: underflow")
+        vanished = f"{result} = 0 AND {{0}} <> 0" + (" AND {1} <> 0" if symbol == "*" else f" AND NOT {right}")
+        return (
+            f"CASE WHEN {outside} AND NOT {left} AND NOT {right} THEN {over} WHEN {vanished} THEN {under} "
+            f"ELSE {result} END"
+        )
+
+    return template
 
 
 def _power(site: CallSite) -> str:
@@ -208,8 +230,10 @@ def forms() -> Mapping[str, Form]:
                 spark="lower(hex({0}))" if name == "int8" else "lower(hex(CAST({0} AS BIGINT) & 4294967295L))",
             )
     for a, b in _FLOATS:
-        for symbol in "+-*/":
+        for symbol in "+-":
             given[f"{symbol}({a},{b})"] = both(f"({{0}} {symbol} {{1}})")
+        for symbol in "*/":
+            given[f"{symbol}({a},{b})"] = both(_float(symbol))
     for name in ("float4", "float8"):
         given[f"-({name})"] = both("(-{0})")
         given[f"+({name})"] = both("{0}")
