@@ -5,9 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.support.postgres import PostgresServer, start_postgres
 from tests.support.server import TidegateServer, run_server
+
+# Machines are noisy: how long an example takes is no verdict on the code.
+settings.register_profile("tidegate", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
+settings.load_profile("tidegate")
 
 
 @pytest.fixture(scope="session")
