@@ -12,10 +12,10 @@ from adapter.transactions import Isolation, Transaction
 from planner import statements as st
 from planner.errors import (
     ActiveSqlTransaction,
-    FeatureNotSupported,
     InFailedSqlTransaction,
     InvalidParameterValue,
     NoActiveSqlTransaction,
+    ObjectNotInPrerequisiteState,
     ReadOnlySqlTransaction,
 )
 
@@ -63,7 +63,9 @@ async def run_control(running: Running, statement: object) -> Command:
             await session.portals.drop_deeper(depth)
             return Command(tag="ROLLBACK")
         case st.PreparedTransaction():
-            raise FeatureNotSupported("prepared transactions are not supported")
+            raise ObjectNotInPrerequisiteState(
+                "prepared transactions are disabled", hint="Set max_prepared_transactions to a nonzero value."
+            )
         case _:
             raise AssertionError(statement)
 

@@ -1,0 +1,56 @@
+"""EXPLAIN: the plan, the engine and why, the snapshot, and what is read and pruned."""
+
+from __future__ import annotations
+
+import json
+
+from tests.adapter.harness import Client
+
+
+async def test_text(client: Client) -> None:
+    await client.run("create table t (a int, b text)")
+    await client.run("insert into t values (1, 'x')")
+    await client.run("insert into t values (50, 'y')")
+    lines = [row[0] for row in await client.rows("explain select b from t where a = 50 order by b limit 1")]
+    assert lines[:6] == [
+        "Limit",
+        "  Count: 1",
+        "  ->  Sort",
+        "        Sort Key: b",
+        "        ->  Seq Scan on t",
+        "              Filter: (a = 50)",
+    ]
+    assert lines[6] == "Engine: local (engine = local)"
+    assert lines[7].startswith("Snapshot: CSN ")
+    assert lines[8].startswith("Parts of t: 1 of 2 read, 1 pruned, 0 with deletes, ")
+
+
+async def test_json(client: Client) -> None:
+    await client.run("create table t (a int); insert into t values (1), (2)")
+    (plan,) = json.loads(await client.value("explain (format json, verbose) select count(*) from t"))
+    assert plan["Engine"] == "local"
+    assert plan["Plan"]["Node Type"] == "Aggregate"
+    assert plan["Plan"]["Plans"][0]["Relation Name"] == "t"
+    assert plan["Tables"][0]["Parts Read"] == 1
+
+
+async def test_constants_need_no_engine(client: Client) -> None:
+    lines = [row[0] for row in await client.rows("explain select 1")]
+    assert lines[:2] == ["Result", "Engine: none (its rows are constants)"]
+
+
+async def test_analyze_runs_and_explain_does_not(client: Client) -> None:
+    await client.run("create table t (a int); create sequence s")
+    await client.rows("explain insert into t values (1)")
+    await client.rows("explain select nextval('s')")
+    assert await client.value("select count(*) from t") == 0
+    assert await client.value("select nextval('s')") == 1
+    lines = [row[0] for row in await client.rows("explain analyze insert into t select g from generate_series(1, 3) g")]
+    assert lines[0] == "Insert on t (actual rows=3)"
+    assert lines[-1].startswith("Execution Time: ")
+    assert await client.value("select count(*) from t") == 3
+
+
+async def test_refusals(client: Client) -> None:
+    assert (await client.error("explain (format yaml) select 1")).sqlstate == "0A000"
+    assert (await client.error("explain select * from nope")).sqlstate == "42P01"
