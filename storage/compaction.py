@@ -30,8 +30,13 @@ RowIds: TypeAlias = npt.NDArray[np.int64]
 SMALL_PART_BYTES = 8 * 1024 * 1024
 """Parts below are worth merging with their like."""
 
-MAX_INPUT_BYTES = 64 * 1024 * 1024
-"""Stored bytes that one compaction reads: bounds its memory."""
+MAX_INPUT_BYTES = 32 * 1024 * 1024
+MAX_INPUT_ROWS = 1_000_000
+"""Stored bytes and rows that one compaction reads: they bound its memory. A larger part is never rewritten for the
+sake of deletions; readers go on leaving its deleted rows out."""
+
+MAX_DELETED_ROWS = 4_000_000
+"""Entries of delete parts that one compaction looks at: 32 MB of row ids."""
 
 MERGE_FACTOR = 16
 """Parts of one size class that gather before they are merged: each row is rewritten about once per class."""
@@ -92,26 +97,30 @@ def _choose(group: list[Part], hits: Mapping[int, int], delete_parts: int) -> li
     forced = [
         part
         for part in group
+        if part.rows <= MAX_INPUT_ROWS
         if hits.get(part.id, 0) > DELETED_SHARE * part.rows or (delete_parts >= MERGE_FACTOR and hits.get(part.id, 0))
     ]
     chosen: dict[int, Part] = {}
-    size = 0
+    size = rows = 0
     for part in forced:
-        if chosen and size + part.bytes > MAX_INPUT_BYTES:
+        if chosen and (size + part.bytes > MAX_INPUT_BYTES or rows + part.rows > MAX_INPUT_ROWS):
             break
         chosen[part.id] = part
-        size += part.bytes
+        size, rows = size + part.bytes, rows + part.rows
     floor = 0
     for limit in SIZE_CLASSES:
         members = [p for p in group if floor <= p.bytes < limit and p.id not in chosen]
         floor = limit
         if len(members) >= MERGE_FACTOR:
             for part in members:
-                if size + part.bytes > MAX_INPUT_BYTES:
-                    break
+                if size + part.bytes > MAX_INPUT_BYTES or rows + part.rows > MAX_INPUT_ROWS:
+                    continue
                 chosen[part.id] = part
-                size += part.bytes
+                size, rows = size + part.bytes, rows + part.rows
             break
+    # One part alone that is not rewritten for its deletions gains nothing.
+    if len(chosen) == 1 and not forced:
+        return []
     return [chosen[part_id] for part_id in sorted(chosen)]
 
 

@@ -120,15 +120,19 @@ class Maintenance:
         read = self._env.parts.read
         deleted: dict[int, compaction.RowIds] = {}
         if compaction.deletions_due(state):
+            entries = 0
             for part in compaction.eligible(state, "delete"):
+                entries += part.rows
+                if entries > compaction.MAX_DELETED_ROWS:
+                    break
                 table = await read(part, [ROW_ID])
                 deleted[part.id] = np.asarray(table.column(0).combine_chunks())
         fruitless = self._fruitless.get(handle.shard, frozenset())
         plan = compaction.plan(state, deleted, fruitless)
         if plan is None:
             return 0
-        inserts = [await read(part, [ROW_ID, *part.columns]) for part in plan.inserts]
-        deletes = [await read(part) for part in plan.deletes]
+        inserts = [await read(part, [ROW_ID, *part.columns], keep=False) for part in plan.inserts]
+        deletes = [await read(part, keep=False) for part in plan.deletes]
         merged = await asyncio.to_thread(compaction.merge, plan, inserts, deletes)
         if len(plan.inserts) == 1 and not merged.folded:
             self._fruitless[handle.shard] = fruitless | {plan.inserts[0].id}

@@ -208,8 +208,8 @@ class PartStore:
                 self.in_flight.discard(part.key)
                 self._uploads.pop(part.key, None)
 
-    async def read(self, part: Part, columns: Sequence[str] | None = None) -> pa.Table:
-        """See `Environment.read_part`."""
+    async def read(self, part: Part, columns: Sequence[str] | None = None, *, keep: bool = True) -> pa.Table:
+        """See `Environment.read_part`. With `keep` False the rows do not enter the cache."""
         # NOTE: row ids are assigned at append; one file or inline part may be seen before and after.
         source = part.key if part.inline is None else part.inline
         assert source is not None
@@ -230,7 +230,8 @@ class PartStore:
             table = await asyncio.to_thread(read_table, part, data, columns)
         else:
             table = read_table(part, data, columns)
-        self._remember(slot, table)
+        if keep:
+            self._remember(slot, table)
         return table
 
     def _remember(self, slot: Slot, table: pa.Table) -> None:
