@@ -2,7 +2,7 @@
 
 A bound query is immutable and lives in the plan cache, so it is known by its identity here; entries keep it alive.
 The text also depends on the FROM items of its tables, the parameters and the settings that act inside expressions.
-Text that names its execution (catalog functions) is not kept.
+In text that names its execution (catalog functions) a placeholder stands for the token.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from adapter.engines.engine import EngineName, ExecutionContext
 from adapter.engines.scan_sources import ScanNeeds, scan_needs
@@ -19,6 +19,9 @@ from planner.lowering import ScanSource, SessionSettings, capability, lower
 
 MAX_QUERIES = 512
 """Bound queries known; about as many as plan caches hold between them."""
+
+_TOKEN = "\x02token\x02"
+"""Stands for the execution's token in kept text."""
 
 MAX_TEXTS = 8
 """Texts kept for one query: it may run with a few sets of parameters again and again, or with new ones each time."""
@@ -62,23 +65,21 @@ class LoweredCache:
     ) -> str:
         """`query` as the engine's SQL. Raises what `planner.lowering.lower` raises."""
         entry = self._entry(query)
-        settings = session_settings(context)
+        settings = replace(session_settings(context), token=_TOKEN)
         key = (
             tuple(source.sql for source in tables.values()),
             # By text: 0.0 equals -0.0 and 1.0 equals 1.00, but they are not the same value.
             tuple([repr(param.value) for param in params]),
             (settings.timezone, settings.datestyle, settings.intervalstyle, settings.extra_float_digits),
         )
-        found = entry.texts.get(key)
-        if found is not None:
-            return found
-        sql = lower(query.rel, self._engine, tables, params, settings).sql
-        if context.token not in sql:
+        sql = entry.texts.get(key)
+        if sql is None:
+            sql = lower(query.rel, self._engine, tables, params, settings).sql
             with self._lock:
                 entry.texts[key] = sql
                 if len(entry.texts) > MAX_TEXTS:
                     entry.texts.popitem(last=False)
-        return sql
+        return sql.replace(_TOKEN, context.token)
 
     def _entry(self, query: BoundQuery) -> _Entry:
         with self._lock:
