@@ -212,7 +212,8 @@ def _from_text(ctx: Context, target: SqlType) -> str:
         if target.oid in _PARSED_NAMES:
             zone = ctx.dialect.string(f"{ctx.settings.timezone};{ctx.settings.datestyle}")
             extra = f", {zone}" if target.oid in (types.DATE, types.TIMESTAMP, types.TIMESTAMPTZ) else ""
-            return f"tg_{_PARSED_NAMES[target.oid]}_in({{0}}{extra})"
+            parsed = f"tg_{_PARSED_NAMES[target.oid]}_in({{0}}{extra})"
+            return f"make_timestamptz({parsed})" if target.oid == types.TIMESTAMPTZ else parsed
         element = element_type(target)
         if element is not None and element.oid in TEXT_TYPES | INTEGERS | OID_TYPES | FLOATS | {types.BOOL, types.UUID}:
             name = ctx.variable()

@@ -128,7 +128,7 @@ def _timestamptz(ctx: Context) -> str:
                 "CASE WHEN isfinite({0}) THEN CAST(CAST({0} AS TIMESTAMP) AS VARCHAR) || '+00' ELSE CAST({0} AS"
                 " VARCHAR) END"
             )
-        return f"tg_timestamptz_out({{0}}, {ctx.dialect.string(ctx.settings.timezone)})"
+        return f"tg_timestamptz_out(epoch_us({{0}}), {ctx.dialect.string(ctx.settings.timezone)})"
     wall = to_local_time(ctx)
     if ctx.utc:
         return f"(CAST({wall} AS STRING) || '+00')"

@@ -35,6 +35,7 @@ class Case:
     table: str | None
     query: bool
     gaps: dict[str, str] = field(default_factory=dict)
+    timezone: str = "UTC"
 
     @property
     def sql(self) -> str:
@@ -49,9 +50,13 @@ def read_cases(path: Path) -> list[Case]:
     found: list[Case] = []
     table: str | None = None
     query = False
+    timezone = "UTC"
     for number, line in enumerate(path.read_text().splitlines(), 1):
         text = line.strip()
         if not text or text.startswith("#"):
+            continue
+        if text.startswith("@timezone "):
+            timezone = text.split()[1]
             continue
         if text.startswith("@") and text.split()[0] in ("@row", "@table", "@query"):
             words = text.split()
@@ -63,7 +68,7 @@ def read_cases(path: Path) -> list[Case]:
             for engine in ("spark", "local") if match[1] == "both" else (match[1],):
                 gaps[engine] = match[2]
             text = text[match.end() :]
-        found.append(Case(path.name, number, text, table, query, gaps))
+        found.append(Case(path.name, number, text, table, query, gaps, timezone))
     return found
 
 
@@ -101,11 +106,11 @@ def run_cases(
 ) -> Iterator[tuple[Case, str]]:
     """Runs cases and yields those that are wrong with what is wrong. On Spark, expressions without expected errors run
     many to a query."""
-    expected = {case.line: oracle.run(case.sql) for case in cases}
+    expected = {case.line: oracle.run(case.sql, case.timezone) for case in cases}
     refused: dict[int, Error] = {}
     for case in cases:
         try:
-            engines.lower(engines.bind(case.sql), engine)
+            engines.lower(engines.bind(case.sql, case.timezone), engine, case.timezone)
         except SqlError as error:
             refused[case.line] = Error(error.sqlstate, error.message)
     single = [
@@ -117,11 +122,11 @@ def run_cases(
         or case.gaps.get(engine)
         or isinstance(expected[case.line], Error)
     ]
-    batched: dict[str | None, list[Case]] = {}
+    batched: dict[tuple[str | None, str], list[Case]] = {}
     for case in cases:
         if case not in single:
-            batched.setdefault(case.table, []).append(case)
-    for table, members in batched.items():
+            batched.setdefault((case.table, case.timezone), []).append(case)
+    for (table, _), members in batched.items():
         for start in range(0, len(members), BATCH):
             group = members[start : start + BATCH]
             wrong = _run_batch(group, table, engine, expected, engines)
@@ -130,7 +135,7 @@ def run_cases(
             else:
                 yield from wrong
     for case in single:
-        got = refused.get(case.line) or engines.run(case.sql, engine)
+        got = refused.get(case.line) or engines.run(case.sql, engine, case.timezone)
         problem = judge(case, engine, expected[case.line], got, _bound(engines, case))
         if problem is not None:
             yield case, problem
@@ -138,7 +143,7 @@ def run_cases(
 
 def _bound(engines: Engines, case: Case) -> BoundQuery | None:
     try:
-        return engines.bind(case.sql)
+        return engines.bind(case.sql, case.timezone)
     except SqlError:
         return None
 
@@ -148,7 +153,9 @@ def _run_batch(
 ) -> list[tuple[Case, str]] | None:
     """Runs expressions in one query; None when it fails, so that each is tried alone."""
     items = ", ".join(case.text for case in group)
-    outcome = engines.run(f"select {items}" + ("" if table is None else f" from {table} order by id"), engine)
+    outcome = engines.run(
+        f"select {items}" + ("" if table is None else f" from {table} order by id"), engine, group[0].timezone
+    )
     if isinstance(outcome, Error):
         return None
     wrong: list[tuple[Case, str]] = []

@@ -64,9 +64,10 @@ class Oracle:
         self.connection.execute("SET search_path = differential")
         self.connection.execute((HERE / "tables.sql").read_text())
 
-    def run(self, sql: str) -> Outcome:
+    def run(self, sql: str, timezone: str = "UTC") -> Outcome:
         """The statement's rows as PostgreSQL prints them."""
         with self.connection.cursor() as cursor:
+            cursor.execute(f"SET timezone = '{timezone}'")
             try:
                 cursor.execute(sql, prepare=False)
             except psycopg.Error as error:
@@ -146,7 +147,7 @@ class Engines:
         try:
             bound = self.bind(sql, timezone)
             text, fields = self.lower(bound, engine, timezone)
-            return _rows(self.execute(text, engine), fields)
+            return _rows(self.execute(text, engine), fields, FormatSettings(time_zone=timezone))
         except SqlError as error:
             return Error(error.sqlstate, error.message)
 
@@ -295,7 +296,7 @@ def _physical(value: Any, type: SqlType) -> Any:
     return value
 
 
-def _rows(table: pa.Table, fields: Sequence[Field]) -> list[Row]:
+def _rows(table: pa.Table, fields: Sequence[Field], settings: FormatSettings) -> list[Row]:
     schema = arrow_schema(fields)
     columns: list[list[str | None]] = []
     for index, field in enumerate(fields):
@@ -306,7 +307,7 @@ def _rows(table: pa.Table, fields: Sequence[Field]) -> list[Row]:
         array = column.combine_chunks()
         if isinstance(array, pa.ChunkedArray):
             array = array.chunk(0) if array.num_chunks else pa.array([], wanted)
-        encoded = column_encoder(field.type, wanted, 0, FormatSettings())(array).as_nullable()
+        encoded = column_encoder(field.type, wanted, 0, settings)(array).as_nullable()
         columns.append([None if value is None else value.decode() for value in encoded.to_pylist()])
     return list(zip(*columns, strict=True)) if columns else [()] * table.num_rows
 
