@@ -12,7 +12,9 @@ takes bytes. The rules are PostgreSQL's ("Message Flow"):
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
 import structlog
@@ -57,6 +59,10 @@ log = structlog.get_logger("frontend")
 
 OFFLOAD_CELLS = 4_096
 """Rows times columns from which encoding a chunk is moved off the event loop: about half a millisecond of work."""
+
+
+# NOTE: threads of our own. In the loop's default pool engines may all be waiting for us to take their batches.
+_ENCODERS = ThreadPoolExecutor(max_workers=os.cpu_count() or 1, thread_name_prefix="encode")
 
 
 class ConnectionLost(Exception):
@@ -297,7 +303,7 @@ class Connection:
         """Calls a pure function, in a thread when it has many cells to do."""
         if cells < OFFLOAD_CELLS:
             return function(*arguments)
-        return await asyncio.get_running_loop().run_in_executor(None, function, *arguments)
+        return await asyncio.get_running_loop().run_in_executor(_ENCODERS, function, *arguments)
 
     async def _send_rows(self, rows: Rows, formats: Sequence[int] | None) -> None:
         codes = _spread(formats or (), len(rows.columns))
