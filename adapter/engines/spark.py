@@ -61,6 +61,9 @@ WRITTEN_ROW_GROUP_BYTES = 32 << 20
 """Row groups of parts that executors write: what each writing task buffers of the driver's heap in local mode."""
 
 
+_groups = itertools.count(1)
+
+
 @dataclass(slots=True, eq=False)
 class _Execution:
     """One running statement. `canceled` is set from the event loop and read by the worker thread."""
@@ -214,7 +217,8 @@ class SparkEngine:
 
     @contextmanager
     def _execution(self, context: ExecutionContext) -> Iterator[_Execution]:
-        execution = _Execution(group=f"{context.token}-{next(self._numbers)}")
+        # NOTE: never the same name twice on one Spark: what a cancelled group would still start is cancelled too.
+        execution = _Execution(group=f"{context.token}-{next(_groups)}")
         running = self._running.setdefault(context.token, set())
         running.add(execution)
         try:

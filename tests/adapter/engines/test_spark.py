@@ -11,6 +11,7 @@ import sys
 import textwrap
 from contextlib import aclosing
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -34,12 +35,14 @@ def ordered(source: ir.Scan) -> ir.Sort:
     return ir.Sort(input=source, keys=(key,), fields=source.fields)
 
 
-async def jobs_run(runtime: SparkRuntime, *, some: bool) -> None:
-    """Waits until Spark has active jobs, or has none."""
+async def jobs_run(runtime: SparkRuntime, statement: asyncio.Task[Any], *, some: bool) -> None:
+    """Waits until Spark has active jobs, or has none. Raises what `statement` raised if it ends before it has any."""
     current = runtime.current()
     assert current is not None
     tracker = current.context.statusTracker()
     while bool(await asyncio.to_thread(tracker.getActiveJobsIds)) is not some:  # noqa: ASYNC110 - Spark tells nobody
+        if some and statement.done():
+            raise AssertionError(f"the statement ended too soon: {statement.exception()!r}")
         await asyncio.sleep(0.05)
 
 
@@ -97,11 +100,11 @@ async def test_cancel_ends_the_job(world: World, spark: SparkEngine, spark_runti
     tables = {table.oid: await world.input(table)}
     context = world.context()
     running = asyncio.create_task(world.rows(spark, endless(table), tables, context=context))
-    await jobs_run(spark_runtime, some=True)
+    await jobs_run(spark_runtime, running, some=True)
     await spark.cancel(context.token)
     with pytest.raises(QueryCanceled, match="canceling statement due to user request"):
         await running
-    await jobs_run(spark_runtime, some=False)
+    await jobs_run(spark_runtime, running, some=False)
     assert len(await world.rows(spark, query(scan(table), table), tables)) == 3000
 
 
@@ -112,11 +115,11 @@ async def test_a_cancelled_task_ends_the_job(world: World, spark: SparkEngine, s
     await world.insert(table, [(number,) for number in range(3000)])
     tables = {table.oid: await world.input(table)}
     running = asyncio.create_task(world.rows(spark, endless(table), tables))
-    await jobs_run(spark_runtime, some=True)
+    await jobs_run(spark_runtime, running, some=True)
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
-    await jobs_run(spark_runtime, some=False)
+    await jobs_run(spark_runtime, running, some=False)
 
 
 async def test_errors_have_postgresql_s_code(world: World, spark: SparkEngine) -> None:
