@@ -155,7 +155,8 @@ def _fold(literal: Literal, oid: int) -> Literal | None:
         return Literal(value=None, type=column_type(oid))
     if source not in _INTEGER_RANGES or not isinstance(value, int):
         if source == NUMERIC and oid == FLOAT8 and isinstance(value, Decimal):
-            return Literal(value=float(value), type=SqlType(FLOAT8))
+            # numeric has no negative zero
+            return Literal(value=float(value) or 0.0, type=SqlType(FLOAT8))
         return None
     limits = _INTEGER_RANGES.get(oid)
     if limits is not None:
