@@ -7,6 +7,7 @@ reported and the file goes on, as in the original; a lost connection ends the fi
 from __future__ import annotations
 
 import difflib
+import os
 import re
 import time
 from collections.abc import Iterator
@@ -102,7 +103,8 @@ class FileRun:
         self._valuewise = self._original
         self._labels: dict[str, str] = {}
         self._replacements: dict[Path, list[Replacement]] = {}
-        self._schema = "slt_" + re.sub(r"\W+", "_", path.stem).lower()
+        # Of this process, so that runs against one server do not meet either.
+        self._schema = f"slt_{re.sub(r'[^a-z0-9]+', '_', path.stem.lower())}_{os.getpid()}"
 
     def run(self) -> FileReport:
         """Runs every record."""
