@@ -40,7 +40,7 @@ async def jobs_run(runtime: SparkRuntime, statement: asyncio.Task[Any], *, some:
     current = runtime.current()
     assert current is not None
     tracker = current.context.statusTracker()
-    while bool(await asyncio.to_thread(tracker.getActiveJobsIds)) is not some:  # noqa: ASYNC110 - Spark tells nobody
+    while bool(await asyncio.to_thread(tracker.getActiveJobsIds)) is not some:
         if some and statement.done():
             raise AssertionError(f"the statement ended too soon: {statement.exception()!r}")
         await asyncio.sleep(0.05)
