@@ -101,7 +101,7 @@ def add(left: NumericShape, right: NumericShape) -> NumericShape:
 def multiply(left: NumericShape, right: NumericShape) -> NumericShape:
     """Product: the scales add up, as long as room for whole digits is left."""
     scale = left.scale + right.scale
-    if scale > MAX_PRODUCT_SCALE:
+    if scale > MAX_PRODUCT_SCALE and left.precision + right.precision > MAX_DECIMAL_PRECISION:
         return NumericShape(MAX_DECIMAL_PRECISION, max(PRODUCT_SCALE, left.scale, right.scale), exact_scale=False)
     precision = min(MAX_DECIMAL_PRECISION, left.precision + right.precision)
     return NumericShape(precision, scale, left.exact_scale and right.exact_scale)

@@ -331,14 +331,14 @@ class Relations:
 
     def _join(self, rel: ir.Join) -> Select:
         left = self.build(rel.left)
-        right = self.build(rel.right)
-        where: list[str] = []
         left_source, left_where = self._side(left, keep_where=rel.kind in ("cross", "inner", "left"))
+        # NOTE: a lateral right side refers to the columns that the left side has now.
+        self.ctx.columns.update(left.columns)
+        right = self.build(rel.right)
         right_source, right_where = self._side(
             right, keep_where=rel.kind in ("cross", "inner") and not rel.lateral, lateral=rel.lateral
         )
-        where += left_where
-        where += right_where
+        where = [*left_where, *right_where]
         if right.joined and not right_source.startswith("LATERAL"):
             right_source = f"({right_source})"
         columns = {**left.columns, **right.columns}

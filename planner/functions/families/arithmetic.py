@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from planner.functions.families.text import raised
 from planner.functions.forms import NOT_CONSTANT, CallSite, Form, both, local_only
 from planner.functions.numeric_division import quotient
-from planner.functions.numeric_shapes import MAX_PRODUCT_SCALE, shape_of
+from planner.functions.numeric_shapes import shape_of
 from planner.types import INT2
 
 _INTS = ("int2", "int4", "int8")
@@ -37,8 +37,8 @@ def _decimal(symbol: str) -> Callable[[CallSite], str]:
 
 def _product(site: CallSite) -> str | None:
     left, right = shape_of(site.arg_types[0]), shape_of(site.arg_types[1])
-    if left.scale + right.scale > MAX_PRODUCT_SCALE:
-        assert site.type.shape is not None
+    assert site.type.shape is not None
+    if left.scale + right.scale != site.type.shape.scale:
         if site.engine == "local":
             return (
                 "CAST(tg_numeric_mul(CAST({0} AS VARCHAR), CAST({1} AS VARCHAR), "

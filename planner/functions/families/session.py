@@ -34,5 +34,11 @@ def forms() -> Mapping[str, Form]:
         "pg_encoding_max_length(int4)": local_only("CASE {0} WHEN 6 THEN 4 WHEN 0 THEN 1 WHEN 8 THEN 1 END"),
         "pg_size_pretty(int8)": local_only("tg_size_pretty({0})"),
         "pg_size_pretty(numeric)": local_only("tg_size_pretty(CAST({0} AS BIGINT))"),
+        "pg_tablespace_size(oid)": local_only(
+            "CASE {0} WHEN 1663 THEN tg_database_size({token}, 'o5') WHEN 1664 THEN CAST(0 AS BIGINT) END"
+        ),
+        "pg_tablespace_size(name)": local_only(
+            "CASE {0} WHEN 'pg_default' THEN tg_database_size({token}, 'o5') WHEN 'pg_global' THEN CAST(0 AS BIGINT) END"
+        ),
         "pg_size_bytes(text)": local_only("tg_size_bytes({0})"),
     }
