@@ -22,8 +22,8 @@ from tests.simulation.loop import Process
 from tests.simulation.workload import read_table
 from tests.simulation.world import Attempt, Row, Server, World
 
-SETTLE_S = 90.0
-"""Virtual time after which nothing is left to clean up but orphans: three leases."""
+SETTLE_S = 200.0
+"""Virtual time after which nothing is left to clean up but orphans: leases (30 s), then durable holds (60 s)."""
 
 
 def settle_statuses(world: World) -> None:
