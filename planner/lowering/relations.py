@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields as dataclass_fields
-from dataclasses import is_dataclass
+from dataclasses import is_dataclass, replace
 from typing import Any
 
 from planner import ir
@@ -21,7 +21,7 @@ from planner.lowering.functions_in_from import FunctionsInFrom
 from planner.lowering.scalars import Scalars
 from planner.lowering.select import OrderKey, Select, is_reference, may_inline
 from planner.lowering.windows import Windows
-from planner.types import SqlType
+from planner.types import INTERVAL, SqlType
 
 COMPUTED_KEYS = 1_000_000
 """Ids from here on are columns that the lowering adds."""
@@ -262,6 +262,9 @@ class Relations:
         return f"CAST(CASE WHEN {bounded} < 0 THEN {fault_sql} ELSE least({bounded}, 2147483647) END AS INT)"
 
     def _deduplicate(self, rel: ir.Deduplicate) -> Select:
+        if not rel.on and any(field.type.oid == INTERVAL for field in rel.fields):
+            columns = tuple([ir.ColumnRef(id=field.id, type=field.type) for field in rel.fields])
+            rel = replace(rel, on=columns)
         if rel.on:
             return self.windows.distinct_on(self, rel)
         select = self.build(rel.input)
@@ -300,8 +303,22 @@ class Relations:
         if rel.grouping_sets is not None:
             sets = [f"({', '.join([keys[index] for index in chosen])})" for chosen in rel.grouping_sets]
             select.group_by = f"GROUPING SETS ({', '.join(sets)})"
+            if any(key.type.oid == INTERVAL for key in rel.keys):
+                raise self.ctx.unsupported("an interval in GROUPING SETS")
         else:
-            select.group_by = ", ".join(dict.fromkeys(keys))
+            grouped = [
+                self.scalars.key(sql, key.type) if key.type.oid == INTERVAL else sql
+                for sql, key in zip(keys, rel.keys, strict=True)
+            ]
+            select.group_by = ", ".join(dict.fromkeys(grouped))
+            # Equal intervals may be written differently: any one of the group stands for it.
+            columns.update(
+                {
+                    field.id: f"first({sql})"
+                    for field, sql, key in zip(rel.fields, keys, rel.keys, strict=False)
+                    if key.type.oid == INTERVAL
+                }
+            )
         select.columns = columns
         return select
 

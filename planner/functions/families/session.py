@@ -38,7 +38,8 @@ def forms() -> Mapping[str, Form]:
             "CASE {0} WHEN 1663 THEN tg_database_size({token}, 'o5') WHEN 1664 THEN CAST(0 AS BIGINT) END"
         ),
         "pg_tablespace_size(name)": local_only(
-            "CASE {0} WHEN 'pg_default' THEN tg_database_size({token}, 'o5') WHEN 'pg_global' THEN CAST(0 AS BIGINT) END"
+            "CASE {0} WHEN 'pg_default' THEN tg_database_size({token}, 'o5') "
+            "WHEN 'pg_global' THEN CAST(0 AS BIGINT) END"
         ),
         "pg_size_bytes(text)": local_only("tg_size_bytes({0})"),
     }
