@@ -8,17 +8,20 @@ from __future__ import annotations
 
 from planner.catalog_data import TypeRow, type_by_name, types
 from planner.errors import FeatureNotSupported, InvalidParameterValue, UndefinedObject
+from planner.identifiers import quote_identifier
 from planner.parse import Parsed, Tree
 from planner.types import (
     BIT,
     BPCHAR,
     CHAR,
     INT2,
+    INT2VECTOR,
     INT4,
     INT8,
     INTERVAL,
     MAX_DECIMAL_PRECISION,
     NUMERIC,
+    OIDVECTOR,
     TIME,
     TIMESTAMP,
     TIMESTAMPTZ,
@@ -99,13 +102,14 @@ def format_type(oid: int, typmod: int | None = None) -> str:
     row = types().get(oid)
     if row is None:
         return "???" if oid else "-"
-    if row.elem and row.len == -1 and (row.category == "A" or row.name.startswith("_")):
+    true_array = row.elem and row.len == -1 and (row.category == "A" or row.name.startswith("_"))
+    if true_array and oid not in (INT2VECTOR, OIDVECTOR):
         return f"{format_type(row.elem, typmod)}[]"
     if oid == BPCHAR and typmod == -1:
         return "bpchar"
     name = _FORMAT.get(oid)
     if name is None:
-        plain = row.name if _is_plain(row.name) else '"' + row.name.replace('"', '""') + '"'
+        plain = quote_identifier(row.name)
         return f"information_schema.{plain}" if row.namespace == INFORMATION_SCHEMA_OID else plain
     if typmod is None or typmod < 0:
         return name
@@ -122,10 +126,6 @@ def format_type(oid: int, typmod: int | None = None) -> str:
     if oid == INTERVAL:
         return name + _interval_typmod_text(typmod)
     return name
-
-
-def _is_plain(name: str) -> bool:
-    return all(c.isalnum() or c == "_" for c in name) and not name[0].isdigit() and name == name.lower()
 
 
 _INTERVAL_FIELDS = {
