@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from planner import ir, types
 from planner.errors import InternalError
 from planner.functions.defaults import DEFAULTS, VARIADIC_ARRAYS
+from planner.functions.families.comparison import SPARK_ARRAY_KEY
 from planner.functions.forms import NOT_CONSTANT, CallSite, Form
 from planner.functions.registry import form
 from planner.functions.signature import Signature
@@ -90,6 +91,8 @@ class Scalars:
         if type.oid == types.INTERVAL:
             template = INTERVAL_KEY.replace("{w}", "HUGEINT" if self.ctx.local else "DECIMAL(19,0)")
             return fill(self.ctx, template, [sql])
+        if not self.ctx.local and element_type(type) is not None:
+            return SPARK_ARRAY_KEY.replace("{p}", sql)
         return sql
 
     def condition(self, expr: ir.Scalar) -> str:

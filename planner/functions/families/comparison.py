@@ -56,6 +56,10 @@ _MOMENTS = [
 INTERVAL_KEY = "(CAST({p}.months AS {w}) * 2592000000000 + CAST({p}.days AS {w}) * 86400000000 + {p}.micros)"
 
 
+SPARK_ARRAY_KEY = "transform({p}, e -> named_struct('n', e IS NULL, 'v', e))"
+"""An array as PostgreSQL orders it: NULL elements last. Spark puts them first."""
+
+
 def interval_key(place: str, engine: str) -> str:
     """The duration by which PostgreSQL compares the interval at `place` (``{0}``)."""
     return INTERVAL_KEY.replace("{p}", place).replace("{w}", "HUGEINT" if engine == "local" else "DECIMAL(19,0)")
@@ -96,7 +100,10 @@ def forms() -> Mapping[str, Form]:
             local=f"({interval_key('{0}', 'local')} {symbol} {interval_key('{1}', 'local')})",
             spark=f"({interval_key('{0}', 'spark')} {symbol} {interval_key('{1}', 'spark')})",
         )
-        given[f"{symbol}(anyarray,anyarray)"] = plain
+        given[f"{symbol}(anyarray,anyarray)"] = Form(
+            local=f"({{0}} {symbol} {{1}})",
+            spark=f"({SPARK_ARRAY_KEY.replace('{p}', '{0}')} {symbol} {SPARK_ARRAY_KEY.replace('{p}', '{1}')})",
+        )
         given[f"{symbol}(oidvector,oidvector)"] = Form(local=f"({{0}} {symbol} {{1}})")
         given[f"{symbol}(record,record)"] = plain if symbol in ("=", "<>") else Form()
         given[f"{symbol}(jsonb,jsonb)"] = (
