@@ -34,8 +34,9 @@ from storage.catalog_model import Column
 
 AnyStatement: TypeAlias = BoundStatement | st.UtilityStatement
 
-_RECURSION_LIMIT = 20_000
-"""Python frames that binding may use: a chain of some thousand operators takes several for each."""
+_RECURSION_LIMIT = 6_000
+"""Python frames that binding may use: a chain of a thousand operators takes several for each. Comparing deep trees
+recurses in C, whose stack (8 MiB) sets the bound."""
 
 
 def analyze(parsed: Parsed, context: BindContext, declared_param_types: Sequence[int] = ()) -> AnyStatement:

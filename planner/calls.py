@@ -308,7 +308,7 @@ def bind_call(level: Level, tree: Tree) -> Scalar:
     kind = resolved.signature.kind
     if kind is Kind.AGGREGATE:
         if over is not None and tree.agg_within_group is False:
-            return _window(level, resolved, tree, over, filtered, name_text)
+            return _window(level, resolved, tree, over, filtered, name_text, start_srfs)
         if over is not None:
             raise FeatureNotSupported(
                 f"OVER is not supported for ordered-set aggregate {names[-1]}", position=statement.position(location)
@@ -319,7 +319,7 @@ def bind_call(level: Level, tree: Tree) -> Scalar:
             raise WrongObjectType(
                 f"window function {name_text} requires an OVER clause", position=statement.position(location)
             )
-        return _window(level, resolved, tree, over, filtered, name_text)
+        return _window(level, resolved, tree, over, filtered, name_text, start_srfs)
     _only_aggregates(level, name_text, aggregate_like, tree, over)
     value = session_value(resolved.signature, tuple(resolved.args), resolved.type)
     if value is not None:
@@ -505,7 +505,9 @@ class PendingWindow:
     filter: Scalar | None
 
 
-def _window(level: Level, resolved: Resolved, tree: Tree, over: Any, filtered: Any, name: str) -> Scalar:
+def _window(
+    level: Level, resolved: Resolved, tree: Tree, over: Any, filtered: Any, name: str, start_srfs: int
+) -> Scalar:
     from planner.expressions import bind
 
     statement = level.statement
@@ -514,6 +516,12 @@ def _window(level: Level, resolved: Resolved, tree: Tree, over: Any, filtered: A
         if level.clause == "window":
             raise WindowingError("window functions are not allowed in window definitions", position=position)
         raise WindowingError(f"window functions are not allowed in {level.clause}", position=position)
+    if len(level.srfs) > start_srfs:
+        raise FeatureNotSupported(
+            "window function calls cannot contain set-returning function calls",
+            hint="You might be able to move the set-returning function into a LATERAL FROM item.",
+            position=statement.position(level.srf_locations[start_srfs]),
+        )
     if tree.agg_distinct:
         raise FeatureNotSupported("DISTINCT is not implemented for window functions", position=position)
     if tree.agg_order:
@@ -542,6 +550,7 @@ def _window(level: Level, resolved: Resolved, tree: Tree, over: Any, filtered: A
 # ---------------------------------------------------------------- set-returning functions
 
 
+_SET_PLACES = {"window": "window definitions", "": "this context"}
 ALLOWED_FOR_SETS = frozenset({"SELECT", "ORDER BY", "DISTINCT ON", "GROUP BY"})
 
 
@@ -569,7 +578,8 @@ def set_returning(level: Level, resolved: Resolved, name: str, location: int, st
     position = statement.position(location)
     if level.clause not in ALLOWED_FOR_SETS:
         raise FeatureNotSupported(
-            f"set-returning functions are not allowed in {level.clause or 'this context'}", position=position
+            f"set-returning functions are not allowed in {_SET_PLACES.get(level.clause or '', level.clause)}",
+            position=position,
         )
     if level.srf_barrier is not None:
         raise FeatureNotSupported(

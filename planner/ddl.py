@@ -89,7 +89,7 @@ def _create_table(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
     for node in tree.table_elts:
         kind = node.WhichOneof("node")
         if kind == "column_def":
-            column, own = _column(node.column_def, parsed)
+            column, own = _column(node.column_def, parsed, tree.relation.relname)
             columns.append(column)
             constraints.extend(own)
         elif kind == "constraint":
@@ -163,7 +163,7 @@ def _check_constraints(
                 )
 
 
-def _column(tree: Tree, parsed: Parsed) -> tuple[st.ColumnDefinition, list[st.ConstraintDefinition]]:
+def _column(tree: Tree, parsed: Parsed, table: str) -> tuple[st.ColumnDefinition, list[st.ConstraintDefinition]]:
     names = [name.string.sval for name in tree.type_name.names]
     serial = len(names) == 1 and names[0] in SERIAL_TYPES
     if serial:
@@ -189,13 +189,15 @@ def _column(tree: Tree, parsed: Parsed) -> tuple[st.ColumnDefinition, list[st.Co
             wanted = kind == pb.CONSTR_NOTNULL
             if not_null is not None and not_null != wanted:
                 raise SqlSyntaxError(
-                    f'conflicting NULL/NOT NULL declarations for column "{tree.colname}"', position=position
+                    f'conflicting NULL/NOT NULL declarations for column "{tree.colname}" of table "{table}"',
+                    position=position,
                 )
             not_null = wanted
         elif kind == pb.CONSTR_DEFAULT:
             if default is not None or serial:
                 raise SqlSyntaxError(
-                    f'multiple default values specified for column "{tree.colname}"', position=position
+                    f'multiple default values specified for column "{tree.colname}" of table "{table}"',
+                    position=None if serial else position,
                 )
             default = expression_text(constraint.raw_expr)
         elif kind == pb.CONSTR_IDENTITY:
@@ -214,7 +216,8 @@ def _column(tree: Tree, parsed: Parsed) -> tuple[st.ColumnDefinition, list[st.Co
                 if found.kind == "p":
                     if not_null is False:
                         raise SqlSyntaxError(
-                            f'conflicting NULL/NOT NULL declarations for column "{tree.colname}"', position=position
+                            f'conflicting NULL/NOT NULL declarations for column "{tree.colname}" of table "{table}"',
+                            position=position,
                         )
                     not_null = True
     collation = tree.coll_clause.collname[-1].string.sval if tree.HasField("coll_clause") else None
@@ -480,7 +483,7 @@ def _comment(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
 
 
 def _alter_table(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
-    actions = tuple(_action(node.alter_table_cmd, parsed) for node in tree.cmds)
+    actions = tuple(_action(node.alter_table_cmd, parsed, tree.relation.relname) for node in tree.cmds)
     return st.AlterTable(
         name=qualified_name(tree.relation, parsed),
         actions=actions,
@@ -489,12 +492,12 @@ def _alter_table(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
     )
 
 
-def _action(command: Tree, parsed: Parsed) -> st.AlterTableAction:
+def _action(command: Tree, parsed: Parsed, table: str) -> st.AlterTableAction:
     kind = command.subtype
     cascade = command.behavior == pb.DROP_CASCADE
     definition = getattr(command, "def")
     if kind == pb.AT_AddColumn:
-        column, constraints = _column(definition.column_def, parsed)
+        column, constraints = _column(definition.column_def, parsed, table)
         return st.AddColumn(column=column, constraints=tuple(constraints), if_not_exists=command.missing_ok)
     if kind == pb.AT_DropColumn:
         return st.DropColumn(name=command.name, if_exists=command.missing_ok, cascade=cascade)

@@ -757,7 +757,11 @@ def _sub_link(level: Level, tree: Tree) -> Scalar:
         field = rel.fields[0]
         if kind == pb.EXPR_SUBLINK:
             return statement.at(ScalarSubquery(rel=rel, type=field.type), tree.location)
-        oid = field.type.oid if element_of(field.type.oid) else array_of(field.type.oid)
+        if element_of(field.type.oid):
+            raise FeatureNotSupported(
+                "multidimensional arrays from subqueries are not supported", position=statement.position(tree.location)
+            )
+        oid = array_of(field.type.oid)
         if not oid:
             raise UndefinedObject(
                 f"could not find array type for data type {format_type(field.type.oid)}",

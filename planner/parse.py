@@ -9,6 +9,7 @@ A tree's locations are byte offsets into the UTF-8 form of the *whole* query str
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
@@ -23,6 +24,12 @@ from planner.errors import (
     SqlSyntaxError,
     StatementTooComplex,
 )
+
+LONG_TEXT_CHARS = 32 * 1024
+"""Texts up to this length cannot nest deep enough to exhaust the stack of an ordinary thread (8 MiB) inside the parser,
+which is C and does not check; longer ones are parsed on a thread with `DEEP_STACK_BYTES`."""
+
+DEEP_STACK_BYTES = 256 * 1024 * 1024
 
 Tree: TypeAlias = Any
 """A protobuf message of libpg_query (postgast ships no precise types for `oneof` access)."""
@@ -88,7 +95,7 @@ def split_and_parse(text: str) -> tuple[Parsed, ...]:
     Raises `SqlSyntaxError` (42601) for the whole text when any statement is malformed, as PostgreSQL does.
     """
     try:
-        result = postgast.parse(text)
+        result = postgast.parse(text) if len(text) <= LONG_TEXT_CHARS else _parse_with_deep_stack(text)
     except postgast.PgQueryError as error:
         raise _syntax_error(error, text) from None
     except RecursionError:
@@ -113,6 +120,33 @@ def split_and_parse(text: str) -> tuple[Parsed, ...]:
             Parsed(text=text, start=start, end=end, tree=getattr(raw.stmt, kind), kind=kind, ascii=is_ascii)
         )
     return tuple(statements)
+
+
+def _parse_with_deep_stack(text: str) -> Any:
+    """What `postgast.parse` gives or raises, on a thread of its own."""
+    outcome: list[Any] = []
+
+    def run() -> None:
+        try:
+            outcome.extend((postgast.parse(text), None))
+        except Exception as error:  # noqa: BLE001 - handed on to the caller's thread
+            outcome.extend((None, error))
+
+    with _stack_size_lock:
+        usual = threading.stack_size(DEEP_STACK_BYTES)
+        try:
+            thread = threading.Thread(target=run, name="parse")
+            thread.start()
+        finally:
+            threading.stack_size(usual)
+    thread.join()
+    result, error = outcome
+    if error is not None:
+        raise error
+    return result
+
+
+_stack_size_lock = threading.Lock()
 
 
 def _syntax_error(error: postgast.PgQueryError, text: str) -> SqlError:

@@ -102,6 +102,9 @@ class SelectQuery:
         self.count, self.offset = bind_limit(level, tree)
         self.ties = tree.limit_option == pb.LIMIT_OPTION_WITH_TIES
         self.windows = bind_windows(level)
+        if self.grouping is None and level.aggregates:
+            # Aggregates that stand in window definitions only.
+            self.grouping = Grouping(level)
         self._check_locking()
 
     # ---- what surrounds the query asks

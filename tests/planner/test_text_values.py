@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date, datetime, timezone
+from datetime import UTC, date, datetime
 
 import pytest
 
@@ -51,7 +51,7 @@ def test_a_wrong_order_is_named_in_the_hint() -> None:
     assert caught.value.hint == 'Perhaps you need a different "datestyle" setting.'
 
 
-MOMENT = datetime(2024, 7, 5, 10, 30, 0, 123400, tzinfo=timezone.utc)
+MOMENT = datetime(2024, 7, 5, 10, 30, 0, 123400, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(
