@@ -9,7 +9,7 @@ A tree's locations are byte offsets into the UTF-8 form of the *whole* query str
 
 from __future__ import annotations
 
-import threading
+import re
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
@@ -26,10 +26,16 @@ from planner.errors import (
 )
 
 LONG_TEXT_CHARS = 32 * 1024
-"""Texts up to this length cannot nest deep enough to exhaust the stack of an ordinary thread (8 MiB) inside the parser,
-which is C and does not check; longer ones are parsed on a thread with `DEEP_STACK_BYTES`."""
+"""Texts up to this length cannot nest deep enough to exhaust the stack inside the parser, which is C and does not
+check; longer ones are looked at first."""
 
-DEEP_STACK_BYTES = 256 * 1024 * 1024
+MAX_CHAIN = 15_000
+"""Operators in a row that the parser's recursion survives on a stack of 8 MiB."""
+
+_QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"|--[^\n]*")
+_CHAINED = re.compile(
+    r"(?<=[\w)\]])\s*[-+*/<>=~!@#%^&|?:]+|\b(?:union|intersect|except|join|like|ilike|is|collate|not)\b", re.IGNORECASE
+)
 
 Tree: TypeAlias = Any
 """A protobuf message of libpg_query (postgast ships no precise types for `oneof` access)."""
@@ -94,8 +100,10 @@ def split_and_parse(text: str) -> tuple[Parsed, ...]:
 
     Raises `SqlSyntaxError` (42601) for the whole text when any statement is malformed, as PostgreSQL does.
     """
+    if len(text) > LONG_TEXT_CHARS and _nests_too_deep(text):
+        raise _too_deep()
     try:
-        result = postgast.parse(text) if len(text) <= LONG_TEXT_CHARS else _parse_with_deep_stack(text)
+        result = postgast.parse(text)
     except postgast.PgQueryError as error:
         raise _syntax_error(error, text) from None
     except RecursionError:
@@ -122,31 +130,12 @@ def split_and_parse(text: str) -> tuple[Parsed, ...]:
     return tuple(statements)
 
 
-def _parse_with_deep_stack(text: str) -> Any:
-    """What `postgast.parse` gives or raises, on a thread of its own."""
-    outcome: list[Any] = []
-
-    def run() -> None:
-        try:
-            outcome.extend((postgast.parse(text), None))
-        except Exception as error:  # noqa: BLE001 - handed on to the caller's thread
-            outcome.extend((None, error))
-
-    with _stack_size_lock:
-        usual = threading.stack_size(DEEP_STACK_BYTES)
-        try:
-            thread = threading.Thread(target=run, name="parse")
-            thread.start()
-        finally:
-            threading.stack_size(usual)
-    thread.join()
-    result, error = outcome
-    if error is not None:
-        raise error
-    return result
-
-
-_stack_size_lock = threading.Lock()
+def _nests_too_deep(text: str) -> bool:
+    """Whether a long text chains so many operators between two commas that its tree could exhaust the stack."""
+    plain = _QUOTED.sub("0", text)
+    return any(
+        len(part) > MAX_CHAIN and sum(1 for _ in _CHAINED.finditer(part)) > MAX_CHAIN for part in plain.split(",")
+    )
 
 
 def _syntax_error(error: postgast.PgQueryError, text: str) -> SqlError:
