@@ -275,17 +275,13 @@ class _Checker:
             writers = [self._committed_writer(key, value) for value in values]
             for (first, v1), (second, v2) in pairwise(zip(writers, values, strict=True)):
                 if first is not None and second is not None:
-                    self.graph.add(
-                        first, second, "ww", f"T{second} appended {v2!r} to {key!r} after T{first}'s {v1!r}"
-                    )
+                    self.graph.add(first, second, "ww", f"T{second} appended {v2!r} to {key!r} after T{first}'s {v1!r}")
         for reader, key, values in reads:
             order = longest[key]
             if values:
                 writer = self._committed_writer(key, values[-1])
                 if writer is not None:
-                    self.graph.add(
-                        writer, reader, "wr", f"T{reader} read T{writer}'s {values[-1]!r} of {key!r}"
-                    )
+                    self.graph.add(writer, reader, "wr", f"T{reader} read T{writer}'s {values[-1]!r} of {key!r}")
             if len(values) < len(order):
                 following = self._committed_writer(key, order[len(values)])
                 if following is not None:
@@ -299,9 +295,7 @@ class _Checker:
                 # What was appended and never read comes after everything that was.
                 for writer, value in appends[key]:
                     if value not in order:
-                        self.graph.add(
-                            reader, writer, "rw", f"T{reader} read {key!r} without T{writer}'s {value!r}"
-                        )
+                        self.graph.add(reader, writer, "rw", f"T{reader} read {key!r} without T{writer}'s {value!r}")
 
     def _order_registers(self) -> None:
         """Edges from the versions whose order is known: v before w when a transaction read v and wrote w."""
@@ -487,18 +481,14 @@ class _Checker:
         order: tuple[Kind, ...] = ("ww", "wr", "rt", "rw")
         return next(kind for kind in order if kind in found and kind in kinds)
 
-    def _nonadjacent_cycle(
-        self, component: frozenset[int], kinds: frozenset[Kind]
-    ) -> list[tuple[int, Kind]] | None:
+    def _nonadjacent_cycle(self, component: frozenset[int], kinds: frozenset[Kind]) -> list[tuple[int, Kind]] | None:
         """A cycle with at least two rw edges of which no two are adjacent."""
         for start in sorted(component):
             # States: (node, whether the last edge was rw, how many rw edges so far, at most 2).
             first = [after for after in self.graph.successors(start, frozenset({"rw"})) if after in component]
             for after in first:
                 begin = (after, True, 1)
-                came_from: dict[tuple[int, bool, int], tuple[tuple[int, bool, int], Kind] | None] = {
-                    begin: None
-                }
+                came_from: dict[tuple[int, bool, int], tuple[tuple[int, bool, int], Kind] | None] = {begin: None}
                 queue = deque([begin])
                 while queue:
                     state = queue.popleft()

@@ -106,9 +106,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         context: contextvars.Context | None = None,
     ) -> asyncio.Task[_T]:
         self._task_numbers += 1
-        task: asyncio.Task[_T] = asyncio.Task(
-            coro, loop=loop, name=f"task-{self._task_numbers}", context=context
-        )
+        task: asyncio.Task[_T] = asyncio.Task(coro, loop=loop, name=f"task-{self._task_numbers}", context=context)
         self._unfinished.append(task)
         if self._task_numbers % 1024 == 0:
             self.collect_failures()

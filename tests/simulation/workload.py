@@ -171,9 +171,7 @@ class ClientTransaction:
                     raise Conflict
 
 
-async def transact(
-    world: World, server: Server, body: Callable[[ClientTransaction], Awaitable[None]]
-) -> Attempt:
+async def transact(world: World, server: Server, body: Callable[[ClientTransaction], Awaitable[None]]) -> Attempt:
     """Run one client transaction and record what its client knows of it."""
     attempt = Attempt(id=len(world.attempts), began=world.now())
     world.attempts.append(attempt)

@@ -50,9 +50,7 @@ async def test_file_and_folders_are_fsynced_in_order(tmp_path: Path, monkeypatch
     await blob.close()
 
 
-async def test_a_full_disk_is_determinate_and_leaves_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_full_disk_is_determinate_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     blob = LocalBlob(tmp_path)
 
     def full(descriptor: int, data: bytes) -> int:

@@ -141,9 +141,7 @@ class FailingCommit:
 
 
 @pytest.mark.parametrize("commits", [True, False])
-async def test_a_failed_commit_is_indeterminate(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, commits: bool
-) -> None:
+async def test_a_failed_commit_is_indeterminate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, commits: bool) -> None:
     store = await SqliteConsensus.open(tmp_path / "c.sqlite")
     real = store._run_group
     error = apsw.IOError("disk I/O error")
