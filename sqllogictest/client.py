@@ -84,7 +84,7 @@ class Client:
 
     def _read(self, count: int) -> bytes:
         try:
-            data = self._stream.read(count)
+            data: bytes | None = self._stream.read(count)
         except OSError as error:
             raise ConnectionFailed(f"no answer: {error}") from error
         if data is None or len(data) < count:

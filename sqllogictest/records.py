@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
+from typing import Any
 
 
 class ParseError(Exception):
@@ -176,7 +177,7 @@ class _Parser:
             raise self.fail(f"not a duration: {text!r}")
         return float(match[1]) * _UNITS[match[2] or "s"]
 
-    def common(self, line: int) -> dict[str, object]:
+    def common(self, line: int) -> dict[str, Any]:
         return {
             "path": self.path,
             "line": line + 1,
@@ -186,10 +187,10 @@ class _Parser:
             "connection": self.connection,
         }
 
-    def simple(self, kind: type[Record], **values: object) -> Record:
+    def simple(self, kind: type[Record], **values: Any) -> Record:
         line = self.position
         self.position += 1
-        return kind(**self.common(line), **values)  # type: ignore[arg-type]
+        return kind(**self.common(line), **values)
 
     def block(self) -> list[str]:
         """The lines up to a blank one or ----."""
@@ -244,7 +245,7 @@ class _Parser:
             if error is None:
                 raise self.fail("a statement has no results")
             error = self.message_block()
-        return Statement(**self.common(line), sql=sql, error=error, count=count)  # type: ignore[arg-type]
+        return Statement(**self.common(line), sql=sql, error=error, count=count)
 
     def query(self, words: list[str]) -> Query:
         line = self.position
@@ -254,7 +255,7 @@ class _Parser:
             sql = "\n".join(self.block())
             if self.at_separator():
                 error = self.message_block()
-            return Query(**self.common(line), sql=sql, types="", sort=None, label=None, error=error)  # type: ignore[arg-type]
+            return Query(**self.common(line), sql=sql, types="", sort=None, label=None, error=error)
         types = words[0] if words else ""
         if types and not _TYPES.fullmatch(types):
             raise self.fail(f"not a list of column types: {types!r}")
@@ -275,9 +276,14 @@ class _Parser:
                 expected.append(self.lines[self.position].rstrip("\r"))
                 self.position += 1
         return Query(
-            **self.common(line), sql=sql, types=types, sort=sort, label=label, expected=expected,
+            **self.common(line),
+            sql=sql,
+            types=types,
+            sort=sort,
+            label=label,
+            expected=expected,
             separator_line=separator,
-        )  # type: ignore[arg-type]  # fmt: skip
+        )
 
 
 def parse_file(path: Path) -> list[Record]:

@@ -121,7 +121,7 @@ def test_no_trust_elsewhere(host: str) -> None:
 def test_every_option_has_a_flag_with_help() -> None:
     serve = next(action for action in build_parser()._actions if hasattr(action, "choices") and action.choices).choices[
         "serve"
-    ]  # type: ignore[index, call-overload]
+    ]  # type: ignore[index]
     destinations = {action.dest for action in serve._actions}
     assert set(Configuration.__struct_fields__) <= destinations
     assert all(action.help for action in serve._actions)

@@ -32,7 +32,7 @@ from planner.types import NumericShape, SqlType
 from tests.support.postgres import PostgresServer
 
 MICROS_LIMIT = 10**15
-TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=("Cs",)), max_size=12)
+TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=12)
 NAIVE = st.datetimes(min_value=dt.datetime(1, 1, 3), max_value=dt.datetime(9999, 12, 29))  # noqa: DTZ001
 NUMERIC = SqlType(t.NUMERIC, -1, NumericShape(38, 16, False))
 SCALED = SqlType(t.NUMERIC, t.numeric_typmod(12, 3), NumericShape(12, 3))
