@@ -7,7 +7,7 @@ from typing import Any
 
 from adapter.plan_tree import Node, PlanTree, json_node, text_lines
 from adapter.planning import Plan
-from adapter.queries import PreparedRead, prepare_plan
+from adapter.queries import PreparedRead, may_skip_engines, prepare_plan
 from adapter.results import ColumnDescription, Command, CopyIn, CopyOut
 from adapter.running import Outcome, RowsOutcome, Running
 from adapter.settings_statements import rows_outcome
@@ -45,7 +45,8 @@ async def run_explain(running: Running, statement: st.Explain) -> Outcome:
         return _output(statement, ["Utility Statement"], {"Plan": {"Node Type": "Utility Statement"}})
     title = _change_title(running, plan)
     # A query that acts on the session is not prepared: EXPLAIN must not act.
-    read = None if plan.acts else await prepare_plan(running, plan, record=False)
+    constants = may_skip_engines(running)
+    read = None if plan.acts else await prepare_plan(running, plan, record=False, constants=constants)
     planned = utc_now()
     tree = PlanTree(catalog, verbose=statement.verbose).build(plan.query.rel)
     if title is not None:
