@@ -74,6 +74,8 @@ def _java_error(exception: Any, text: str) -> SqlError:
             condition = found
             message = exception.getMessage() or text
             parameters = dict(exception.getMessageParameters() or {})
+        elif condition is None:
+            message = exception.toString()
         exception = exception.getCause()
     return translate("spark", _message(message), condition, parameters)
 
