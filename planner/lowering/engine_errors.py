@@ -79,7 +79,7 @@ def _field_overflow(precision: int, scale: int) -> SqlError:
 
 _LOCAL_INTEGER = re.compile(
     r"Overflow in (?:addition|subtraction|multiplication|negation|left shift|division) of (INT16|INT32|INT64)|of range"
-    r" for the destination type (INT16|INT32|INT64)"
+    r" for the destination type (INT16|INT32|INT64)|Failed to cast decimal value \S+ to type (INT16|INT32|INT64)"
 )
 _LOCAL_DECIMAL = re.compile(r"(?:to|type) (?:type )?DECIMAL\((\d+),\s*(\d+)\)")
 
@@ -90,7 +90,7 @@ def _local(message: str) -> SqlError | None:
         return errors.DivisionByZero("division by zero")
     integer = _LOCAL_INTEGER.search(message)
     if integer is not None:
-        return errors.NumericValueOutOfRange(f"{_BITS[integer[1] or integer[2]]} out of range")
+        return errors.NumericValueOutOfRange(f"{_BITS[integer[1] or integer[2] or integer[3]]} out of range")
     decimal = _LOCAL_DECIMAL.search(message)
     if decimal is not None and ("out of range" in lowered or "could not" in lowered or "overflow" in lowered):
         precision, scale = int(decimal[1]), int(decimal[2])

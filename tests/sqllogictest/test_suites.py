@@ -1,6 +1,6 @@
 """Our suites over real connections: on PostgreSQL, so that the suites are right, and on both engines.
 
-The files under tests/data/sqlite are a part of SQLite's public-domain sqllogictest corpus.
+The files under tests/data/sqlite are those of SQLite's public-domain sqllogictest corpus that PostgreSQL passes too.
 """
 
 from __future__ import annotations
