@@ -61,7 +61,7 @@ COMPARED = [
     "\\d rich",
     "\\dt",
     "\\dv",
-    "\\dn",
+    "\\dn psql*",
     "\\dt psql_tour.*",
     "\\d nothing",
     "\\df no_such_function",
