@@ -198,6 +198,9 @@ class Relations:
     def _sortable(self, select: Select, keys: Sequence[ir.Scalar]) -> bool:
         outputs = set(select.columns.values())
         for key in keys:
+            # Spark orders by no correlated subquery, so one that became a column has to stay one.
+            if not self.ctx.local and isinstance(key, ir.ColumnRef) and "(SELECT " in select.columns.get(key.id, ""):
+                return False
             if isinstance(key, ir.ColumnRef) and select.columns.get(key.id) in outputs:
                 continue
             if isinstance(key, ir.ScalarSubquery) and key in self._computed:
