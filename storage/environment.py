@@ -35,6 +35,7 @@ from storage.errors import (
     Determinate,
     EnvironmentFenced,
     Indeterminate,
+    MissingBlob,
     PartPrevented,
     StorageClosed,
     StorageError,
@@ -561,9 +562,14 @@ class Environment:
     async def read_part(self, part: Part, columns: Sequence[str] | None = None) -> pa.Table:
         """The rows of `part`, with ``_row_id`` when asked; see `storage.parts.read_table`. Cached.
 
-        Raises MissingBlob or CorruptPart when the stored bytes are not what the state recorded.
+        Raises MissingBlob or CorruptPart when the stored bytes are not what the state recorded, and EnvironmentFenced
+        when they are gone because the others deposed this process while it stood still.
         """
-        return await self.parts.read(part, columns)
+        try:
+            return await self.parts.read(part, columns)
+        except MissingBlob:
+            await self.leases.renew()
+            raise
 
     async def _encode_catalog(self, kind: str, table: pa.Table) -> Part:
         return await self.parts.encode(kind, CATALOG_SHARD, table)

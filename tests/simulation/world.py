@@ -21,7 +21,7 @@ from storage.clock import SeededRandomness
 from storage.consensus_memory import MemoryConsensus
 from storage.csn import Csn
 from storage.environment import Environment
-from storage.errors import Determinate, Indeterminate
+from storage.errors import Determinate, EnvironmentFenced, Indeterminate
 from storage.ids import ShardId
 from tests.simulation.loop import Process, SimulatedClock, SimulatedLoop, spawn
 from tests.simulation.network import STORMY, Conditions, Network, NetworkBlob, NetworkConsensus
@@ -213,7 +213,7 @@ class World:
             for attempt in range(MAX_STARTS):
                 try:
                     server = await self.open(name, process, clock)
-                except (Determinate, Indeterminate) as error:
+                except (Determinate, Indeterminate, EnvironmentFenced) as error:
                     self.loop.trace.add(f"{name} could not start: {error}")
                     if attempt == MAX_STARTS - 1:
                         raise
