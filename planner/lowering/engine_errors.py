@@ -166,6 +166,10 @@ def _spark(message: str, condition: str, parameters: Mapping[str, str]) -> SqlEr
         if decimal is not None and int(decimal[1]) < 38:
             return _field_overflow(int(decimal[1]), int(decimal[2]))
         return errors.NumericValueOutOfRange("value overflows numeric format")
+    if condition == "INVALID_LIMIT_LIKE_EXPRESSION.IS_NEGATIVE":
+        if parameters.get("name", "limit") == "offset":
+            return errors.InvalidRowCountInResultOffsetClause("OFFSET must not be negative")
+        return errors.InvalidRowCountInLimitClause("LIMIT must not be negative")
     if name == "SCALAR_SUBQUERY_TOO_MANY_ROWS":
         return errors.CardinalityViolation("more than one row returned by a subquery used as an expression")
     if name in ("DATETIME_OVERFLOW", "INTERVAL_ARITHMETIC_OVERFLOW"):

@@ -253,16 +253,16 @@ class Relations:
                 return None
             return str(constant)
         sql = self.scalars.sql(expr)
-        fault_sql = self.ctx.dialect.raise_sql(sqlstate, f"{clause} must not be negative")
         if self.ctx.local:
+            fault_sql = self.ctx.dialect.raise_sql(sqlstate, f"{clause} must not be negative")
             none = "" if clause == "LIMIT" else " WHEN v IS NULL THEN 0"
             return f"(SELECT CASE WHEN v < 0 THEN {fault_sql}{none} ELSE v END FROM (SELECT {sql} AS v) AS n)"
         if "SELECT" in sql or self.ctx.params is None:
             if self.ctx.params is None:
                 return "1"
             raise self.ctx.unsupported(f"a {clause} that is not a constant")
-        bounded = f"coalesce({sql}, {'2147483647' if clause == 'LIMIT' else '0'})"
-        return f"CAST(CASE WHEN {bounded} < 0 THEN {fault_sql} ELSE least({bounded}, 2147483647) END AS INT)"
+        # Spark takes constants only, and refuses a negative one itself (see engine_errors).
+        return f"CAST(least(coalesce({sql}, {'2147483647' if clause == 'LIMIT' else '0'}), 2147483647) AS INT)"
 
     def _deduplicate(self, rel: ir.Deduplicate) -> Select:
         if not rel.on and any(field.type.oid == INTERVAL for field in rel.fields):
