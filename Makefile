@@ -3,7 +3,6 @@
 SHELL := bash
 PY := .venv/bin/python
 SEEDS ?= 2000
-ENGINE ?= auto
 
 .PHONY: help setup setup-dev serve test check unit demo bench simulate slt lock clean
 
@@ -27,11 +26,11 @@ check: setup-dev ## Lint, format check and strict types
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy
 
-unit: setup-dev ## Only the fast tests: no Spark, no servers
+unit: setup-dev ## Only the fast tests, without Spark
 	$(PY) -m pytest tests/planner tests/storage tests/frontend tests/architecture $(ARGS)
 
-slt: setup-dev ## Run our sqllogictest suites on a server of their own (ENGINE=auto|local|spark)
-	$(PY) -m tests.clients.run_suites --engine $(ENGINE) $(ARGS)
+slt: setup-dev ## Run our sqllogictest suites on PostgreSQL and on both engines
+	$(PY) -m pytest tests/sqllogictest/test_suites.py $(ARGS)
 
 demo: setup-dev ## TPC-H at scale factor 0.1: load by COPY, run and check the 22 queries on both engines
 	$(PY) -m bench.demo $(ARGS)
