@@ -395,7 +395,8 @@ def read_table(part: Part, data: bytes, columns: Sequence[str] | None = None) ->
             table = pa.ipc.open_stream(pa.BufferReader(data)).read_all()
             table = table.select(stored)
         else:
-            table = pq.read_table(pa.BufferReader(data), columns=stored, use_threads=False)
+            # The dataset reader behind `pq.read_table` costs eight times as much for a small file.
+            table = pq.ParquetFile(pa.BufferReader(data)).read(columns=stored, use_threads=False)
     except (pa.ArrowException, OSError) as error:
         raise CorruptPart(f"part {part.key or part.id} cannot be decoded: {error}") from error
     if stored and table.num_rows != part.rows:
