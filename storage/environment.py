@@ -533,6 +533,10 @@ class Environment:
         """The handle of `shard`, loaded. Raises UnknownShard when it is neither registered nor dropped."""
         return await self.reader.open_shard(shard)
 
+    def detached_shard(self, shard: ShardId) -> DataShard:
+        """A handle of its own for `shard`, registered or not; not loaded."""
+        return self._handle(shard)
+
     def known_shards(self) -> tuple[DataShard, ...]:
         """The handles that are open."""
         return self.reader.known_shards()

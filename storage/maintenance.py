@@ -36,8 +36,8 @@ from storage.ids import ShardId
 from storage.leases import LEASE_MS
 from storage.part_store import parts_prefix
 from storage.parts import ROW_ID, Part
-from storage.shard import DataShard
-from storage.shard_state import Collected, Compact, Drop, ShardDiff, ShardState
+from storage.shard import DataShard, shard_key
+from storage.shard_state import Collected, Compact, Drop, Fence, ShardDiff, ShardState
 from storage.txns_state import Lease, RequireTransitions, TxnsState
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ class Maintenance:
         changed = {part_id for part_id, _ in merged.left}
         removed = [part.id for part in plan.inserts]
         removed += [p.id for p in plan.deletes if p.id in changed or not plan.inserts]
-        if not await self._swap(handle, tuple(removed), tuple(added)):
+        if not await self._swap(handle, state.epoch, tuple(removed), tuple(added)):
             self._env.parts.discard(added)
             return 0
         self._env.parts.committed(added)
@@ -185,9 +185,10 @@ class Maintenance:
             added.append(replace(part, csn=merged.delete_csn, schema_version=version))
         return added
 
-    async def _swap(self, handle: DataShard, removed: tuple[int, ...], added: tuple[Part, ...]) -> bool:
+    async def _swap(self, handle: DataShard, epoch: int, removed: tuple[int, ...], added: tuple[Part, ...]) -> bool:
         def propose(state: ShardState) -> ShardDiff | Abandon[None]:
-            if state.dropped or any(part_id not in state.parts for part_id in removed):
+            # NOTE: in another epoch the others may have taken this process for dead, and its new files for orphans.
+            if state.dropped or state.epoch != epoch or any(part_id not in state.parts for part_id in removed):
                 return Abandon(None)
             return ShardDiff((Compact(removed=removed, added=added),))
 
@@ -284,6 +285,11 @@ class Maintenance:
                 by_shard.setdefault(ShardId(shard), []).append(key)
         removed = 0
         for shard, keys in by_shard.items():
+            if set(keys) <= await self._referenced(shard, state):
+                continue
+            # NOTE: a process that was taken for dead and comes back may be about to swap one of these files in. Once
+            # the shard is fenced it cannot; what it swapped in before, the second look finds.
+            await self._fence(shard)
             needed = await self._referenced(shard, state)
             for key in keys:
                 if key not in needed:
@@ -291,16 +297,38 @@ class Maintenance:
                     removed += 1
         return removed + await self._collect_rollups()
 
+    async def _stored_shard(self, shard: ShardId) -> DataShard | None:
+        """The handle of `shard` as it is now, None when there is no state of it.
+
+        Also of one that was taken out of the txns shard: its data are kept.
+        """
+        env = self._env
+        state = env.cache.state
+        if shard in state.registered or shard in state.forgotten or shard in state.pending:
+            with contextlib.suppress(UnknownShard):
+                handle = await env.reader.open_shard(shard)
+                await handle.refresh()
+                return handle
+        if await env.consensus.head(shard_key(shard)) is None:
+            return None
+        handle = env.detached_shard(shard)
+        await handle.refresh()
+        return handle
+
+    async def _fence(self, shard: ShardId) -> None:
+        handle = await self._stored_shard(shard)
+        if handle is not None:
+            await handle.update(lambda s: Abandon(None) if s.dropped else ShardDiff((Fence(),)))
+
     async def _referenced(self, shard: ShardId, state: TxnsState) -> set[str]:
         """Every file that durable state may still lead a reader to."""
         # Files of staged transactions too, and the tombstones among them, which carry the verdict.
         writes = [*state.pending.get(shard, ()), *(w for record in state.staged.values() for w in record.writes)]
         needed = {part.key for write in writes for part in write.parts if part.key is not None}
-        if shard in state.registered or shard in state.forgotten or shard in state.pending:
-            handle = await self._env.reader.open_shard(shard)
-            data = await handle.refresh()
-            needed.update(part.key for part in data.parts.values() if part.key is not None)
-            needed.update(data.garbage)
+        handle = await self._stored_shard(shard)
+        if handle is not None:
+            needed.update(part.key for part in handle.state.parts.values() if part.key is not None)
+            needed.update(handle.state.garbage)
         return needed
 
     async def _collect_rollups(self) -> int:

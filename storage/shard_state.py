@@ -95,7 +95,11 @@ class Drop(msgspec.Struct, frozen=True, kw_only=True, tag="drop"):
     """The shard is gone for good: its parts become garbage and it can never be read again."""
 
 
-ShardOp: TypeAlias = Append | DowngradeSince | SetHold | Compact | Collected | Drop
+class Fence(msgspec.Struct, frozen=True, kw_only=True, tag="fence"):
+    """Refuse every compaction that began before: files that it uploaded may be about to go."""
+
+
+ShardOp: TypeAlias = Append | DowngradeSince | SetHold | Compact | Collected | Drop | Fence
 
 
 class ShardDiff(msgspec.Struct, frozen=True):
@@ -119,6 +123,8 @@ class ShardState(msgspec.Struct, frozen=True, kw_only=True):
     transitions: int = 0
     """How many diffs made this state."""
     dropped: bool = False
+    epoch: int = 0
+    """How often the shard was fenced. A compaction swaps parts only in the epoch that it began in."""
 
     def schema(self) -> SchemaVersion:
         """The newest schema version. Raises ValueError when the shard has none yet."""
@@ -141,6 +147,7 @@ class _StateDocument(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     garbage: tuple[Garbage, ...]
     transitions: int
     dropped: bool = False
+    epoch: int = 0
 
 
 def encode_schema(schema: pa.Schema) -> bytes:
@@ -187,6 +194,8 @@ def apply_op(state: ShardState, op: ShardOp) -> ShardState:
                 if key in garbage:
                     garbage = garbage.delete(key)
             return replace(state, garbage=garbage)
+        case Fence():
+            return replace(state, epoch=state.epoch + 1)
         case Drop():
             return replace(
                 state,
@@ -342,6 +351,7 @@ class ShardMachine:
                 garbage=tuple(state.garbage[k] for k in sorted(state.garbage)),
                 transitions=state.transitions,
                 dropped=state.dropped,
+                epoch=state.epoch,
             )
         )
 
@@ -360,4 +370,5 @@ class ShardMachine:
             garbage=Map({item.key: item for item in d.garbage}),
             transitions=d.transitions,
             dropped=d.dropped,
+            epoch=d.epoch,
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -296,3 +297,58 @@ async def test_abandoned_uploads_go_and_live_ones_stay() -> None:
         await dead.commit(orphan, ts=Csn(env.cache.upper + 10))
     await commit(env, kept)
     assert len(await read(env, shard)) == 1000
+
+
+async def test_a_compaction_of_a_process_taken_for_dead_cannot_bring_collected_files_in(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = ManualClock()
+    stores = Stores(clock=clock)
+    slow, env = await stores.open("slow"), await stores.open("alive")
+    shard = await create(env)
+    for number in range(20):
+        txn = env.begin()
+        txn.write(shard, rows(*[(number, "x" * 100) for _ in range(1000)]))
+        await commit(env, txn)
+    await env.apply_all()
+    for _ in range(4):
+        clock.advance(5_000)
+        await env.advance_to_now()
+        await slow.cache.durable.refresh()
+        await slow.keep_alive()
+        await env.keep_alive()
+    swap = slow.maintenance._swap
+    swapped: list[bool] = []
+
+    async def after_a_long_pause(*arguments: Any) -> bool:
+        await outlive_the_dead(env, clock)
+        await env.maintenance.collect_orphans()
+        swapped.append(await swap(*arguments))
+        return swapped[-1]
+
+    monkeypatch.setattr(slow.maintenance, "_swap", after_a_long_pause)
+    files = await part_files(stores, shard)
+    await slow.maintenance.compact(shard)
+    assert swapped == [False]
+    assert await part_files(stores, shard) == files
+    assert len(await read(env, shard)) == 20_000
+    # The others go on compacting in the new epoch.
+    assert await env.maintenance.compact(shard) == 20
+
+
+async def test_the_files_of_an_unregistered_shard_outlive_their_writer() -> None:
+    clock = ManualClock()
+    stores = Stores(clock=clock)
+    writer, env = await stores.open("writer"), await stores.open("alive")
+    shard = await create(writer)
+    txn = writer.begin()
+    txn.write(shard, rows(*[(n, "x" * 100) for n in range(1000)]))
+    await commit(writer, txn)
+    await writer.apply_all()
+    await writer.unregister(shard, Csn(writer.cache.upper + 1))
+    await env.cache.durable.refresh()
+    files = await part_files(stores, shard)
+    assert len(files) == 1
+    await outlive_the_dead(env, clock)
+    await env.maintenance.collect_orphans()
+    assert await part_files(stores, shard) == files
