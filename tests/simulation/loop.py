@@ -28,6 +28,10 @@ MAX_STEPS = 300_000
 """A simulation takes 5,000 to 30,000 steps; one that takes so many does not end by itself."""
 
 
+HASHED_TOGETHER = 1_024
+"""Lines of a trace that gather before they enter its digest: one by one they would cost more."""
+
+
 class Deadlock(Exception):
     """Nothing is ready and no timer is set, but the simulation has not finished."""
 
@@ -58,22 +62,29 @@ class Trace:
     def __init__(self, keep: int = 0) -> None:
         self._digest = hashlib.blake2b(digest_size=16)
         self._keep = keep
+        self._fresh: list[str] = []
         self.lines: list[str] = []
         self.events = 0
 
     def add(self, line: str) -> None:
         """Note one event."""
         self.events += 1
-        self._digest.update(line.encode())
-        self._digest.update(b"\n")
+        self._fresh.append(line)
+        if len(self._fresh) >= HASHED_TOGETHER:
+            self._hash()
         if self._keep:
             self.lines.append(line)
             if len(self.lines) > 2 * self._keep:
                 del self.lines[: -self._keep]
 
+    def _hash(self) -> None:
+        self._digest.update("\n".join([*self._fresh, ""]).encode())
+        self._fresh.clear()
+
     @property
     def digest(self) -> str:
         """A short text that two traces share if and only if they are the same."""
+        self._hash()
         return self._digest.hexdigest()
 
 
@@ -82,8 +93,10 @@ class SimulatedLoop(asyncio.BaseEventLoop):
 
     def __init__(self, seed: int, trace: Trace) -> None:
         super().__init__()
-        self._randomness = SeededRandomness(seed)
+        self._draw = SeededRandomness(seed).random
+        self._ready: list[asyncio.Handle] = []  # what BaseEventLoop calls so; a queue there
         self._now = 0.0
+        self._stamp = "0.000000"
         self._task_numbers = 0
         self._steps = 0
         self._buried = False
@@ -139,10 +152,12 @@ class SimulatedLoop(asyncio.BaseEventLoop):
             if not scheduled:
                 raise Deadlock("every task waits for another")
             self._now = scheduled[0]._when
+            self._stamp = f"{self._now:.6f}"
             return
-        at = self._randomness.randrange(len(ready))
-        ready[at], ready[-1] = ready[-1], ready[at]
-        handle = ready.pop()
+        if len(ready) > 1:
+            at = int(self._draw() * len(ready))
+            ready[at], ready[-1] = ready[-1], ready[at]
+        handle: Any = ready.pop()
         process = handle._context.get(current_process, NETWORK)
         if handle._cancelled or not process.alive:
             return
@@ -152,8 +167,20 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         self._steps += 1
         if self._steps > MAX_STEPS:
             raise Deadlock(f"no end after {MAX_STEPS} steps")
-        self.trace.add(_describe(handle, self._now))
+        self.trace.add(f"{self._stamp} {process.name} {_describe(handle._callback)}")
         handle._run()
+
+    def note(self, line: str) -> None:
+        """Add `line` to the trace, with the time."""
+        self.trace.add(f"{self._stamp} {line}")
+
+    def call_soon(  # type: ignore[override]
+        self, callback: Callable[..., object], *args: Any, context: contextvars.Context | None = None
+    ) -> asyncio.Handle:
+        """See `asyncio.loop.call_soon`; without its checks, which cost as much as the rest."""
+        handle = asyncio.Handle(callback, args, self, context)
+        self._ready.append(handle)
+        return handle
 
     def pause(self, process: Process) -> None:
         """Let nothing of `process` run, as when its machine is suspended; timers and messages go on."""
@@ -162,7 +189,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
     def resume(self, process: Process) -> None:
         """Let `process` go on where it was, with everything that has come due meanwhile."""
         process.paused = False
-        self._ready.extend(process.held)  # type: ignore[attr-defined]
+        self._ready.extend(process.held)
         process.held.clear()
 
     def _process_events(self, event_list: object) -> None:
@@ -194,7 +221,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         for coroutine in coroutines:
             if coroutine is not None:
                 _close(coroutine)
-        self._ready.clear()  # type: ignore[attr-defined]
+        self._ready.clear()
         self._scheduled.clear()  # type: ignore[attr-defined]
         self._unfinished.clear()
         self.close()
@@ -211,14 +238,12 @@ def _close(coroutine: Any) -> None:
         coroutine.close()
 
 
-def _describe(handle: Any, now: float) -> str:
-    callback = handle._callback
+def _describe(callback: Any) -> str:
     owner = getattr(callback, "__self__", None)
-    process = handle._context.get(current_process, NETWORK).name
     if isinstance(owner, asyncio.Task):
         coroutine = owner.get_coro()
-        return f"{now:.6f} {process} {owner.get_name()} {getattr(coroutine, '__qualname__', '')}"
-    return f"{now:.6f} {process} {getattr(callback, '__qualname__', type(callback).__name__)}"
+        return f"{owner.get_name()} {getattr(coroutine, '__qualname__', '')}"
+    return str(getattr(callback, "__qualname__", type(callback).__name__))
 
 
 class SimulatedClock:

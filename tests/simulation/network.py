@@ -8,6 +8,7 @@ even when its sender has been killed meanwhile, as it would in a real network.
 from __future__ import annotations
 
 import asyncio
+import contextvars
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from typing import TypeVar
@@ -16,7 +17,7 @@ from storage.blob import Blob, BlobEntry, ByteRange
 from storage.clock import SeededRandomness
 from storage.consensus import Consensus, SeqNo, VersionedData
 from storage.errors import StorageError, StoreTimeout, StoreUnavailable
-from tests.simulation.loop import NETWORK, SimulatedLoop, current_process, spawn
+from tests.simulation.loop import NETWORK, SimulatedLoop, current_process
 
 _T = TypeVar("_T")
 
@@ -46,6 +47,9 @@ class Network:
         self.conditions = conditions
         self.faults = 0
         self._randomness = SeededRandomness(seed)
+        self._context = contextvars.copy_context()
+        """Whose messages are under way: nobody's."""
+        self._context.run(current_process.set, NETWORK)
 
     def _delay_s(self) -> float:
         drawn = self._randomness.random()
@@ -57,39 +61,51 @@ class Network:
     async def call(self, what: str, operation: Callable[[], Awaitable[_T]], *, writes: bool) -> _T:
         """Carry out `operation` at the store and bring its result back, if the network lets it."""
         answer: asyncio.Future[_T] = self.loop.create_future()
-        process = current_process.get().name
-        spawn(self.loop, NETWORK, self._carry(f"{process} {what}", operation, answer, writes))
+        message = f"{current_process.get().name} {what}"
+        conditions, draw = self.conditions, self._randomness.random()
+
+        def arrive() -> None:
+            error: StorageError | None = None
+            result: _T | None = None
+            if draw < conditions.fail_before:
+                error = StoreUnavailable(f"{message}: refused")
+            elif draw < conditions.fail_before + conditions.unknown_before:
+                lost = StoreTimeout if writes else StoreUnavailable
+                error = lost(f"{message}: lost on the way")
+            else:
+                try:
+                    result = _at_once(operation())
+                except StorageError as raised:
+                    error = raised
+                if draw >= 1.0 - conditions.unknown_after:
+                    lost = StoreTimeout if writes else StoreUnavailable
+                    error = lost(f"{message}: answer lost")
+            if error is not None:
+                self.faults += 1
+            self.loop.note(f"store {message} -> {error or _brief(result)}")
+            self.loop.call_later(self._delay_s(), bring_back, result, error, context=self._context)
+
+        def bring_back(result: _T | None, error: StorageError | None) -> None:
+            if answer.done():
+                return
+            if error is not None:
+                answer.set_exception(error)
+            else:
+                answer.set_result(result)  # type: ignore[arg-type]
+
+        self.loop.call_later(self._delay_s(), arrive, context=self._context)
         return await answer
 
-    async def _carry(
-        self, what: str, operation: Callable[[], Awaitable[_T]], answer: asyncio.Future[_T], writes: bool
-    ) -> None:
-        conditions = self.conditions
-        draw = self._randomness.random()
-        await asyncio.sleep(self._delay_s())
-        error: StorageError | None = None
-        result: _T | None = None
-        if draw < conditions.fail_before:
-            error = StoreUnavailable(f"{what}: refused")
-        elif draw < conditions.fail_before + conditions.unknown_before:
-            error = StoreTimeout(f"{what}: lost on the way") if writes else StoreUnavailable(f"{what}: lost")
-        else:
-            try:
-                result = await operation()
-            except StorageError as raised:
-                error = raised
-            if draw >= 1.0 - conditions.unknown_after:
-                error = StoreTimeout(f"{what}: answer lost") if writes else StoreUnavailable(f"{what}: answer lost")
-        if error is not None:
-            self.faults += 1
-        self.loop.trace.add(f"{self.loop.time():.6f} store {what} -> {error or _brief(result)}")
-        await asyncio.sleep(self._delay_s())
-        if answer.done():
-            return
-        if error is not None:
-            answer.set_exception(error)
-        else:
-            answer.set_result(result)  # type: ignore[arg-type]
+
+def _at_once(operation: Awaitable[_T]) -> _T:
+    """The result of an operation of a store in memory, which never waits."""
+    steps = operation.__await__()
+    try:
+        next(steps)
+    except StopIteration as done:
+        value: _T = done.value
+        return value
+    raise RuntimeError("a store in memory has nothing to wait for")
 
 
 class NetworkBlob:
