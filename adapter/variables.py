@@ -325,19 +325,20 @@ class SettingValues(Mapping[str, str]):
     base: Map[str, str] = DEFAULTS
     session: Map[str, str] = field(default_factory=Map)
     local: Map[str, str] = field(default_factory=Map)
+    _merged: Mapping[str, str] = field(init=False, repr=False, compare=False)
+    """The three layers as one: a statement looks up dozens of settings, and they change seldom."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_merged", {**self.base, **self.session, **self.local})
 
     def __getitem__(self, name: str) -> str:
-        for layer in (self.local, self.session, self.base):
-            value = layer.get(name)
-            if value is not None:
-                return value
-        raise KeyError(name)
+        return self._merged[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter({*self.base, *self.session, *self.local})
+        return iter(self._merged)
 
     def __len__(self) -> int:
-        return len({*self.base, *self.session, *self.local})
+        return len(self._merged)
 
     def with_default(self, name: str, value: str) -> SettingValues:
         """The same with another session default, which RESET returns to."""

@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from adapter.engines.engine import ArrowTable, EngineName, ExecutionContext, RecordBatch, TableInput, WrittenPart
 from adapter.engines.inline_pool import InlinePool
-from adapter.engines.local_database import Connection, LocalDatabase
+from adapter.engines.local_database import Cursor, LocalDatabase
 from adapter.engines.local_scans import LocalScan, prepare_scan, release_scan
 from adapter.engines.lowered import LoweredCache
 from adapter.engines.part_files import PartFileWriter
@@ -29,7 +29,7 @@ from adapter.engines.result_batches import ResultShape
 from adapter.engines.scan_sources import DeletedRows
 from adapter.system_catalogs.local_scans import LocalCatalog, Scope
 from adapter.system_catalogs.tables import SystemCatalogs
-from planner.errors import InternalError, QueryCanceled
+from planner.errors import QueryCanceled
 from planner.functions import local_udfs
 from planner.ir import BoundQuery
 from planner.ir import Literal as LiteralValue
@@ -60,10 +60,12 @@ _extra_names = itertools.count()
 
 @dataclass(slots=True, eq=False)
 class _Execution:
-    """One running query. `canceled` is set from the event loop and read by the worker thread."""
+    """One running query. `canceled` is set from the event loop and read by the worker thread; `ended` once its
+    cursor has been given back."""
 
-    cursor: Connection
+    cursor: Cursor
     canceled: bool = False
+    ended: bool = False
     scans: dict[int, LocalScan] = field(default_factory=dict)
     resources: ExitStack = field(default_factory=ExitStack)
     scope: Scope | None = None
@@ -142,7 +144,8 @@ class LocalEngine:
             running.discard(execution)
             if not running:
                 self._running.pop(context.token, None)
-            await asyncio.shield(self._in_thread(lambda: self._end(execution)))
+            if not execution.ended:
+                await asyncio.shield(self._in_thread(lambda: self._end(execution)))
 
     async def write(
         self,
@@ -202,10 +205,11 @@ class LocalEngine:
         context: ExecutionContext,
         extra: Mapping[int, ArrowTable] | None,
     ) -> tuple[list[RecordBatch], bool]:
-        cursor = execution.cursor
+        cursor = execution.cursor.connection
         with self._translated(execution):
             self._pool.drop_unused(cursor)
-            execution.scope = execution.resources.enter_context(self._catalog.entered(query.rel, context, cursor))
+            scans = self._lowered.needs(query).system
+            execution.scope = execution.resources.enter_context(self._catalog.entered(scans, context, cursor))
             tables = {oid: ScanSource(scan.sql(cursor, self._env.blob)) for oid, scan in execution.scans.items()}
             tables.update(execution.scope.sources)
             for key, rows in (extra or {}).items():
@@ -214,14 +218,11 @@ class LocalEngine:
                 execution.resources.callback(cursor.unregister, name)
                 tables[key] = ScanSource(name)
             sql = self._lowered.text(query, tables, params, context)
-            relation = cursor.sql(sql)
-            if relation is None:
-                raise InternalError("the local engine was given a statement without a result")
-            execution.reader = relation.to_arrow_reader(BATCH_ROWS)
+            execution.reader = execution.cursor.stream(sql, BATCH_ROWS)
         return self._fetch(execution)
 
     def _fetch(self, execution: _Execution) -> tuple[list[RecordBatch], bool]:
-        """The next batches, and whether there may be more."""
+        """The next batches, and whether there may be more; without more the execution has ended."""
         batches: list[RecordBatch] = []
         size = 0
         with self._translated(execution):
@@ -229,18 +230,20 @@ class LocalEngine:
                 try:
                     batch = execution.reader.read_next_batch()
                 except StopIteration:
+                    self._end(execution)
                     return batches, False
                 batches.append(batch)
                 size += batch.nbytes
         return batches, True
 
     def _end(self, execution: _Execution) -> None:
+        execution.ended = True
         if execution.reader is not None:
             execution.reader.close()
             execution.reader = None
         execution.resources.close()
         for scan in execution.scans.values():
-            scan.unregister(execution.cursor)
+            scan.unregister(execution.cursor.connection)
             release_scan(scan, self._pool)
         self._database.release(execution.cursor)
 

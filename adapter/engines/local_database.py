@@ -5,12 +5,14 @@ Settings make its arithmetic and null order PostgreSQL's; then its file access i
 scratch directory, and its configuration is locked, in that order, so that no statement can undo it.
 
 A `Cursor` is a connection to that database; each runs one execution at a time. Cursors are reused: making one costs
-more than a point read.
+more than a point read. Each keeps the plans of statements that it has run again and again.
 """
 
 from __future__ import annotations
 
+import itertools
 import threading
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -22,6 +24,63 @@ Connection: TypeAlias = Any
 
 MAX_IDLE_CURSORS = 32
 """Cursors kept for reuse: about as many as statements that run at once; an idle one costs some 100 KiB."""
+
+MAX_PREPARED = 64
+"""Plans that a cursor keeps; the least recently run goes first."""
+
+MAX_SEEN = 256
+"""Texts that a cursor remembers to have run once: a plan is worth keeping from the second run on."""
+
+MAX_PREPARED_CHARS = 16 * 1024
+"""Longer texts carry data and rarely come again."""
+
+
+class Cursor:
+    """A connection for one execution at a time, with the plans it keeps. Used by one thread at a time, but for
+    `interrupt`."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self._prepared: OrderedDict[str, str] = OrderedDict()
+        self._seen: OrderedDict[str, None] = OrderedDict()
+        self._numbers = itertools.count()
+
+    def stream(self, sql: str, batch_rows: int) -> Any:
+        """Runs a query and returns a reader of record batches; blocks until the first rows are there."""
+        name = self._plan(sql)
+        text = sql if name is None else f"EXECUTE {name}"
+        # The relation that `sql()` would make binds the text a second time, which costs more than a point read; this
+        # is the call that it makes in the end.
+        return self.connection._submit(text, None, "stream", batch_rows).arrow_reader()
+
+    def interrupt(self) -> None:
+        """Interrupts what runs; from any thread."""
+        self.connection.interrupt()
+
+    def close(self) -> None:
+        """Closes the connection."""
+        self.connection.close()
+
+    def _plan(self, sql: str) -> str | None:
+        """The name of the plan kept for `sql`, if there is one. The engine makes it anew when a table that it reads
+        has changed."""
+        name = self._prepared.get(sql)
+        if name is not None:
+            self._prepared.move_to_end(sql)
+            return name
+        if sql not in self._seen:
+            if len(sql) <= MAX_PREPARED_CHARS:
+                self._seen[sql] = None
+                if len(self._seen) > MAX_SEEN:
+                    self._seen.popitem(last=False)
+            return None
+        del self._seen[sql]
+        name = f"plan{next(self._numbers)}"
+        self.connection.execute(f"PREPARE {name} AS {sql}")
+        self._prepared[sql] = name
+        if len(self._prepared) > MAX_PREPARED:
+            self.connection.execute(f"DEALLOCATE {self._prepared.popitem(last=False)[1]}")
+        return name
 
 
 class LocalDatabase:
@@ -42,7 +101,7 @@ class LocalDatabase:
     ) -> None:
         self._root = duckdb.connect(":memory:")
         self._lock = threading.Lock()
-        self._idle: list[Connection] = []
+        self._idle: list[Cursor] = []
         scratch.mkdir(parents=True, exist_ok=True)
         settings: dict[str, object] = {
             "integer_division": True,
@@ -70,14 +129,14 @@ class LocalDatabase:
         self._root.execute("SET GLOBAL enable_external_access = false")
         self._root.execute("SET GLOBAL lock_configuration = true")
 
-    def acquire(self) -> Connection:
+    def acquire(self) -> Cursor:
         """A cursor for one execution; give it back with `release`."""
         with self._lock:
             if self._idle:
                 return self._idle.pop()
-            return self._root.cursor()
+            return Cursor(self._root.cursor())
 
-    def release(self, cursor: Connection) -> None:
+    def release(self, cursor: Cursor) -> None:
         """Takes a cursor back. Its execution must have ended, its registered tables must be gone."""
         with self._lock:
             if len(self._idle) < MAX_IDLE_CURSORS:
@@ -89,7 +148,7 @@ class LocalDatabase:
         """Runs one statement of the engine itself (never a client's) and returns its rows."""
         cursor = self.acquire()
         try:
-            rows: list[tuple[Any, ...]] = cursor.execute(sql).fetchall()
+            rows: list[tuple[Any, ...]] = cursor.connection.execute(sql).fetchall()
             return rows
         finally:
             self.release(cursor)

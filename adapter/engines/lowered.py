@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from adapter.engines.engine import EngineName, ExecutionContext
 from adapter.engines.scan_sources import ScanNeeds, scan_needs
@@ -65,7 +65,7 @@ class LoweredCache:
     ) -> str:
         """`query` as the engine's SQL. Raises what `planner.lowering.lower` raises."""
         entry = self._entry(query)
-        settings = replace(session_settings(context), token=_TOKEN)
+        settings = session_settings(context, token=_TOKEN)
         key = (
             tuple(source.sql for source in tables.values()),
             # By text: 0.0 equals -0.0 and 1.0 equals 1.00, but they are not the same value.
@@ -87,7 +87,7 @@ class LoweredCache:
             if entry is not None and entry.query is query:
                 self._entries.move_to_end(id(query))
                 return entry
-        entry = _Entry(query=query, needs=scan_needs(query))
+        entry = _Entry(query=query, needs=scan_needs(query.rel))
         with self._lock:
             self._entries[id(query)] = entry
             if len(self._entries) > MAX_QUERIES:
@@ -95,13 +95,13 @@ class LoweredCache:
         return entry
 
 
-def session_settings(context: ExecutionContext) -> SessionSettings:
+def session_settings(context: ExecutionContext, *, token: str) -> SessionSettings:
     """The settings of `context` that act inside expressions. `context.settings` is keyed as SHOW spells the names."""
-    values = {name.lower(): value for name, value in context.settings.items()}
+    values = context.settings
     return SessionSettings(
-        timezone=values.get("timezone", "UTC"),
-        datestyle=values.get("datestyle", "ISO, MDY"),
-        intervalstyle=values.get("intervalstyle", "postgres"),
+        timezone=values.get("TimeZone", "UTC"),
+        datestyle=values.get("DateStyle", "ISO, MDY"),
+        intervalstyle=values.get("IntervalStyle", "postgres"),
         extra_float_digits=int(values.get("extra_float_digits", "1")),
-        token=context.token,
+        token=token,
     )

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Protocol, TypeAlias
 
@@ -25,8 +25,9 @@ import pyarrow as pa
 
 from adapter.constant_rows import array_of
 from adapter.engines.engine import TableInput
-from planner.ir import BoundQuery, Literal, Scan, SystemScan
+from planner.ir import Literal, Rel, Scan, SystemScan
 from planner.physical import arrow_type
+from planner.rewrite import walk
 from planner.text_values import parse_text
 from planner.types import SqlType, column_type
 from storage.catalog_model import Relation
@@ -59,10 +60,11 @@ class ScanColumn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScanNeeds:
-    """What a query reads: the relations it scans (True: row ids too), and whether it scans system relations."""
+    """What a query reads: the relations it scans (True: row ids too), and the system relations (True: their system
+    columns too), all by oid."""
 
     tables: Mapping[int, bool]
-    system: bool
+    system: Mapping[int, tuple[SystemScan, bool]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,21 +110,17 @@ def scan_columns(relation: Relation) -> tuple[ScanColumn, ...]:
     return tuple(columns)
 
 
-def scan_needs(query: BoundQuery) -> ScanNeeds:
-    """The scans anywhere in `query`, subqueries included."""
+def scan_needs(rel: Rel) -> ScanNeeds:
+    """The scans anywhere in a bound tree, subqueries included."""
     tables: dict[int, bool] = {}
-    system = False
-    pending: list[Any] = [query.rel]
-    while pending:
-        node = pending.pop()
-        if isinstance(node, tuple):
-            pending.extend(node)
-        elif isinstance(node, Scan):
+    system: dict[int, tuple[SystemScan, bool]] = {}
+    for node in walk(rel):
+        if isinstance(node, Scan):
             tables[node.relation_oid] = tables.get(node.relation_oid, False) or node.row_id is not None
         elif isinstance(node, SystemScan):
-            system = True
-        elif is_dataclass(node):
-            pending.extend(getattr(node, part.name) for part in fields(node))
+            wants = any(field.origin is not None and field.origin.attnum < 0 for field in node.fields)
+            known = system.get(node.relation_oid)
+            system[node.relation_oid] = (node, wants or (known is not None and known[1]))
     return ScanNeeds(tables=tables, system=system)
 
 

@@ -7,7 +7,7 @@ for one query only.
 
 Usage, around the execution of one query on `cursor`, a cursor of the connection's database::
 
-    with local_catalog.entered(query.rel, context, cursor) as scope:
+    with local_catalog.entered(scan_needs(query.rel).system, context, cursor) as scope:
         lower(..., tables={**tables, **scope.sources}) ... execute ...
         # a catalog function's error is in scope.error
 """
@@ -19,8 +19,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields, is_dataclass
-from functools import lru_cache
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from adapter.engines.engine import ExecutionContext
@@ -29,16 +28,13 @@ from adapter.system_catalogs.relations import is_session_relation, is_static
 from adapter.system_catalogs.session_relations import session_content
 from adapter.system_catalogs.tables import MAX_SNAPSHOTS, SystemCatalogs, arrow_table, system_column_sql
 from planner import ir
-from planner.functions.signature import Signature
 from planner.lowering.context import ScanSource
-from planner.types import SqlType
 from storage.catalog_model import CatalogSnapshot
 from storage.clock import SystemClock
 
 DuckConnection: TypeAlias = Any
 
 SCHEMA = "tg_system"
-_LEAVES = (SqlType, Signature, ir.Field, ir.Literal, ir.ColumnRef, ir.Origin)
 
 
 @dataclass(slots=True)
@@ -57,28 +53,6 @@ class Scope:
 
     sources: Mapping[int, ScanSource]
     context: contexts.Entered
-
-
-@lru_cache(maxsize=256)
-def _children(kind: type) -> tuple[str, ...]:
-    return tuple(item.name for item in fields(kind))
-
-
-def system_scans(node: object) -> dict[int, tuple[ir.SystemScan, bool]]:
-    """The system relations that a bound tree reads, by oid, and whether it reads their system columns."""
-    found: dict[int, tuple[ir.SystemScan, bool]] = {}
-    stack = [node]
-    while stack:
-        item = stack.pop()
-        if isinstance(item, tuple):
-            stack.extend(item)
-        elif isinstance(item, ir.SystemScan):
-            wants = any(f.origin is not None and f.origin.attnum < 0 for f in item.fields)
-            known = found.get(item.relation_oid)
-            found[item.relation_oid] = (item, wants or (known is not None and known[1]))
-        elif is_dataclass(item) and not isinstance(item, _LEAVES):
-            stack.extend(getattr(item, name) for name in _children(item.__class__))
-    return found
 
 
 class LocalCatalog:
@@ -101,10 +75,11 @@ class LocalCatalog:
         udfs.register(connection)
 
     @contextmanager
-    def entered(self, rel: ir.Rel, context: ExecutionContext, cursor: DuckConnection) -> Iterator[Scope]:
-        """Makes what `rel` reads of the system relations available to `cursor` for the length of the block, and
-        `context` to catalog functions."""
-        scans = system_scans(rel)
+    def entered(
+        self, scans: Mapping[int, tuple[ir.SystemScan, bool]], context: ExecutionContext, cursor: DuckConnection
+    ) -> Iterator[Scope]:
+        """Makes the system relations of `scans` (`scan_sources.ScanNeeds.system`) available to `cursor` for the length
+        of the block, and `context` to catalog functions."""
         registered: list[str] = []
         with contexts.entered(context, self.catalogs) as entered:
             version = self._acquire(context) if scans else None

@@ -9,6 +9,7 @@ import duckdb
 import pytest
 
 from adapter.engines.engine import ExecutionContext
+from adapter.engines.scan_sources import scan_needs
 from adapter.system_catalogs.local_scans import LocalCatalog, Scope
 from planner import ir
 from planner.system_relations import BuiltinRelations
@@ -40,7 +41,7 @@ def scan_of(name: str, attnum: int = 1) -> ir.SystemScan:
 def engine() -> Iterator[tuple[Any, Scope]]:
     connection = duckdb.connect()
     catalog = LocalCatalog(connection)
-    with catalog.entered(scan_of("pg_class"), context_of(demo_catalog()), connection) as scope:
+    with catalog.entered(scan_needs(scan_of("pg_class")).system, context_of(demo_catalog()), connection) as scope:
         yield connection, scope
     connection.close()
 
@@ -140,7 +141,7 @@ def test_errors_are_kept_for_the_engine(engine: tuple[Any, Scope], expression: s
 def test_system_columns_are_there_when_asked_for() -> None:
     connection = duckdb.connect()
     catalog = LocalCatalog(connection)
-    with catalog.entered(scan_of("pg_class", -6), context_of(demo_catalog()), connection) as scope:
+    with catalog.entered(scan_needs(scan_of("pg_class", -6)).system, context_of(demo_catalog()), connection) as scope:
         source = scope.sources[1259].sql
         row = connection.execute(f"SELECT s6, s2, s1 FROM {source} WHERE c2 = 'pg_class'").fetchall()[0]
         assert row[0] == 1259
@@ -151,7 +152,7 @@ def test_settings_are_the_sessions() -> None:
     connection = duckdb.connect()
     catalog = LocalCatalog(connection)
     scan = scan_of("pg_settings")
-    with catalog.entered(scan, context_of(demo_catalog()), connection) as scope:
+    with catalog.entered(scan_needs(scan).system, context_of(demo_catalog()), connection) as scope:
         (source,) = scope.sources.values()
         rows = connection.execute(f"SELECT c1, c2, c8 FROM {source.sql}").fetchall()
     assert rows == [("TimeZone", "Europe/Berlin", "string")]
@@ -168,7 +169,7 @@ def test_each_snapshot_has_tables_of_its_own() -> None:
     second = first.apply([added], Csn(3))
     seen = []
     for snapshot in (first, second, first):
-        with catalog.entered(scan_of("pg_namespace"), context_of(snapshot), connection) as scope:
+        with catalog.entered(scan_needs(scan_of("pg_namespace")).system, context_of(snapshot), connection) as scope:
             (source,) = scope.sources.values()
             names = connection.execute(f"SELECT c2 FROM {source.sql}").fetchall()
             seen.append(("later",) in names)
@@ -187,7 +188,7 @@ def test_tables_of_old_snapshots_are_dropped() -> None:
     for number in range(MAX_SNAPSHOTS + 5):
         added = CatalogUpdate(record=Schema(oid=17000 + number, name=f"s{number}", owner=10), diff=1)
         snapshot = snapshot.apply([added], Csn(3 + number))
-        with catalog.entered(scan_of("pg_namespace"), context_of(snapshot), connection) as scope:
+        with catalog.entered(scan_needs(scan_of("pg_namespace")).system, context_of(snapshot), connection) as scope:
             (source,) = scope.sources.values()
             assert (f"s{number}",) in connection.execute(f"SELECT c2 FROM {source.sql}").fetchall()
     (count,) = connection.execute("SELECT count(*) FROM duckdb_tables() WHERE schema_name = 'tg_system'").fetchall()[0]
