@@ -12,12 +12,13 @@ on its lease again, that it has to renew it; then it finds out whether it was de
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from storage.csn import COUNTER_BITS, Csn
+from storage.csn import Csn
 from storage.durable import Abandon
 from storage.errors import AsOfNotReadable, HoldExpired
 from storage.ids import ShardId
@@ -93,12 +94,24 @@ class Leases:
         self._floor = Csn(0)
         self._deadline = 0.0
         self._named = 0
+        self._marks: deque[tuple[float, Csn]] = deque()
+        """Newest CSNs by monotonic time; the first is of at least `HISTORY_MS` ago, or of the start."""
 
     def read_lower(self) -> Csn:
         """The lowest CSN that this process may still read at without holds in the shards."""
-        newest = Csn(max(self._env.cache.upper - 1 - (HISTORY_MS << COUNTER_BITS), 0))
-        held = min([newest, *(hold.at for hold in self.holds if hold.durable_name is None)])
+        held = min([self._history(), *(hold.at for hold in self.holds if hold.durable_name is None)])
         return max(held, self._floor)
+
+    def _history(self) -> Csn:
+        """The newest CSN that was readable `HISTORY_MS` ago; no reader has a lower one and no hold yet.
+
+        NOTE: by the monotonic clock. CSNs stand still for as long as a wall clock had jumped ahead.
+        """
+        now = self._env.clock.monotonic()
+        self._marks.append((now, Csn(max(self._env.cache.upper - 1, 0))))
+        while len(self._marks) > 1 and now - self._marks[1][0] >= HISTORY_MS / 1000:
+            self._marks.popleft()
+        return self._marks[0][1]
 
     async def renew(self) -> None:
         """Renew the lease and retract what this process has applied, in one write. EnvironmentFenced when deposed."""

@@ -220,9 +220,10 @@ class Maintenance:
         if requires:
             await env.txns.tidy(requires=tuple(requires))
         removed += await self._remove_dropped(limit)
-        if (waiting or state.forgotten) and limit <= self._newest_requirement():
+        if (waiting or state.forgotten) and env.cache.upper - 1 <= self._newest_requirement():
             # Perhaps nothing is committed any more that would carry the readers past the requirement.
             await env.advance_to_now()
+            env.leases.read_lower()
         return removed
 
     def _newest_requirement(self) -> Csn:

@@ -14,7 +14,7 @@ import asyncio
 import itertools
 from collections import Counter
 
-from storage.csn import Csn, csn_ms
+from storage.csn import Csn
 from storage.ids import ShardId
 from tests.simulation.checker import Append, Operation, ReadList, Status, Transaction, check
 from tests.simulation.definitions import check_definitions
@@ -170,9 +170,6 @@ async def _audit(world: World, server: Server) -> None:
     balance = sum(row[1] for table in World.BANKS for row in final[table])
     if balance != World.ACCOUNTS * World.OPENING_BALANCE:
         world.problem(f"the bank holds {balance} in the end")
-    # CSNs that a wrong clock carried into the future stand still until the time has caught up; so does what waits
-    # for history to pass. Let it be then at once.
-    server.clock.jump(max(0, csn_ms(env.cache.upper) - server.clock.now_ms()))
     await asyncio.sleep(SETTLE_S)
     # Commits go on being possible, and carry the retractions.
     await env.apply_all()
