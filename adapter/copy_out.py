@@ -20,6 +20,7 @@ from planner.errors import (
     UndefinedColumn,
     WrongObjectType,
 )
+from planner.identifiers import quote_identifier
 from planner.parse import split_and_parse
 from storage.catalog_model import CatalogSnapshot, Column, Relation, Schema
 
@@ -113,10 +114,6 @@ def _plan(running: Running, catalog: CatalogSnapshot, statement: st.Copy) -> Pla
     columns = copy_columns(relation, statement.columns)
     schema = catalog.get(relation.schema)
     assert isinstance(schema, Schema)
-    names = ", ".join(_quoted(column.name) for column in columns)
-    text = f"SELECT {names} FROM {_quoted(schema.name)}.{_quoted(relation.name)}"
+    names = ", ".join(quote_identifier(column.name) for column in columns)
+    text = f"SELECT {names} FROM {quote_identifier(schema.name)}.{quote_identifier(relation.name)}"
     return running.session.plan(split_and_parse(text)[0], catalog)
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

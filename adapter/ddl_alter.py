@@ -22,6 +22,7 @@ from adapter.ddl_tables import (
     fill_table,
     make_shard,
     missing_value,
+    nextval_default,
     own_catalog,
     owned_sequence,
     physical_schema,
@@ -49,6 +50,7 @@ from planner.errors import (
     WrongObjectType,
 )
 from planner.functions.signature import Volatility
+from planner.identifiers import quote_identifier
 from planner.parse import split_and_parse
 from planner.rewrite import walk
 from planner.type_names import format_type
@@ -147,6 +149,18 @@ def _with_column(relation: Relation, column: Column) -> Relation:
     return msgspec.structs.replace(relation, columns=columns)
 
 
+def _without_column(relation: Relation, column: Column) -> Relation:
+    gone = msgspec.structs.replace(
+        column,
+        name=f"........pg.dropped.{column.attnum}........",
+        dropped=True,
+        not_null=False,
+        default=None,
+        missing=None,
+    )
+    return _with_column(relation, gone)
+
+
 # ---------------------------------------------------------------- columns
 
 
@@ -173,7 +187,7 @@ async def _add_column(running: Running, relation: Relation, action: st.AddColumn
         assert isinstance(schema, Schema)
         sequence = owned_sequence(running, relation.name, schema, relation.oid, column)
         added.append(sequence)
-        default = f'nextval(\'"{schema.name}"."{sequence.name}"\'::regclass)'
+        default = nextval_default(schema, sequence)
         column = msgspec.structs.replace(column, not_null=True, default=default)
         await running.session.state.sequence_store.set_value(sequence, sequence.start, False)
     elif column.default is not None:
@@ -236,15 +250,7 @@ def _drop_column(running: Running, relation: Relation, action: st.DropColumn) ->
             )
         )
         return
-    gone = msgspec.structs.replace(
-        column,
-        name=f"........pg.dropped.{column.attnum}........",
-        dropped=True,
-        not_null=False,
-        default=None,
-        missing=None,
-    )
-    changed = _with_column(relation, gone)
+    changed = _without_column(relation, column)
     catalog = own_catalog(running)
     what = f"column {column.name} of table {shown_name(running, catalog, relation)}"
     _drop_dependents(running, catalog, relation, changed, what, cascade=action.cascade)
@@ -334,17 +340,14 @@ async def _set_not_null(running: Running, relation: Relation, action: st.SetNotN
 async def _has_nulls(running: Running, relation: Relation, column: Column) -> bool:
     schema = own_catalog(running).get(relation.schema)
     assert isinstance(schema, Schema)
-    text = f"SELECT 1 FROM {_q(schema.name)}.{_q(relation.name)} WHERE {_q(column.name)} IS NULL LIMIT 1"
+    table = f"{quote_identifier(schema.name)}.{quote_identifier(relation.name)}"
+    text = f"SELECT 1 FROM {table} WHERE {quote_identifier(column.name)} IS NULL LIMIT 1"
     plan = running.session.plan(split_and_parse(text)[0], own_catalog(running))
     read = await prepare_plan(running, plan)
     count = 0
     async for batch in read.stream():
         count += batch.num_rows
     return count > 0
-
-
-def _q(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
 
 
 async def _set_type(running: Running, relation: Relation, action: st.SetColumnType) -> None:
@@ -354,7 +357,8 @@ async def _set_type(running: Running, relation: Relation, action: st.SetColumnTy
     catalog = own_catalog(running)
     schema = catalog.get(relation.schema)
     assert isinstance(schema, Schema)
-    views = [r for r in direct_dependents(catalog, relation.oid) if isinstance(r, Relation)]
+    without = _without_column(relation, column)
+    views = broken_views(running, catalog, relation, without, dict(drop_column_in_views(catalog, relation, without)))
     if views:
         raise FeatureNotSupported(
             "cannot alter type of a column used by a view or rule",
@@ -364,11 +368,11 @@ async def _set_type(running: Running, relation: Relation, action: st.SetColumnTy
     items = []
     for known in relation.live_columns():
         if known.attnum == column.attnum:
-            source = f"({action.using})" if action.using is not None else _q(known.name)
+            source = f"({action.using})" if action.using is not None else quote_identifier(known.name)
             items.append(f"CAST({source} AS {type_text})")
         else:
-            items.append(_q(known.name))
-    text = f"SELECT {', '.join(items)} FROM {_q(schema.name)}.{_q(relation.name)}"
+            items.append(quote_identifier(known.name))
+    text = f"SELECT {', '.join(items)} FROM {quote_identifier(schema.name)}.{quote_identifier(relation.name)}"
     plan = running.session.plan(split_and_parse(text)[0], catalog)
     if changed_column.default is not None:
         default_query(running, changed_column)

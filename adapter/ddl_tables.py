@@ -33,6 +33,7 @@ from planner.errors import (
     UndefinedColumn,
     WrongObjectType,
 )
+from planner.identifiers import quote_identifier, quote_literal
 from planner.physical import arrow_type
 from planner.text_values import format_text
 from planner.type_names import format_type
@@ -184,15 +185,15 @@ def _columns(
         if definition.serial or definition.identity:
             sequence = owned_sequence(running, statement.name.name, schema, table_oid, column)
             sequences.append(sequence)
-            column = msgspec.structs.replace(
-                column, not_null=True, default=f"nextval('{_quoted(schema.name)}.{_quoted(sequence.name)}'::regclass)"
-            )
+            column = msgspec.structs.replace(column, not_null=True, default=nextval_default(schema, sequence))
         columns.append(column)
     return columns, sequences
 
 
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
+def nextval_default(schema: Schema, sequence: SequenceRecord) -> str:
+    """The default of a column that takes its values from `sequence`."""
+    name = f"{quote_identifier(schema.name)}.{quote_identifier(sequence.name)}"
+    return f"nextval({quote_literal(name)}::regclass)"
 
 
 def column_of(definition: st.ColumnDefinition, attnum: int) -> Column:

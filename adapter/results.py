@@ -137,7 +137,7 @@ StatementResult: TypeAlias = Rows | Command | Empty | CopyOut | CopyIn
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartupParameters:
     """What a client said at start-up: `settings` are all other parameters (options already split into name and
-    value)."""
+    value). `remote_address` is the client's IP address and port, with a colon between them."""
 
     user: str
     database: str

@@ -26,6 +26,7 @@ from planner.errors import (
     InvalidParameterValue,
     UndefinedObject,
 )
+from planner.identifiers import quote_identifier
 
 _BOOLS = {"on": "on", "true": "on", "yes": "on", "1": "on", "off": "off", "false": "off", "no": "off", "0": "off"}
 _MEMORY_UNITS = {"B": Decimal(1) / 1024, "kB": Decimal(1), "MB": Decimal(1024), "GB": Decimal(1024**2)}
@@ -288,13 +289,7 @@ def time_zone_name(setting: Setting, text: str) -> str:
 
 def quote_list(items: list[str]) -> str:
     """Names joined as a list setting's value, quoted where PostgreSQL would."""
-    return ", ".join(_quote_identifier(item) for item in items)
-
-
-def _quote_identifier(name: str) -> str:
-    if re.fullmatch(r"[a-z_][a-z0-9_$]*", name):
-        return name
-    return '"' + name.replace('"', '""') + '"'
+    return ", ".join(quote_identifier(item) for item in items)
 
 
 @lru_cache(maxsize=1024)

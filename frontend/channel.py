@@ -97,9 +97,9 @@ class ClientProtocol(asyncio.Protocol):
 
     @property
     def remote_address(self) -> str | None:
-        """The client's IP address."""
+        """The client's IP address and port, with a colon between them."""
         peer = self._transport.get_extra_info("peername") if self._transport is not None else None
-        return peer[0] if isinstance(peer, tuple) else None
+        return f"{peer[0]}:{peer[1]}" if isinstance(peer, tuple) else None
 
     async def _wait(self) -> None:
         """Until more has come in."""

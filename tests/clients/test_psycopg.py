@@ -130,3 +130,11 @@ def test_sessions_end_each_other(connection: psycopg.Connection, server: Tidegat
         assert connection.execute("SELECT pg_terminate_backend(%s)", (pid,)).fetchone() == (True,)
         with pytest.raises(errors.AdminShutdown):
             other.execute("SELECT 1")
+
+
+def test_the_client_is_shown_where_it_connects_from(connection: psycopg.Connection) -> None:
+    row = connection.execute(
+        "SELECT host(client_addr), client_port > 0, host(inet_client_addr()) FROM pg_stat_activity"
+        " WHERE pid = pg_backend_pid()"
+    ).fetchone()
+    assert row == ("127.0.0.1", True, "127.0.0.1")

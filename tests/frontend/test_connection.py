@@ -76,7 +76,10 @@ async def test_startup_reports_settings_once_and_the_key(server: tuple[Server, i
     startup = script.sessions[0].startup
     assert (startup.user, startup.database) == ("u", "u")
     assert startup.settings == (("a", "b"), ("c_d", "e f"), ("application_name", "t"))
-    assert startup.remote_address == "127.0.0.1"
+    assert startup.remote_address is not None
+    host, _, port = startup.remote_address.rpartition(":")
+    assert host == "127.0.0.1"
+    assert 0 < int(port) < 65536
 
 
 async def test_encryption_requests_are_answered_in_any_order(server: tuple[Server, int]) -> None:
