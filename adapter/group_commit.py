@@ -33,7 +33,7 @@ from planner.errors import (
 )
 from storage.csn import Csn
 from storage.errors import CatalogConflict, Determinate, Indeterminate, StorageError, StoreFull, UnknownShard
-from storage.ids import ShardId
+from storage.ids import CATALOG_SHARD, ShardId
 from storage.txns import UpperMismatch
 
 if TYPE_CHECKING:
@@ -138,7 +138,10 @@ class GroupCommitter:
         """Validate and commit; again from the start when another process committed in between."""
         env = self.env
         for _ in range(MAX_ROUNDS):
-            until = max(await env.oracle.read_ts("user"), Csn(env.cache.upper - 1))
+            # NOTE: everything this process knows of, without asking the store. What others committed since is found
+            # by the commit's compare-and-set: it refuses when one of the shards was written after `until`.
+            await env.catch_up_catalog()
+            until = Csn(env.cache.upper - 1)
             group = await self._validate(group, until)
             if not group:
                 return
@@ -186,7 +189,7 @@ class GroupCommitter:
 
 def _shards(group: list[_Waiting]) -> set[ShardId]:
     """What the group wrote and read: nobody else may have written there since it was validated."""
-    shards: set[ShardId] = set()
+    shards: set[ShardId] = {CATALOG_SHARD} if any(waiting.request.catalog_reads for waiting in group) else set()
     for waiting in group:
         shards |= waiting.request.txn.shards
         shards |= {read.shard for read in waiting.request.reads}

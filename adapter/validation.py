@@ -99,9 +99,9 @@ def _references_resolve(after: CatalogSnapshot, updates: Iterable[CatalogUpdate]
 async def _written_row_conflict(
     env: Environment, request: CommitRequest, shard: ShardId, until: Csn, earlier: Sequence[CommitRequest]
 ) -> bool:
-    own = [part for part in request.txn.local_parts(shard) if part.kind == "delete"]
-    if not own:
+    if not request.txn.deletes_from(shard):
         return False
+    own = [part for part in request.txn.local_parts(shard) if part.kind == "delete"]
     theirs = _deletes_in(earlier, shard)
     changes = await env.changes(shard, request.snapshot, until)
     theirs.extend(changes.deletes)
@@ -116,7 +116,7 @@ def _deletes_in(requests: Sequence[CommitRequest], shard: ShardId) -> list[Part]
     return [
         part
         for request in requests
-        if shard in request.txn.shards
+        if request.txn.deletes_from(shard)
         for part in request.txn.local_parts(shard)
         if part.kind == "delete"
     ]

@@ -304,7 +304,7 @@ class Environment:
             await self._surviving(self.maintenance.run(self._touched), "maintenance")
             rounds += 1
             if rounds % ORPHAN_ROUNDS == 0:
-                await self._surviving(self.maintenance.collect_orphans(), "orphans")
+                await self._surviving(self.maintenance.collect_new_orphans(), "orphans")
 
     async def _surviving(self, work: Coroutine[Any, Any, object], name: str) -> None:
         """Run background work; a failing store is reported and tried again at the next round."""

@@ -48,6 +48,9 @@ log = structlog.get_logger(__name__)
 MAX_ROUNDS = 32
 """Compactions of one shard in a row, so that one busy shard does not keep the others waiting."""
 
+ORPHAN_LISTINGS = 2
+"""Listings of the blob store after the last event that may have left orphans."""
+
 
 class Maintenance:
     """The maintenance that one process does for its environment."""
@@ -56,6 +59,8 @@ class Maintenance:
         self._env = env
         self._fruitless: dict[ShardId, frozenset[int]] = {}
         self._watched: dict[str, tuple[Lease, float]] = {}
+        self._listed: tuple[object, int] = (None, 0)
+        """What had happened before the blob store was last listed for orphans, and how often it was since then."""
 
     def observe_leases(self) -> frozenset[str]:
         """Note which leases have moved. Returns the processes that have not renewed theirs for `LEASE_MS`."""
@@ -197,17 +202,19 @@ class Maintenance:
     async def collect(self) -> int:
         """Remove the files and shards that nobody needs any more. Returns how many files were removed."""
         env = self._env
+        limit = self.since_limit()
+        waiting = [handle for handle in env.reader.known_shards() if handle.state.garbage]
+        if not waiting and not env.cache.state.forgotten:
+            return 0  # An idle environment costs nothing here.
         await env.cache.durable.refresh()
         removed = 0
         state = env.cache.state
         requires: list[RequireTransitions] = []
-        limit = self.since_limit()
-        waiting = False
-        for shard, registration in list(state.registered.items()):
-            handle = env.reader.known_shard(shard)
-            if handle is None or not handle.state.garbage:
+        for handle in waiting:
+            shard = handle.shard
+            registration = state.registered.get(shard)
+            if registration is None:
                 continue
-            waiting = True
             # NOTE: a hold in the shard protects what its reader resolved, like a lease.
             now_ms = env.clock.now_ms()
             holds = [h.at for h in handle.state.holds.values() if h.expires_ms is None or h.expires_ms >= now_ms]
@@ -220,7 +227,7 @@ class Maintenance:
         if requires:
             await env.txns.tidy(requires=tuple(requires))
         removed += await self._remove_dropped(limit)
-        if (waiting or state.forgotten) and env.cache.upper - 1 <= self._newest_requirement():
+        if env.cache.upper - 1 <= self._newest_requirement():
             # Perhaps nothing is committed any more that would carry the readers past the requirement.
             await env.advance_to_now()
             env.leases.read_lower()
@@ -268,6 +275,23 @@ class Maintenance:
             await env.txns.tidy(removed=tuple(finished))
             for shard in finished:
                 env.reader.close_shard(shard)
+        return removed
+
+    async def collect_new_orphans(self) -> int:
+        """`collect_orphans`, unless nothing has happened that leaves any since it found what there was."""
+        env = self._env
+        rollups = sum(handle.durable.oldest_rollup_seqno for handle in env.reader.known_shards())
+        happened = (
+            frozenset(env.cache.state.leases),
+            env.parts.changes,
+            rollups + env.cache.durable.oldest_rollup_seqno,
+        )
+        # NOTE: twice. What a process that has just died had sent may still have been under way.
+        if self._listed == (happened, ORPHAN_LISTINGS):
+            return 0
+        listings = self._listed[1] if self._listed[0] == happened else 0
+        removed = await self.collect_orphans()
+        self._listed = (happened, listings + 1)
         return removed
 
     async def collect_orphans(self) -> int:

@@ -73,6 +73,8 @@ class PartStore:
         self._random = random
         self._process = process
         self.in_flight: set[str] = set()
+        self.changes = 0
+        """How often a key entered `in_flight` or left it."""
         self._cache: OrderedDict[Slot, pa.Table] = OrderedDict()
         self._cached = 0
 
@@ -80,6 +82,7 @@ class PartStore:
         """A key that nobody has used, protected until its part is committed or discarded."""
         key = f"{parts_prefix(shard)}{self._process}-{random_text(self._random)}.parquet"
         self.in_flight.add(key)
+        self.changes += 1
         return key
 
     async def encode(self, kind: str, shard: ShardId, table: pa.Table) -> Part:
@@ -156,6 +159,7 @@ class PartStore:
         Raises MissingBlob when it is not there, CorruptPart when it is no Parquet file or not as announced.
         """
         self.in_flight.add(uploaded.key)
+        self.changes += 1
         # Makes the engine's file durable, before anything refers to it.
         size = await self._blob.seal(uploaded.key)
         if size is None:
@@ -206,6 +210,7 @@ class PartStore:
         for part in parts:
             if part.key is not None:
                 self.in_flight.discard(part.key)
+                self.changes += 1
                 self._uploads.pop(part.key, None)
 
     async def read(self, part: Part, columns: Sequence[str] | None = None, *, keep: bool = True) -> pa.Table:

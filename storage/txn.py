@@ -268,7 +268,7 @@ class Txn:
 
         `other` must not be used afterwards. Raises ValueError when both change the catalog or one shard's schema.
         """
-        if self._has_ddl() and other._has_ddl():
+        if other._has_ddl() and self._has_ddl():
             raise ValueError("two transactions that change the catalog cannot be merged")
         self._merged.append(other)
         self._sealed = None
@@ -323,6 +323,14 @@ class Txn:
                 found.extend(inline_part("delete", table) for table in _grouped(buffer.deletes))
             cached = self._local[shard] = tuple(found)
         return cached
+
+    def deletes_from(self, shard: ShardId) -> bool:
+        """Whether the transaction itself (not what was merged into it) deletes rows of `shard`."""
+        return any(
+            bool(buffer.deletes) or any(part.kind == "delete" for part in buffer.parts)
+            for segment in self._segments
+            if (buffer := segment.buffers.get(shard)) is not None
+        )
 
     def local_schema(self, shard: ShardId) -> bytes | None:
         """The serialized schema that this transaction gives to `shard`; None when it does not touch it."""
