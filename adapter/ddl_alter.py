@@ -189,7 +189,6 @@ async def _add_column(running: Running, relation: Relation, action: st.AddColumn
         added.append(sequence)
         default = nextval_default(schema, sequence)
         column = msgspec.structs.replace(column, not_null=True, default=default)
-        await running.session.state.sequence_store.set_value(sequence, sequence.start, False)
     elif column.default is not None:
         query = default_query(running, column)
         if has_rows:

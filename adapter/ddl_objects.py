@@ -199,7 +199,6 @@ async def create_sequence(running: Running, statement: st.CreateSequence) -> Non
     )
     sequence = _owned(running, catalog, sequence, statement.options)
     change(running, added=[sequence])
-    await running.session.state.sequence_store.set_value(sequence, sequence.start, False)
 
 
 async def alter_sequence(running: Running, statement: st.AlterSequence) -> None:
@@ -216,6 +215,11 @@ async def alter_sequence(running: Running, statement: st.AlterSequence) -> None:
         raise WrongObjectType(f'"{record.name}" is not a sequence')
     changed = _owned(running, catalog, _configured(record, statement.options, fresh=False), statement.options)
     if changed != record:
+        store = running.session.state.sequence_store
+        last, called = await store.last_value(record)
+        if not called:
+            # A sequence that was never used stands at its start, and stays where it stands.
+            await store.set_value(record, last, False)
         change(running, removed=[record], added=[changed])
     if statement.options.restart:
         value = changed.start if statement.options.restart_with is None else statement.options.restart_with

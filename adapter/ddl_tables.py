@@ -82,7 +82,7 @@ def change(running: Running, removed: Iterable[CatalogRecord] = (), added: Itera
 
 def new_oid(running: Running) -> int:
     """An oid for a new object."""
-    return running.session.state.allocate_oid(own_catalog(running))
+    return running.session.state.allocate_oid()
 
 
 def physical_schema(columns: Iterable[Column]) -> pa.Schema:
@@ -135,8 +135,6 @@ async def create_table(running: Running, statement: st.CreateTable) -> None:
         shard=running.session.state.env.new_shard_id(),
     )
     change(running, added=[relation, *sequences, *constraints])
-    for sequence in sequences:
-        await running.session.state.sequence_store.set_value(sequence, sequence.start, False)
     for column in columns:
         if column.default is not None:
             default_query(running, column)
@@ -312,6 +310,7 @@ async def create_table_as(running: Running, statement: st.CreateTableAs) -> Comm
     if statement.materialized_view:
         raise FeatureNotSupported("CREATE MATERIALIZED VIEW is not supported")
     _refuse_temporary(statement.temporary)
+    await running.session.state.provide_oids()
     catalog = await running.transaction.begin_statement(running.session.state.env)
     schema = creation_schema(running, catalog, statement.name)
     if exists_already(running, catalog, schema, statement.name, skip=statement.if_not_exists):

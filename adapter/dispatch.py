@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from adapter import copy_in, copy_out, cursor_statements, ddl, explain, settings_statements
 from adapter.planning import Plan
 from adapter.queries import run_query
@@ -16,26 +18,55 @@ from planner.analyze import bind_execute
 from planner.errors import (
     FeatureNotSupported,
     InvalidSqlStatementName,
+    SqlError,
 )
 from planner.parse import Parsed
+from storage.catalog_model import CatalogSnapshot
 
 _ROW_KINDS = frozenset({"select_stmt", "insert_stmt", "update_stmt", "delete_stmt", "merge_stmt"})
+
+_WITHOUT_CATALOG = frozenset({
+    "transaction_stmt", "variable_set_stmt", "variable_show_stmt", "discard_stmt", "deallocate_stmt", "listen_stmt",
+    "execute_stmt", "unlisten_stmt", "notify_stmt", "fetch_stmt", "close_portal_stmt", "checkpoint_stmt",
+    "constraints_set_stmt",
+})  # fmt: skip
+"""Statements that name nothing of the catalog: they need not know the newest one."""
 
 
 async def dispatch(running: Running) -> Outcome:
     """Carry out the statement that runs. Raises `SqlError`."""
     parsed = running.parsed
     if parsed.kind in _ROW_KINDS:
-        await running.transaction.begin_statement(running.session.state.env)
-        return await run_rows(running, _plan(running, parsed))
-    plan = _plan(running, parsed)
-    return await _utility(running, plan)
+        return await run_rows(running, await _row_plan(running, parsed))
+    env = running.session.state.env
+    if parsed.kind == "prepare_stmt":
+        await running.transaction.refresh_catalog(env)
+    elif parsed.kind not in _WITHOUT_CATALOG:
+        await running.transaction.begin_statement(env)
+    return await _utility(running, _plan(running, parsed))
 
 
-def _plan(running: Running, parsed: Parsed, declared: tuple[int, ...] | None = None) -> Plan:
+async def _row_plan(running: Running, parsed: Parsed) -> Plan:
+    """The plan of a query or a change of rows, and the snapshot that it runs at.
+
+    An INSERT of rows that are written out is bound against the newest catalog known here; its commit notices if that
+    was not the newest of all. Everything else asks for the newest first.
+    """
+    env = running.session.state.env
+    if parsed.kind == "insert_stmt":
+        with suppress(SqlError):
+            plan = _plan(running, parsed)
+            if not plan.reads:
+                await running.transaction.begin_statement(env, reads=False)
+                if running.transaction.catalog is plan.catalog:
+                    return plan
+    return _plan(running, parsed, await running.transaction.begin_statement(env))
+
+
+def _plan(running: Running, parsed: Parsed, catalog: CatalogSnapshot | None = None) -> Plan:
     session = running.session
-    catalog = running.transaction.planning_catalog(session.state.env)
-    return session.plan(parsed, catalog, running.declared if declared is None else declared)
+    catalog = catalog or running.transaction.planning_catalog(session.state.env)
+    return session.plan(parsed, catalog, running.declared)
 
 
 async def run_rows(running: Running, plan: Plan) -> Outcome:
@@ -51,8 +82,7 @@ async def run_rows(running: Running, plan: Plan) -> Outcome:
 
 async def _inner(running: Running, parsed: Parsed) -> Plan:
     """The plan of a statement inside a statement, at a snapshot."""
-    await running.transaction.begin_statement(running.session.state.env)
-    return _plan(running, parsed)
+    return await _row_plan(running, parsed)
 
 
 async def _utility(running: Running, plan: Plan) -> Outcome:

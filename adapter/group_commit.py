@@ -7,6 +7,13 @@ transaction and commits that. A request that fails validation gets 40001; the ot
 Order inside a group is the order of arrival. A request that changes the catalog closes its group, so the others of
 the group were planned with the catalog that holds for them.
 
+Other processes commit to the same environment. The group is validated against all that this process knows of, and the
+compare-and-set refuses it when any of the shards it depends on, the catalog among them, has been written since by
+somebody else; then it is validated anew. So a commit asks nobody before its one write.
+
+A request whose files are still being uploaded commits beside the others, in parallel with its uploads, and delays only
+those who want the same tables.
+
 A request can be withdrawn while it waits. Once it is taken its outcome is decided by the commit alone, and a cancel
 waits for it: a client is never told of a failure that did not happen. An indeterminate outcome is 40003.
 """
@@ -15,6 +22,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -34,7 +42,9 @@ from planner.errors import (
 from storage.csn import Csn
 from storage.errors import CatalogConflict, Determinate, Indeterminate, StorageError, StoreFull, UnknownShard
 from storage.ids import CATALOG_SHARD, ShardId
+from storage.parts import INLINE_LIMIT_BYTES
 from storage.txns import UpperMismatch
+from storage.txns_state import Staged
 
 if TYPE_CHECKING:
     from storage.environment import Environment
@@ -43,6 +53,9 @@ log = structlog.get_logger(__name__)
 
 MAX_GROUP = 256
 """Transactions in one group: bounds the size of one state diff and the latency of its members."""
+
+MAX_GROUP_BYTES = 2 * 1024 * 1024
+"""Buffered rows in one group, beyond its first member: all of them travel inline in one state diff."""
 
 MAX_WAITING = 4096
 """Commits that may wait; each holds its session, so this is above any sensible number of connections."""
@@ -59,6 +72,8 @@ class _Waiting:
     request: CommitRequest
     done: asyncio.Future[Csn]
     taken: bool = False
+    alone: bool = False
+    parked: asyncio.Task[None] | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -69,6 +84,7 @@ class GroupCommitter:
     _queue: deque[_Waiting] = field(default_factory=deque)
     _arrived: asyncio.Event = field(default_factory=asyncio.Event)
     _task: asyncio.Task[None] | None = None
+    _beside: set[asyncio.Task[None]] = field(default_factory=set)
     _closed: bool = False
     groups: int = 0
     committed: int = 0
@@ -95,14 +111,18 @@ class GroupCommitter:
         if len(self._queue) >= MAX_WAITING:
             raise InsufficientResources("too many commits are waiting")
         waiting = _Waiting(request, asyncio.get_running_loop().create_future())
+        await self._upload(waiting)
         self._queue.append(waiting)
         self._arrived.set()
         while True:
             try:
                 return await asyncio.shield(waiting.done)
             except asyncio.CancelledError:
-                if not waiting.taken and waiting in self._queue:
-                    self._queue.remove(waiting)
+                if not waiting.taken:
+                    if waiting in self._queue:
+                        self._queue.remove(waiting)
+                    elif waiting.parked is not None:
+                        waiting.parked.cancel()
                     raise
                 if waiting.done.cancelled():
                     raise
@@ -110,31 +130,98 @@ class GroupCommitter:
     async def _run(self) -> None:
         while True:
             if not self._queue:
-                if self._closed:
+                if self._closed and not self._beside:
                     return
                 self._arrived.clear()
                 await self._arrived.wait()
                 continue
             group = self._take()
-            try:
-                await self._commit_group(group)
-            except Exception as error:  # noqa: BLE001 - whatever it is, those who wait must learn of it
-                failure = _as_sql_error(error)
-                for waiting in group:
-                    if not waiting.done.done():
-                        waiting.done.set_exception(failure)
+            if not group:
+                continue
+            if not group[0].alone:
+                await self._finish(group, _nothing)
+                continue
+            # It is durable as soon as its record is; the rest of its uploads hold nobody up.
+            recorded = asyncio.Event()
+            self._keep(asyncio.get_running_loop().create_task(self._finish(group, recorded.set), name="staged-commit"))
+            await recorded.wait()
+
+    def _keep(self, task: asyncio.Task[None]) -> None:
+        self._beside.add(task)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._beside.discard(task)
+        self._arrived.set()
+
+    async def _finish(self, group: list[_Waiting], recorded: Callable[[], None]) -> None:
+        try:
+            await self._commit_group(group, recorded)
+        except Exception as error:  # noqa: BLE001 - whatever it is, those who wait must learn of it
+            failure = _as_sql_error(error)
+            for waiting in group:
+                if not waiting.done.done():
+                    waiting.done.set_exception(failure)
+        finally:
+            recorded()
+
+    async def _upload(self, waiting: _Waiting) -> None:
+        """Begin to upload what does not go inline. Definitions wait for it: they are never staged."""
+        txn = waiting.request.txn
+        if txn.buffered_bytes <= INLINE_LIMIT_BYTES:
+            return
+        try:
+            sealed = await txn.seal()
+            unfinished = self.env.parts.unfinished(part for item in sealed.shards for part in item.parts)
+            if unfinished and sealed.has_definitions:
+                failure = await self.env.parts.finished(part.key for part in unfinished)
+                if failure is not None:
+                    raise failure
+            waiting.alone = bool(unfinished) and not sealed.has_definitions
+        except StorageError as error:
+            raise _as_sql_error(error) from error
 
     def _take(self) -> list[_Waiting]:
         group: list[_Waiting] = []
+        size = 0
         while self._queue and len(group) < MAX_GROUP:
-            waiting = self._queue.popleft()
+            waiting = self._queue[0]
+            undecided = self._undecided(waiting.request)
+            if undecided is not None:
+                self._queue.popleft()
+                waiting.parked = asyncio.get_running_loop().create_task(self._park(waiting, undecided))
+                self._keep(waiting.parked)
+                continue
+            size += waiting.request.txn.buffered_bytes
+            if group and (waiting.alone or size > MAX_GROUP_BYTES):
+                break
+            self._queue.popleft()
             waiting.taken = True
             group.append(waiting)
-            if waiting.request.catalog_updates:
+            if waiting.alone or waiting.request.catalog_updates:
                 break
         return group
 
-    async def _commit_group(self, group: list[_Waiting]) -> None:
+    def _undecided(self, request: CommitRequest) -> Staged | None:
+        """A transaction whose outcome has to be known before `request` can be validated."""
+        cache = self.env.cache
+        if not cache.state.staged:
+            return None
+        changed = {shard for shard in request.txn.shards - request.created if request.txn.deletes_from(shard)}
+        needed = {read.shard for read in request.reads} | changed
+        return next((record for shard in needed if (record := cache.undecided(shard)) is not None), None)
+
+    async def _park(self, waiting: _Waiting, record: Staged) -> None:
+        """Put `waiting` back at the head of the queue once the outcome of `record` is known."""
+        try:
+            await self.env.staging.wait_resolved(record)
+        except StorageError as error:
+            waiting.done.set_exception(_as_sql_error(error))
+            return
+        self._queue.appendleft(waiting)
+        self._arrived.set()
+
+    async def _commit_group(self, group: list[_Waiting], recorded: Callable[[], None]) -> None:
         """Validate and commit; again from the start when another process committed in between."""
         env = self.env
         for _ in range(MAX_ROUNDS):
@@ -153,7 +240,9 @@ class GroupCommitter:
                 merged.update_catalog(updates, expected=env.catalog.current().csn)
             ts = await env.oracle.write_ts("user")
             try:
-                result = await env.commit(merged, ts=ts, validated=Csn(until + 1), shards=_shards(group))
+                result = await env.commit(
+                    merged, ts=ts, validated=Csn(until + 1), shards=_shards(group), recorded=recorded
+                )
             except (CatalogConflict, UnknownShard):
                 env.oracle.abandon_write("user", ts)
                 continue
@@ -187,12 +276,18 @@ class GroupCommitter:
         return accepted
 
 
+def _nothing() -> None:
+    """Nobody waits for the record of a group."""
+
+
 def _shards(group: list[_Waiting]) -> set[ShardId]:
     """What the group wrote and read: nobody else may have written there since it was validated."""
-    shards: set[ShardId] = {CATALOG_SHARD} if any(waiting.request.catalog_reads for waiting in group) else set()
+    shards: set[ShardId] = set()
     for waiting in group:
         shards |= waiting.request.txn.shards
         shards |= {read.shard for read in waiting.request.reads}
+        if waiting.request.catalog_reads or waiting.request.catalog_updates:
+            shards.add(CATALOG_SHARD)
     return shards
 
 

@@ -57,6 +57,12 @@ class Plan:
     tag: str
 
     @property
+    def reads(self) -> bool:
+        """Whether running it reads rows, or definitions that binding it did not."""
+        query = self.query
+        return query is None or bool(self.templates) or query.system or self.acts or self.sizes
+
+    @property
     def is_utility(self) -> bool:
         """Whether it is not a query or a change of rows."""
         return not isinstance(self.statement, (ir.BoundQuery, ir.BoundInsert, ir.BoundUpdate, ir.BoundDelete))

@@ -80,6 +80,7 @@ class Statements:
             raise SqlSyntaxError("cannot insert multiple commands into a prepared statement")
         if name and name in self._statements:
             raise DuplicatePreparedStatement(f'prepared statement "{name}" already exists')
+        await self._session.refresh_catalog()
         self.add(name, text, parsed[0] if parsed else None, declared, from_sql=False)
 
     def add(self, name: str, text: str, parsed: Parsed | None, declared: tuple[int, ...], *, from_sql: bool) -> None:
@@ -137,8 +138,7 @@ class Statements:
         if statement.parsed is None or statement.parsed.kind == "transaction_stmt":
             return None
         plan = self._plan(statement.parsed, tuple(type_.oid for type_ in statement.param_types))
-        if _shape(self.columns_of(plan)) != _shape(statement.columns):
-            raise FeatureNotSupported("cached plan must not change result type", routine="RevalidateCachedQuery")
+        check_unchanged(statement.columns, self.columns_of(plan))
         return plan
 
     async def describe(self, name: str) -> StatementDescription:
@@ -149,6 +149,7 @@ class Statements:
             if statement.columns is not None:
                 raise InFailedSqlTransaction(_ABORTED)
         else:
+            await self._session.refresh_catalog()
             self._revalidated(statement)
         return StatementDescription(param_types=statement.param_types, columns=statement.columns)
 
@@ -188,6 +189,14 @@ class Statements:
             created_at=utc_now(),
             depth=0 if transaction is None else transaction.savepoint_depth,
         )
+
+
+def check_unchanged(
+    promised: tuple[ColumnDescription, ...] | None, columns: tuple[ColumnDescription, ...] | None
+) -> None:
+    """0A000 when a statement's result is not what its client was told."""
+    if _shape(columns) != _shape(promised):
+        raise FeatureNotSupported("cached plan must not change result type", routine="RevalidateCachedQuery")
 
 
 def _shape(columns: tuple[ColumnDescription, ...] | None) -> object:

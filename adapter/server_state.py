@@ -40,15 +40,18 @@ from planner.errors import (
     CannotConnectNow,
     InvalidAuthorizationSpecification,
     InvalidCatalogName,
+    InvalidParameterValue,
     SqlError,
 )
 from planner.parse import Parsed, split_and_parse
 from planner.system_relations import BuiltinRelations
 from storage.catalog_model import CatalogSnapshot, Database, Role, Setting
+from storage.csn import Csn
 from storage.environment import Environment
 from storage.local_environment import open_local_environment
-from storage.parts import INLINE_LIMIT_BYTES
+from storage.outcomes import TxidStatus
 from storage.sequences import SequenceStore
+from storage.xids import Xid, XidMap
 
 if TYPE_CHECKING:
     from adapter.engines.spark import SparkEngine
@@ -86,12 +89,10 @@ class ServerState:
         self.system_relations = BuiltinRelations()
         self.sessions: dict[int, Session] = {}
         self.started_at = utc_now()
-        self.inline_limit_bytes = INLINE_LIMIT_BYTES
         self.sequence_store = SequenceStore(env.consensus)
         self._scratch = scratch
         self._pids = itertools.count(1)
-        self._next_oid = 0
-        self._transaction_ids = itertools.count(int(self.started_at.timestamp() * 1000) << 16)
+        self.xids = XidMap(visible=env.cache.upper)
         self._base_settings = _server_defaults(options.settings)
         self._warming: asyncio.Task[None] | None = None
         self._closing = False
@@ -103,7 +104,7 @@ class ServerState:
         Raises storage's errors (DataDirectoryInUse, NewerFormat, ForeignEnvironment, CorruptData) and 22023 for a bad
         default setting.
         """
-        env = await open_local_environment(options.data_dir)
+        env = await open_local_environment(options.data_dir, peers=True)
         try:
             return await ServerState.on(env, options, blob_root=options.data_dir / "blob")
         except BaseException:
@@ -116,6 +117,7 @@ class ServerState:
         scratch = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="tidegate-"))
         local = LocalEngine(env, blob_root=blob_root, directory=scratch / "local")
         state = ServerState(env, options, local, scratch)
+        await env.oids.provide(env.catalog.current().next_oid)
         state.committer.start()
         if options.warm_spark:
             state._warming = asyncio.get_running_loop().create_task(state._warm_spark(), name="warm-spark")
@@ -155,6 +157,7 @@ class ServerState:
         """
         if self._closing:
             raise CannotConnectNow("the database system is shutting down", fatal=True)
+        await self.env.oracle.read_ts("catalog")
         catalog = self.env.catalog.current()
         role = next((r for r in catalog.all() if isinstance(r, Role) and r.name == startup.user), None)
         if role is None:
@@ -226,17 +229,48 @@ class ServerState:
         """The statement that runs when the protocol executes a SQL cursor."""
         return split_and_parse("FETCH ALL FROM c")[0]
 
-    def allocate_oid(self, catalog: CatalogSnapshot) -> int:
-        """An oid that no transaction of this process has used. Another process may; then the commit conflicts."""
-        oid = max(self._next_oid, catalog.next_oid)
-        self._next_oid = oid + 1
-        return oid
+    async def provide_oids(self) -> None:
+        """Make sure that a statement can be given all the oids it may want. Before every one that makes objects."""
+        await self.env.oids.provide(self.env.catalog.current().next_oid)
 
-    def transaction_id(self, transaction: Transaction) -> int:
-        """The transaction's 64-bit id, given out when first asked for; unique over restarts."""
+    def allocate_oid(self) -> int:
+        """An oid that no other transaction, of whatever process, has been given. After `provide_oids`."""
+        return self.env.oids.take()
+
+    async def transaction_id(self, transaction: Transaction) -> int:
+        """The transaction's 64-bit id, given out when first asked for; unique in the environment."""
         if transaction.id is None:
-            transaction.id = next(self._transaction_ids)
+            xid = await self.env.xids.draw()
+            self.xids.begin(xid)
+            transaction.id = xid
         return transaction.id
+
+    def transaction_ended(self, transaction: Transaction, *, committed: bool, csn: Csn | None = None) -> None:
+        """Note what became of a transaction that may have an id. `csn` is None when it had nothing to write."""
+        if transaction.id is None:
+            return
+        xid, newest = Xid(transaction.id), Csn(self.env.cache.upper - 1)
+        if not self.xids.is_running(xid):
+            return
+        self.xids.publish(newest)
+        if committed:
+            self.xids.commit(xid, csn or newest)
+        elif transaction.in_doubt:
+            self.xids.forget(xid)
+        else:
+            self.xids.abort(xid)
+
+    async def transaction_status(self, xid: int) -> TxidStatus:
+        """What became of the transaction with this id, in whatever process it ran. 22023 for one not given out yet."""
+        if self.xids.is_running(Xid(xid)):
+            return "in progress"
+        known = self.xids.finished(Xid(xid))
+        if known is not None:
+            return "aborted" if known.committed_at is None else "committed"
+        try:
+            return await self.env.txid_status(xid)
+        except ValueError as error:
+            raise InvalidParameterValue(f"transaction ID {xid} is in the future") from error
 
     def choose_engine(
         self, query: ir.BoundQuery, tables: Mapping[int, TableInput], values: Mapping[str, str]

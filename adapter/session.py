@@ -24,6 +24,7 @@ from adapter.cancellation import CancelScope
 from adapter.cursors import RowReader
 from adapter.dispatch import dispatch
 from adapter.portals import Portal
+from adapter.prepared import check_unchanged
 from adapter.results import (
     ColumnDescription,
     Command,
@@ -107,9 +108,10 @@ class Session(SessionCore):
         commit: bool,
         in_query_string: bool = False,
         result_formats: tuple[int, ...] = (),
+        promised: tuple[ColumnDescription, ...] | None = None,
     ) -> Outcome:
         """Run a statement up to its outcome; with `commit`, commit an implicit transaction that has nothing left to
-        do. With `retry`, a conflict runs it again."""
+        do. With `retry`, a conflict runs it again. `promised` are the columns that the client was told of."""
         retry = retry and self.transaction is None
         attempt = 0
         while True:
@@ -117,6 +119,8 @@ class Session(SessionCore):
             try:
                 with running.scope:
                     outcome = await dispatch(running)
+                    if promised is not None and isinstance(outcome, RowsOutcome):
+                        check_unchanged(promised, outcome.columns)
                     if isinstance(outcome, Command) or (isinstance(outcome, RowsOutcome) and not outcome.streaming):
                         if commit:
                             await self._commit_implicit()
@@ -309,6 +313,7 @@ class Session(SessionCore):
             retry=alone,
             commit=commit,
             result_formats=portal.result_formats,
+            promised=portal.columns,
         )
         portal.failed = False
         if not isinstance(outcome, RowsOutcome):

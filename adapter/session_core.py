@@ -30,10 +30,12 @@ from planner.errors import (
     InternalError,
     QueryCanceled,
     SqlError,
+    StatementCompletionUnknown,
 )
 from planner.ir import Literal
 from planner.parse import Parsed
 from storage.catalog_model import CatalogSnapshot
+from storage.csn import Csn
 
 if TYPE_CHECKING:
     from adapter.server_state import ServerState
@@ -239,15 +241,15 @@ class SessionCore:
                 assert portal.cursor is not None
                 await portal.cursor.hold()
                 portal.held = True
+            csn: Csn | None = None
             if transaction.has_writes:
-                txn = transaction.writable(self.state.env)
-                if txn.buffered_bytes > self.state.inline_limit_bytes:
-                    await txn.spill(force=True)
-                await self.state.committer.commit(transaction.commit_request(self.state.env))
-        except BaseException:
+                csn = await self.state.committer.commit(transaction.commit_request(self.state.env))
+        except BaseException as error:
+            transaction.in_doubt = isinstance(error, StatementCompletionUnknown)
             self.rollback()
             raise
         self.transaction = None
+        self.state.transaction_ended(transaction, committed=True, csn=csn)
         transaction.end()
         self.values = self.values.without_local()
         for action, channel in transaction.listens:
@@ -260,6 +262,7 @@ class SessionCore:
         if transaction is None:
             return
         self.transaction = None
+        self.state.transaction_ended(transaction, committed=False)
         transaction.abandon()
         transaction.end()
         self.values = transaction.settings_at_start.without_local()
@@ -309,6 +312,13 @@ class SessionCore:
             database=self.database,
             system_relations=self.state.system_relations,
         )
+
+    async def refresh_catalog(self) -> None:
+        """Bring what statements are bound against up to anything acknowledged so far, by whatever process."""
+        if self.transaction is None:
+            await self.state.env.oracle.read_ts("catalog")
+        else:
+            await self.transaction.refresh_catalog(self.state.env)
 
     def plan(self, parsed: Parsed, catalog: CatalogSnapshot, declared: tuple[int, ...] = ()) -> Plan:
         """The plan of `parsed` against `catalog`, from the cache if it can be."""

@@ -23,7 +23,9 @@ from planner.rewrite import transform, walk
 from planner.session_values import ACTS, substitute
 from planner.statements import Notify
 from planner.types import SqlType
+from storage.xids import FIRST_NORMAL_XID
 
+BOOTSTRAP_XID, FROZEN_XID = 1, 2
 NAME_ARRAY = 1003
 MAX_CHANNEL_BYTES = 63
 MAX_PAYLOAD_BYTES = 7999
@@ -218,8 +220,27 @@ def _schemas(running: Running, implicit: bool) -> tuple[str, ...]:
     return ("pg_catalog", *found) if implicit and "pg_catalog" not in found else found
 
 
-def _transaction_id(running: Running) -> int:
-    return running.session.state.transaction_id(running.transaction)
+async def _transaction_id(running: Running) -> int:
+    return await running.session.state.transaction_id(running.transaction)
+
+
+async def _transaction_id_text(running: Running) -> str:
+    """As an xid8, whose values are their text."""
+    return str(await _transaction_id(running))
+
+
+def _assigned_id_text(running: Running) -> str | None:
+    xid = running.transaction.id
+    return None if xid is None else str(xid)
+
+
+async def _transaction_status(running: Running, xid: int) -> str | None:
+    """'committed', 'aborted' or 'in progress'; NULL when it is so old that nobody knows any more."""
+    if xid < FIRST_NORMAL_XID:
+        # PostgreSQL's permanent transaction ids.
+        return {BOOTSTRAP_XID: "committed", FROZEN_XID: "committed"}.get(xid)
+    status = await running.session.state.transaction_status(xid)
+    return None if status == "unknown" else status
 
 
 def _timeofday(running: Running) -> str:
@@ -233,9 +254,11 @@ _ACTS: Mapping[str, Callable[..., Any]] = {
     "pg_cancel_backend": _cancel_backend,
     "pg_terminate_backend": _terminate_backend,
     "txid_current": _transaction_id,
-    "pg_current_xact_id": _transaction_id,
+    "pg_current_xact_id": _transaction_id_text,
     "txid_current_if_assigned": lambda running: running.transaction.id,
-    "pg_current_xact_id_if_assigned": lambda running: running.transaction.id,
+    "pg_current_xact_id_if_assigned": _assigned_id_text,
+    "txid_status": _transaction_status,
+    "pg_xact_status": lambda running, xid: _transaction_status(running, int(xid)),
     "pg_advisory_unlock_all": lambda running: "",
     "pg_reload_conf": lambda running: True,
     "timeofday": _timeofday,

@@ -1,7 +1,8 @@
 """One SQL transaction of a session: its snapshot, its writes, what it read, its savepoints.
 
 A transaction begins without a snapshot. The first statement that needs one takes the newest CSN that is visible to
-everybody, and the catalog as of then; with READ COMMITTED each statement takes a new one. Writes collect in a
+everybody, and the catalog as of then; with READ COMMITTED each statement takes a new one. Statements that only add rows
+make do with what this process knows. Writes collect in a
 `storage` transaction; DDL collects as catalog updates over `catalog`, so that later statements see them. Nothing is
 shared with other sessions before `commit_request` goes through the group committer.
 
@@ -103,6 +104,8 @@ class Transaction:
     settings_at_start: SettingValues
     snapshot: Csn | None = None
     first_snapshot: Csn | None = None
+    provisional: bool = False
+    """The snapshot has not been read at, and is perhaps not the newest."""
     base_catalog: CatalogSnapshot | None = None
     catalog: CatalogSnapshot | None = None
     updates: list[CatalogUpdate] = field(default_factory=list)
@@ -116,19 +119,27 @@ class Transaction:
     created_shards: set[ShardId] = field(default_factory=set)
     hold: ReadHold | None = None
     id: int | None = None
+    in_doubt: bool = False
+    """Its commit ended without anybody knowing whether it happened."""
     _savepoints: list[_SavepointFrame] = field(default_factory=list)
 
     # ------------------------------------------------------------ snapshots
 
-    async def begin_statement(self, env: Environment) -> CatalogSnapshot:
-        """Take the snapshot that the next statement reads at, where it needs a new one; its catalog."""
+    async def begin_statement(self, env: Environment, *, reads: bool = True) -> CatalogSnapshot:
+        """Take the snapshot that the next statement reads at, where it needs a new one; its catalog.
+
+        With `reads` False the statement reads no rows, so the newest snapshot that this process knows of will do and
+        costs no store operation: what it relies on is validated when the transaction commits. The first statement that
+        does read then takes a new one.
+        """
         self.statements += 1
-        if self.snapshot is None or (not self.isolation.keeps_snapshot and not self.updates):
-            as_of = await env.oracle.read_ts("user")
+        if self._needs_snapshot(reads):
+            as_of = await env.oracle.read_ts("user") if reads else Csn(env.cache.upper - 1)
             catalog = env.catalog.current()
             self.snapshot = max(as_of, catalog.csn)
-            if self.first_snapshot is None:
+            if self.first_snapshot is None and reads:
                 self.first_snapshot = self.snapshot
+            self.provisional = not reads
             self.base_catalog = self.catalog = catalog
             if self.hold is not None and not self.has_writes:
                 self.hold.release()
@@ -138,11 +149,21 @@ class Transaction:
         assert self.catalog is not None
         return self.catalog
 
+    def _needs_snapshot(self, reads: bool) -> bool:
+        if self.snapshot is None or (self.provisional and reads):
+            return True
+        return not self.isolation.keeps_snapshot and not self.updates
+
     def planning_catalog(self, env: Environment) -> CatalogSnapshot:
-        """The catalog to bind a statement against: the transaction's own, or the newest."""
+        """The catalog to bind a statement against: the transaction's own, or the newest that this process knows."""
         if self.catalog is not None and (self.isolation.keeps_snapshot or self.updates):
             return self.catalog
         return env.catalog.current()
+
+    async def refresh_catalog(self, env: Environment) -> None:
+        """Let `planning_catalog` be as new as anything acknowledged so far, by whatever process."""
+        if self.catalog is None or self.provisional or not (self.isolation.keeps_snapshot or self.updates):
+            await env.oracle.read_ts("catalog")
 
     # ------------------------------------------------------------ reads and writes
 
@@ -201,11 +222,14 @@ class Transaction:
 
     def commit_request(self, env: Environment) -> CommitRequest:
         """What goes to the group committer."""
-        assert self.first_snapshot is not None
+        snapshot = self.snapshot if self.first_snapshot is None else self.first_snapshot
+        assert snapshot is not None
+        txn = self.writable(env)
+        txn.xid = self.id
         return CommitRequest(
-            txn=self.writable(env),
+            txn=txn,
             isolation=self.isolation,
-            snapshot=self.first_snapshot,
+            snapshot=snapshot,
             reads=tuple(self.reads),
             catalog_updates=self.net_updates(),
             catalog_reads=self.catalog_reads,

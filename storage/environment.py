@@ -17,8 +17,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Collection, Coroutine, Iterable, Sequence
-from typing import Any, Literal, TypeAlias
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterable, Sequence
+from typing import Any
 
 import msgspec
 import pyarrow as pa
@@ -44,8 +44,10 @@ from storage.identity import identify
 from storage.ids import CATALOG_SHARD, ShardId, new_shard_id, random_text
 from storage.leases import Leases, ReadHold
 from storage.maintenance import Maintenance
+from storage.oids import OidBlocks
 from storage.oracle import InProcessOracle, Oracle, Timeline, acquired
 from storage.oracle_shared import TxnsOracle
+from storage.outcomes import TxidStatus, txid_status
 from storage.parallel_commit import ParallelCommit
 from storage.part_store import PartStore
 from storage.parts import Part
@@ -60,10 +62,9 @@ from storage.subscribe import SubscribeEvent, subscribe
 from storage.txns import CommitResult, Committed, Txn, Txns, UpperMismatch
 from storage.txns_cache import TxnsCache
 from storage.txns_state import TXNS_KEY, TxnsDiff, TxnsMachine, TxnsState
+from storage.xids import XidBlocks
 
 log = structlog.get_logger(__name__)
-
-TxidStatus: TypeAlias = Literal["committed", "unknown"]
 
 KEEP_ALIVE_S = 10.0
 """Interval of the one write of an idle process; a third of the lease, so that two may fail."""
@@ -110,6 +111,8 @@ class Environment:
             writer=process,
         )
         self.cache = TxnsCache(durable, consensus, clock, validate=validate)
+        self.xids = XidBlocks(consensus, clock, process, lambda: self.cache.upper)
+        self.oids = OidBlocks(consensus, clock)
         self.txns = Txns(self.cache, lambda shard: self.reader.open_shard(shard), self._handle, clock, process)
         self.leases = Leases(self)
         self.staging = ParallelCommit(
@@ -353,18 +356,8 @@ class Environment:
         return Txn(self.parts, self.catalog.current().csn, xid)
 
     async def txid_status(self, xid: int) -> TxidStatus:
-        """What became of the transaction `xid`, for a client that did not hear: read back from the txns shard.
-
-        ``unknown``: it did not commit, or so long ago that it has been forgotten (`MAX_OUTCOMES` commits).
-        """
-        await self.cache.durable.refresh()
-        while True:
-            record = next((r for r in self.cache.state.staged.values() if xid in r.xids), None)
-            if record is None or record.txid in self.cache.implicit:
-                break
-            await self.staging.wait_resolved(record)
-        committed = xid in self.cache.state.outcomes or record is not None
-        return "committed" if committed else "unknown"
+        """What became of the transaction `xid`; see `storage.outcomes`."""
+        return await txid_status(self, xid)
 
     async def commit(
         self,
@@ -373,12 +366,14 @@ class Environment:
         ts: Csn,
         validated: Csn | None = None,
         shards: Collection[ShardId] | None = None,
+        recorded: Callable[[], None] | None = None,
     ) -> CommitResult:
         """Make `txn` durable at `ts` with one write to the txns shard. Does not apply it.
 
         `UpperMismatch`: nothing happened, commit again at the CSN it names or above; nothing is rewritten.
         `validated`: the caller has checked the transaction against every commit below this CSN; the result is
         `UpperMismatch` when one of `shards` (default: those it writes to) was written at or above it since.
+        `recorded` is called once the txns shard names the transaction, before its last uploads are waited for.
 
         Raises CatalogConflict (definitions changed since the snapshot they were worked out from), UnknownShard
         (a table was dropped meanwhile), Determinate (nothing happened), Indeterminate (cannot be known).
@@ -386,10 +381,15 @@ class Environment:
         if self._fenced is not None:
             raise self._fenced
         # NOTE: a caller that is cancelled must not leave a commit half finished in this process.
-        return await asyncio.shield(self._commit(txn, ts, validated, shards))
+        return await asyncio.shield(self._commit(txn, ts, validated, shards, recorded))
 
     async def _commit(
-        self, txn: Txn, ts: Csn, validated: Csn | None, shards: Collection[ShardId] | None
+        self,
+        txn: Txn,
+        ts: Csn,
+        validated: Csn | None,
+        shards: Collection[ShardId] | None,
+        recorded: Callable[[], None] | None,
     ) -> CommitResult:
         sealed = await txn.seal()
         catalog = None
@@ -412,7 +412,14 @@ class Environment:
         if promised:
             try:
                 result = await self.staging.commit(
-                    sealed, promised, ts=ts, validated=validated, shards=watched, xids=sealed.xids, owners=owners
+                    sealed,
+                    promised,
+                    ts=ts,
+                    validated=validated,
+                    shards=watched,
+                    xids=sealed.xids,
+                    owners=owners,
+                    recorded=recorded,
                 )
             except PartPrevented:
                 txn.unseal()

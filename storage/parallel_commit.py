@@ -80,11 +80,13 @@ class ParallelCommit:
         shards: Collection[ShardId],
         xids: tuple[int, ...],
         owners: frozenset[str] = frozenset(),
+        recorded: Callable[[], None] | None = None,
     ) -> CommitResult:
         """Commit `sealed`, whose parts `promised` are being uploaded, at `ts`.
 
         Results and errors as of `Environment.commit`; `PartPrevented` when another process has aborted it, and
-        Determinate when an upload failed and it has been aborted for that.
+        Determinate when an upload failed and it has been aborted for that. `recorded` is called once the record is
+        durable.
         """
         txid = new_token(self._random)
         try:
@@ -107,6 +109,8 @@ class ParallelCommit:
             return result
         # Other shards may be read past this CSN at once; those named here wait for the outcome.
         await self._publish(ts)
+        if recorded is not None:
+            recorded()
         failure = await self._parts.finished(part.key for part in promised)
         if failure is None:
             await self._ensure_lease()

@@ -167,6 +167,8 @@ class TxnsState(msgspec.Struct, frozen=True, kw_only=True):
     outcomes: Map[int, Csn] = msgspec.field(default_factory=Map)
     outcome_order: Map[int, int] = msgspec.field(default_factory=Map)
     next_outcome: int = 0
+    forgotten_outcome: Csn = Csn(0)
+    """The highest CSN among the outcomes that had to make room for newer ones."""
 
     def first_unapplied(self) -> Csn | None:
         """The CSN of the oldest write that is staged or not retracted; None when there is none."""
@@ -185,6 +187,7 @@ class _StateDocument(msgspec.Struct, frozen=True, kw_only=True):
     leases: dict[str, Lease]
     staged: tuple[Staged, ...] = ()
     outcomes: tuple[Outcome, ...] = ()
+    forgotten_outcome: Csn | msgspec.UnsetType = msgspec.UNSET
 
 
 def apply_diff(state: TxnsState, diff: TxnsDiff) -> TxnsState:
@@ -279,6 +282,7 @@ def apply_diff(state: TxnsState, diff: TxnsDiff) -> TxnsState:
         outcomes=outcomes.by_xid,
         outcome_order=outcomes.order,
         next_outcome=outcomes.next,
+        forgotten_outcome=outcomes.forgotten,
     )
     if diff.since is not None:
         first = after.first_unapplied()
@@ -292,6 +296,7 @@ class _Outcomes:
 
     def __init__(self, state: TxnsState) -> None:
         self.by_xid, self.order, self.next = state.outcomes, state.outcome_order, state.next_outcome
+        self.forgotten = state.forgotten_outcome
 
     def add(self, xids: tuple[int, ...], csn: Csn) -> None:
         for xid in xids:
@@ -301,6 +306,7 @@ class _Outcomes:
             self.next += 1
             oldest = self.next - 1 - MAX_OUTCOMES
             if oldest in self.order:
+                self.forgotten = max(self.forgotten, self.by_xid[self.order[oldest]])
                 self.by_xid = self.by_xid.delete(self.order[oldest])
                 self.order = self.order.delete(oldest)
 
@@ -371,6 +377,7 @@ class TxnsMachine:
                     Outcome(state.outcome_order[n], state.outcomes[state.outcome_order[n]])
                     for n in sorted(state.outcome_order)
                 ),
+                forgotten_outcome=state.forgotten_outcome or msgspec.UNSET,
             )
         )
 
@@ -388,4 +395,5 @@ class TxnsMachine:
             outcomes=Map({outcome.xid: outcome.csn for outcome in document.outcomes}),
             outcome_order=Map(dict(enumerate(outcome.xid for outcome in document.outcomes))),
             next_outcome=len(document.outcomes),
+            forgotten_outcome=Csn(0) if document.forgotten_outcome is msgspec.UNSET else document.forgotten_outcome,
         )

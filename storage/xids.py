@@ -21,8 +21,11 @@ its xmin and as not begun when above its xmax. Not thread-safe: an `XidMap` belo
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NewType
+
+import msgspec
 
 from storage.clock import Clock
 from storage.consensus import Consensus, SeqNo, VersionedData
@@ -38,6 +41,9 @@ RING_SLOTS = 1 << 16
 XID_KEY = "oracle/xid"
 BLOCK_XIDS = 4096
 """Xids reserved by one durable write; at most so many are skipped by a crash."""
+
+MAX_BLOCKS = 512
+"""Reservations whose owners are remembered, so that one can say what became of their xids."""
 
 MAX_ATTEMPTS = 10
 RETRY_DELAY_S = 0.01
@@ -124,6 +130,13 @@ class XidMap:
         """Note that the running `xid` aborted."""
         self._finish(xid, Csn(self._visible + 1), aborted=True)
 
+    def forget(self, xid: Xid) -> None:
+        """Drop the running `xid`, of which nobody here knows what became: it counts as never seen."""
+        slot = xid % self._slots
+        self._old.pop(xid, None)
+        if self._ring_xid[slot] == xid:
+            self._ring_xid[slot] = 0
+
     def publish(self, csn: Csn) -> None:
         """Let new snapshots see commits up to `csn`."""
         self._visible = max(self._visible, csn)
@@ -189,12 +202,35 @@ class XidMap:
             self._old[xid] = (csn, bool(self._ring_aborted[slot]))
 
 
-class XidBlocks:
-    """Draws xids that no other process of the environment draws."""
+class XidBlock(msgspec.Struct, frozen=True, kw_only=True):
+    """Xids from `start` to `end` (exclusive) belong to `process`, which drew none of them before CSN `csn`."""
 
-    def __init__(self, consensus: Consensus, clock: Clock) -> None:
+    start: int
+    end: int
+    process: str
+    csn: Csn
+
+
+class _Register(msgspec.Struct, frozen=True, kw_only=True):
+    """What the consensus store keeps: xids below `end` are reserved; the newest reservations."""
+
+    end: int
+    blocks: tuple[XidBlock, ...] = ()
+
+
+class XidBlocks:
+    """Draws xids that no other process of the environment draws, and knows who drew which.
+
+    `process` names the owner of the blocks; `upper` is the lowest CSN that can still be committed at.
+    """
+
+    def __init__(
+        self, consensus: Consensus, clock: Clock, process: str = "", upper: Callable[[], Csn] = lambda: Csn(0)
+    ) -> None:
         self._consensus = consensus
         self._clock = clock
+        self._process = process
+        self._upper = upper
         self._next = 0
         self._end = 0
         self._reserving = asyncio.Lock()
@@ -209,14 +245,27 @@ class XidBlocks:
         self._next += 1
         return xid
 
+    async def block_of(self, xid: int) -> XidBlock | None:
+        """The reservation that `xid` belongs to; None when it is too old to be known.
+
+        Raises ValueError for an xid that has not been reserved yet.
+        """
+        head = await self._consensus.head(XID_KEY)
+        register = _Register(end=FIRST_NORMAL_XID) if head is None else _decode(head.data)
+        if xid >= register.end:
+            raise ValueError(f"xid {xid} is in the future")
+        return next((block for block in register.blocks if block.start <= xid < block.end), None)
+
     async def _reserve(self) -> None:
         for attempt in range(MAX_ATTEMPTS):
             try:
                 head = await self._consensus.head(XID_KEY)
-                start = FIRST_NORMAL_XID if head is None else _decode(head.data)
+                register = _Register(end=FIRST_NORMAL_XID) if head is None else _decode(head.data)
                 seqno = SeqNo(1 if head is None else head.seqno + 1)
-                end = start + BLOCK_XIDS
-                new = VersionedData(seqno=seqno, data=str(end).encode())
+                start, end = register.end, register.end + BLOCK_XIDS
+                block = XidBlock(start=start, end=end, process=self._process, csn=self._upper())
+                after = _Register(end=end, blocks=(*register.blocks, block)[-MAX_BLOCKS:])
+                new = VersionedData(seqno=seqno, data=msgspec.json.encode(after))
                 if not await self._consensus.compare_and_set(XID_KEY, None if head is None else head.seqno, new):
                     continue
                 if seqno % TRUNCATE_EVERY == 0:
@@ -238,7 +287,9 @@ class XidBlocks:
             return  # Only room is at stake; a later reservation truncates.
 
 
-def _decode(data: bytes) -> int:
-    if not data.isdigit():
-        raise CorruptState(f"the xid reservation cannot be read: {data[:40]!r}")
-    return int(data)
+def _decode(data: bytes) -> _Register:
+    try:
+        # Earlier versions wrote the end alone.
+        return _Register(end=int(data)) if data.isdigit() else msgspec.json.decode(data, type=_Register)
+    except msgspec.MsgspecError as error:
+        raise CorruptState(f"the xid reservation cannot be read: {data[:40]!r}") from error

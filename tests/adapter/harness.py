@@ -96,8 +96,9 @@ async def open_state(
     consensus: Consensus | None = None,
     settings: dict[str, str] | None = None,
     background: bool = True,
+    shared: bool = False,
 ) -> AsyncIterator[ServerState]:
-    """A server state over stores in memory (or those given), without Spark."""
+    """A server state over stores in memory (or those given), without Spark; `shared` with other processes."""
     env = await Environment.open(
         blob=blob or MemoryBlob(),
         consensus=consensus or MemoryConsensus(),
@@ -105,6 +106,7 @@ async def open_state(
         random=SeededRandomness(1),
         process="test",
         background=background,
+        shared=shared,
     )
     options = ServerOptions(data_dir=Path("unused"), warm_spark=False, settings={"engine": "local", **(settings or {})})
     state = await ServerState.on(env, options)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -17,16 +18,29 @@ from tests.adapter.harness import connect, open_state
 class Counted:
     """A state whose stores count."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, shared: bool) -> None:
+        self.shared = shared
         self.blob = CountingBlob(MemoryBlob())
         self.consensus = CountingConsensus(MemoryConsensus())
         self.state: ServerState
 
+    @contextmanager
+    def costs(self, *, writes: int, oracle: int = 0) -> Iterator[None]:
+        """Holds the block to so many consensus writes, to so many reads for timestamps if they are shared with other
+        processes and none otherwise, and to no blob operation."""
+        consensus, blob = self.consensus.counts.copy(), self.blob.counts.copy()
+        yield
+        spent = self.consensus.counts - consensus
+        assert spent.writes == writes
+        assert spent.total - spent.writes == (oracle if self.shared else 0)
+        assert (self.blob.counts - blob).total == 0
 
-@pytest.fixture
-async def counted() -> AsyncIterator[Counted]:
-    stores = Counted()
-    async with open_state(blob=stores.blob, consensus=stores.consensus, background=False) as state:
+
+@pytest.fixture(params=[False, True], ids=["alone", "shared"])
+async def counted(request: pytest.FixtureRequest) -> AsyncIterator[Counted]:
+    stores = Counted(shared=request.param)
+    consensus, blob = stores.consensus, stores.blob
+    async with open_state(blob=blob, consensus=consensus, background=False, shared=stores.shared) as state:
         stores.state = state
         yield stores
 
@@ -35,36 +49,49 @@ async def test_selects_write_nothing(counted: Counted) -> None:
     client = await connect(counted.state)
     await client.run("create table t (a int); insert into t values (1), (2)")
     await client.rows("select * from t")
-    before = counted.consensus.counts.copy()
     for text in ("select 1", "select sum(a) from t", "select * from t where a = 2", "select count(*) from pg_class"):
-        await client.rows(text)
-    assert (counted.consensus.counts - before).total == 0
+        with counted.costs(writes=0, oracle=1):
+            await client.rows(text)
+
+
+async def test_selects_of_one_moment_share_their_timestamp(counted: Counted) -> None:
+    clients = [await connect(counted.state) for _ in range(16)]
+    await clients[0].run("create table t (a int); insert into t values (1), (2)")
+    before = counted.consensus.counts.copy()
+    await asyncio.gather(*(client.rows("select sum(a) from t") for client in clients))
+    assert (counted.consensus.counts - before).total <= 2
 
 
 async def test_an_insert_writes_once(counted: Counted) -> None:
     client = await connect(counted.state)
-    await client.run("create table t (a int)")
-    consensus, blob = counted.consensus.counts.copy(), counted.blob.counts.copy()
-    await client.run("insert into t values (1)")
-    assert (counted.consensus.counts - consensus).writes == 1
-    assert (counted.blob.counts - blob).total == 0
+    await client.run("create table t (a int, b text default 'x')")
+    for _ in range(2):
+        with counted.costs(writes=1):
+            await client.run("insert into t values (1)")
+
+
+async def test_a_change_of_rows_writes_once(counted: Counted) -> None:
+    client = await connect(counted.state)
+    await client.run("create table t (a int); insert into t values (1), (2)")
+    for text in ("update t set a = a + 10", "insert into t select a from t", "delete from t where a = 11"):
+        with counted.costs(writes=1, oracle=1):
+            await client.run(text)
 
 
 async def test_a_transaction_over_many_tables_writes_once(counted: Counted) -> None:
     client = await connect(counted.state)
     for number in range(5):
         await client.run(f"create table t{number} (a int)")
-    before = counted.consensus.counts.copy()
     inserts = "; ".join(f"insert into t{number} values (1)" for number in range(5))
-    await client.run(f"begin; {inserts}; commit")
-    assert (counted.consensus.counts - before).writes == 1
+    with counted.costs(writes=1):
+        await client.run(f"begin; {inserts}; commit")
 
 
 async def test_ddl_writes_once(counted: Counted) -> None:
     client = await connect(counted.state)
-    before = counted.consensus.counts.copy()
-    await client.run("create table t as select 1 as a")
-    assert (counted.consensus.counts - before).writes == 1
+    for text in ("create table t as select 1 as a", "create table u (id serial primary key)", "drop table t"):
+        with counted.costs(writes=1, oracle=1):
+            await client.run(text)
 
 
 async def test_groups_share_one_write(counted: Counted) -> None:

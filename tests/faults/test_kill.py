@@ -101,10 +101,22 @@ def test_a_transaction_over_several_tables_is_there_whole_or_not_at_all(crashing
     assert contents[0] in (committed, [*committed, len(committed)])
 
 
-def test_a_second_server_on_the_same_directory_is_refused(crashing: TidegateServer) -> None:
+def test_a_second_server_joins_and_goes_on_alone(crashing: TidegateServer) -> None:
     second = TidegateServer(crashing.data_dir, arguments=("--spark-start", "lazy"))
     second.log = crashing.data_dir.with_name("second.log")
-    with pytest.raises(RuntimeError, match="in use"):
+    with psycopg.connect(crashing.dsn(), autocommit=True) as here:
+        here.execute("CREATE TABLE t (n int)")
+        here.execute("INSERT INTO t VALUES (1)")
         second.start()
-    with psycopg.connect(crashing.dsn(), autocommit=True) as connection:
-        assert connection.execute("SELECT 1").fetchone() == (1,)
+        try:
+            with psycopg.connect(second.dsn(), autocommit=True) as there:
+                for number in range(2, 22):
+                    one, other = (here, there) if number % 2 else (there, here)
+                    one.execute("INSERT INTO t SELECT max(n) + 1 FROM t")
+                    one.execute(f"CREATE TABLE t{number} AS SELECT * FROM t")
+                    assert other.execute(f"SELECT max(n) FROM t{number}").fetchone() == (number,)
+                crashing.kill()
+                there.execute("INSERT INTO t VALUES (22)")
+                assert there.execute("SELECT count(*), max(n) FROM t").fetchone() == (22, 22)
+        finally:
+            second.kill()

@@ -222,14 +222,17 @@ async def test_the_work_of_a_dead_coordinator_with_a_missing_part_is_aborted() -
     world = World()
     env, peer = await world.open("one"), await world.open("two")
     shard = await create(env, (1, "a"))
-    await staged(world, env, shard, xid=78)
+    xid = await env.xids.draw()
+    await staged(world, env, shard, xid=xid)
     await peer.cache.durable.refresh()
     ts = Csn(peer.cache.upper - 1)
     task: asyncio.Task[object] = asyncio.create_task(read(peer, shard, ts))
     await world.run(task)
     assert task.result() == {0: (1, "a")}
     assert not peer.cache.state.staged
-    assert await peer.txid_status(78) == "unknown"
+    assert await peer.txid_status(xid) == "in progress"
+    await peer.txns.tidy(expired=[env.process])
+    assert await peer.txid_status(xid) == "aborted"
 
 
 async def test_a_coordinator_that_comes_back_after_prevention_repeats_with_new_files() -> None:
@@ -289,14 +292,16 @@ async def test_a_lost_answer_to_the_record_is_an_abort_while_a_part_is_missing()
     await peer.cache.durable.refresh()
     world.blob.gate = asyncio.Event()
     world.consensus.lose_answers = True
-    txn = await big_txn(env, shard, xid=5)
+    xid = await env.xids.draw()
+    txn = await big_txn(env, shard, xid=xid)
     task: asyncio.Task[object] = asyncio.create_task(env.commit(txn, ts=await env.oracle.write_ts("user")))
     await world.run(task)
     assert isinstance(task.exception(), Determinate)
     world.consensus.lose_answers = False
-    status: asyncio.Task[object] = asyncio.create_task(peer.txid_status(5))
-    await world.run(status)
-    assert status.result() == "unknown"
+    for asked, expected in ((peer, "in progress"), (env, "aborted")):
+        status: asyncio.Task[object] = asyncio.create_task(asked.txid_status(xid))
+        await world.run(status)
+        assert status.result() == expected
     world.blob.gate.set()
 
 

@@ -184,3 +184,24 @@ async def test_a_damaged_reservation_is_noticed() -> None:
     await consensus.compare_and_set(XID_KEY, None, VersionedData(seqno=SeqNo(1), data=b"\x00x"))
     with pytest.raises(CorruptState):
         await XidBlocks(consensus, ManualClock()).draw()
+
+
+async def test_the_owner_of_an_xid_is_remembered() -> None:
+    consensus = MemoryConsensus()
+    one = XidBlocks(consensus, ManualClock(), "one", lambda: Csn(5))
+    two = XidBlocks(consensus, ManualClock(), "two", lambda: Csn(9))
+    first, second = await one.draw(), await two.draw()
+    for xid, process, csn in ((first, "one", 5), (second, "two", 9)):
+        block = await one.block_of(xid)
+        assert block is not None
+        assert (block.process, block.csn) == (process, csn)
+    with pytest.raises(ValueError, match="future"):
+        await one.block_of(second + BLOCK_XIDS)
+
+
+async def test_a_reservation_of_an_earlier_version_is_continued() -> None:
+    consensus = MemoryConsensus()
+    await consensus.compare_and_set(XID_KEY, None, VersionedData(seqno=SeqNo(1), data=b"4099"))
+    blocks = XidBlocks(consensus, ManualClock())
+    assert await blocks.block_of(50) is None
+    assert await blocks.draw() == 4099

@@ -1,0 +1,102 @@
+"""Oids of catalog objects, given out so that no two processes of an environment ever give out the same.
+
+A process reserves a block of oids in the consensus store and gives them out from memory. The first block of an
+environment begins at the catalog's first oid for users; what a crash leaves of a block is never used. An oid is
+wanted before its transaction commits (a sequence can be used, a table filled), so a conflict at the commit would come
+too late.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+
+import msgspec
+
+from storage.catalog_model import FIRST_USER_OID
+from storage.clock import Clock
+from storage.consensus import FIRST_SEQNO, Consensus, SeqNo, VersionedData
+from storage.errors import CorruptState, Determinate, Indeterminate
+
+OID_KEY = "catalog/oids"
+BLOCK_OIDS = 16_384
+"""Oids reserved by one durable write."""
+
+MIN_OIDS = 4_096
+"""Oids that one statement may need: a table of 1600 columns, each with a sequence and a constraint."""
+
+MAX_ATTEMPTS = 10
+RETRY_DELAY_S = 0.01
+TRUNCATE_EVERY = 16
+
+
+class _Register(msgspec.Struct, frozen=True, kw_only=True):
+    """Oids below `end` are reserved."""
+
+    end: int
+
+
+class OidBlocks:
+    """The oids of one process. Belongs to one event loop."""
+
+    def __init__(self, consensus: Consensus, clock: Clock) -> None:
+        self._consensus = consensus
+        self._clock = clock
+        self._next = 0
+        self._end = 0
+        self._reserving = asyncio.Lock()
+
+    async def provide(self, floor: int) -> None:
+        """Make sure that `take` can be called `MIN_OIDS` times. A new block begins at `floor` at least.
+
+        Almost always free; otherwise one consensus read and one write. Raises what the store raises.
+        """
+        while self._end - self._next < MIN_OIDS:
+            async with self._reserving:
+                if self._end - self._next < MIN_OIDS:
+                    await self._reserve(max(floor, FIRST_USER_OID))
+
+    def take(self) -> int:
+        """An oid that nobody else has or will get. `provide` goes before. Raises ValueError when there is none left."""
+        if self._next >= self._end:
+            raise ValueError("no oid has been reserved")
+        self._next += 1
+        return self._next - 1
+
+    async def _reserve(self, floor: int) -> None:
+        for attempt in range(MAX_ATTEMPTS):
+            try:
+                head = await self._consensus.head(OID_KEY)
+                start = max(floor, _first_free(floor) if head is None else _decode(head.data).end)
+                seqno = FIRST_SEQNO if head is None else SeqNo(head.seqno + 1)
+                new = VersionedData(seqno=seqno, data=msgspec.json.encode(_Register(end=start + BLOCK_OIDS)))
+                if not await self._consensus.compare_and_set(OID_KEY, None if head is None else head.seqno, new):
+                    continue
+            except (Determinate, Indeterminate):
+                # A block whose reservation may have happened is skipped: nobody takes from it.
+                if attempt == MAX_ATTEMPTS - 1:
+                    raise
+                await self._clock.sleep(RETRY_DELAY_S)
+                continue
+            if start != self._end:
+                self._next = start
+            self._end = start + BLOCK_OIDS
+            if seqno % TRUNCATE_EVERY == 0:
+                # Only room is at stake; a later reservation truncates.
+                with contextlib.suppress(Determinate, Indeterminate):
+                    await self._consensus.truncate(OID_KEY, seqno)
+            return
+        raise Determinate("could not reserve oids: other processes were always faster")
+
+
+def _first_free(floor: int) -> int:
+    """Where the first reservation begins. Transactions of an earlier version may have used oids that the catalog
+    never got to see, and left positions of sequences under them."""
+    return floor if floor == FIRST_USER_OID else floor + BLOCK_OIDS
+
+
+def _decode(data: bytes) -> _Register:
+    try:
+        return msgspec.json.decode(data, type=_Register)
+    except msgspec.MsgspecError as error:
+        raise CorruptState(f"the reservation of oids cannot be read: {data[:40]!r}") from error

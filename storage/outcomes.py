@@ -1,0 +1,57 @@
+"""What became of a transaction, for a client that did not hear: read back from the txns shard.
+
+A transaction that commits with an xid leaves its outcome in the txns shard, with the commit itself. What is not there
+has not committed; whether it still can is told by who drew the xid (`storage.xids`): a process that is alive may yet
+commit it, one without a lease never.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from storage.environment import Environment
+    from storage.txns_state import TxnsState
+
+TxidStatus: TypeAlias = Literal["committed", "aborted", "in progress", "unknown"]
+
+
+async def txid_status(env: Environment, xid: int) -> TxidStatus:
+    """The outcome of `xid`. For a transaction of this process the caller has to know whether it still runs.
+
+    ``in progress``: it runs in another process, or ran in one that may still be alive. ``unknown``: its outcome has
+    been forgotten (after `MAX_OUTCOMES` more commits), or nobody knows who drew the xid. Raises ValueError for an xid
+    that nobody has drawn yet.
+    """
+    if await _committed(env, xid):
+        return "committed"
+    block = await env.xids.block_of(xid)
+    if block is None:
+        return "unknown"
+    if block.process == env.process:
+        # NOTE: an attempt whose answer was lost may still be on its way. After one more write to the txns shard it
+        # comes too late.
+        await env.keep_alive()
+    elif block.process in env.cache.state.leases:
+        if not env.is_dead(block.process):
+            return "in progress"
+        await env.txns.tidy(expired=[block.process])
+    if await _committed(env, xid):
+        return "committed"
+    return "aborted" if _remembered(env.cache.state, block.csn) else "unknown"
+
+
+async def _committed(env: Environment, xid: int) -> bool:
+    await env.cache.durable.refresh()
+    while True:
+        record = next((r for r in env.cache.state.staged.values() if xid in r.xids), None)
+        if record is None:
+            return xid in env.cache.state.outcomes
+        if record.txid in env.cache.implicit:
+            return True
+        await env.staging.wait_resolved(record)
+
+
+def _remembered(state: TxnsState, csn: int) -> bool:
+    """Whether the outcome of a commit at `csn` or above would still be there."""
+    return state.forgotten_outcome < csn or not state.forgotten_outcome

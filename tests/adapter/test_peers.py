@@ -1,0 +1,189 @@
+"""Two servers on one environment: each sees at once what the other has acknowledged, and nothing is done twice."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import pytest
+
+from adapter.server_state import ServerOptions, ServerState
+from planner.errors import SqlError
+from tests.adapter.harness import Client, connect
+
+ROUNDS = 20
+
+
+@pytest.fixture
+async def servers(tmp_path: Path) -> AsyncIterator[list[ServerState]]:
+    """Two server states on one data directory."""
+    options = ServerOptions(data_dir=tmp_path / "data", warm_spark=False, settings={"engine": "local"})
+    async with AsyncExitStack() as stack:
+        states = []
+        for _ in range(2):
+            state = await ServerState.open(options)
+            stack.push_async_callback(state.close)
+            states.append(state)
+        yield states
+
+
+@pytest.fixture
+async def clients(servers: list[ServerState]) -> list[Client]:
+    """A session on each."""
+    return [await connect(state) for state in servers]
+
+
+async def test_rows_and_definitions_are_seen_at_once(clients: list[Client]) -> None:
+    for number in range(ROUNDS):
+        here, there = clients[number % 2], clients[1 - number % 2]
+        await here.run(f"create table t{number} (a int)")
+        await there.run(f"insert into t{number} values (1)")
+        await here.run(f"alter table t{number} add column b text default 'x'")
+        assert await there.rows(f"select * from t{number}") == [(1, "x")]
+        await there.run(f"update t{number} set a = 2; alter table t{number} drop column b")
+        assert await here.rows(f"select * from t{number}") == [(2,)]
+        await here.run(f"drop table t{number}")
+        assert (await there.error(f"insert into t{number} values (1)")).sqlstate == "42P01"
+
+
+async def test_statements_prepared_before_a_definition_follow_it(clients: list[Client]) -> None:
+    here, there = clients
+    await here.run("create table t (a int); insert into t values (1)")
+    await there.session.prepare("s", "select * from t", ())
+    await here.run("alter table t add column b int default 7")
+    # The client was told of one column; PostgreSQL's error makes drivers prepare again.
+    error = None
+    try:
+        await there.session.bind("", "s", (), ())
+        async for _ in (await there.session.execute_portal("", sync_follows=True)).batches:  # type: ignore[union-attr]
+            pass
+    except SqlError as caught:
+        error = caught
+    assert error is not None
+    assert error.sqlstate == "0A000"
+    await there.session.sync()
+    await there.session.prepare("s2", "select * from t", ())
+    described = await there.session.describe_statement("s2")
+    assert [column.name for column in described.columns or ()] == ["a", "b"]
+
+
+async def test_counters_are_right(servers: list[ServerState]) -> None:
+    clients = [await connect(state) for state in servers for _ in range(4)]
+    await clients[0].run("create table c (id int, n int); insert into c values (1, 0), (2, 0)")
+
+    async def count(client: Client, row: int) -> None:
+        for _ in range(ROUNDS):
+            await client.run(f"update c set n = n + 1 where id = {row}")
+
+    await asyncio.gather(*(count(client, 1 + number % 2) for number, client in enumerate(clients)))
+    assert await clients[-1].rows("select n from c order by id") == [(4 * ROUNDS,), (4 * ROUNDS,)]
+
+
+async def test_a_transaction_that_read_what_the_other_server_changed_fails(clients: list[Client]) -> None:
+    here, there = clients
+    await here.run("create table t (a int); insert into t values (1)")
+    await here.run("begin")
+    await here.run("insert into t select max(a) + 1 from t")
+    await there.run("insert into t values (5)")
+    assert (await here.error("commit")).sqlstate == "40001"
+    assert sorted(await there.rows("select a from t")) == [(1,), (5,)]
+
+
+async def test_an_insert_before_a_read_sees_the_newest(clients: list[Client]) -> None:
+    here, there = clients
+    await here.run("create table t (a int); create table u (a int)")
+    for number in range(ROUNDS):
+        await there.run(f"insert into t values ({number})")
+        await here.run("begin; insert into u values (0)")
+        assert await here.value("select count(*) from t") == number + 1
+        await here.run("commit")
+
+
+async def test_definitions_race_without_losing_any(servers: list[ServerState]) -> None:
+    clients = [await connect(state) for state in servers for _ in range(2)]
+
+    async def define(client: Client, name: str) -> None:
+        for number in range(5):
+            await client.run(f"create table {name}_{number} (id serial, a int)")
+            await client.run(f"insert into {name}_{number} (a) values (1), (2)")
+
+    await asyncio.gather(*(define(client, f"w{n}") for n, client in enumerate(clients)))
+    for client in clients:
+        assert await client.value("select count(*) from pg_class where relname ~ '^w._.$'") == 20
+    oids = [row[0] for row in await clients[0].rows("select oid from pg_class where relkind in ('r', 'S')")]
+    assert len(oids) == len(set(oids))
+    ids = await clients[0].rows("select id from w0_0 order by id")
+    assert ids == [(1,), (2,)]
+
+
+async def test_open_transactions_on_both_never_share_an_oid(clients: list[Client]) -> None:
+    for number, client in enumerate(clients):
+        await client.run(f"begin; create table s{number} (id serial)")
+        await client.run(f"insert into s{number} default values")
+    for client in clients:
+        await client.run("commit")
+    assert await clients[0].rows("select * from s0, s1") == [(1, 1)]
+    assert await clients[1].value("select count(distinct oid) from pg_class where relname ~ '^s[01]'") == 4
+
+
+async def test_sequences_give_no_number_twice(servers: list[ServerState]) -> None:
+    clients = [await connect(state) for state in servers for _ in range(2)]
+    await clients[0].run("create sequence s")
+
+    async def draw(client: Client) -> list[int]:
+        return [await client.value("select nextval('s')") for _ in range(50)]
+
+    drawn = [number for numbers in await asyncio.gather(*map(draw, clients)) for number in numbers]
+    assert len(set(drawn)) == 200
+
+
+async def test_not_null_holds_against_inserts_on_the_other_server(servers: list[ServerState]) -> None:
+    here, there = [await connect(state) for state in servers]
+    for number in range(ROUNDS):
+        await here.run(f"create table n{number} (a int)")
+        results = await asyncio.gather(
+            here.run(f"alter table n{number} alter column a set not null"),
+            there.run(f"insert into n{number} values (null)"),
+            return_exceptions=True,
+        )
+        not_null = await here.value(f"select attnotnull from pg_attribute where attrelid = 'n{number}'::regclass "
+                                    "and attname = 'a'")  # fmt: skip
+        nulls = await there.value(f"select count(*) from n{number} where a is null")
+        assert not (not_null and nulls), results
+        assert [isinstance(result, SqlError) for result in results].count(True) == 1
+
+
+async def test_the_outcome_of_a_transaction_can_be_asked_for_elsewhere(clients: list[Client]) -> None:
+    here, there = clients
+    await here.run("create table t (a int)")
+    await here.run("begin; insert into t values (1)")
+    first = await here.value("select txid_current()")
+    assert await here.value("select txid_current()") == first
+    assert await here.value(f"select txid_status({first})") == "in progress"
+    assert await there.value(f"select txid_status({first})") == "in progress"
+    await here.run("commit")
+    await here.run("begin; insert into t values (2)")
+    second = int(await here.value("select pg_current_xact_id()"))
+    await here.run("rollback")
+    assert second > first
+    for client in clients:
+        assert await client.value(f"select txid_status({first})") == "committed"
+    assert await here.value(f"select pg_xact_status('{second}')") == "aborted"
+    # As long as the server lives, others cannot know that it has given the transaction up.
+    assert await there.value(f"select txid_status({second})") == "in progress"
+    assert (await here.error("select txid_status(1000000000)")).sqlstate == "22023"
+    assert await here.rows("select txid_status(0), txid_status(1), txid_status(2)") == [
+        (None, "committed", "committed")
+    ]
+
+
+async def test_a_server_that_is_left_alone_goes_on(servers: list[ServerState]) -> None:
+    here, there = [await connect(state) for state in servers]
+    await here.run("create table t (a int); insert into t values (1)")
+    xid = await there.value("select txid_current()")
+    await servers[1].close()
+    await here.run("insert into t values (2)")
+    assert await here.value("select sum(a) from t") == 3
+    assert await here.value(f"select txid_status({xid})") == "aborted"
