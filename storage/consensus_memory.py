@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
-
-from storage.consensus import NO_SEQNO, SeqNo, VersionedData, check_key, check_set
+from storage.consensus import SeqNo, VersionedData, check_key, check_set
 from storage.errors import Determinate
+from storage.watchers import Watchers
 
 
 class MemoryConsensus:
@@ -13,7 +12,7 @@ class MemoryConsensus:
 
     def __init__(self) -> None:
         self._diffs: dict[str, list[VersionedData]] = {}
-        self._watchers: dict[str, list[tuple[SeqNo, asyncio.Future[None]]]] = {}
+        self._watchers = Watchers()
 
     async def head(self, key: str) -> VersionedData | None:
         """See `Consensus.head`."""
@@ -29,7 +28,7 @@ class MemoryConsensus:
         if current != expected_seqno:
             return False
         self._diffs.setdefault(key, []).append(new)
-        self._wake(key, new.seqno)
+        self._watchers.moved(key, new.seqno)
         return True
 
     async def scan(self, key: str, from_seqno: SeqNo, limit: int | None = None) -> list[VersionedData]:
@@ -58,25 +57,7 @@ class MemoryConsensus:
     async def watch(self, key: str, seqno: SeqNo) -> None:
         """See `Consensus.watch`."""
         check_key(key)
-        diffs = self._diffs.get(key)
-        if (diffs[-1].seqno if diffs else NO_SEQNO) > seqno:
-            return
-        moved: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        waiter = (seqno, moved)
-        self._watchers.setdefault(key, []).append(waiter)
-        try:
-            await moved
-        finally:
-            waiting = self._watchers.get(key, [])
-            if waiter in waiting:
-                waiting.remove(waiter)
-            if not waiting:
-                self._watchers.pop(key, None)
+        await self._watchers.wait(key, seqno)
 
     async def close(self) -> None:
         """Nothing to release; the values stay, as they would on a disk."""
-
-    def _wake(self, key: str, head: SeqNo) -> None:
-        for seqno, moved in self._watchers.get(key, ()):
-            if head > seqno and not moved.done():
-                moved.set_result(None)

@@ -37,6 +37,7 @@ from storage.errors import (
     StoreTimeout,
     StoreUnavailable,
 )
+from storage.watchers import Watchers
 
 FORMAT_VERSION = 1
 MAX_CONNECTIONS = 16
@@ -65,7 +66,7 @@ class PostgresConsensus:
         self._clock = clock
         self._pool: Any = None
         self._closed = False
-        self._watchers: dict[str, list[tuple[SeqNo, asyncio.Future[None]]]] = {}
+        self._watchers = Watchers()
         self._listener: asyncio.Task[None] | None = None
         self._moved: dict[str, SeqNo] = {}
         self._notifier: asyncio.Task[None] | None = None
@@ -118,7 +119,7 @@ class PostgresConsensus:
         stored = await self._write(lambda connection: connection.fetchval(statement, *arguments))
         if stored is None:
             return False
-        self._wake(key, new.seqno)
+        self._watchers.moved(key, new.seqno)
         self._announce(key, new.seqno)
         return True
 
@@ -163,22 +164,12 @@ class PostgresConsensus:
         check_key(key)
         if self._closed:
             raise StorageClosed("the consensus store is closed")
-        # NOTE: register first and look afterwards; the other way round a move in between would be missed.
-        moved: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        waiter = (seqno, moved)
-        self._watchers.setdefault(key, []).append(waiter)
-        try:
-            if (await self._heads([key])).get(key, NO_SEQNO) > seqno:
-                return
-            if self._listener is None or self._listener.done():
-                self._listener = asyncio.get_running_loop().create_task(self._listen())
-            await moved
-        finally:
-            waiting = self._watchers.get(key, [])
-            if waiter in waiting:
-                waiting.remove(waiter)
-            if not waiting:
-                self._watchers.pop(key, None)
+        if self._watchers.has_moved(key, seqno):
+            return
+        # NOTE: the listener looks after somebody has registered; otherwise a move in between would be missed.
+        if self._listener is None or self._listener.done():
+            self._listener = asyncio.get_running_loop().create_task(self._listen())
+        await self._watchers.wait(key, seqno)
 
     async def close(self) -> None:
         """See `Consensus.close`; watchers get `StorageClosed`."""
@@ -189,10 +180,7 @@ class PostgresConsensus:
             if task is not None and not task.done():
                 task.cancel()
                 await asyncio.wait([task])
-        for waiting in self._watchers.values():
-            for _, moved in waiting:
-                if not moved.done():
-                    moved.set_exception(StorageClosed("the consensus store was closed"))
+        self._watchers.fail(StorageClosed("the consensus store was closed"))
         await self._pool.close()
 
     # Talking to the server
@@ -260,11 +248,6 @@ class PostgresConsensus:
     def _channel(self) -> str:
         return f"tidegate_{self._schema}"
 
-    def _wake(self, key: str, head: SeqNo) -> None:
-        for seqno, moved in self._watchers.get(key, ()):
-            if head > seqno and not moved.done():
-                moved.set_result(None)
-
     def _announce(self, key: str, seqno: SeqNo) -> None:
         """Tell the other processes that `key` has moved; what gathers meanwhile goes with the next message."""
         self._moved[key] = max(seqno, self._moved.get(key, NO_SEQNO))
@@ -285,7 +268,7 @@ class PostgresConsensus:
 
     def _on_notify(self, _connection: object, _pid: int, _channel: str, message: str) -> None:
         seqno, _, key = message.partition(" ")
-        self._wake(key, SeqNo(int(seqno)))
+        self._watchers.moved(key, SeqNo(int(seqno)))
 
     async def _listen(self) -> None:
         """Wake watchers of keys that other processes move; ends when nobody watches."""
@@ -310,8 +293,8 @@ class PostgresConsensus:
     async def _poll(self) -> None:
         # A store that cannot be asked now is asked again in an interval.
         with contextlib.suppress(Determinate, Indeterminate):
-            for key, head in (await self._heads(list(self._watchers))).items():
-                self._wake(key, head)
+            for key, head in (await self._heads(self._watchers.keys)).items():
+                self._watchers.moved(key, head)
 
     async def _heads(self, keys: list[str]) -> dict[str, SeqNo]:
         rows = await self._read(

@@ -22,13 +22,14 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 import apsw
 
 from storage.clock import Clock, SystemClock
-from storage.consensus import NO_SEQNO, SeqNo, VersionedData, check_key, check_set
+from storage.consensus import SeqNo, VersionedData, check_key, check_set
 from storage.errors import (
     CorruptState,
     Determinate,
@@ -40,6 +41,7 @@ from storage.errors import (
     StoreFull,
     StoreUnavailable,
 )
+from storage.watchers import Watchers
 
 APPLICATION_ID = 0x54474154
 """``TGAT``, in the file's header."""
@@ -84,10 +86,10 @@ class SqliteConsensus:
         self._connections: list[Any] = []
         self._connections_lock = threading.Lock()
         self._closed = False
-        self._watchers: dict[str, list[tuple[SeqNo, asyncio.Future[None]]]] = {}
+        self._watchers = Watchers()
         self._poller: asyncio.Task[None] | None = None
         self._poll_connection: Any = None
-        self._data_version: tuple[int, frozenset[str]] | None = None
+        self._data_version: int | None = None
         self._writer = threading.Thread(target=self._write_loop, name="consensus-write", daemon=True)
 
     @staticmethod
@@ -166,23 +168,12 @@ class SqliteConsensus:
         check_key(key)
         if self._closed:
             raise StorageClosed("the consensus store is closed")
-        # NOTE: register first and look afterwards; the other way round a move in between would be missed.
-        moved: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        waiter = (seqno, moved)
-        self._watchers.setdefault(key, []).append(waiter)
-        try:
-            found = await self._read(lambda connection: _head_seqno(connection, key))
-            if (found or NO_SEQNO) > seqno:
-                return
-            if self._poller is None or self._poller.done():
-                self._poller = asyncio.get_running_loop().create_task(self._poll())
-            await moved
-        finally:
-            waiting = self._watchers.get(key, [])
-            if waiter in waiting:
-                waiting.remove(waiter)
-            if not waiting:
-                self._watchers.pop(key, None)
+        if self._watchers.has_moved(key, seqno):
+            return
+        # NOTE: the poller looks after somebody has registered; otherwise a move in between would be missed.
+        if self._poller is None or self._poller.done():
+            self._poller = asyncio.get_running_loop().create_task(self._poll())
+        await self._watchers.wait(key, seqno)
 
     async def close(self) -> None:
         """See `Consensus.close`: writes accepted before are carried out, watchers get `StorageClosed`."""
@@ -193,10 +184,7 @@ class SqliteConsensus:
             self._poller.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._poller
-        for waiting in self._watchers.values():
-            for _, moved in waiting:
-                if not moved.done():
-                    moved.set_exception(StorageClosed("the consensus store was closed"))
+        self._watchers.fail(StorageClosed("the consensus store was closed"))
         self._queue.put(None)
         await asyncio.to_thread(self._shut_down)
 
@@ -313,7 +301,7 @@ class SqliteConsensus:
     def _settle(self, settled: list[tuple[_Write, Any]]) -> None:
         for write, outcome in settled:
             if outcome is True and write.moved is not None:
-                self._wake(*write.moved)
+                self._watchers.moved(*write.moved)
             if write.done.done():
                 continue
             if isinstance(outcome, BaseException):
@@ -323,32 +311,29 @@ class SqliteConsensus:
 
     # Watching
 
-    def _wake(self, key: str, head: SeqNo) -> None:
-        for seqno, moved in self._watchers.get(key, ()):
-            if head > seqno and not moved.done():
-                moved.set_result(None)
-
     async def _poll(self) -> None:
-        """Wake watchers of keys that other processes move; ends when nobody watches."""
-        while self._watchers:
-            keys = list(self._watchers)
+        """Wake watchers of keys that other processes move; ends when nobody watches for an interval."""
+        while True:
+            fresh, self._watchers.unseen = self._watchers.unseen, False
             try:
-                heads = await self._read(lambda _, keys=keys: self._changed_heads(keys))  # type: ignore[misc]
+                heads = await self._read(partial(self._changed_heads, self._watchers.keys, fresh))
             except Determinate:
                 heads = {}
+                self._watchers.unseen = True
             for key, head in heads.items():
-                self._wake(key, head)
+                self._watchers.moved(key, head)
             await self._clock.sleep(POLL_INTERVAL_S)
+            if not self._watchers:
+                return
 
-    def _changed_heads(self, keys: list[str]) -> dict[str, SeqNo]:
-        """The heads of `keys`, or nothing when no other connection has written since the last call."""
+    def _changed_heads(self, keys: list[str], fresh: bool, _connection: object) -> dict[str, SeqNo]:
+        """The heads of `keys`; nothing when no other connection has written since the last call, unless `fresh`."""
         if self._poll_connection is None:
             self._poll_connection = self._connect()
         version = self._poll_connection.execute("PRAGMA data_version").fetchone()[0]
-        watched = frozenset(keys)
-        if (version, watched) == self._data_version:
+        if version == self._data_version and not fresh:
             return {}
-        self._data_version = (version, watched)
+        self._data_version = version
         found = ((key, _head_seqno(self._poll_connection, key)) for key in keys)
         return {key: head for key, head in found if head is not None}
 
