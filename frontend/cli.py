@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import logging
 import os
 import signal
@@ -152,6 +153,9 @@ async def _serve(configuration: Configuration) -> None:
                 raise StartFailed(f"cannot listen on {host}:{port}: {error.strerror or error}") from error
             sys.stdout.write(psql_command(host, bound) + "\n")
         sys.stdout.flush()
+        # What start-up made lives as long as the server: no collection need look at it again.
+        gc.freeze()
+        gc.enable()
         await _until_stopped(server.stop)
     finally:
         await state.close()
@@ -182,6 +186,7 @@ def _run_serve(arguments: argparse.Namespace) -> int:
     except (ConfigurationError, ListenRefused) as error:
         return _complain(error, EXIT_USAGE)
     _configure_logging(configuration.log_level)
+    gc.disable()
     loop_factory = None
     if configuration.event_loop == "uvloop":
         import uvloop
