@@ -192,6 +192,8 @@ class Environment:
             read_floor: dict[Timeline, Csn] = {"user": floor, "catalog": last_write}
             env.oracle = SwitchingOracle(await InProcessOracle.open(consensus, clock, random, read_floor=read_floor))
         await env.catalog.load(floor, last_write)
+        if env.cache.state.pending:
+            env.apply_soon()  # What a dead process has committed and not applied.
         if background:
             loop = asyncio.get_running_loop()
             env._tasks = [
@@ -278,6 +280,10 @@ class Environment:
         self._closers.append(stack)
 
     # Background work
+
+    def apply_soon(self) -> None:
+        """Let the background copy what is committed into its data shards."""
+        self._work.set()
 
     async def _apply_loop(self) -> None:
         while True:

@@ -87,6 +87,7 @@ class Maintenance:
         if dead:
             log.info("ending the leases of dead processes", processes=sorted(dead))
             await self._env.txns.tidy(expired=dead)
+            self._env.apply_soon()
         return dead
 
     def since_limit(self) -> Csn:

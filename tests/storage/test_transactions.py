@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pyarrow as pa
 import pytest
 
@@ -332,3 +334,19 @@ async def test_the_txns_shard_holds_only_the_work_in_flight() -> None:
     assert len(diffs) < 320
     again = await stores.open("again")
     assert len(await read(again, shard)) == 400
+
+
+async def test_a_restart_applies_what_a_dead_process_has_committed() -> None:
+    stores = Stores()
+    dead = await stores.open()
+    shard = await create(dead, (1, "a"))
+    assert shard in dead.cache.state.pending
+    env = await stores.open(background=True)
+    for _ in range(200):
+        await asyncio.sleep(0.01)
+        if (await env.open_shard(shard)).state.upper:
+            break
+    await env.keep_alive()
+    assert shard not in env.cache.state.pending
+    assert (await env.open_shard(shard)).state.parts
+    await env.close()
