@@ -39,29 +39,10 @@ class Relations:
         self.functions = FunctionsInFrom(ctx, scalars)
         self._ctes: dict[int, int] = {}
         self._computed: dict[ir.ScalarSubquery, int] = {}
-        self._handlers: dict[type, Callable[[Any], Select]] = {
-            ir.OneRow: self._one_row,
-            ir.Scan: self._scan,
-            ir.SystemScan: self._system_scan,
-            ir.Values: self._values,
-            ir.FunctionScan: self._function_scan,
-            ir.Project: self._project,
-            ir.ProjectSet: self._project_set,
-            ir.Filter: self._filter,
-            ir.Join: self._join,
-            ir.Aggregate: self._aggregate,
-            ir.Window: self._window,
-            ir.Deduplicate: self._deduplicate,
-            ir.Sort: self._sort,
-            ir.Limit: self._limit,
-            ir.SetOperation: self._set_operation,
-            ir.With: self._with,
-            ir.CteScan: self._cte_scan,
-        }
 
     def build(self, rel: ir.Rel) -> Select:
         """The SELECT of a node; the SQL of its columns is in scope afterwards."""
-        select = self._handlers[rel.__class__](rel)
+        select = _HANDLERS[rel.__class__](self, rel)
         self.ctx.columns.update(select.columns)
         return select
 
@@ -505,3 +486,24 @@ def _field_names(cls: type) -> tuple[str, ...]:
         names = tuple([field.name for field in dataclass_fields(cls) if field.name not in _SKIPPED])
         _NAMES[cls] = names
     return names
+
+
+_HANDLERS: dict[type, Callable[[Relations, Any], Select]] = {
+    ir.OneRow: Relations._one_row,
+    ir.Scan: Relations._scan,
+    ir.SystemScan: Relations._system_scan,
+    ir.Values: Relations._values,
+    ir.FunctionScan: Relations._function_scan,
+    ir.Project: Relations._project,
+    ir.ProjectSet: Relations._project_set,
+    ir.Filter: Relations._filter,
+    ir.Join: Relations._join,
+    ir.Aggregate: Relations._aggregate,
+    ir.Window: Relations._window,
+    ir.Deduplicate: Relations._deduplicate,
+    ir.Sort: Relations._sort,
+    ir.Limit: Relations._limit,
+    ir.SetOperation: Relations._set_operation,
+    ir.With: Relations._with,
+    ir.CteScan: Relations._cte_scan,
+}

@@ -43,36 +43,10 @@ class Scalars:
     def __init__(self, ctx: Context) -> None:
         self.ctx = ctx
         self.relations: Relations
-        self._handlers: dict[type, Callable[[Any], str]] = {
-            ir.Literal: self._literal,
-            ir.Param: self._param,
-            ir.ColumnRef: self._column,
-            ir.SessionValue: self._session_value,
-            ir.Call: self._call,
-            ir.Cast: self._cast,
-            ir.BoolOp: self._bool_op,
-            ir.IsNull: self._is_null,
-            ir.BooleanTest: self._boolean_test,
-            ir.Distinct: self._distinct,
-            ir.Case: self._case,
-            ir.Coalesce: self._coalesce,
-            ir.MinMax: self._min_max,
-            ir.InList: self._in_list,
-            ir.QuantifiedArray: self._quantified_array,
-            ir.ArrayConstructor: self._array,
-            ir.Subscript: self._subscript,
-            ir.RowConstructor: self._row,
-            ir.FieldSelect: self._field,
-            ir.ScalarSubquery: self._scalar_subquery,
-            ir.Exists: self._exists,
-            ir.QuantifiedSubquery: self._quantified_subquery,
-            ir.ArraySubquery: self._array_subquery,
-            ir.Collate: lambda expr: self.sql(expr.arg),
-        }
 
     def sql(self, expr: ir.Scalar) -> str:
         """The expression's SQL."""
-        return self._handlers[expr.__class__](expr)
+        return _HANDLERS[expr.__class__](self, expr)
 
     def typed(self, expr: ir.Scalar, type: SqlType) -> str:
         """The expression's SQL in the physical type of `type`, which differs from its own at most in numeric shape."""
@@ -485,3 +459,31 @@ def _differs(own: SqlType, wanted: SqlType) -> bool:
     assert own.shape is not None
     assert wanted.shape is not None
     return (own.shape.precision, own.shape.scale) != (wanted.shape.precision, wanted.shape.scale)
+
+
+_HANDLERS: dict[type, Callable[[Scalars, Any], str]] = {
+    ir.Literal: Scalars._literal,
+    ir.Param: Scalars._param,
+    ir.ColumnRef: Scalars._column,
+    ir.SessionValue: Scalars._session_value,
+    ir.Call: Scalars._call,
+    ir.Cast: Scalars._cast,
+    ir.BoolOp: Scalars._bool_op,
+    ir.IsNull: Scalars._is_null,
+    ir.BooleanTest: Scalars._boolean_test,
+    ir.Distinct: Scalars._distinct,
+    ir.Case: Scalars._case,
+    ir.Coalesce: Scalars._coalesce,
+    ir.MinMax: Scalars._min_max,
+    ir.InList: Scalars._in_list,
+    ir.QuantifiedArray: Scalars._quantified_array,
+    ir.ArrayConstructor: Scalars._array,
+    ir.Subscript: Scalars._subscript,
+    ir.RowConstructor: Scalars._row,
+    ir.FieldSelect: Scalars._field,
+    ir.ScalarSubquery: Scalars._scalar_subquery,
+    ir.Exists: Scalars._exists,
+    ir.QuantifiedSubquery: Scalars._quantified_subquery,
+    ir.ArraySubquery: Scalars._array_subquery,
+    ir.Collate: lambda scalars, expr: scalars.sql(expr.arg),
+}
