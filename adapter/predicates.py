@@ -247,7 +247,13 @@ def _fits(column: ir.ColumnRef, operand: ir.Scalar) -> bool:
 
 def may_match(part: Part, conjunctions: Sequence[Conjunction]) -> bool:
     """False only when no row of `part` satisfies any of `conjunctions`."""
-    return any(all(part_may_match(part, c.column, c.op, c.value) for c in conjunction) for conjunction in conjunctions)
+    for conjunction in conjunctions:
+        for comparison in conjunction:
+            if not part_may_match(part, comparison.column, comparison.op, comparison.value):
+                break
+        else:
+            return True
+    return False
 
 
 def any_row_matches(rows: pa.Table, conjunctions: Sequence[Conjunction]) -> bool:

@@ -320,6 +320,8 @@ def _footer_stats(metadata: pq.FileMetaData, field: pa.Field, leaves: list[int])
 
 
 def _bound(stats: ColumnStats, value: StatValue) -> Comparable | None:
+    if stats.domain == "int":
+        return value
     if value is not None and stats.domain == "decimal":
         return Decimal(str(value))
     if isinstance(value, str) and stats.domain == "bytes":

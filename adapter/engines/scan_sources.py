@@ -39,6 +39,12 @@ PartIdentity: TypeAlias = tuple[str | bytes, int, tuple[RowIdRange, ...]]
 MAX_CACHED_DELETE_SETS = 256
 """Sets of deleted row ids kept; one per recent combination of delete parts."""
 
+MAX_CACHED_DELETE_PARTS = 4096
+"""Delete parts whose row ids are kept, so that a combination that differs from another by one part is soon made."""
+
+MAX_CACHED_PART_ROWS = 4096
+"""Larger delete parts are read again: that is little beside what else the query does."""
+
 
 class PartReader(Protocol):
     """What engines need of an environment to read parts."""
@@ -207,21 +213,33 @@ class DeletedRows:
 
     def __init__(self, reader: PartReader) -> None:
         self._reader = reader
-        self._cache: OrderedDict[tuple[PartIdentity, ...], Any] = OrderedDict()
+        self._sets: OrderedDict[tuple[PartIdentity, ...], Any] = OrderedDict()
+        self._parts: OrderedDict[PartIdentity, Any] = OrderedDict()
 
     async def ids(self, deletes: Sequence[Part]) -> Any:
         """A sorted numpy int64 array of the row ids in `deletes`."""
-        key = tuple(identity(part) for part in deletes)
-        found = self._cache.get(key)
+        key = tuple([identity(part) for part in deletes])
+        found = self._sets.get(key)
         if found is None:
-            columns = [(await self._reader.read_part(part, [ROW_ID])).column(ROW_ID) for part in deletes]
-            pieces = [chunk.to_numpy() for column in columns for chunk in column.chunks]
+            pieces = [await self._ids_of(part, of) for part, of in zip(deletes, key, strict=True)]
             found = np.unique(np.concatenate(pieces)) if pieces else np.empty(0, np.int64)
-            self._cache[key] = found
-            if len(self._cache) > MAX_CACHED_DELETE_SETS:
-                self._cache.popitem(last=False)
+            self._sets[key] = found
+            if len(self._sets) > MAX_CACHED_DELETE_SETS:
+                self._sets.popitem(last=False)
         else:
-            self._cache.move_to_end(key)
+            self._sets.move_to_end(key)
+        return found
+
+    async def _ids_of(self, part: Part, key: PartIdentity) -> Any:
+        found = self._parts.get(key)
+        if found is None:
+            found = (await self._reader.read_part(part, [ROW_ID])).column(ROW_ID).to_numpy()
+            if part.rows <= MAX_CACHED_PART_ROWS:
+                self._parts[key] = found
+                if len(self._parts) > MAX_CACHED_DELETE_PARTS:
+                    self._parts.popitem(last=False)
+        else:
+            self._parts.move_to_end(key)
         return found
 
 
