@@ -14,8 +14,10 @@ from dataclasses import dataclass, field
 
 from adapter.engines.engine import EngineName, ExecutionContext
 from adapter.engines.scan_sources import ScanNeeds, scan_needs
+from planner import ir
 from planner.ir import BoundQuery, Literal
 from planner.lowering import ScanSource, SessionSettings, capability, lower
+from planner.rewrite import walk
 
 MAX_QUERIES = 512
 """Bound queries known; about as many as plan caches hold between them."""
@@ -33,6 +35,7 @@ class _Entry:
     needs: ScanNeeds
     judged: bool = False
     reason: str | None = None
+    folds: bool | None = None
     texts: OrderedDict[object, str] = field(default_factory=OrderedDict)
 
 
@@ -47,6 +50,14 @@ class LoweredCache:
     def needs(self, query: BoundQuery) -> ScanNeeds:
         """What `query` scans."""
         return self._entry(query).needs
+
+    def folds(self, query: BoundQuery) -> bool:
+        """Whether `query` only filters, projects and limits one table or a list of values, so that an optimiser can
+        evaluate it over rows that are part of the plan."""
+        entry = self._entry(query)
+        if entry.folds is None:
+            entry.folds = _folds(query.rel)
+        return entry.folds
 
     def unsupported(self, query: BoundQuery) -> str | None:
         """Why the engine cannot run `query`, or None when it can."""
@@ -93,6 +104,17 @@ class LoweredCache:
             if len(self._entries) > MAX_QUERIES:
                 self._entries.popitem(last=False)
         return entry
+
+
+def _folds(rel: ir.Rel) -> bool:
+    if any(isinstance(node, _SUBQUERIES) for node in walk(rel)):
+        return False
+    while isinstance(rel, (ir.Project, ir.Filter, ir.Limit)):
+        rel = rel.input
+    return isinstance(rel, (ir.OneRow, ir.Values, ir.Scan))
+
+
+_SUBQUERIES = (ir.ScalarSubquery, ir.Exists, ir.QuantifiedSubquery, ir.ArraySubquery)
 
 
 def session_settings(context: ExecutionContext, *, token: str) -> SessionSettings:

@@ -30,9 +30,11 @@ from adapter.engines.lowered import LoweredCache
 from adapter.engines.result_batches import ResultShape
 from adapter.engines.result_size import generates_rows, size_bound
 from adapter.engines.scan_sources import DeletedRows
+from adapter.engines.spark_plans import SparkPlans
 from adapter.engines.spark_results import ResultTooLarge, collect, spark_error
 from adapter.engines.spark_runtime import Profile, Spark, SparkRuntime, SparkSettings, profile_for
 from adapter.engines.spark_scans import SparkScan, SparkViews, prepare_scan
+from adapter.engines.spark_warming import exercise
 from adapter.engines.spool import ROW_GROUP_BYTES, ROW_GROUP_ROWS, Spool, result_files
 from planner.errors import FeatureNotSupported, IoError, ObjectNotInPrerequisiteState, QueryCanceled, SqlError
 from planner.ir import BoundQuery
@@ -71,6 +73,11 @@ class _Execution:
     group: str
     canceled: threading.Event = field(default_factory=threading.Event)
 
+    def check(self) -> None:
+        """Raises QueryCanceled once it was cancelled."""
+        if self.canceled.is_set():
+            raise QueryCanceled(CANCELED)
+
 
 class SparkEngine:
     """`Engine` on Spark. `start` begins to start it in the background; the first statement waits for it.
@@ -97,10 +104,11 @@ class SparkEngine:
         self._settings = self._runtime.settings
         self._deleted = DeletedRows(env)
         self._lowered = LoweredCache("spark")
-        self._views_lock = threading.Lock()
-        self._views_of: tuple[Spark, SparkViews] | None = None
+        self._kept_lock = threading.Lock()
+        self._kept: tuple[Spark, SparkViews, SparkPlans] | None = None
         self._running: dict[str, set[_Execution]] = {}
         self._numbers = itertools.count(1)
+        self._closing = False
 
     @property
     def progress(self) -> str:
@@ -112,9 +120,19 @@ class SparkEngine:
         self._runtime.start()
 
     async def warm(self) -> None:
-        """Starts Spark and waits until it runs. Raises 55000 when it cannot."""
+        """Starts Spark, and exercises it while nobody else uses it. Raises 55000 when it cannot be started."""
         await asyncio.to_thread(self._clear_abandoned)
-        await self._runtime.ready()
+        spark = await self._runtime.ready()
+        views, plans = self._prepared(spark)
+
+        def run() -> None:
+            try:
+                exercise(spark, views, plans, idle=lambda: not self._running, ended=lambda: self._closing)
+            except Exception as error:
+                if not self._closing and spark.alive:
+                    raise spark_error(error) from error
+
+        await self._runtime.run(run)
 
     def _clear_abandoned(self) -> None:
         """Removes what a server that was killed a day ago or longer left in the blob store's scratch folder."""
@@ -153,7 +171,7 @@ class SparkEngine:
                 with self._statement(spark, execution, scans, query, params, context, extra) as statement:
                     if bound.collectable:
                         try:
-                            return collect(spark.context, statement.frame())
+                            return statement.rows(keep=not extra and context.token not in statement.sql)
                         except ResultTooLarge:
                             log.info("spark.spooled", token=context.token)
                     return self._spool(statement)
@@ -208,6 +226,7 @@ class SparkEngine:
 
     async def close(self) -> None:
         """See `Engine.close`; running statements are cancelled."""
+        self._closing = True
         for token in list(self._running):
             await self.cancel(token)
         await asyncio.to_thread(self._runtime.close)
@@ -274,22 +293,26 @@ class SparkEngine:
         profile = profile_for(
             sum(part.bytes for part in read), sum(part.rows for part in read), generates=generates_rows(query.rel)
         )
-        views = self._views(spark)
+        views, plans = self._prepared(spark)
+        single = profile is Profile.TINY and not self._folds(query, scans)
         registered: list[str] = []
         try:
-            spark.enter_group(execution.group)
+            spark.enter(profile, execution.group)
             try:
-                sources = {oid: ScanSource(views.view(scan, profile)) for oid, scan in scans.items()}
+                sources = {oid: ScanSource(views.view(scan, profile, single=single)) for oid, scan in scans.items()}
                 for key, rows in (extra or {}).items():
                     name = views.register(rows, _spark_columns(rows), profile)
                     registered.append(name)
                     sources[key] = ScanSource(name)
                 sql = self._lowered.text(query, sources, params, context)
-                yield _Statement(spark=spark, execution=execution, profile=profile, sql=sql)
+                size = sum(part.bytes for part in read) + sum(scan.inline.nbytes for scan in scans.values())
+                yield _Statement(
+                    spark=spark, plans=plans, execution=execution, profile=profile, sql=sql, read_bytes=size
+                )
             finally:
                 for name in registered:
                     views.drop(name, profile)
-                spark.leave_group()
+                spark.leave()
         except (SqlError, ResultTooLarge):
             raise
         except Exception as error:
@@ -303,11 +326,18 @@ class SparkEngine:
                 ) from error
             raise spark_error(error) from error
 
-    def _views(self, spark: Spark) -> SparkViews:
-        with self._views_lock:
-            if self._views_of is None or self._views_of[0] is not spark:
-                self._views_of = (spark, SparkViews(spark, self._env.blob, self._shared_scratch()))
-            return self._views_of[1]
+    def _prepared(self, spark: Spark) -> tuple[SparkViews, SparkPlans]:
+        """The views and plans kept in `spark`."""
+        with self._kept_lock:
+            if self._kept is None or self._kept[0] is not spark:
+                views = SparkViews(spark, self._env.blob, self._shared_scratch())
+                self._kept = (spark, views, SparkPlans(spark))
+            return self._kept[1:]
+
+    def _folds(self, query: BoundQuery, scans: Mapping[int, SparkScan]) -> bool:
+        """Whether the optimiser evaluates `query` over local relations by itself, as long as no other operator is
+        between them."""
+        return self._lowered.folds(query) and not any(scan.plan.files for scan in scans.values())
 
     def _spool(self, statement: _Statement) -> Spool:
         spool = Spool(self._shared_scratch() / f"spool-{self._env.process}-{next(self._numbers)}")
@@ -350,14 +380,22 @@ class _Statement:
     """A lowered statement on the thread that runs it."""
 
     spark: Spark
+    plans: SparkPlans
     execution: _Execution
     profile: Profile
     sql: str
+    read_bytes: int
+
+    def rows(self, *, keep: bool) -> list[RecordBatch]:
+        """All rows. `keep`: the plan may be kept. Raises ResultTooLarge, or what Spark raises."""
+        if self.profile is not Profile.TINY:
+            return collect(self.spark.context, self.frame())
+        self.execution.check()
+        return self.plans.rows(self.profile, self.sql, read_bytes=self.read_bytes, keep=keep)
 
     def frame(self) -> Any:
         """The analysed statement as a Java Dataset."""
-        if self.execution.canceled.is_set():
-            raise QueryCanceled(CANCELED)
+        self.execution.check()
         return self.spark.sessions[self.profile]._jsparkSession.sql(self.sql)
 
 

@@ -20,7 +20,7 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -118,7 +118,8 @@ class SparkGateway:
 
     def stop(self) -> None:
         """Ends the JVM: asks by closing its input, then insists."""
-        self.gateway.shutdown()
+        if self.alive:
+            self.gateway.shutdown()
         _end(self.process)
 
 
@@ -160,9 +161,13 @@ def _java_version(executable: Path) -> int | None:
     return None if match is None else int(match.group(1))
 
 
-def launch(options: GatewayOptions) -> SparkGateway:
-    """Starts the JVM and connects. Raises `SparkUnavailable` with the end of the JVM's output when it does not come
-    up."""
+def launch(
+    options: GatewayOptions, launched: Callable[[subprocess.Popen[bytes]], None] = lambda process: None
+) -> SparkGateway:
+    """Starts the JVM and connects. `launched` is told of the process, which may then be killed to end the attempt.
+
+    Raises `SparkUnavailable` with the end of the JVM's output when it does not come up.
+    """
     java = find_java()
     spec = find_spec("pyspark")
     if spec is None or spec.origin is None:
@@ -193,6 +198,7 @@ def launch(options: GatewayOptions) -> SparkGateway:
             start_new_session=True,
         )
     try:
+        launched(process)
         port, secret = _await_connection(process, connection, (output, log))
         gateway = _attach(port, secret)
     except BaseException:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import subprocess
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -104,6 +105,12 @@ class Spark:
         self.gateway = gateway
         self.context = context
         self.sessions = sessions
+        # Looked up once: each name on the way to a Java class or static method is a call.
+        jvm = gateway.gateway.jvm
+        self._scala_context = context._jsc.sc()
+        self._activate = jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession
+        self._no_properties = jvm.java.util.Properties()
+        self._properties = {profile: _job_properties(jvm, session) for profile, session in sessions.items()}
 
     @property
     def jvm(self) -> Any:
@@ -115,21 +122,25 @@ class Spark:
         """Whether the JVM still runs."""
         return self.gateway.alive
 
-    def enter_group(self, group: str) -> None:
-        """Makes the jobs that this thread starts belong to `group`; blocks."""
-        self.context._jsc.setJobGroup(group, "statement", True)
+    def enter(self, profile: Profile, group: str) -> None:
+        """Makes this thread run a statement of `profile`: its session is the active one, the jobs that the thread
+        starts belong to `group`, and their tasks see the session's settings; blocks."""
+        properties = self._properties[profile].clone()
+        properties.setProperty("spark.jobGroup.id", group)
+        self._scala_context.setLocalProperties(properties)
+        self._activate(self.sessions[profile]._jsparkSession)
 
-    def leave_group(self) -> None:
-        """Ends `enter_group`; does nothing when the JVM is gone."""
+    def leave(self) -> None:
+        """Ends `enter`; does nothing when the JVM is gone."""
         if self.alive:
-            self.context._jsc.clearJobGroup()
+            self._scala_context.setLocalProperties(self._no_properties.clone())
 
     def cancel_group(self, group: str) -> None:
         """Ends the jobs of `group`, and those that it would still start; blocks. A JVM that is gone runs none."""
         from py4j.protocol import Py4JError
 
         try:
-            self.context._jsc.sc().cancelJobGroupAndFutureJobs(group)
+            self._scala_context.cancelJobGroupAndFutureJobs(group)
         except (Py4JError, OSError) as error:
             log.warning("spark.not_cancelled", group=group, reason=_first_line(error))
 
@@ -141,7 +152,7 @@ class Spark:
         if not self.alive:
             return True
         try:
-            stopped = bool(self.context._jsc.sc().isStopped())
+            stopped = bool(self._scala_context.isStopped())
         except (Py4JError, OSError):
             stopped = True
         if stopped:
@@ -159,6 +170,7 @@ class SparkRuntime:
         self._lock = threading.Lock()
         self._starting: Future[Spark] | None = None
         self._closed = False
+        self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> Future[Spark]:
         """Begins to start Spark, unless it runs or starts already; the future gives it or says why not."""
@@ -194,15 +206,26 @@ class SparkRuntime:
         return await asyncio.shield(asyncio.get_running_loop().run_in_executor(self._threads, work))
 
     def close(self) -> None:
-        """Stops Spark and its JVM; blocks."""
+        """Stops Spark and its JVM; blocks. A start that is under way is given up."""
         with self._lock:
             self._closed = True
             current = self._starting
+            process = self._process
         if current is not None and not current.cancel():
+            if not current.done() and process is not None:
+                # The start waits for the JVM, and fails when it is gone.
+                process.kill()
             error = current.exception()
             if error is None:
                 self._stop(current.result())
         self._threads.shutdown(wait=True)
+
+    def _launched(self, process: subprocess.Popen[bytes]) -> None:
+        """Notes the JVM that a start waits for. Raises SparkUnavailable once the runtime is closed."""
+        with self._lock:
+            self._process = process
+            if self._closed:
+                raise SparkUnavailable("the server stops")
 
     def _start(self) -> Spark:
         try:
@@ -216,20 +239,21 @@ class SparkRuntime:
                     memory=self.settings.memory,
                     conf=tuple(pair for pair in self.settings.conf if pair[0].startswith(LAUNCH_SETTINGS)),
                     directory=self.settings.directory,
-                )
+                ),
+                self._launched,
             )
             try:
                 spark = self._connect(gateway)
             except BaseException:
                 gateway.stop()
                 raise
-        except SparkUnavailable as error:
-            self.progress = f"not available: {error}"
-            log.error("spark.unavailable", reason=str(error))
-            raise
         except Exception as error:
             self.progress = f"not available: {error}"
+            if self._closed:
+                raise SparkUnavailable("the server stops") from error
             log.error("spark.unavailable", reason=_first_line(error), error=type(error).__name__)
+            if isinstance(error, SparkUnavailable):
+                raise
             raise SparkUnavailable(_first_line(error)) from error
         self.progress = "ready"
         log.info("spark.ready", master=self.settings.master)
@@ -260,11 +284,7 @@ class SparkRuntime:
                 if name not in given:
                     session.conf.set(name, value)
             sessions[profile] = session
-        self.progress = "warming up"
-        spark = Spark(gateway, context, sessions)
-        for session in sessions.values():
-            session.sql("SELECT count(*) FROM VALUES (1), (2) AS t(a) GROUP BY a").toArrow()
-        return spark
+        return Spark(gateway, context, sessions)
 
     def _context_settings(self) -> dict[str, str]:
         directory = self.settings.directory
@@ -328,6 +348,9 @@ def _profile_settings(profile: Profile, cores: int) -> dict[str, str]:
                 "spark.sql.shuffle.partitions": "1",
                 "spark.sql.leafNodeDefaultParallelism": "1",
                 "spark.sql.codegen.wholeStage": "false",
+                "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+                # A broadcast is a job of its own; tiny tables are one partition each anyway.
+                "spark.sql.autoBroadcastJoinThreshold": "-1",
             }
         case Profile.SMALL:
             return {"spark.sql.adaptive.enabled": "false", "spark.sql.shuffle.partitions": str(min(cores, 8))}
@@ -338,6 +361,17 @@ def _profile_settings(profile: Profile, cores: int) -> dict[str, str]:
                 "spark.sql.adaptive.enabled": "true",
                 "spark.sql.shuffle.partitions": str(max(200, 4 * cores)),
             }
+
+
+def _job_properties(jvm: Any, session: Any) -> Any:
+    """The local properties (java.util.Properties) of jobs that `session` starts, but for their group: Spark hands a
+    session's settings to the tasks in them."""
+    properties = jvm.java.util.Properties()
+    for name, value in session.conf.getAll.items():
+        properties.setProperty(name, value)
+    properties.setProperty("spark.job.description", "statement")
+    properties.setProperty("spark.job.interruptOnCancel", "true")
+    return properties
 
 
 def _is_over(starting: Future[Spark]) -> bool:

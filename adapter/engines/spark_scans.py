@@ -54,7 +54,9 @@ DRIVER_ROW_IDS = 1_000_000
 CASE_FILES = 16
 """Up to so many files the first row id of each is a CASE on the file's name; more are joined."""
 
-ViewKey: TypeAlias = tuple[Profile, tuple[ScanColumn, ...], bool, tuple[PartIdentity, ...], tuple[PartIdentity, ...]]
+ViewKey: TypeAlias = tuple[
+    Profile, bool, tuple[ScanColumn, ...], bool, tuple[PartIdentity, ...], tuple[PartIdentity, ...]
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,11 +103,13 @@ class SparkViews:
         self._inline_bytes = 0
         self._names = itertools.count()
 
-    def view(self, scan: SparkScan, profile: Profile) -> str:
-        """The name of the view of `scan` in the session of `profile`."""
+    def view(self, scan: SparkScan, profile: Profile, *, single: bool) -> str:
+        """The name of the view of `scan` in the session of `profile`. `single`: it is one partition, so that joining
+        and grouping need no exchange."""
         plan = scan.plan
         key = (
             profile,
+            single,
             plan.columns,
             plan.row_ids,
             tuple(identity(part) for part in scan.inserts),
@@ -117,7 +121,7 @@ class SparkViews:
                 self._views.move_to_end(key)
                 return found[0]
         name = f"scan{next(self._names)}"
-        self._create(scan, profile, name)
+        self._create(scan, profile, name, single)
         size = scan.inline.nbytes
         with self._lock:
             found = self._views.get(key)
@@ -136,29 +140,35 @@ class SparkViews:
             self._forget(old_profile, old_name)
         return name
 
-    def register(self, rows: pa.Table, columns: tuple[tuple[str, str], ...], profile: Profile) -> str:
-        """A view of `rows`, whose columns are named and typed (Spark's SQL) by `columns`; `drop` it afterwards."""
+    def register(
+        self, rows: pa.Table, columns: tuple[tuple[str, str], ...], profile: Profile, *, single: bool = False
+    ) -> str:
+        """A view of `rows`, whose columns are named and typed (Spark's SQL) by `columns`; `drop` it afterwards.
+        `single` as for `view`."""
         name = f"rows{next(self._names)}"
-        self._local_relation(rows, columns, profile).createOrReplaceTempView(name)
+        frame = self._local_relation(rows, columns, profile)
+        (frame.coalesce(1) if single else frame).createOrReplaceTempView(name)
         return name
 
     def drop(self, name: str, profile: Profile) -> None:
         """Drops a view made by `register`."""
         self._spark.sessions[profile]._jsparkSession.catalog().dropTempView(name)
 
-    def _create(self, scan: SparkScan, profile: Profile, name: str) -> None:
+    def _create(self, scan: SparkScan, profile: Profile, name: str, single: bool) -> None:
         plan = scan.plan
         session = self._spark.sessions[profile]._jsparkSession
         simple = len(plan.files) == 1 and not scan.inline.num_rows and _is_plain(plan.files[0], plan)
         if simple:
-            self._reader(session, plan.files[0], plan).createOrReplaceTempView(name)
+            frame = self._reader(session, plan.files[0], plan)
+            (frame.coalesce(1) if single else frame).createOrReplaceTempView(name)
             return
         helpers: list[str] = []
         try:
             selects = [self._file_select(scan, group, profile, name, helpers) for group in plan.files]
             if scan.inline.num_rows or not selects:
                 selects.append(self._inline_select(scan, profile, name, helpers))
-            session.sql(" UNION ALL ".join(selects)).createOrReplaceTempView(name)
+            frame = session.sql(" UNION ALL ".join(selects))
+            (frame.coalesce(1) if single else frame).createOrReplaceTempView(name)
         finally:
             # The view's plan is analysed and refers to them no more.
             for helper in helpers:

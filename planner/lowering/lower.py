@@ -50,4 +50,8 @@ def capability(rel: ir.Rel, engine: EngineName) -> str | None:
 
 def _lower(ctx: Context, rel: ir.Rel) -> LoweredQuery:
     relations = Relations(ctx, Scalars(ctx))
-    return LoweredQuery(relations.subquery(rel), rel.fields)
+    select = relations.build(rel)
+    if not ctx.local and select.source is None and select.set_operation is None:
+        # Spark evaluates a projection of listed rows while it plans; for a missing FROM it runs a job.
+        select.source = "VALUES (0)"
+    return LoweredQuery(relations.text(select, rel.fields), rel.fields)
