@@ -64,6 +64,8 @@ async def resolve(
         inserts, deletes = await _parts(env, transaction, relation)
         totals[oid] = len(inserts)
         kept = tuple(part for part in inserts if may_match(part, needed))
+        if len(kept) < len(inserts):
+            await env.pruning.left_out([part for part in inserts if not may_match(part, needed)], needed)
         inputs[oid] = TableInput(
             relation=relation,
             inserts=kept,

@@ -72,6 +72,8 @@ class ServerOptions:
     spark_conf: tuple[tuple[str, str], ...] = ()
     settings: Mapping[str, str] = field(default_factory=dict)
     warm_spark: bool = True
+    pruning_audit: float | None = None
+    """Share of the parts that reads leave out which are audited; None: as the environment has it."""
 
 
 class ServerState:
@@ -117,6 +119,8 @@ class ServerState:
         scratch = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="tidegate-"))
         local = LocalEngine(env, blob_root=blob_root, directory=scratch / "local")
         state = ServerState(env, options, local, scratch)
+        if options.pruning_audit is not None:
+            env.pruning.share = options.pruning_audit
         await env.oids.provide(env.catalog.current().next_oid)
         state.committer.start()
         if options.warm_spark:

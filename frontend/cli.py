@@ -76,6 +76,7 @@ def _configure_serve(parser: argparse.ArgumentParser) -> None:
     add("--tls-cert", metavar="FILE", help="PEM file with the certificate chain; with --tls-key turns TLS on")
     add("--tls-key", metavar="FILE", help="PEM file with the private key")
     add("--event-loop", metavar="NAME", help="uvloop or asyncio (default uvloop)")
+    add("--pruning-audit", metavar="SHARE", help="share of the files left out by statistics to check (default 0.001)")
     add("--log-level", metavar="LEVEL", help="debug, info, warning or error (default info)")
 
 
@@ -129,6 +130,7 @@ async def _serve(configuration: Configuration) -> None:
         spark_conf=tuple(configuration.spark_conf.items()),
         warm_spark=configuration.spark_start == "eager",
         settings=configuration.settings,
+        pruning_audit=configuration.pruning_audit,
     )
     try:
         state = await ServerState.open(options)

@@ -51,6 +51,8 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """PEM file with the certificate's private key."""
     event_loop: Literal["uvloop", "asyncio"] = "uvloop"
     """Which event loop serves."""
+    pruning_audit: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.001
+    """Share of the files that reads leave out by statistics which are read all the same, to check the statistics."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """What is logged, and everything above it."""
 

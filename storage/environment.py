@@ -52,6 +52,7 @@ from storage.parallel_commit import ParallelCommit
 from storage.part_store import PartStore
 from storage.parts import Part
 from storage.peers import FollowingHead, Liveness, SwitchingOracle
+from storage.pruning_audit import SAMPLED_SHARE, PruningAudit
 from storage.reader import ShardReader
 from storage.shard import DataShard, ShardChanges, ShardSnapshot
 from storage.shard_state import (
@@ -99,6 +100,9 @@ class Environment:
         self.id = ""
         """The environment's own id, the same for all its processes."""
         self.parts = PartStore(blob, clock, random, process)
+        self.pruning = PruningAudit(
+            lambda part, columns: self.parts.read(part, columns, keep=False), random, 1.0 if validate else SAMPLED_SHARE
+        )
         self.oracle: Oracle
         self._validate = validate
         durable: DurableState[TxnsState, TxnsDiff] = DurableState(
@@ -267,6 +271,7 @@ class Environment:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self.pruning.finished()
         # What cannot be finished now is finished by the next process, as after a crash.
         with contextlib.suppress(Determinate, Indeterminate, EnvironmentFenced):
             await self.apply_all()

@@ -108,7 +108,12 @@ async def open_state(
         background=background,
         shared=shared,
     )
-    options = ServerOptions(data_dir=Path("unused"), warm_spark=False, settings={"engine": "local", **(settings or {})})
+    options = ServerOptions(
+        data_dir=Path("unused"),
+        warm_spark=False,
+        settings={"engine": "local", **(settings or {})},
+        pruning_audit=1.0,
+    )
     state = await ServerState.on(env, options)
     try:
         yield state

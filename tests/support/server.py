@@ -37,7 +37,10 @@ class TidegateServer:
         command += ["--listen", f"{self.host}:{self.port}", *self.arguments]
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
-                command, stdout=log, stderr=subprocess.STDOUT, env={**os.environ, **self.environment}
+                command,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env={"TIDEGATE_PRUNING_AUDIT": "1", **os.environ, **self.environment},
             )
         deadline = time.monotonic() + START_TIMEOUT_S
         while not self._accepts():
