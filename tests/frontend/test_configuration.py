@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -147,19 +148,21 @@ def test_the_line_to_copy() -> None:
     assert psql_command("127.0.0.1", 5433) == 'psql "host=127.0.0.1 port=5433 user=postgres dbname=postgres"'
 
 
-def test_serve_prints_the_line_refuses_company_and_stops_on_a_signal(tmp_path: Path) -> None:
+def test_serve_prints_the_line_refuses_a_taken_port_and_stops_on_a_signal(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "frontend.cli", "serve", "--data-dir", str(tmp_path / "data")]
-    # A Spark that is not there: nothing here needs one, and none is started.
-    command += ["--listen", "127.0.0.1:0", "--event-loop", "asyncio", "--spark-remote", "sc://127.0.0.1:1"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ)
+    command += ["--event-loop", "asyncio", "--spark-start", "lazy", "--listen"]
+    process = subprocess.Popen(
+        [*command, "127.0.0.1:0"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ
+    )
     try:
         assert process.stdout is not None
         line = process.stdout.readline()
-        assert line.startswith('psql "host=127.0.0.1 port=')
-        second = subprocess.run(command, capture_output=True, text=True, check=False)
+        found = re.match(r'psql "host=127\.0\.0\.1 port=(\d+) ', line)
+        assert found is not None
+        address = f"127.0.0.1:{found[1]}"
+        second = subprocess.run([*command, address], capture_output=True, text=True, check=False, timeout=120)
         assert second.returncode == 1
-        assert second.stderr.startswith("tidegate: error: ")
-        assert str(tmp_path / "data") in second.stderr
+        assert second.stderr.startswith(f"tidegate: error: cannot listen on {address}: ")
         process.send_signal(signal.SIGTERM)
         assert process.wait() == 0
     finally:
