@@ -48,9 +48,9 @@ from planner.system_relations import BuiltinRelations
 from storage.catalog_model import CatalogSnapshot, Database, Role, Setting
 from storage.csn import Csn
 from storage.environment import Environment
-from storage.local_environment import open_local_environment
 from storage.outcomes import TxidStatus
 from storage.sequences import SequenceStore
+from storage.stores import StoreNames, open_environment
 from storage.xids import Xid, XidMap
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class ServerOptions:
     """How a server is started. `settings` are defaults for all sessions; `warm_spark` False leaves Spark to the first
     statement that needs it."""
 
-    data_dir: Path
+    stores: StoreNames
     spark_master: str = "local[*]"
     spark_remote: str | None = None
     spark_conf: tuple[tuple[str, str], ...] = ()
@@ -101,22 +101,32 @@ class ServerState:
 
     @staticmethod
     async def open(options: ServerOptions) -> ServerState:
-        """Open the environment in the data directory and get ready to serve.
+        """Open the environment that `options.stores` names and get ready to serve, as one of any number of servers.
 
-        Raises storage's errors (DataDirectoryInUse, NewerFormat, ForeignEnvironment, CorruptData) and 22023 for a bad
-        default setting.
+        Raises storage's errors (DataDirectoryInUse, InvalidStore, NewerFormat, ForeignEnvironment, CorruptData) and
+        22023 for a bad default setting.
         """
-        env = await open_local_environment(options.data_dir, peers=True)
+        _server_defaults(options.settings)
+        scratch = await _new_scratch()
+        files = scratch / "files"
         try:
-            return await ServerState.on(env, options, blob_root=options.data_dir / "blob")
+            env = await open_environment(options.stores, files=files)
+            try:
+                blob_root = options.stores.blob_folder or files
+                return await ServerState.on(env, options, blob_root=blob_root, scratch=scratch)
+            except BaseException:
+                await env.close()
+                raise
         except BaseException:
-            await env.close()
+            await asyncio.to_thread(shutil.rmtree, scratch, ignore_errors=True)
             raise
 
     @staticmethod
-    async def on(env: Environment, options: ServerOptions, *, blob_root: Path | None = None) -> ServerState:
-        """Serve an environment that is open already; `close` closes it."""
-        scratch = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="tidegate-"))
+    async def on(
+        env: Environment, options: ServerOptions, *, blob_root: Path | None = None, scratch: Path | None = None
+    ) -> ServerState:
+        """Serve an environment that is open already; `close` closes it, and removes `scratch`."""
+        scratch = scratch or await _new_scratch()
         local = LocalEngine(env, blob_root=blob_root, directory=scratch / "local")
         state = ServerState(env, options, local, scratch)
         if options.pruning_audit is not None:
@@ -309,6 +319,10 @@ class ServerState:
             await self._spark().warm()
         except SqlError as error:
             log.warning("Spark could not be started", error=error.message)
+
+
+async def _new_scratch() -> Path:
+    return Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="tidegate-"))
 
 
 def _server_defaults(settings: Mapping[str, str]) -> SettingValues:

@@ -8,24 +8,33 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import contextlib
+import os
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
+from frontend.configuration import (
+    CONFIG_VARIABLE,
+    STORE_OPTIONS,
+    VARIABLE_PREFIX,
+    ConfigurationError,
+    load_configuration,
+)
+from frontend.store_options import add_store_options, store_names
 from storage import admin, fsck
-from storage.blob_local import LocalBlob
 from storage.catalog_model import CatalogRecord, Relation, Schema
 from storage.clock import SystemClock, SystemRandomness
-from storage.consensus_sqlite import SqliteConsensus
 from storage.csn import Csn
-from storage.errors import Determinate, ForeignEnvironment, StorageError
+from storage.errors import Determinate, StorageError
 from storage.export import InspectorReader, export_shard
+from storage.stores import opened_stores
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `tidegate admin`."""
-    parser.add_argument("--data-dir", metavar="DIR", default="./tidegate-data", help="the environment's folder")
+    parser.add_argument("--config", metavar="FILE", help="TOML file with the same options; variable TIDEGATE_CONFIG")
+    add_store_options(parser)
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     actions.add_parser("overview", help="shards, holds, uppers, outstanding and staged transactions, blob usage")
     check = actions.add_parser("fsck", help="check every reference, checksum and row count; list orphans")
@@ -40,27 +49,29 @@ def run(arguments: argparse.Namespace) -> int:
     """Carry out `tidegate admin`; the exit status."""
     try:
         return asyncio.run(_run(arguments))
+    except ConfigurationError as error:
+        sys.stderr.write(f"tidegate: error: {error}\n")
+        return 2
     except (StorageError, OSError) as error:
         sys.stderr.write(f"tidegate: error: {error}\n")
         return 1
 
 
-@contextlib.asynccontextmanager
-async def _inspector(data_dir: Path) -> AsyncIterator[admin.Inspector]:
-    consensus_file = data_dir / "consensus.sqlite"
-    if not await asyncio.to_thread(consensus_file.exists):
-        raise ForeignEnvironment(f"{data_dir} holds no Tidegate environment")
-    clock = SystemClock()
-    async with contextlib.AsyncExitStack() as stack:
-        consensus = await SqliteConsensus.open(consensus_file, clock=clock)
-        stack.push_async_callback(consensus.close)
-        blob = LocalBlob(data_dir / "blob")
-        stack.push_async_callback(blob.close)
-        yield admin.Inspector(blob=blob, consensus=consensus, clock=clock, random=SystemRandomness())
+def _store_flags(arguments: argparse.Namespace) -> dict[str, Any]:
+    return {name: getattr(arguments, name) for name in ("config", *STORE_OPTIONS)}
+
+
+def _store_variables(environment: Mapping[str, str]) -> dict[str, str]:
+    """The variables that matter here: what is wrong with a server's other ones does not."""
+    names = {CONFIG_VARIABLE, *(VARIABLE_PREFIX + name.upper() for name in STORE_OPTIONS)}
+    return {name: value for name, value in environment.items() if name in names}
 
 
 async def _run(arguments: argparse.Namespace) -> int:
-    async with _inspector(Path(arguments.data_dir)) as inspector:
+    names = store_names(load_configuration(_store_flags(arguments), _store_variables(os.environ)))
+    clock = SystemClock()
+    async with opened_stores(names, clock) as (blob, consensus):
+        inspector = admin.Inspector(blob=blob, consensus=consensus, clock=clock, random=SystemRandomness())
         match arguments.action:
             case "overview":
                 text = admin.render(await inspector.overview(), inspector.clock.now_ms())

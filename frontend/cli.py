@@ -17,7 +17,6 @@ import sys
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import Any
 
 import structlog
@@ -25,6 +24,7 @@ import structlog
 from frontend import admin
 from frontend.auth import ListenRefused, check_trust
 from frontend.configuration import Configuration, ConfigurationError, addresses, load_configuration
+from frontend.store_options import add_store_options, store_names
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
@@ -57,7 +57,7 @@ def _configure_serve(parser: argparse.ArgumentParser) -> None:
     defaults = Configuration()
     add = parser.add_argument
     add("--config", metavar="FILE", help="TOML file with the same options (data_dir = ...); variable TIDEGATE_CONFIG")
-    add("--data-dir", metavar="DIR", help=f"where everything is stored (default {defaults.data_dir})")
+    add_store_options(parser)
     add("--listen", metavar="HOST:PORT", help=f"address to listen on, loopback only (default {defaults.listen})")
     add("--spark-master", metavar="URL", help=f"Spark master (default {defaults.spark_master})")
     add("--spark-remote", metavar="URL", help="Spark Connect server (sc://host:port) instead of a master")
@@ -124,7 +124,7 @@ async def _serve(configuration: Configuration) -> None:
     listen_on = addresses(configuration)
     tls = _tls_context(configuration)
     options = ServerOptions(
-        data_dir=Path(configuration.data_dir),
+        stores=store_names(configuration),
         spark_master=configuration.spark_master,
         spark_remote=configuration.spark_remote,
         spark_conf=tuple(configuration.spark_conf.items()),
@@ -213,14 +213,15 @@ COMMANDS: list[Command] = [
     Command(
         name="serve",
         summary="serve PostgreSQL clients from a data directory",
-        description="Serves PostgreSQL clients from a data directory, until SIGTERM or Ctrl-C.",
+        description="Serves PostgreSQL clients from a data directory, until SIGTERM or Ctrl-C. Several servers may "
+        "serve one: on one host as they are, on several hosts with --consensus and a --blob that all of them reach.",
         configure=_configure_serve,
         run=_run_serve,
     ),
     Command(
         name="admin",
-        summary="look into a data directory, check it, export a table",
-        description="Looks into a data directory. Reads only, and is safe beside running servers.",
+        summary="look into an environment, check it, export a table",
+        description="Looks into an environment. Reads only, and is safe beside running servers.",
         configure=admin.configure,
         run=admin.run,
     ),

@@ -27,6 +27,13 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
     data_dir: str = "./tidegate-data"
     """Where everything is stored; made when it does not exist."""
+    consensus: str | None = None
+    """The consensus store: postgresql://USER@HOST/DATABASE for servers on several hosts; without it SQLite in data_dir,
+    for the servers of one host."""
+    blob: str | None = None
+    """The blob store: a folder or the URL of an object store (s3://BUCKET/PREFIX); without it data_dir/blob."""
+    blob_options: dict[str, str] = {}
+    """Options of the object store (region, endpoint, access_key_id, ...); its usual variables count too."""
     listen: str = "127.0.0.1:5433"
     """host:port, or several separated by commas. Port 0 lets the system choose."""
     spark_master: str = "local[*]"
@@ -57,7 +64,10 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """What is logged, and everything above it."""
 
 
-_PAIR_OPTIONS = ("spark_conf", "settings")
+_PAIR_OPTIONS = ("spark_conf", "settings", "blob_options")
+STORE_OPTIONS = ("data_dir", "consensus", "blob", "blob_options")
+"""The options that say where an environment is; `tidegate admin` takes them too."""
+
 OPTION_NAMES = Configuration.__struct_fields__
 
 

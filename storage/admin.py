@@ -18,7 +18,7 @@ from storage.consensus import FIRST_SEQNO, Consensus
 from storage.csn import Csn, csn_ms
 from storage.durable import DurableState
 from storage.errors import CorruptState, ForeignEnvironment
-from storage.identity import ENVIRONMENT_KEY, EnvironmentRecord
+from storage.identity import ENVIRONMENT_KEY, MARKER_KEY, EnvironmentRecord
 from storage.ids import ShardId
 from storage.shard import DataShard, append_of
 from storage.shard_state import Hold, ShardState, apply_op
@@ -135,6 +135,8 @@ class Inspector:
         shards = [await self._shard_overview(shard, txns) for shard in sorted({*txns.registered, *txns.forgotten})]
         usage: dict[str, tuple[int, int]] = {}
         async for entry in self.blob.list(""):
+            if entry.key == MARKER_KEY:
+                continue
             prefix = entry.key.split("/", 1)[0] + "/"
             objects, size = usage.get(prefix, (0, 0))
             usage[prefix] = objects + 1, size + entry.bytes

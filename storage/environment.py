@@ -177,7 +177,7 @@ class Environment:
         process = f"{process}-{random_text(random)[:8]}"
         env = Environment(blob, consensus, clock, random, process, validate)
         env._liveness = liveness
-        env.id = (await identify(consensus, random)).id
+        env.id = (await identify(consensus, random, blob)).id
         await env.cache.durable.refresh()
         if CATALOG_SHARD not in env.cache.state.registered:
             await env._bootstrap()

@@ -40,6 +40,10 @@ class InvalidKey(StorageError, ValueError):
     """A key that is not portable across stores was used; a bug in the caller."""
 
 
+class InvalidStore(StorageError):
+    """The name of a store, or an option of it, is not one that can be used."""
+
+
 class CorruptData(StorageError):
     """Durable bytes are not what was written: truncated, bit-flipped or foreign."""
 

@@ -17,7 +17,8 @@ from storage.admin import Inspector
 from storage.catalog_model import CatalogRecord, Relation
 from storage.consensus import FIRST_SEQNO
 from storage.durable import Entry, unseal
-from storage.errors import CorruptData, CorruptPart, MissingBlob, StorageError
+from storage.errors import CorruptData, CorruptPart, ForeignEnvironment, MissingBlob, StorageError
+from storage.identity import MARKER_KEY, check_marker
 from storage.ids import CATALOG_SHARD, ShardId
 from storage.part_store import TOMBSTONE, PartStore
 from storage.parts import ROW_ID, Part, read_table
@@ -73,6 +74,8 @@ class Fsck:
         for key in (TXNS_KEY, *(shard_key(s) for s in {*txns.registered, *txns.forgotten})):
             needed |= await self._check_rollups(key)
         await self._check_catalog(txns)
+        await self._check_halves()
+        needed.add(MARKER_KEY)
         alive = set(txns.leases)
         orphans = [
             key
@@ -86,6 +89,13 @@ class Fsck:
             problems=tuple(self._problems),
             orphans=tuple(orphans),
         )
+
+    async def _check_halves(self) -> None:
+        """Whether the two stores are those of one environment."""
+        try:
+            await check_marker(self._inspector.blob, await self._inspector.record())
+        except ForeignEnvironment as error:
+            self._problem("environment", str(error))
 
     def _problem(self, where: str, what: str) -> None:
         self._problems.append(Problem(where=where, what=what))

@@ -1,11 +1,17 @@
-"""What identifies an environment: one record in consensus, written when it is created and never changed."""
+"""What identifies an environment: one record in consensus, written when it is created and never changed.
+
+The blob store has a marker with the same id, so that the two halves of an environment know each other. It is written
+first: whoever finds a record knows that there was a marker.
+"""
 
 from __future__ import annotations
 
 import contextlib
+from collections.abc import AsyncGenerator
 
 import msgspec
 
+from storage.blob import Blob, BlobEntry
 from storage.clock import Randomness
 from storage.consensus import FIRST_SEQNO, Consensus, VersionedData
 from storage.durable import FORMAT_VERSION
@@ -14,20 +20,32 @@ from storage.ids import random_text
 from storage.txns_state import TXNS_KEY
 
 ENVIRONMENT_KEY = "environment"
+MARKER_KEY = "environment.json"
+DATA_PREFIXES = ("parts/", "rollups/")
 
 
 class EnvironmentRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """What identifies an environment. `product` guards against foreign stores."""
+    """What identifies an environment. `product` guards against foreign stores; `marked`: its blob store has a marker,
+    which those made by the first versions do not."""
 
     product: str
     format: int
     id: str
+    marked: bool = False
 
 
-async def identify(consensus: Consensus, random: Randomness) -> EnvironmentRecord:
-    """The environment's record, made now if the store is empty.
+class _Marker(msgspec.Struct, frozen=True, kw_only=True):
+    """The blob store's side."""
 
-    Raises ForeignEnvironment when the store holds something else or half an environment, NewerFormat, CorruptState.
+    product: str
+    id: str
+
+
+async def identify(consensus: Consensus, random: Randomness, blob: Blob) -> EnvironmentRecord:
+    """The environment's record, made now if both stores are empty.
+
+    Raises ForeignEnvironment when a store holds something else or the two do not belong together, NewerFormat,
+    CorruptState.
     """
     while True:
         head = await consensus.head(ENVIRONMENT_KEY)
@@ -38,7 +56,15 @@ async def identify(consensus: Consensus, random: Randomness) -> EnvironmentRecor
                 "the consensus store has transactions but no environment record: it is half an environment; "
                 "restore the missing half from a backup"
             )
-        record = EnvironmentRecord(product="tidegate", format=FORMAT_VERSION, id=random_text(random))
+        if await _has_data(blob):
+            if await consensus.head(ENVIRONMENT_KEY) is not None:
+                continue  # Somebody else has made it meanwhile, and written to it.
+            raise ForeignEnvironment(
+                "the blob store holds the data of an environment, but the consensus store is empty; restore the "
+                "consensus store from a backup, or choose an empty blob store for a new environment"
+            )
+        marker = await _mark(blob, random_text(random))
+        record = EnvironmentRecord(product="tidegate", format=FORMAT_VERSION, id=marker.id, marked=True)
         data = VersionedData(seqno=FIRST_SEQNO, data=msgspec.json.encode(record))
         with contextlib.suppress(Indeterminate):
             await consensus.compare_and_set(ENVIRONMENT_KEY, None, data)
@@ -53,4 +79,60 @@ async def identify(consensus: Consensus, random: Randomness) -> EnvironmentRecor
             f"the environment has format {record.format}, but this version of Tidegate reads formats up to "
             f"{FORMAT_VERSION}; upgrade Tidegate"
         )
+    await check_marker(blob, record)
+    if not record.marked:
+        await _mark(blob, record.id)
     return record
+
+
+async def check_marker(blob: Blob, record: EnvironmentRecord) -> None:
+    """Raise ForeignEnvironment unless `blob` is the blob store of the environment `record`."""
+    found = await _marker(blob)
+    if found is None and record.marked:
+        raise ForeignEnvironment(
+            f"the blob store is not that of environment {record.id}, or has been emptied: its marker {MARKER_KEY} is "
+            "missing; name the right blob store, or restore it from a backup"
+        )
+    if found is not None and found.id != record.id:
+        raise ForeignEnvironment(
+            f"the blob store belongs to environment {found.id}, the consensus store to environment {record.id}; "
+            "name two stores that belong together"
+        )
+
+
+async def _mark(blob: Blob, id: str) -> _Marker:
+    """The blob store's marker, made now with `id` if it has none."""
+    while True:
+        with contextlib.suppress(Indeterminate):
+            await blob.put_if_absent(MARKER_KEY, msgspec.json.encode(_Marker(product="tidegate", id=id)))
+        found = await _marker(blob)
+        if found is not None:
+            return found
+
+
+async def _marker(blob: Blob) -> _Marker | None:
+    data = await blob.get(MARKER_KEY)
+    if data is None:
+        return None
+    try:
+        marker = msgspec.json.decode(data, type=_Marker)
+    except msgspec.MsgspecError as error:
+        raise ForeignEnvironment(f"the blob store's {MARKER_KEY} is not Tidegate's: {error}") from error
+    if marker.product != "tidegate":
+        raise ForeignEnvironment(f"the blob store belongs to {marker.product!r}, not to Tidegate")
+    return marker
+
+
+async def _has_data(blob: Blob) -> bool:
+    for prefix in DATA_PREFIXES:
+        async with contextlib.aclosing(_closable(blob, prefix)) as entries:
+            async for _ in entries:
+                return True
+    return False
+
+
+def _closable(blob: Blob, prefix: str) -> AsyncGenerator[BlobEntry, None]:
+    """A listing that can be left early: every store's is a generator."""
+    entries = blob.list(prefix)
+    assert isinstance(entries, AsyncGenerator)
+    return entries

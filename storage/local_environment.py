@@ -18,6 +18,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from storage.blob import Blob
 from storage.blob_local import LocalBlob
 from storage.clock import Clock, Randomness, SystemClock, SystemRandomness
 from storage.consensus_sqlite import SqliteConsensus
@@ -32,8 +33,9 @@ async def open_local_environment(
     random: Randomness | None = None,
     process: str = "server",
     peers: bool = False,
+    blob: Blob | None = None,
 ) -> Environment:
-    """The environment in the folder `data_dir`, created on first use.
+    """The environment in the folder `data_dir`, created on first use; its objects in `blob` if that is given.
 
     With `peers` other processes may have it open at the same time, if they allow it too. Raises
     DataDirectoryInUse when that is not so.
@@ -44,14 +46,14 @@ async def open_local_environment(
     try:
         await asyncio.to_thread(data_dir.mkdir, parents=True, exist_ok=True)
         stack.enter_context(_directory_lock(data_dir, shared=peers))
-        await asyncio.to_thread((data_dir / "blob").mkdir, exist_ok=True)
         files = ProcessFiles(data_dir / "servers")
         stack.callback(files.close)
         consensus = await SqliteConsensus.open(data_dir / "consensus.sqlite", clock=clock)
         stack.push_async_callback(consensus.close)
-        blob = LocalBlob(data_dir / "blob")
+        if blob is None:
+            blob = local = LocalBlob(data_dir / "blob")
+            await local.clear_abandoned()
         stack.push_async_callback(blob.close)
-        await blob.clear_abandoned()
         env = await Environment.open(
             blob=blob,
             consensus=consensus,

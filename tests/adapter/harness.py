@@ -18,6 +18,7 @@ from storage.clock import SeededRandomness, SystemClock
 from storage.consensus import Consensus
 from storage.consensus_memory import MemoryConsensus
 from storage.environment import Environment
+from storage.stores import StoreNames
 
 
 @dataclass(slots=True)
@@ -109,7 +110,7 @@ async def open_state(
         shared=shared,
     )
     options = ServerOptions(
-        data_dir=Path("unused"),
+        stores=StoreNames(data_dir=Path("unused")),
         warm_spark=False,
         settings={"engine": "local", **(settings or {})},
         pruning_audit=1.0,

@@ -11,6 +11,7 @@ import pytest
 
 from adapter.server_state import ServerOptions, ServerState
 from planner.errors import SqlError
+from storage.stores import StoreNames
 from tests.adapter.harness import Client, connect
 
 ROUNDS = 20
@@ -19,7 +20,9 @@ ROUNDS = 20
 @pytest.fixture
 async def servers(tmp_path: Path) -> AsyncIterator[list[ServerState]]:
     """Two server states on one data directory."""
-    options = ServerOptions(data_dir=tmp_path / "data", warm_spark=False, settings={"engine": "local"})
+    options = ServerOptions(
+        stores=StoreNames(data_dir=tmp_path / "data"), warm_spark=False, settings={"engine": "local"}
+    )
     async with AsyncExitStack() as stack:
         states = []
         for _ in range(2):

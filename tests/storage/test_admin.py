@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pyarrow.parquet as pq
 import pytest
 
 from storage import admin, fsck
 from storage.admin import Inspector
-from storage.blob_memory import MemoryBlob
 from storage.catalog_model import CatalogUpdate, Relation
 from storage.clock import SeededRandomness
-from storage.consensus import VersionedData
+from storage.consensus import FIRST_SEQNO, SeqNo, VersionedData
 from storage.environment import Environment
 from storage.errors import CorruptPart, CorruptState, Determinate, ForeignEnvironment, MissingBlob
 from storage.export import clone_shard, export_shard
+from storage.identity import ENVIRONMENT_KEY, MARKER_KEY
 from storage.ids import ShardId
 from storage.part_store import TOMBSTONE
 from tests.storage.environments import Stores, commit, create, deletion, insert, read, rows
@@ -151,14 +152,57 @@ async def test_half_an_environment_is_refused() -> None:
         await stores.open()
 
 
+async def test_the_blob_store_of_another_environment_is_refused() -> None:
+    one, other = Stores(), Stores()
+    for stores in (one, other):
+        env, _ = await populated(stores)
+        await env.close()
+    emptied = Stores()
+    emptied.consensus = one.consensus
+    with pytest.raises(ForeignEnvironment, match="emptied"):
+        await emptied.open()
+    report = await fsck.fsck(inspector(emptied))
+    assert "environment" in [problem.where for problem in report.problems]
+    emptied.consensus, emptied.blob = one.consensus, other.blob
+    with pytest.raises(ForeignEnvironment, match="belong together"):
+        await emptied.open()
+
+
+async def test_data_without_their_consensus_store_are_refused_and_left_alone() -> None:
+    stores = Stores()
+    env, _ = await populated(stores)
+    await env.close()
+    left = Stores()
+    left.blob = stores.blob
+    keys = [entry.key async for entry in left.blob.list()]
+    with pytest.raises(ForeignEnvironment, match="the consensus store is empty"):
+        await left.open()
+    assert [entry.key async for entry in left.blob.list()] == keys
+
+
+async def test_an_environment_without_a_marker_gets_one() -> None:
+    stores = Stores()
+    env, shard = await populated(stores)
+    await env.close()
+    # As the first versions made them.
+    await stores.blob.delete(MARKER_KEY)
+    record = await inspector(stores).record()
+    data = msgspec.json.encode(msgspec.structs.replace(record, marked=False))
+    assert await stores.consensus.compare_and_set(
+        ENVIRONMENT_KEY, FIRST_SEQNO, VersionedData(seqno=SeqNo(FIRST_SEQNO + 1), data=data)
+    )
+    again = await stores.open()
+    assert len(await read(again, shard)) > 0
+    assert await stores.blob.get(MARKER_KEY) is not None
+
+
 async def test_lost_files_of_an_environment_are_noticed_on_reading() -> None:
     stores = Stores()
     env, shard = await populated(stores)
     await env.close()
-    other = Stores()
-    other.consensus = stores.consensus
-    assert isinstance(other.blob.inner, MemoryBlob)
-    again = await other.open()
+    for key in [entry.key async for entry in stores.blob.list("parts/")]:
+        await stores.blob.delete(key)
+    again = await stores.open()
     with pytest.raises(MissingBlob):
         await read(again, shard)
 
