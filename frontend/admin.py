@@ -26,7 +26,7 @@ from storage import admin, fsck
 from storage.catalog_model import CatalogRecord, Relation, Schema
 from storage.clock import SystemClock, SystemRandomness
 from storage.csn import Csn
-from storage.errors import Determinate, StorageError
+from storage.errors import Determinate, InvalidStore, StorageError
 from storage.export import InspectorReader, export_shard
 from storage.stores import opened_stores
 
@@ -49,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Carry out `tidegate admin`; the exit status."""
     try:
         return asyncio.run(_run(arguments))
-    except ConfigurationError as error:
+    except (ConfigurationError, InvalidStore) as error:
         sys.stderr.write(f"tidegate: error: {error}\n")
         return 2
     except (StorageError, OSError) as error:

@@ -25,6 +25,8 @@ from frontend import admin
 from frontend.auth import ListenRefused, check_trust
 from frontend.configuration import Configuration, ConfigurationError, addresses, load_configuration
 from frontend.store_options import add_store_options, store_names
+from storage.errors import InvalidStore
+from storage.stores import check_names
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
@@ -185,7 +187,8 @@ def _run_serve(arguments: argparse.Namespace) -> int:
         configuration = load_configuration(vars(arguments), os.environ)
         for host, _ in addresses(configuration):
             check_trust(host)
-    except (ConfigurationError, ListenRefused) as error:
+        check_names(store_names(configuration))
+    except (ConfigurationError, ListenRefused, InvalidStore) as error:
         return _complain(error, EXIT_USAGE)
     _configure_logging(configuration.log_level)
     gc.disable()

@@ -93,6 +93,7 @@ async def opened_stores(names: StoreNames, clock: Clock) -> AsyncIterator[tuple[
 
     Raises ForeignEnvironment where there is no data directory.
     """
+    check_names(names)
     async with contextlib.AsyncExitStack() as stack:
         consensus: Consensus
         if names.consensus is None:

@@ -168,3 +168,49 @@ def test_serve_prints_the_line_refuses_a_taken_port_and_stops_on_a_signal(tmp_pa
     finally:
         process.kill()
         process.communicate()
+
+
+SERVE = ("serve", "--listen", "127.0.0.1:0", "--event-loop", "asyncio", "--spark-start", "lazy")
+
+
+def serve(data_dir: Path) -> subprocess.Popen[str]:
+    """`tidegate serve` on a free port."""
+    command = [sys.executable, "-m", "frontend.cli", *SERVE, "--data-dir", str(data_dir)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ)
+
+
+def test_serve_has_company_and_stops_on_a_signal(tmp_path: Path) -> None:
+    servers: list[subprocess.Popen[str]] = []
+    try:
+        for _ in range(2):
+            servers.append(serve(tmp_path / "data"))
+            assert servers[-1].stdout is not None
+            assert servers[-1].stdout.readline().startswith('psql "host=127.0.0.1 port=')
+        for server in servers:
+            server.send_signal(signal.SIGTERM)
+            assert server.wait() == 0
+    finally:
+        for server in servers:
+            server.kill()
+            server.communicate()
+
+
+def test_what_cannot_be_served_is_named(tmp_path: Path) -> None:
+    (tmp_path / "foreign").mkdir()
+    (tmp_path / "foreign" / "consensus.sqlite").write_text("a shopping list, and nothing that SQLite would know")
+    (tmp_path / "half" / "blob" / "parts" / "x").mkdir(parents=True)
+    (tmp_path / "half" / "blob" / "parts" / "x" / "y.parquet").write_text("somebody's data")
+    for name, hint in (("foreign", "choose another data directory"), ("half", "restore the consensus store")):
+        server = serve(tmp_path / name)
+        _, error = server.communicate()
+        assert server.returncode == 1
+        assert error.startswith("tidegate: error: ")
+        assert hint in error
+
+
+@pytest.mark.parametrize("command", ["serve", "admin"])
+def test_stores_that_are_none_are_named(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    action = ["overview"] if command == "admin" else []
+    for option, value in (("--consensus", "mysql://localhost/x"), ("--blob", "nowhere://bucket")):
+        assert main([command, "--data-dir", str(tmp_path), option, value, *action]) in (1, 2)
+        assert value in capsys.readouterr().err
