@@ -334,7 +334,7 @@ async def measure(folder: Path, seconds: float, turns: int) -> dict[str, Any]:
     found: dict[str, Any] = {}
     sqlite = await SqliteConsensus.open(folder / "rates.sqlite")
     found["sqlite"] = await commit_rates(sqlite, folder / "rates", seconds)
-    with start_postgres(settings=("fsync=on", "max_connections=200")) as server:
+    with start_postgres(settings=("fsync=on", "max_connections=200"), newest=True) as server:
         url = f"postgresql://postgres@{server.host}:{server.port}/postgres"
         found["postgres consensus"] = await commit_rates(
             await PostgresConsensus.open(url), folder / "rates_postgres", seconds

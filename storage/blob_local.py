@@ -22,12 +22,16 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
+from storage.answering import answered
 from storage.blob import BlobEntry, ByteRange, check_key, check_prefix
 from storage.clock import Clock, Randomness, SystemClock, SystemRandomness
 from storage.errors import Determinate, Indeterminate, StorageClosed, StoreFull, StoreUnavailable
 
 MAX_THREADS = 16
 """File operations under way at once: enough to keep a disk's queue full, few enough to be cheap."""
+
+ANSWER_LIMIT_S = 60.0
+"""How long an operation may take; a disk or network mount that hangs is an error after it."""
 
 ABANDONED_AFTER_MS = 24 * 3600 * 1000
 """A temporary file older than this belongs to no upload: none takes a day."""
@@ -51,32 +55,32 @@ class LocalBlob:
     async def get(self, key: str, byte_range: ByteRange | None = None) -> bytes | None:
         """See `Blob.get`."""
         check_key(key)
-        return await self._run(self._get, key, byte_range)
+        return await self._run(False, self._get, key, byte_range)
 
     async def size(self, key: str) -> int | None:
         """See `Blob.size`."""
         check_key(key)
-        return await self._run(self._size, key)
+        return await self._run(False, self._size, key)
 
     async def put(self, key: str, data: bytes) -> None:
         """See `Blob.put`."""
         check_key(key)
-        await self._run(self._write, key, data, True)
+        await self._run(True, self._write, key, data, True)
 
     async def put_if_absent(self, key: str, data: bytes) -> bool:
         """See `Blob.put_if_absent`."""
         check_key(key)
-        return await self._run(self._write, key, data, False)
+        return await self._run(True, self._write, key, data, False)
 
     async def seal(self, key: str) -> int | None:
         """See `Blob.seal`: fsyncs the file and its folder."""
         check_key(key)
-        return await self._run(self._seal, key)
+        return await self._run(True, self._seal, key)
 
     async def delete(self, key: str) -> bool:
         """See `Blob.delete`."""
         check_key(key)
-        return await self._run(self._delete, key)
+        return await self._run(True, self._delete, key)
 
     async def list(self, prefix: str = "") -> AsyncIterator[BlobEntry]:
         """See `Blob.list`."""
@@ -84,7 +88,7 @@ class LocalBlob:
         folder = self.root / prefix.rpartition("/")[0]
         pending = [folder]
         while pending:
-            entries, folders = await self._run(self._list_folder, pending.pop(), prefix)
+            entries, folders = await self._run(False, self._list_folder, pending.pop(), prefix)
             pending.extend(folders)
             for entry in entries:
                 yield entry
@@ -101,13 +105,14 @@ class LocalBlob:
 
     async def clear_abandoned(self) -> int:
         """Remove temporary files that a crash left more than a day ago; returns how many."""
-        return await self._run(self._clear_abandoned)
+        return await self._run(True, self._clear_abandoned)
 
-    async def _run(self, work: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
+    async def _run(self, writes: bool, work: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
         if self._closed:
             raise StorageClosed("the blob store is closed")
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._threads, lambda: work(*args, **kwargs))
+        working = loop.run_in_executor(self._threads, lambda: work(*args, **kwargs))
+        return await answered(working, store=f"blob store {self.root}", limit_s=ANSWER_LIMIT_S, writes=writes)
 
     def _get(self, key: str, byte_range: ByteRange | None) -> bytes | None:
         try:

@@ -15,10 +15,14 @@ from typing import Any, TypeVar
 
 from obstore import exceptions, store
 
+from storage.answering import answered
 from storage.blob import BlobEntry, ByteRange, check_key, check_prefix
 from storage.errors import Determinate, Indeterminate, StorageClosed, StoreUnavailable
 
 _T = TypeVar("_T")
+
+ANSWER_LIMIT_S = 120.0
+"""How long an operation may take, with all its repetitions; the largest files are some 64 MB."""
 
 _REFUSED = (
     exceptions.PermissionDeniedError,
@@ -133,7 +137,7 @@ class ObjectBlob:
         if self._closed:
             raise StorageClosed("the blob store is closed")
         try:
-            return await work()
+            return await answered(work(), store=f"blob store {self.root}", limit_s=ANSWER_LIMIT_S, writes=writes)
         except (exceptions.NotFoundError, FileNotFoundError) as error:
             if writes and "NoSuchBucket" in str(error):
                 raise StoreUnavailable(f"could not {what} at {self.root}: {_reason(error)}") from error

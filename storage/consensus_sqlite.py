@@ -28,6 +28,7 @@ from typing import Any, TypeVar
 
 import apsw
 
+from storage.answering import answered
 from storage.clock import Clock, SystemClock
 from storage.consensus import SeqNo, VersionedData, check_key, check_set
 from storage.errors import (
@@ -53,6 +54,9 @@ MAX_GROUP = 1024
 READ_THREADS = 4
 BUSY_TIMEOUT_MS = 10_000
 """How long to wait for another process's transaction, which takes milliseconds; after it the store is stuck."""
+
+ANSWER_LIMIT_S = 30.0
+"""How long an operation may take; a disk that hangs is an error after it."""
 
 POLL_INTERVAL_S = 0.02
 """How soon a watcher sees another process's write."""
@@ -208,7 +212,8 @@ class SqliteConsensus:
             except apsw.Error as error:
                 raise _read_error(self.path, error) from error
 
-        return await asyncio.get_running_loop().run_in_executor(self._readers, run)
+        reading = asyncio.get_running_loop().run_in_executor(self._readers, run)
+        return await answered(reading, store=f"consensus store {self.path}", limit_s=ANSWER_LIMIT_S, writes=False)
 
     def _read_connection(self) -> Any:
         connection = getattr(self._local, "connection", None)
@@ -231,7 +236,7 @@ class SqliteConsensus:
         loop = asyncio.get_running_loop()
         done: asyncio.Future[Any] = loop.create_future()
         self._queue.put(_Write(work, loop, done, moved))
-        return await done
+        return await answered(done, store=f"consensus store {self.path}", limit_s=ANSWER_LIMIT_S, writes=True)
 
     def _write_loop(self) -> None:
         connection: Any = None

@@ -57,6 +57,9 @@ state is large: the cost of rollups stays proportional to what was written, what
 RETRY_DELAYS_S = (0.005, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 2.0)
 """Pauses between attempts of one consensus operation; then the error is the caller's."""
 
+GIVE_UP_S = 60.0
+"""No attempt begins later than that after the first, however few there were: a store may take long to fail."""
+
 _HEADER = struct.Struct(">BI")
 
 S = TypeVar("S")
@@ -220,7 +223,9 @@ class DurableState(Generic[S, D]):
         new = VersionedData(seqno=SeqNo(self.seqno + 1), data=data)
         doubtful = False
         failure: StorageError | None = None
+        give_up = self._clock.monotonic() + GIVE_UP_S
         for attempt in range(len(RETRY_DELAYS_S) + 1):
+            last = attempt == len(RETRY_DELAYS_S) or self._clock.monotonic() > give_up
             try:
                 if await self._consensus.compare_and_set(self.key, expected, new):
                     self._move(new.seqno, entry, len(data), after)
@@ -232,13 +237,14 @@ class DurableState(Generic[S, D]):
             except Indeterminate as error:
                 doubtful, failure = True, error
             except Determinate as error:
-                if attempt == len(RETRY_DELAYS_S) or isinstance(error, StorageClosed | StoreFull):
+                if last or isinstance(error, StorageClosed | StoreFull):
                     if doubtful:
                         raise Indeterminate(f"append to {self.key} is undecided: {error}") from error
                     raise
                 failure = error
-            if attempt < len(RETRY_DELAYS_S):
-                await self._clock.sleep(RETRY_DELAYS_S[attempt])
+            if last:
+                break
+            await self._clock.sleep(RETRY_DELAYS_S[attempt])
         raise Indeterminate(f"append to {self.key} is undecided: {failure}") from failure
 
     async def _is_ours(self, seqno: SeqNo, entry: Entry) -> bool:
@@ -353,7 +359,10 @@ class DurableState(Generic[S, D]):
 
     async def _retrying(self, operation: Callable[[], Awaitable[R]], *, in_doubt: bool = False) -> R:
         """Run an idempotent operation, again after each failure of the store, within the retry limit."""
+        give_up = self._clock.monotonic() + GIVE_UP_S
         for delay in RETRY_DELAYS_S:
+            if self._clock.monotonic() > give_up:
+                break
             try:
                 return await operation()
             except StorageClosed:

@@ -97,7 +97,12 @@ class PartStore:
         """Encode `table` as Parquet and store it durably under a new key."""
         key = self.new_key(shard)
         part, data = await asyncio.to_thread(file_part, kind, table, key)
-        await self._blob.put(key, data)
+        failure = await self._put_once(key, data)
+        if isinstance(failure, Determinate):
+            raise failure
+        if failure is not None:
+            # Whether the file is there does not matter: nothing refers to it.
+            raise Determinate(f"a part could not be stored: {failure}") from failure
         return part
 
     async def prepare(self, kind: str, shard: ShardId, table: pa.Table) -> Part:

@@ -134,7 +134,7 @@ async def test_spilled_transaction(env: Environment) -> None:
         return await commit(env, txn)
 
     consensus, blob, _ = await cost(env, spill_and_commit)
-    assert (consensus, blob) == (ONE_WRITE, {"put": 1})
+    assert (consensus, blob) == (ONE_WRITE, {"put_if_absent": 1})
 
 
 async def test_ddl(env: Environment) -> None:

@@ -1,16 +1,28 @@
-"""A full store and clocks that jump: nothing acknowledged is lost, and errors say what to do."""
+"""A full store, one that does not answer, clocks that jump: nothing acknowledged is lost, and errors say what to do."""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import threading
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import apsw
 import pytest
 
+from storage import blob_local, consensus_sqlite, durable
+from storage.blob import ByteRange
+from storage.blob_local import LocalBlob
 from storage.blob_memory import MemoryBlob
 from storage.clock import ManualClock, SeededRandomness
 from storage.consensus import SeqNo, VersionedData
 from storage.consensus_memory import MemoryConsensus
+from storage.consensus_sqlite import SqliteConsensus
 from storage.csn import Csn
 from storage.environment import Environment
-from storage.errors import Determinate, StoreFull
+from storage.errors import Determinate, Indeterminate, StoreFull, StoreUnavailable
+from storage.local_environment import open_local_environment
 from storage.txns import Committed
 from tests.storage.environments import Stores, commit, create, insert, read, rows
 
@@ -111,3 +123,85 @@ async def test_a_wall_clock_that_jumps_changes_no_order_and_loses_no_process(jum
     third = await insert(again, shard, (1002, "d"))
     assert third.ts > second.ts + 1
     assert len(await read(again, shard)) == 1003
+
+
+@pytest.fixture
+async def on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Environment]:
+    """An environment in a folder, whose stores have to answer soon."""
+    monkeypatch.setattr(consensus_sqlite, "ANSWER_LIMIT_S", 0.1)
+    monkeypatch.setattr(blob_local, "ANSWER_LIMIT_S", 0.1)
+    monkeypatch.setattr(durable, "GIVE_UP_S", 0.3)
+    env = await open_local_environment(tmp_path / "data")
+    yield env
+    await env.close()
+
+
+@contextlib.contextmanager
+def stuck(env: Environment) -> Iterator[None]:
+    """The consensus store takes no write meanwhile: somebody else holds its lock."""
+    assert isinstance(env.consensus, SqliteConsensus)
+    other = apsw.Connection(str(env.consensus.path))
+    other.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    finally:
+        other.execute("ROLLBACK")
+        other.close()
+
+
+async def test_a_consensus_store_that_does_not_answer_leaves_the_outcome_open(on_disk: Environment) -> None:
+    env = on_disk
+    shard = await create(env, (1, "a"))
+    txn = env.begin(xid=77)
+    txn.write(shard, rows((2, "b")))
+    ts = await env.oracle.write_ts("user")
+    with (
+        stuck(env),
+        pytest.raises(Indeterminate, match=r"consensus\.sqlite has not answered within 0\.1 seconds; check"),
+    ):
+        await env.commit(txn, ts=ts)
+    env.oracle.abandon_write("user", ts)
+    # What was sent arrives when the store goes on; asked for, the outcome is what everybody sees.
+    await asyncio.sleep(0.5)
+    status = await env.txid_status(77)
+    at = Csn(env.cache.upper - 1)
+    assert (len(await read(env, shard, at)) == 2) == (status == "committed")
+    await insert(env, shard, (3, "c"))
+    assert (3, "c") in (await read(env, shard)).values()
+
+
+async def test_a_consensus_store_that_answers_late_commits_once(
+    on_disk: Environment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    env = on_disk
+    monkeypatch.setattr(durable, "GIVE_UP_S", 30.0)
+    shard = await create(env, (1, "a"))
+    with stuck(env):
+        committing = asyncio.ensure_future(insert(env, shard, (2, "b")))
+        await asyncio.sleep(0.4)
+        assert not committing.done()
+    await committing
+    assert await read(env, shard) == {0: (1, "a"), 1: (2, "b")}
+
+
+async def test_a_blob_store_that_does_not_answer_is_an_error_that_says_so(
+    on_disk: Environment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    env = on_disk
+    shard = await create(env)
+    txn = env.begin()
+    txn.write(shard, rows(*[(n, "x" * 100) for n in range(2000)]))
+    await commit(env, txn)
+    await env.apply_all()
+    going_on = threading.Event()
+    read_file = LocalBlob._get
+
+    def hanging(self: LocalBlob, key: str, byte_range: ByteRange | None) -> bytes | None:
+        going_on.wait(10)
+        return read_file(self, key, byte_range)
+
+    monkeypatch.setattr(LocalBlob, "_get", hanging)
+    with pytest.raises(StoreUnavailable, match=r"blob has not answered within 0\.1 seconds; check the disk"):
+        await read(env, shard)
+    going_on.set()
+    assert len(await read(env, shard)) == 2000

@@ -53,8 +53,14 @@ def bundled_binaries() -> Path | None:
     return binaries if (binaries / "initdb").exists() else None
 
 
-def find_binaries() -> tuple[Path, int]:
-    """(folder of binaries, major version). Raises RuntimeError where there is none, or under CI where it is not 15."""
+def find_binaries(*, newest: bool = False) -> tuple[Path, int]:
+    """(folder of binaries, major version). Raises RuntimeError where there is none, or under CI where it is not 15.
+
+    `newest` prefers the bundled 18.
+    """
+    bundled = bundled_binaries() if newest else None
+    if bundled is not None:
+        return bundled, 18
     if (DEBIAN_POSTGRES_15 / "initdb").exists():
         return DEBIAN_POSTGRES_15, 15
     if os.environ.get("CI"):
@@ -66,13 +72,16 @@ def find_binaries() -> tuple[Path, int]:
 
 
 @contextmanager
-def start_postgres(*, settings: tuple[str, ...] = ()) -> Iterator[PostgresServer]:
-    """Runs a fresh cluster in a temporary folder for as long as the context lasts.
+def start_postgres(
+    *, settings: tuple[str, ...] = (), newest: bool = False, folder: Path | None = None
+) -> Iterator[PostgresServer]:
+    """Runs a fresh cluster in a temporary folder (below `folder`) for as long as the context lasts.
 
+    `newest` takes PostgreSQL 18 where it can be had.
     `settings` are `name=value` server settings. The encoding is UTF-8, the collation C, the time zone UTC.
     """
-    binaries, major = find_binaries()
-    base = Path(tempfile.mkdtemp(prefix="tidegate-postgres-"))
+    binaries, major = find_binaries(newest=newest)
+    base = Path(tempfile.mkdtemp(prefix="tidegate-postgres-", dir=folder))
     as_user: list[str] = []
     if os.geteuid() == 0:
         account = "postgres" if major == 15 else "nobody"
