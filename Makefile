@@ -3,8 +3,9 @@
 SHELL := bash
 PY := .venv/bin/python
 SEEDS ?= 2000
+ROUNDS ?= 50
 
-.PHONY: help setup setup-dev serve test check unit demo bench simulate slt lock clean
+.PHONY: help setup setup-dev serve test check unit demo bench simulate slt crash lock clean
 
 help: ## List the tasks
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -31,6 +32,10 @@ unit: setup-dev ## Only the fast tests, without Spark
 
 slt: setup-dev ## Run our sqllogictest suites on PostgreSQL and on both engines
 	$(PY) -m pytest tests/sqllogictest/test_suites.py $(ARGS)
+
+crash: setup-dev ## kill -9 of servers under load, ROUNDS rounds on SQLite and on PostgreSQL, a second server alive in half
+	$(PY) -m tests.faults.rounds --store sqlite --rounds $(ROUNDS) $(ARGS)
+	$(PY) -m tests.faults.rounds --store postgres --rounds $(ROUNDS) $(ARGS)
 
 demo: setup-dev ## TPC-H at scale factor 0.1: load by COPY, run and check the 22 queries on both engines
 	$(PY) -m bench.demo $(ARGS)

@@ -170,10 +170,10 @@ class Environment:
         `process` names this process for people; a random suffix makes it unique. `shared`: other processes may
         have the environment open at the same time, and timestamps come from the txns shard (otherwise from this
         process). `sole`: the caller guarantees that no other process is alive, so the work of all others is taken
-        over at once. `liveness`: other processes may join at any time, and it tells which are dead; this process
+        over at once. `liveness` tells which are dead; without `shared` others may join at any time, and this process
         takes timestamps by itself until then (`storage.peers`). With `background` False nothing runs by itself
-        (`apply`, `keep_alive` and maintenance are the caller's). `validate` checks every structure after each
-        change. Raises NewerFormat, ForeignEnvironment, CorruptState.
+        (`apply`, `keep_alive` and maintenance are the caller's). `validate` checks every structure after each change.
+        Raises NewerFormat, ForeignEnvironment, CorruptState.
         """
         process = f"{process}-{random_text(random)[:8]}"
         env = Environment(blob, consensus, clock, random, process, validate)
@@ -182,9 +182,11 @@ class Environment:
         await env.cache.durable.refresh()
         if CATALOG_SHARD not in env.cache.state.registered:
             await env._bootstrap()
-        if liveness is not None:
+        if liveness is not None and not shared:
             shared = not await env._join(liveness)
         else:
+            if liveness is not None:
+                liveness.announce(env.process)
             await env.keep_alive()
         if sole:
             await env.txns.tidy(expired=[name for name in env.cache.state.leases if name != env.process])

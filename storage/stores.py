@@ -30,6 +30,7 @@ from storage.consensus_postgres import PostgresConsensus
 from storage.consensus_sqlite import SqliteConsensus
 from storage.environment import Environment
 from storage.errors import ForeignEnvironment, InvalidStore
+from storage.liveness_postgres import PostgresLiveness
 from storage.local_environment import open_local_environment
 
 POSTGRES_SCHEMES = ("postgres", "postgresql")
@@ -72,13 +73,22 @@ async def open_environment(names: StoreNames, *, process: str = "server", files:
         )
     stack = contextlib.AsyncExitStack()
     try:
-        consensus = await _open_postgres(names.consensus, clock)
+        dsn, schema = _postgres_address(names.consensus)
+        liveness = PostgresLiveness(dsn, schema, clock)
+        stack.push_async_callback(liveness.close)
+        consensus = await PostgresConsensus.open(dsn, schema, clock=clock)
         stack.push_async_callback(consensus.close)
         if blob is None:
             blob = LocalBlob(names.data_dir / "blob")
         stack.push_async_callback(blob.close)
         env = await Environment.open(
-            blob=blob, consensus=consensus, clock=clock, random=random, process=process, shared=True
+            blob=blob,
+            consensus=consensus,
+            clock=clock,
+            random=random,
+            process=process,
+            shared=True,
+            liveness=liveness,
         )
     except BaseException:
         await stack.aclose()
@@ -102,7 +112,8 @@ async def opened_stores(names: StoreNames, clock: Clock) -> AsyncIterator[tuple[
                 raise ForeignEnvironment(f"{names.data_dir} holds no Tidegate environment")
             consensus = await SqliteConsensus.open(path, clock=clock)
         else:
-            consensus = await _open_postgres(names.consensus, clock)
+            dsn, schema = _postgres_address(names.consensus)
+            consensus = await PostgresConsensus.open(dsn, schema, clock=clock)
         stack.push_async_callback(consensus.close)
         blob = _open_blob(names)
         stack.push_async_callback(blob.close)
@@ -125,11 +136,6 @@ def _open_blob(names: StoreNames) -> Blob:
         return ObjectBlob(names.blob, dict(names.blob_options))
     except Exception as error:
         raise InvalidStore(f"cannot use the blob store {names.blob}: {error}") from error
-
-
-async def _open_postgres(url: str, clock: Clock) -> PostgresConsensus:
-    dsn, schema = _postgres_address(url)
-    return await PostgresConsensus.open(dsn, schema, clock=clock)
 
 
 def _postgres_address(url: str) -> tuple[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,7 +10,11 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from tests.faults.rounds import run_rounds
 from tests.support.server import TidegateServer
+
+CRASH_ROUNDS = int(os.environ.get("TIDEGATE_CRASH_ROUNDS", "2"))
+"""Rounds on each store; `make crash` runs 50."""
 
 SESSIONS = 8
 ROWS = 1000
@@ -120,3 +125,11 @@ def test_a_second_server_joins_and_goes_on_alone(crashing: TidegateServer) -> No
                 assert there.execute("SELECT count(*), max(n) FROM t").fetchone() == (22, 22)
         finally:
             second.kill()
+
+
+@pytest.mark.parametrize("store", ["sqlite", "postgres"])
+def test_rounds_under_load(store: str, tmp_path: Path) -> None:
+    seed = int.from_bytes(os.urandom(4))
+    tally = run_rounds(store, CRASH_ROUNDS, tmp_path, seed)
+    assert tally.rounds == CRASH_ROUNDS
+    assert tally.acknowledged > 0
