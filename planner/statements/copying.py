@@ -1,0 +1,42 @@
+"""COPY and its options."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal as OneOf
+
+from planner.parse import Parsed
+from planner.statements.names import QualifiedName
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CopyOptions:
+    """Options of COPY, defaults filled in by format. Column lists are names; `force_quote` is None for `*`."""
+
+    format: OneOf["text", "csv", "binary"] = "text"
+    delimiter: str = "\t"
+    null: str = "\\N"
+    header: bool = False
+    header_match: bool = False
+    quote: str = '"'
+    escape: str = '"'
+    force_quote: tuple[str, ...] | None = ()
+    force_not_null: tuple[str, ...] = ()
+    force_null: tuple[str, ...] = ()
+    freeze: bool = False
+    encoding: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Copy:
+    """COPY. One of `table` and `query` is set. `filename` is None for STDIN / STDOUT; `program` tells what `filename`
+    is. `where` is the FROM filter."""
+
+    table: QualifiedName | None
+    query: Parsed | None
+    columns: tuple[str, ...]
+    is_from: bool
+    filename: str | None
+    program: bool
+    options: CopyOptions
+    where: bool = False

@@ -1,0 +1,176 @@
+"""The statements that make or remove relations, schemas and sequences, and COMMENT and TRUNCATE.
+
+Expressions that are stored (defaults, checks) are SQL text.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal as OneOf
+
+from planner.parse import Parsed
+from planner.statements.names import QualifiedName
+from planner.types import SqlType
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnDefinition:
+    """A column of CREATE TABLE or ADD COLUMN. `default` is SQL text. `serial` marks smallserial, serial, bigserial
+    (the type is the integer one), `identity` GENERATED ... AS IDENTITY (`a` always, `d` by default)."""
+
+    name: str
+    type: SqlType
+    not_null: bool = False
+    default: str | None = None
+    serial: bool = False
+    identity: str | None = None
+    collation: str | None = None
+    position: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConstraintDefinition:
+    """A declared constraint. `kind` as pg_constraint.contype: p primary key, u unique, c check, f foreign key.
+    `name` is None when PostgreSQL would choose it. `expression` is a check's SQL text."""
+
+    kind: OneOf["p", "u", "c", "f"]
+    name: str | None = None
+    columns: tuple[str, ...] = ()
+    expression: str | None = None
+    foreign_table: QualifiedName | None = None
+    foreign_columns: tuple[str, ...] = ()
+    position: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LikeClause:
+    """LIKE table in CREATE TABLE: copies columns, and what `including` names (defaults, constraints, comments)."""
+
+    table: QualifiedName
+    including: frozenset[str] = frozenset()
+    index: int = 0
+    """How many column definitions come before it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateTable:
+    name: QualifiedName
+    columns: tuple[ColumnDefinition, ...]
+    constraints: tuple[ConstraintDefinition, ...] = ()
+    likes: tuple[LikeClause, ...] = ()
+    if_not_exists: bool = False
+    temporary: bool = False
+    unlogged: bool = False
+    on_commit: OneOf["preserve", "delete", "drop"] = "preserve"
+    options: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateTableAs:
+    """CREATE TABLE AS, SELECT INTO (`select_into`) and CREATE MATERIALIZED VIEW (`materialized_view`). `query` may be
+    an EXECUTE. `column_names` rename the query's first columns."""
+
+    name: QualifiedName
+    query: Parsed
+    column_names: tuple[str, ...] = ()
+    if_not_exists: bool = False
+    with_data: bool = True
+    temporary: bool = False
+    select_into: bool = False
+    materialized_view: bool = False
+    on_commit: OneOf["preserve", "delete", "drop"] = "preserve"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RefreshMaterializedView:
+    name: QualifiedName
+    concurrently: bool = False
+    with_data: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateView:
+    """CREATE [OR REPLACE] VIEW. `planner.analyze.define_view` gives columns, dependencies and the stored text."""
+
+    name: QualifiedName
+    query: Parsed
+    column_names: tuple[str, ...] = ()
+    or_replace: bool = False
+    temporary: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateSchema:
+    """CREATE SCHEMA; `elements` are the statements inside it."""
+
+    name: str
+    if_not_exists: bool = False
+    owner: str | None = None
+    elements: tuple[Parsed, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateIndex:
+    """CREATE INDEX: accepted for compatibility; an index is not a structure of this system."""
+
+    name: str | None
+    table: QualifiedName
+    columns: tuple[str, ...]
+    unique: bool = False
+    concurrently: bool = False
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SequenceOptions:
+    """Options of CREATE / ALTER SEQUENCE; None means not mentioned. `restart` True without a value is RESTART."""
+
+    type: SqlType | None = None
+    start: int | None = None
+    increment: int | None = None
+    minimum: int | None = None
+    no_minimum: bool = False
+    maximum: int | None = None
+    no_maximum: bool = False
+    cache: int | None = None
+    cycle: bool | None = None
+    restart: bool = False
+    restart_with: int | None = None
+    owned_by: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateSequence:
+    name: QualifiedName
+    options: SequenceOptions
+    if_not_exists: bool = False
+    temporary: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drop:
+    """DROP of one or several objects. `kind` is table, view, materialized view, schema, index, sequence, type,
+    function, ...; for schemas each name has only `name`."""
+
+    kind: str
+    names: tuple[QualifiedName, ...]
+    if_exists: bool = False
+    cascade: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Truncate:
+    tables: tuple[QualifiedName, ...]
+    restart_identity: bool = False
+    cascade: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comment:
+    """COMMENT ON. `kind` is table, view, column, schema, database, role, ...; a column's relation is `relation`, its
+    own name `name`. `text` None removes the comment."""
+
+    kind: str
+    name: str
+    relation: QualifiedName | None
+    text: str | None

@@ -1,0 +1,61 @@
+"""SET, SHOW and RESET, and the settings that are stored for new sessions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal as OneOf
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetVariable:
+    """SET name TO values. `values` is None for TO DEFAULT. `value` joins a list as PostgreSQL does (identifiers
+    quoted where needed); `name` is in lower case. SET TIME ZONE comes with the name `timezone`; an interval zone is
+    its text."""
+
+    name: str
+    values: tuple[str, ...] | None
+    local: bool = False
+
+    @property
+    def value(self) -> str | None:
+        """The setting's text, or None for DEFAULT."""
+        return None if self.values is None else ", ".join(self.values)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reset:
+    """RESET name; `name` is None for RESET ALL."""
+
+    name: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Show:
+    """SHOW name (lower case, `timezone`, `transaction_isolation`, `session_authorization` for the long forms; `all`
+    for SHOW ALL)."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlterSystem:
+    """ALTER SYSTEM SET / RESET. `value` is None for RESET; `name` None for RESET ALL."""
+
+    name: str | None
+    value: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlterSetting:
+    """ALTER DATABASE / ROLE ... SET or RESET: a default for new sessions. `reset` without `name` is RESET ALL."""
+
+    name: str | None
+    values: tuple[str, ...] | None
+    reset: bool
+    database: str | None = None
+    role: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Discard:
+    target: OneOf["all", "plans", "sequences", "temp"]
