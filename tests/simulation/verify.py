@@ -131,7 +131,7 @@ async def referenced_blobs(server: Server) -> tuple[set[str], dict[str, int]]:
 
 
 def in_use(key: str, needed: set[str], rollups: dict[str, int]) -> bool:
-    """Whether a state leads to the blob `key`, or it marks the store. The rollup before the newest is kept for slow writers."""
+    """Whether a state leads to the blob `key`, or it marks the store. The rollup before the newest may be in use."""
     if key in needed or key == MARKER_KEY:
         return True
     owner, _, name = key.removeprefix("rollups/").rpartition("/")
