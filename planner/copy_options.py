@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from planner.errors import FeatureNotSupported, InvalidParameterValue, SqlSyntaxError
+from planner.options import option_text
 from planner.parse import Parsed, Tree
 from planner.statements import CopyOptions
 
@@ -31,22 +32,6 @@ _KNOWN = {
 _LISTS = {"force_quote", "force_not_null", "force_null"}
 
 
-def _text(element: Tree) -> str | None:
-    if not element.HasField("arg"):
-        return None
-    kind = element.arg.WhichOneof("node")
-    value = getattr(element.arg, kind)
-    if kind == "string":
-        return str(value.sval)
-    if kind == "integer":
-        return str(value.ival)
-    if kind == "float":
-        return str(value.fval)
-    if kind == "boolean":
-        return "true" if value.boolval else "false"
-    return None
-
-
 def _value(name: str, element: Tree, position: int | None) -> Any:
     if name in _LISTS:
         kind = element.arg.WhichOneof("node") if element.HasField("arg") else None
@@ -55,7 +40,7 @@ def _value(name: str, element: Tree, position: int | None) -> Any:
         if kind == "list":
             return tuple(item.string.sval for item in element.arg.list.items)
         raise InvalidParameterValue(f'argument to option "{name}" must be a list of column names', position=position)
-    text = _text(element)
+    text = option_text(element)
     if name == "format":
         if text not in ("text", "csv", "binary"):
             raise InvalidParameterValue(f'COPY format "{text}" not recognized', position=position)

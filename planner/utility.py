@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from postgast import pg_query_pb2 as pb
@@ -17,6 +18,7 @@ from planner.ddl import DDL
 from planner.errors import FeatureNotSupported, InvalidCursorDefinition, InvalidParameterValue, SqlSyntaxError
 from planner.identifiers import quote_identifier
 from planner.names import qualified_name, role_name, statement_title
+from planner.options import option_flag, option_text
 from planner.parse import Parsed, Tree
 from planner.type_names import resolve_type_name
 
@@ -173,42 +175,6 @@ def _copy(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
 
 
 # ---------------------------------------------------------------- statements about statements
-
-
-def option_text(element: Tree) -> str | None:
-    """The value of a DefElem as text, None when it has none."""
-    if not element.HasField("arg"):
-        return None
-    kind = element.arg.WhichOneof("node")
-    value = getattr(element.arg, kind)
-    if kind == "string":
-        return str(value.sval)
-    if kind == "integer":
-        return str(value.ival)
-    if kind == "float":
-        return str(value.fval)
-    if kind == "boolean":
-        return "true" if value.boolval else "false"
-    if kind == "type_name":
-        return ".".join(name.string.sval for name in value.names)
-    if kind == "list":
-        return ", ".join(item.string.sval for item in value.items)
-    if kind == "a_star":
-        return "*"
-    raise SqlSyntaxError(f'unexpected value of option "{element.defname}"')
-
-
-def option_flag(element: Tree) -> bool:
-    """The value of a DefElem as a boolean, by PostgreSQL's defGetBoolean: no value means true."""
-    text = option_text(element)
-    if text is None:
-        return True
-    folded = text.lower()
-    if folded in ("true", "on", "1"):
-        return True
-    if folded in ("false", "off", "0"):
-        return False
-    raise SqlSyntaxError(f"{element.defname} requires a Boolean value")
 
 
 def _explain(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
@@ -458,7 +424,7 @@ def _create_role(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
     kind = kinds[tree.stmt_type]
     options = _role_options(tree.options, parsed)
     if kind == "user" and options.login is None:
-        options = st.RoleOptions(**{**{name: getattr(options, name) for name in options.__slots__}, "login": True})
+        options = replace(options, login=True)
     return st.CreateRole(name=tree.role, kind=kind, options=options)  # type: ignore[arg-type]
 
 
