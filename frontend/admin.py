@@ -1,6 +1,7 @@
 """`tidegate admin`: look into an environment, check it, and take a table out of it.
 
-Reads only, apart from a hold that an export leaves in the table's shard while it runs; safe beside running servers.
+Reads only, apart from a hold that an export leaves in the table's shard while it runs, and from the table that a clone
+makes; safe beside running servers, of which a clone is one for as long as it runs.
 Exit status: 0 when all is well, 1 when it failed or the check found problems.
 """
 
@@ -14,6 +15,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
+from adapter.constant_rows import array_of
 from frontend.configuration import (
     CONFIG_VARIABLE,
     STORE_OPTIONS,
@@ -22,13 +26,16 @@ from frontend.configuration import (
     load_configuration,
 )
 from frontend.store_options import add_store_options, store_names
+from planner.text_values import parse_text
+from planner.types import column_type
 from storage import admin, fsck
 from storage.catalog_model import CatalogRecord, Relation, Schema
 from storage.clock import SystemClock, SystemRandomness
 from storage.csn import Csn
-from storage.errors import Determinate, InvalidStore, StorageError
-from storage.export import InspectorReader, export_shard
-from storage.stores import opened_stores
+from storage.errors import AsOfNotReadable, Determinate, InvalidStore, StorageError
+from storage.export import InspectorReader, clone_table, export_shard
+from storage.ids import CATALOG_SHARD
+from storage.stores import StoreNames, open_environment, opened_stores
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -42,7 +49,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     export = actions.add_parser("export", help="write a table as Parquet files")
     export.add_argument("table", metavar="[SCHEMA.]TABLE")
     export.add_argument("output", metavar="DIR", help="an empty or new folder")
-    export.add_argument("--as-of", type=int, metavar="CSN", help="the moment to read at (default: now)")
+    clone = actions.add_parser("clone", help="make a new table with the rows of another; the one action that writes")
+    clone.add_argument("table", metavar="[SCHEMA.]TABLE")
+    clone.add_argument("new", metavar="[SCHEMA.]NEW")
+    for action in (export, clone):
+        action.add_argument("--as-of", type=int, metavar="CSN", help="the moment to read at (default: now)")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -70,6 +81,9 @@ def _store_variables(environment: Mapping[str, str]) -> dict[str, str]:
 async def _run(arguments: argparse.Namespace) -> int:
     names = store_names(load_configuration(_store_flags(arguments), _store_variables(os.environ)))
     clock = SystemClock()
+    if arguments.action == "clone":
+        sys.stdout.write(await _clone(names, arguments) + "\n")
+        return 0
     async with opened_stores(names, clock) as (blob, consensus):
         inspector = admin.Inspector(blob=blob, consensus=consensus, clock=clock, random=SystemRandomness())
         match arguments.action:
@@ -91,15 +105,50 @@ async def _export(inspector: admin.Inspector, arguments: argparse.Namespace) -> 
     reader = InspectorReader(inspector)
     as_of = await reader.newest() if arguments.as_of is None else Csn(arguments.as_of)
     names = {f"c{column.attnum}": column.name for column in relation.live_columns()}
-    rows = await export_shard(reader, relation.shard, as_of, Path(arguments.output), names)
+    rows = await export_shard(reader, relation.shard, as_of, Path(arguments.output), names, missing_values(relation))
     return f"{rows} rows of {arguments.table} at {as_of} in {arguments.output}"
+
+
+async def _clone(names: StoreNames, arguments: argparse.Namespace) -> str:
+    async with opened_stores(names, SystemClock()):
+        pass  # Nothing is made where there is no environment.
+    env = await open_environment(names, process="admin")
+    try:
+        records = list(env.catalog.current().all())
+        relation = _find(records, arguments.table)
+        schema_name, _, table = arguments.new.rpartition(".")
+        schemas = _schemas(records, schema_name)
+        if not schemas:
+            raise Determinate(f'there is no schema "{schema_name}"')
+        newest = await env.oracle.read_ts("user")
+        as_of = newest if arguments.as_of is None else Csn(arguments.as_of)
+        if as_of > newest:
+            raise AsOfNotReadable(f"nothing is decided yet at {as_of}: the newest readable CSN is {newest}")
+        committed = await clone_table(env, relation, as_of, table, schemas.pop(), missing_values(relation))
+        shard = next(iter(committed.shards - {CATALOG_SHARD}))
+        rows = (await env.snapshot(shard, committed.ts)).rows
+    finally:
+        await env.close()
+    return f"{rows} rows of {arguments.table} at {as_of} in the new table {arguments.new}"
+
+
+def missing_values(relation: Relation) -> dict[str, pa.Scalar]:
+    """By physical column, the value that rows from before the column was added have."""
+    found: dict[str, pa.Scalar] = {}
+    for column in relation.live_columns():
+        if column.missing is not None:
+            type_ = column_type(column.type_oid, column.typmod)
+            found[f"c{column.attnum}"] = array_of(type_, [parse_text(column.missing, type_)])[0]
+    return found
+
+
+def _schemas(records: list[CatalogRecord], name: str) -> set[int]:
+    return {record.oid for record in records if isinstance(record, Schema) and record.name == (name or "public")}
 
 
 def _find(records: list[CatalogRecord], name: str) -> Relation:
     schema_name, _, table = name.rpartition(".")
-    schemas = {
-        record.oid for record in records if isinstance(record, Schema) and record.name == (schema_name or "public")
-    }
+    schemas = _schemas(records, schema_name)
     for record in records:
         if (
             isinstance(record, Relation)

@@ -11,18 +11,22 @@ import asyncio
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from pathlib import Path
-from typing import Protocol
+from types import MappingProxyType
+from typing import Protocol, TypeAlias
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from storage.admin import Inspector
+from storage.catalog_model import CatalogUpdate, Relation
 from storage.csn import Csn
 from storage.durable import Abandon
 from storage.environment import Environment
 from storage.errors import AsOfNotReadable, Determinate, UnknownShard
 from storage.ids import ShardId, random_text
+from storage.oracle import acquired
 from storage.part_store import PartStore
 from storage.parts import ROW_ID, Part
 from storage.shard import DataShard, ShardSnapshot, snapshot_of
@@ -94,10 +98,16 @@ async def _set_hold(handle: DataShard, name: str, hold: Hold | None) -> None:
     await handle.update(propose)
 
 
-async def live_rows(env: SnapshotReader, snapshot: ShardSnapshot) -> AsyncIterator[pa.Table]:
+Missing: TypeAlias = Mapping[str, pa.Scalar]
+"""By physical column, the value of rows in parts that lack it; NULL where it is not named."""
+
+
+async def live_rows(
+    env: SnapshotReader, snapshot: ShardSnapshot, missing: Missing = MappingProxyType({})
+) -> AsyncIterator[pa.Table]:
     """The rows of `snapshot`, one table per part that has any, in the newest schema, without row ids.
 
-    A column that a part lacks is NULL. The caller holds the snapshot's CSN.
+    The caller holds the snapshot's CSN.
     """
     gone = [np.asarray((await env.read_part(part, [ROW_ID])).column(0)) for part in snapshot.deletes]
     deleted = np.sort(np.concatenate(gone)) if gone else np.empty(0, np.int64)
@@ -110,14 +120,19 @@ async def live_rows(env: SnapshotReader, snapshot: ShardSnapshot) -> AsyncIterat
         columns = [
             table.column(field.name).cast(field.type)
             if field.name in table.column_names
-            else pa.nulls(table.num_rows, field.type)
+            else pa.repeat(missing.get(field.name, pa.scalar(None, field.type)), table.num_rows)
             for field in snapshot.schema
         ]
         yield pa.table(columns, schema=snapshot.schema)
 
 
 async def export_shard(
-    env: SnapshotReader, shard: ShardId, as_of: Csn, directory: Path, names: Mapping[str, str] | None = None
+    env: SnapshotReader,
+    shard: ShardId,
+    as_of: Csn,
+    directory: Path,
+    names: Mapping[str, str] | None = None,
+    missing: Missing = MappingProxyType({}),
 ) -> int:
     """Write the rows of `shard` at `as_of` as Parquet files into `directory`, which must be empty or absent.
 
@@ -130,7 +145,7 @@ async def export_shard(
     rows = number = 0
     async with await env.hold([shard], as_of):
         snapshot = await env.snapshot(shard, as_of)
-        async for table in live_rows(env, snapshot):
+        async for table in live_rows(env, snapshot, missing):
             if names is not None:
                 table = table.select([name for name in table.column_names if name in names])
                 table = table.rename_columns([names[name] for name in table.column_names])
@@ -140,13 +155,15 @@ async def export_shard(
     return rows
 
 
-async def clone_into(env: Environment, shard: ShardId, as_of: Csn, txn: Txn) -> ShardId:
+async def clone_into(
+    env: Environment, shard: ShardId, as_of: Csn, txn: Txn, missing: Missing = MappingProxyType({})
+) -> ShardId:
     """Make `txn` create a new shard with the rows of `shard` at `as_of`. Nothing is shared with the old one."""
     new = env.new_shard_id()
     async with await env.hold([shard], as_of):
         snapshot = await env.snapshot(shard, as_of)
         txn.create_shard(new, snapshot.schema)
-        async for table in live_rows(env, snapshot):
+        async for table in live_rows(env, snapshot, missing):
             txn.write(new, table)
             await txn.spill()
     return new
@@ -156,11 +173,37 @@ async def clone_shard(env: Environment, shard: ShardId, as_of: Csn) -> tuple[Sha
     """Commit a clone of `shard` at `as_of`. Returns the new shard and the commit."""
     txn = env.begin()
     new = await clone_into(env, shard, as_of, txn)
+    return new, await commit_alone(env, txn)
+
+
+async def clone_table(
+    env: Environment, relation: Relation, as_of: Csn, name: str, schema_oid: int, missing: Missing
+) -> Committed:
+    """Commit a new table `name` in the schema `schema_oid`, with the columns of `relation` and its rows at `as_of`.
+
+    Raises Determinate when there is one of that name, and as `Environment.snapshot` does.
+    """
+    assert relation.shard is not None
+    catalog = env.catalog.current()
+    if (schema_oid, name) in catalog.relation_names:
+        raise Determinate(f'table "{name}" exists already')
+    await env.oids.provide(catalog.next_oid)
+    txn = env.begin()
+    shard = await clone_into(env, relation.shard, as_of, txn, missing)
+    columns = tuple(msgspec.structs.replace(column, missing=None) for column in relation.columns)
+    record = msgspec.structs.replace(
+        relation, oid=env.oids.take(), name=name, schema=schema_oid, columns=columns, shard=shard
+    )
+    txn.update_catalog([CatalogUpdate(record=record, diff=1)], expected=catalog.csn)
+    return await commit_alone(env, txn)
+
+
+async def commit_alone(env: Environment, txn: Txn) -> Committed:
+    """Commit `txn` by itself, at a higher CSN as often as others are faster."""
     while True:
-        ts = await env.oracle.write_ts("user")
-        result = await env.commit(txn, ts=ts)
-        if isinstance(result, Committed):
-            await env.oracle.apply_write("user", ts)
-            return new, result
-        env.oracle.abandon_write("user", ts)
+        async with acquired(env.oracle, "user") as ts:
+            result = await env.commit(txn, ts=ts)
+            if isinstance(result, Committed):
+                await env.oracle.apply_write("user", ts)
+                return result
         env.oracle.observe(Csn(result.least_committable - 1))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import msgspec
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -70,5 +72,61 @@ async def test_damage_makes_the_check_fail(tmp_path: Path, capsys: pytest.Captur
 
 async def test_a_folder_without_an_environment(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert await run("admin", "--data-dir", str(tmp_path), "overview") == 1
+    assert "holds no Tidegate environment" in capsys.readouterr().err
+    assert await asyncio.to_thread(lambda: list(tmp_path.iterdir())) == []
+
+
+async def test_a_clone_beside_a_running_server_and_columns_that_were_added(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = tmp_path / "data"
+    env = await open_local_environment(data, peers=True)
+    await populate(env)
+    before = await env.oracle.read_ts("user")
+    async with await env.hold(list(env.cache.state.registered), before):
+        relation = next(r for r in env.catalog.current().all() if isinstance(r, Relation) and r.name == "t")
+        assert relation.shard is not None
+        wide = SCHEMA.append(pa.field("c3", pa.int32()))
+        txn = env.begin()
+        txn.alter_schema(relation.shard, wide)
+        txn.write(relation.shard, pa.table({"c1": [5000], "c2": ["new"], "c3": [7]}, schema=wide))
+        added = Column(attnum=3, name="added", type_oid=23, missing="42")
+        changed = msgspec.structs.replace(relation, columns=(*relation.columns, added))
+        txn.update_catalog([CatalogUpdate(record=relation, diff=-1), CatalogUpdate(record=changed, diff=1)])
+        await commit(env, txn)
+
+        assert await run("admin", "--data-dir", str(data), "export", "t", str(tmp_path / "out")) == 0
+        exported = pq.read_table(tmp_path / "out").to_pylist()
+        assert {row["added"] for row in exported} == {42, 7}
+        assert len(exported) == 1000
+
+        assert await run("admin", "--data-dir", str(data), "clone", "t", "t_now") == 0
+        assert "1000 rows of t" in capsys.readouterr().out
+        assert await run("admin", "--data-dir", str(data), "clone", "public.t", "t_then", "--as-of", str(before)) == 0
+        assert "999 rows" in capsys.readouterr().out
+        assert await run("admin", "--data-dir", str(data), "clone", "t", "t_now") == 1
+        assert "exists already" in capsys.readouterr().err
+        assert await run("admin", "--data-dir", str(data), "clone", "t", "nowhere.t") == 1
+        assert "no schema" in capsys.readouterr().err
+        assert await run("admin", "--data-dir", str(data), "clone", "t", "x", "--as-of", str(before + 10**15)) == 1
+        assert "nothing is decided yet" in capsys.readouterr().err
+
+    # The server that was there all the time has both, and so has who checks.
+    now = await env.oracle.read_ts("user")
+    catalog = await env.catalog.snapshot_at(await env.oracle.read_ts("catalog"))
+    clones = {r.name: r for r in catalog.all() if isinstance(r, Relation) and r.name.startswith("t_")}
+    assert sorted(clones) == ["t_now", "t_then"]
+    for name, rows_there in (("t_now", 1000), ("t_then", 999)):
+        shard = clones[name].shard
+        assert shard is not None
+        contents = await read(env, shard, now, ("c1", "c3"))
+        assert len(contents) == rows_there
+        assert (1, 42) in contents.values() or name == "t_then"
+    assert await run("admin", "--data-dir", str(data), "fsck") == 0
+    await env.close()
+
+
+async def test_a_clone_makes_no_environment(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert await run("admin", "--data-dir", str(tmp_path), "clone", "t", "u") == 1
     assert "holds no Tidegate environment" in capsys.readouterr().err
     assert await asyncio.to_thread(lambda: list(tmp_path.iterdir())) == []
