@@ -45,6 +45,7 @@ PROVISIONAL_ROW_ID = 1 << 62
 """Row ids at or above are of a transaction that has not committed: unique inside it, meaningless outside."""
 
 _MAX_STAT_CHARS = 64
+_DICTIONARY_SAMPLE_ROWS = 4096
 _ROW_GROUP_ROWS = 1 << 17
 _EPOCH_DATE = datetime.date(1970, 1, 1)
 _EPOCH = datetime.datetime(1970, 1, 1)  # noqa: DTZ001 - timestamps without a zone are naive
@@ -161,9 +162,25 @@ def encode_parquet(table: pa.Table) -> bytes:
     """`table` as one Parquet file, readable by Spark and DuckDB."""
     sink = pa.BufferOutputStream()
     pq.write_table(
-        table, sink, compression="zstd", row_group_size=_ROW_GROUP_ROWS, store_schema=True, use_dictionary=True
+        table,
+        sink,
+        compression="zstd",
+        row_group_size=_ROW_GROUP_ROWS,
+        store_schema=True,
+        use_dictionary=repetitive_columns(table),
     )
     return bytes(sink.getvalue().to_pybytes())
+
+
+def repetitive_columns(table: pa.Table) -> list[str]:
+    """The columns whose values come again and again, going by the first rows: those that a dictionary pays for.
+    One for values that are all different makes files larger, and slower to write and to read."""
+    sample = table.slice(0, _DICTIONARY_SAMPLE_ROWS)
+    return [
+        field.name
+        for index, field in enumerate(sample.schema)
+        if not pa.types.is_nested(field.type) and 2 * pc.count_distinct(sample.column(index)).as_py() <= sample.num_rows
+    ]
 
 
 def inline_part(kind: str, table: pa.Table) -> Part:

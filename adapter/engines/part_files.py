@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 from adapter.engines.engine import RecordBatch, WrittenPart
 from storage.environment import Environment
 from storage.ids import ShardId
+from storage.parts import repetitive_columns
 
 PART_BYTES = 64 << 20
 """Arrow bytes gathered for one file; what this process holds of a result that it writes."""
@@ -58,5 +59,7 @@ class PartFileWriter:
 def _encode(batches: Sequence[RecordBatch]) -> tuple[bytes, int]:
     table = pa.Table.from_batches(batches)
     sink = pa.BufferOutputStream()
-    pq.write_table(table, sink, compression="zstd", row_group_size=ROW_GROUP_ROWS)
+    pq.write_table(
+        table, sink, compression="zstd", row_group_size=ROW_GROUP_ROWS, use_dictionary=repetitive_columns(table)
+    )
     return sink.getvalue().to_pybytes(), table.num_rows

@@ -48,6 +48,9 @@ log = structlog.get_logger(__name__)
 
 T = TypeVar("T")
 
+FEW_ROWS = 10_000
+"""Results of up to so many rows are turned into Arrow in the driver; of more, by the tasks."""
+
 CHUNK_BYTES = 1 << 20
 """A thread reads batches of a spool up to this size at a time."""
 
@@ -166,12 +169,13 @@ class SparkEngine:
         with self._execution(context) as execution:
             scans = await self._scans(query, tables)
             bound = size_bound(query, tables, params)
+            few = bound.grouped or (bound.rows is not None and bound.rows <= FEW_ROWS)
 
             def run() -> list[RecordBatch] | Spool:
                 with self._statement(spark, execution, scans, query, params, context, extra) as statement:
                     if bound.collectable:
                         try:
-                            return statement.rows(keep=not extra and context.token not in statement.sql)
+                            return statement.rows(few=few, keep=not extra and context.token not in statement.sql)
                         except ResultTooLarge:
                             log.info("spark.spooled", token=context.token)
                     return self._spool(statement)
@@ -305,7 +309,7 @@ class SparkEngine:
                     registered.append(name)
                     sources[key] = ScanSource(name)
                 sql = self._lowered.text(query, sources, params, context)
-                size = sum(part.bytes for part in read) + sum(scan.inline.nbytes for scan in scans.values())
+                size = sum(scan.inline.nbytes for scan in scans.values())
                 yield _Statement(
                     spark=spark, plans=plans, execution=execution, profile=profile, sql=sql, read_bytes=size
                 )
@@ -386,9 +390,10 @@ class _Statement:
     sql: str
     read_bytes: int
 
-    def rows(self, *, keep: bool) -> list[RecordBatch]:
-        """All rows. `keep`: the plan may be kept. Raises ResultTooLarge, or what Spark raises."""
-        if self.profile is not Profile.TINY:
+    def rows(self, *, few: bool, keep: bool) -> list[RecordBatch]:
+        """All rows, which should be `few`. `keep`: the plan may be kept. Raises ResultTooLarge, or what Spark
+        raises."""
+        if self.profile is Profile.LARGE or (self.profile is not Profile.TINY and not few):
             return collect(self.spark.context, self.frame())
         self.execution.check()
         return self.plans.rows(self.profile, self.sql, read_bytes=self.read_bytes, keep=keep)

@@ -2,10 +2,11 @@
 
 Most of a small statement's time in Spark is preparation: parsing, analysis, optimising, planning, and the bookkeeping
 around an action. A plan is therefore kept under the text of its statement and run again as a fresh copy, which shares
-no state with earlier runs (no shuffle output, no broadcast). That is sound because a text names the views that it
-reads, a view is one immutable version of a table and its name is never used again (`spark_scans`), session values are
-literals in the text, and the settings of a session never change. Not kept are plans whose expressions are not
-deterministic, and those with parts that copies would share (subqueries in expressions, reused exchanges).
+no state with earlier runs (no shuffle output, no broadcast), so its rows are read and computed again. That is sound
+because a text names the views that it reads, a view is one immutable version of a table and its name is never used
+again (`spark_scans`), session values are literals in the text, and the settings of a session never change. Not kept
+are plans whose expressions are not deterministic, and those with parts that copies would share (subqueries in
+expressions, reused exchanges, adaptive plans).
 
 What the optimiser folded into a local relation is read from the plan without a job; everything else is one job. Rows
 become Arrow batches in the driver and come over py4j, so this is for small results only.
@@ -39,6 +40,10 @@ BATCH_BYTES = 1 << 20
 """An Arrow batch that crosses py4j holds no more."""
 
 
+_SHARED = ("ReusedExchange", "AdaptiveSparkPlan", "InMemoryTableScan")
+"""Nodes of a plan that stay what they are in a copy."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SmallPlan:
     """A physical plan (Java) that has never run, and the schema of its rows. `folded`: the rows are in the plan."""
@@ -61,7 +66,7 @@ class SparkPlans:
         self._converters = getattr(getattr(execution.arrow, "ArrowConverters$"), "MODULE$")
 
     def rows(self, profile: Profile, sql: str, *, read_bytes: int, keep: bool) -> list[RecordBatch]:
-        """Runs `sql`, which reads tables of `read_bytes`, and returns its rows. `keep`: the plan may be kept.
+        """Runs `sql`, whose plan holds `read_bytes` of tables, and returns its rows. `keep`: the plan may be kept.
 
         Raises ResultTooLarge, or what Spark raises. The thread must have entered a statement of `profile`.
         """
@@ -83,7 +88,7 @@ class SparkPlans:
         physical = query.executedPlan()
         folded = physical.nodeName() == "LocalTableScan"
         lasting = query.analyzed().deterministic() and (
-            folded or (physical.subqueriesAll().isEmpty() and "ReusedExchange" not in physical.toString())
+            folded or (physical.subqueriesAll().isEmpty() and not any(part in physical.toString() for part in _SHARED))
         )
         plan = SmallPlan(
             physical=physical, schema=physical.schema(), folded=folded, bytes=read_bytes + len(sql) + PLAN_BYTES

@@ -353,9 +353,19 @@ def _profile_settings(profile: Profile, cores: int) -> dict[str, str]:
                 "spark.sql.autoBroadcastJoinThreshold": "-1",
             }
         case Profile.SMALL:
-            return {"spark.sql.adaptive.enabled": "false", "spark.sql.shuffle.partitions": str(min(cores, 8))}
+            return {
+                "spark.sql.adaptive.enabled": "false",
+                "spark.sql.shuffle.partitions": str(min(cores, 8)),
+                # Few large files are read in pieces, so that all cores end at about the same time.
+                "spark.sql.files.minPartitionNum": str(2 * cores),
+                "spark.sql.files.openCostInBytes": str(1 << 20),
+            }
         case Profile.MEDIUM:
-            return {"spark.sql.adaptive.enabled": "false", "spark.sql.shuffle.partitions": str(2 * cores)}
+            return {
+                "spark.sql.adaptive.enabled": "false",
+                "spark.sql.shuffle.partitions": str(2 * cores),
+                "spark.sql.files.minPartitionNum": str(4 * cores),
+            }
         case Profile.LARGE:
             return {
                 "spark.sql.adaptive.enabled": "true",

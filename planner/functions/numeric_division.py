@@ -5,9 +5,9 @@ weight of the quotient in groups of four decimal digits, ``scale = max(16 - 4 * 
 difference of the operands' weights, less one when the dividend's first group is not larger than the divisor's.
 
 The local engine has no decimal division; it calls a function over text. Spark divides to 38 digits; the value is then
-rounded by the same estimate, taken from the operands' digits. Each operand is computed once, bound to a name in a
-lambda; where an operand is a subquery, which Spark allows in no lambda, it is repeated and the estimate uses
-logarithms.
+rounded by the same estimate. Each operand is computed once, bound to a name in a lambda, and its digits are looked at
+only where the quotient's own size leaves two estimates; where an operand is a subquery, which Spark allows in no
+lambda, it is repeated and the estimate uses logarithms.
 """
 
 from __future__ import annotations
@@ -35,11 +35,10 @@ def quotient(
         divided = f"CAST(CAST({{0}} AS {operands[0]}) / CAST({{1}} AS {operands[1]}) AS {{t}})"
         return _rounded(divided, _weight_by_logarithm(), least)
     divided = f"CAST(CAST(p.a AS {operands[0]}) / CAST(p.b AS {operands[1]}) AS {{t}})"
-    digits = f"'x', {_digits('p.a')}, 'y', {_digits('p.b')}"
     return (
         "transform(transform(array(named_struct('a', {0}, 'b', {1})), "
-        f"p -> named_struct('d', {divided}, {digits})), "
-        f"r -> {_rounded('r.d', _weight(left.scale, right.scale), least)})[0]"
+        f"p -> named_struct('a', p.a, 'b', p.b, 'd', {divided})), "
+        f"r -> {_rounded_by_size(type.shape, least, _same_first_group(left.scale, right.scale))})[0]"
     )
 
 
@@ -49,17 +48,39 @@ def _rounded(divided: str, weight: str, least: int) -> str:
     return f"CASE least({weight}, 4){rounds} ELSE {divided} END"
 
 
-def _digits(sql: str) -> str:
-    """The digits of a decimal without the leading zeros; empty for zero."""
-    return f"trim(LEADING '0' FROM replace(CAST(abs({sql}) AS STRING), '.', ''))"
+def _rounded_by_size(shape: NumericShape, least: int, same_first_group: str) -> str:
+    """The quotient r.d rounded to the scale that its own weight gives.
+
+    With m the weight of the quotient's value, PostgreSQL's estimate is m, but m - 1 where the first groups of both
+    operands are equal and the quotient is at least 10000^m; it is then less than twice that.
+    """
+
+    def rounded(weight: int) -> str:
+        scale = max(16 - 4 * min(weight, 4), least)
+        return "r.d" if scale >= shape.scale else f"CAST(round(r.d, {scale}) AS {{t}})"
+
+    cases = ""
+    for weight in range(5, -2, -1):
+        if 4 * weight >= shape.precision - shape.scale:
+            continue
+        power = f"1{'0' * 4 * weight}" if weight >= 0 else f"0.{'0' * (-4 * weight - 1)}1"
+        usual, less = rounded(weight), rounded(weight - 1)
+        if usual != less:
+            twice = f"abs(r.d) < CAST('{power.replace('1', '2')}' AS {{t}})"
+            usual = f"CASE WHEN {twice} AND {same_first_group} THEN {less} ELSE {usual} END"
+        cases += f" WHEN abs(r.d) >= CAST('{power}' AS {{t}}) THEN {usual}"
+    return f"CASE{cases} ELSE {rounded(-2)} END" if cases else rounded(-2)
 
 
-def _weight(left_scale: int, right_scale: int) -> str:
-    """The quotient's weight from the digit strings r.x and r.y; their exponents are length less scale and one."""
-    x, y = f"(length(r.x) - {left_scale + 1})", f"(length(r.y) - {right_scale + 1})"
-    group = "CAST(rpad(r.{0}, ({1} & 3) + 1, '0') AS INT)"
-    first, second = (group.replace("{0}", name).replace("{1}", exponent) for name, exponent in (("x", x), ("y", y)))
-    return f"(shiftright({x}, 2) - shiftright({y}, 2) - CASE WHEN {first} <= {second} THEN 1 ELSE 0 END)"
+def _same_first_group(left_scale: int, right_scale: int) -> str:
+    """Whether the first groups of four decimal digits of r.a and r.b are the same number."""
+
+    def group(sql: str, scale: int) -> str:
+        digits = f"trim(LEADING '0' FROM replace(CAST(abs({sql}) AS STRING), '.', ''))"
+        # The leading digit stands for 10^exponent; & 3 is modulo 4 also below zero.
+        return f"CAST(rpad({digits}, ((length({digits}) - {scale + 1}) & 3) + 1, '0') AS INT)"
+
+    return f"{group('r.a', left_scale)} = {group('r.b', right_scale)}"
 
 
 def _weight_by_logarithm() -> str:
