@@ -77,3 +77,10 @@ def both(template: Template) -> Form:
 def local_only(template: Template) -> Form:
     """A form for the local engine only; the router sends statements that use it there."""
     return Form(local=template)
+
+
+def raised(site: CallSite, sqlstate: str, message: str) -> str:
+    """SQL that raises a PostgreSQL error."""
+    quote = "''" if site.engine == "local" else "\\'"
+    function = "error" if site.engine == "local" else "raise_error"
+    return f"{function}('TG:{sqlstate}:{message.replace(chr(39), quote)}')"

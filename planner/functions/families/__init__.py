@@ -10,16 +10,33 @@ from planner.functions.families import (
     arrays,
     catalog,
     comparison,
+    datetime_arithmetic,
+    datetime_construction,
+    datetime_fields,
+    formatting,
     json,
     patterns,
     session,
     sets,
     text,
 )
-from planner.functions.families import datetime as datetimes
 from planner.functions.forms import Form
 
-FAMILIES = (comparison, arithmetic, text, patterns, datetimes, aggregates, arrays, sets, json, session)
+FAMILIES = (
+    comparison,
+    arithmetic,
+    text,
+    patterns,
+    datetime_arithmetic,
+    datetime_fields,
+    datetime_construction,
+    formatting,
+    aggregates,
+    arrays,
+    sets,
+    json,
+    session,
+)
 
 
 def all_forms() -> Mapping[str, Form]:

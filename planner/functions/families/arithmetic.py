@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from planner.functions.families.text import raised
-from planner.functions.forms import NOT_CONSTANT, CallSite, Form, both, local_only
+from planner.functions.forms import NOT_CONSTANT, CallSite, Form, both, local_only, raised
 from planner.functions.numeric_division import quotient
 from planner.functions.numeric_shapes import shape_of
 from planner.types import INT2

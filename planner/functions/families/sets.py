@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from planner.functions.families.text import raised
-from planner.functions.forms import CallSite, Form, local_only
+from planner.functions.forms import CallSite, Form, local_only, raised
 from planner.functions.zones import is_utc
 
 _ZERO_STEP = "step size cannot equal zero"

@@ -4,16 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from planner.functions.forms import NOT_CONSTANT, CallSite, Form, both, local_only
+from planner.functions.forms import NOT_CONSTANT, CallSite, Form, both, local_only, raised
 
 _DIGESTS = {"sha224": 224, "sha256": 256, "sha384": 384, "sha512": 512}
-
-
-def raised(site: CallSite, sqlstate: str, message: str) -> str:
-    """SQL that raises a PostgreSQL error."""
-    quote = "''" if site.engine == "local" else "\\'"
-    function = "error" if site.engine == "local" else "raise_error"
-    return f"{function}('TG:{sqlstate}:{message.replace(chr(39), quote)}')"
 
 
 def _substr(site: CallSite) -> str:

@@ -1,0 +1,69 @@
+"""Values as text by a pattern and back: to_char, to_date, to_timestamp, to_number."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from planner.functions.forms import CallSite, Form, both, local_only
+from planner.functions.zones import from_local_time, to_local_time
+from planner.types import TIMESTAMPTZ
+
+
+def _to_char_moment(site: CallSite) -> str | None:
+    zoned = site.arg_types[0].oid == TIMESTAMPTZ
+    source = to_local_time(site.engine, site.settings.timezone) if zoned else "{0}"
+    pattern = site.constants[1]
+    if isinstance(pattern, str):
+        simple = _simple_pattern(pattern, site.engine)
+        if simple is not None:
+            return f"strftime({source}, '{simple}')" if site.engine == "local" else f"date_format({source}, '{simple}')"
+    if site.engine == "local":
+        zone = "'" + site.settings.timezone.replace("'", "''") + "'" if zoned else "''"
+        return f"tg_to_char_timestamp({source}, {{1}}, {zone})"
+    return None
+
+
+_SIMPLE_FIELDS = {
+    "YYYY": ("%Y", "yyyy"),
+    "MM": ("%m", "MM"),
+    "DD": ("%d", "dd"),
+    "HH24": ("%H", "HH"),
+    "MI": ("%M", "mm"),
+    "SS": ("%S", "ss"),
+    "US": ("%f", "SSSSSS"),
+    "HH12": ("%I", "hh"),
+}
+
+
+def _simple_pattern(pattern: str, engine: str) -> str | None:
+    """The engine's own pattern for one made only of plain numeric fields and punctuation."""
+    out: list[str] = []
+    index = 0
+    while index < len(pattern):
+        for field in ("HH24", "HH12", "YYYY", "MM", "DD", "MI", "SS", "US"):
+            if pattern.startswith(field, index):
+                out.append(_SIMPLE_FIELDS[field][0 if engine == "local" else 1])
+                index += len(field)
+                break
+        else:
+            if pattern[index] not in "-/.:, ":
+                return None
+            out.append(pattern[index])
+            index += 1
+    return "".join(out)
+
+
+def forms() -> Mapping[str, Form]:
+    """The family's forms."""
+    given: dict[str, Form] = {}
+    given["to_char(timestamp,text)"] = given["to_char(timestamptz,text)"] = both(_to_char_moment)
+    given["to_char(interval,text)"] = local_only("tg_to_char_interval({0}, {1})")
+    for type in ("int4", "int8", "numeric", "float8", "float4"):
+        kind = {"float4": "float4", "float8": "float8"}.get(type, "numeric")
+        given[f"to_char({type},text)"] = local_only(f"tg_to_char_number(CAST({{0}} AS VARCHAR), {{1}}, '{kind}')")
+    given["to_date(text,text)"] = local_only("CAST(tg_to_timestamp({0}, {1}) AS DATE)")
+    given["to_timestamp(text,text)"] = local_only(
+        lambda site: from_local_time("local", site.settings.timezone, "tg_to_timestamp({0}, {1})")
+    )
+    given["to_number(text,text)"] = local_only("CAST(tg_to_number({0}, {1}) AS {t})")
+    return given
