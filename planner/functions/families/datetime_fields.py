@@ -59,10 +59,13 @@ _UNIT_ALIASES = {
     "timezone_h": "timezone_hour",
     "timezone_m": "timezone_minute",
 }
-_TRUNC_UNITS = frozenset(
-    "millennium century decade year quarter month week day hour minute second millisecond microsecond".split()
-)
-_UNITS = _TRUNC_UNITS | set("epoch dow isodow doy isoyear julian timezone timezone_hour timezone_minute".split())
+_TRUNC_UNITS = {
+    "millennium", "century", "decade", "year", "quarter", "month", "week", "day", "hour", "minute", "second",
+    "millisecond", "microsecond",
+}  # fmt: skip
+_UNITS = _TRUNC_UNITS | {
+    "epoch", "dow", "isodow", "doy", "isoyear", "julian", "timezone", "timezone_hour", "timezone_minute",
+}  # fmt: skip
 _TYPE_NAMES = {
     DATE: "date",
     TIME: "time without time zone",
