@@ -24,6 +24,7 @@ from adapter import variables
 from adapter.engines.engine import Engine, TableInput
 from adapter.engines.local import LocalEngine
 from adapter.engines.router import choose
+from adapter.engines.with_files import EngineWithFiles
 from adapter.group_commit import GroupCommitter
 from adapter.notifications import NotificationHub
 from adapter.planning import PlanCache
@@ -45,9 +46,11 @@ from planner.errors import (
 )
 from planner.parse import Parsed, split_and_parse
 from planner.system_relations import BuiltinRelations
+from storage.blob_files import BlobFiles
 from storage.catalog_model import CatalogSnapshot, Database, Role, Setting
 from storage.csn import Csn
 from storage.environment import Environment
+from storage.errors import InvalidStore
 from storage.outcomes import TxidStatus
 from storage.sequences import SequenceStore
 from storage.stores import StoreNames, open_environment
@@ -82,7 +85,8 @@ class ServerState:
     def __init__(self, env: Environment, options: ServerOptions, local_engine: Engine, scratch: Path) -> None:
         self.env = env
         self.options = options
-        self.local_engine = local_engine
+        self._files = env.blob if isinstance(env.blob, BlobFiles) else None
+        self.local_engine = self._with_files(local_engine)
         self.catalogs = local_engine.catalogs if isinstance(local_engine, LocalEngine) else SystemCatalogs()
         self.spark_engine: SparkEngine | None = None
         self.plans = PlanCache()
@@ -107,6 +111,7 @@ class ServerState:
         22023 for a bad default setting.
         """
         _server_defaults(options.settings)
+        _check_spark_reaches(options)
         scratch = await _new_scratch()
         files = scratch / "files"
         try:
@@ -295,10 +300,14 @@ class ServerState:
             tables,
             engine=values["engine"],
             fast_path_limit=number_of("fast_path_limit", values["fast_path_limit"]) * 1024,
-            spark=self._spark(),
+            spark=self._with_files(self._spark()),
             local=self.local_engine,
         )
         return route.engine, route.reason
+
+    def _with_files(self, engine: Engine) -> Engine:
+        """`engine`, with the objects that it reads fetched first where they are not files anyway."""
+        return engine if self._files is None else EngineWithFiles(engine, self._files)
 
     def _spark(self) -> SparkEngine:
         if self.spark_engine is None:
@@ -319,6 +328,16 @@ class ServerState:
             await self._spark().warm()
         except SqlError as error:
             log.warning("Spark could not be started", error=error.message)
+
+
+def _check_spark_reaches(options: ServerOptions) -> None:
+    """Raise InvalidStore when Spark runs where it cannot read this server's copies of an object store's objects."""
+    elsewhere = options.spark_remote or ("" if options.spark_master.startswith("local") else options.spark_master)
+    if elsewhere and options.stores.blob_folder is None:
+        raise InvalidStore(
+            f"Spark at {elsewhere} cannot read the blob store {options.stores.blob}: its objects are fetched to this "
+            "machine; run Spark here (spark_master local[*]), or name a blob folder that all its hosts share"
+        )
 
 
 async def _new_scratch() -> Path:

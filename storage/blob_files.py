@@ -13,7 +13,6 @@ import asyncio
 import contextlib
 from collections import Counter, OrderedDict
 from collections.abc import AsyncIterator, Iterable, Sequence
-from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 from storage.blob import Blob, BlobEntry, ByteRange, check_key
@@ -138,11 +137,6 @@ class BlobFiles:
         await asyncio.to_thread(_unlink, [self.folder / key for key in keys])
         for key in keys:
             del self._removing[key]
-
-
-def holding_files(blob: Blob, keys: Iterable[str]) -> AbstractAsyncContextManager[None]:
-    """The objects `keys` of `blob` are files at their `uri` inside the context. A folder's are so anyway."""
-    return blob.holding(keys) if isinstance(blob, BlobFiles) else contextlib.nullcontext()
 
 
 def _write(path: Path, data: bytes) -> None:

@@ -18,6 +18,7 @@ import contextlib
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qsl, unquote, urlencode, urlsplit, urlunsplit
 
 from storage.blob import Blob
@@ -35,6 +36,9 @@ from storage.local_environment import open_local_environment
 
 POSTGRES_SCHEMES = ("postgres", "postgresql")
 DEFAULT_SCHEMA = "tidegate"
+
+CLIENT_OPTIONS = frozenset({"allow_http", "allow_invalid_certificates", "connect_timeout", "proxy_url", "timeout"})
+"""Options of the connection and not of the store."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,8 +136,18 @@ def _open_blob(names: StoreNames) -> Blob:
     if folder is not None:
         return LocalBlob(folder)
     assert names.blob is not None
+    own: dict[str, Any] = {key: value for key, value in names.blob_options.items() if key not in CLIENT_OPTIONS}
+    client: dict[str, Any] = {
+        key: value == "true" if key.startswith("allow_") else value
+        for key, value in names.blob_options.items()
+        if key in CLIENT_OPTIONS
+    }
+    if own.get("endpoint", "").startswith("http://"):
+        client.setdefault("allow_http", True)
+    if client:
+        own["client_options"] = client
     try:
-        return ObjectBlob(names.blob, dict(names.blob_options))
+        return ObjectBlob(names.blob, own)
     except Exception as error:
         raise InvalidStore(f"cannot use the blob store {names.blob}: {error}") from error
 

@@ -1,0 +1,75 @@
+"""An engine over a blob store that is not a folder: what a statement reads is fetched first.
+
+Engines open the files at `Blob.uri`. `storage.blob_files.BlobFiles` provides those of an object store on this machine;
+this keeps them there for as long as the engine reads them. What an engine writes needs nothing more: it writes to
+`uri`, and sealing stores it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import aclosing
+from typing import Any
+
+import pyarrow as pa
+
+from adapter.engines.engine import Engine, EngineName, ExecutionContext, RecordBatch, TableInput, WrittenPart
+from planner.ir import BoundQuery, Literal
+from storage.blob_files import BlobFiles
+from storage.ids import ShardId
+
+
+class EngineWithFiles:
+    """`Engine` that lets `inner` run with the files of its inputs in place."""
+
+    def __init__(self, inner: Engine, files: BlobFiles) -> None:
+        self.inner = inner
+        self.name: EngineName = inner.name
+        self._files = files
+
+    def unsupported(self, query: BoundQuery) -> str | None:
+        """See `Engine.unsupported`."""
+        return self.inner.unsupported(query)
+
+    async def execute(
+        self,
+        query: BoundQuery,
+        tables: Mapping[int, TableInput],
+        params: Sequence[Literal],
+        context: ExecutionContext,
+        *,
+        extra: Mapping[int, pa.Table] | None = None,
+    ) -> AsyncIterator[RecordBatch]:
+        """See `Engine.execute`."""
+        stream: Any = self.inner.execute(query, tables, params, context, extra=extra)
+        async with self._files.holding(_keys(tables)), aclosing(stream) as batches:
+            async for batch in batches:
+                yield batch
+
+    async def write(
+        self,
+        query: BoundQuery,
+        tables: Mapping[int, TableInput],
+        params: Sequence[Literal],
+        context: ExecutionContext,
+        *,
+        shard: ShardId,
+        columns: Sequence[tuple[int, ...]],
+        names: Sequence[Sequence[str]],
+    ) -> Sequence[Sequence[WrittenPart]]:
+        """See `Engine.write`."""
+        async with self._files.holding(_keys(tables)):
+            return await self.inner.write(query, tables, params, context, shard=shard, columns=columns, names=names)
+
+    async def cancel(self, token: str) -> None:
+        """See `Engine.cancel`."""
+        await self.inner.cancel(token)
+
+    async def close(self) -> None:
+        """See `Engine.close`."""
+        await self.inner.close()
+
+
+def _keys(tables: Mapping[int, TableInput]) -> list[str]:
+    """The objects of the parts that are read."""
+    return [part.key for table in tables.values() for part in (*table.inserts, *table.deletes) if part.key is not None]

@@ -1,0 +1,106 @@
+"""Servers on PostgreSQL and S3: two of them, nothing shared but the two stores."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from frontend.cli import main
+from tests.storage.stores import S3Server, postgres_url
+from tests.support.postgres import PostgresServer, start_postgres
+from tests.support.server import TidegateServer
+
+ROWS = 50_000
+
+
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[PostgresServer]:
+    """A PostgreSQL to keep consensus in."""
+    with start_postgres() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def s3() -> Iterator[S3Server]:
+    """A local S3 server."""
+    server = S3Server()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def store_options(postgres: PostgresServer, s3: S3Server) -> tuple[str, ...]:
+    """The options that name a new environment."""
+    bucket = s3.new_bucket()
+    return (
+        *("--consensus", postgres_url(postgres) + f"?schema={bucket.replace('-', '_')}"),
+        *("--blob", f"s3://{bucket}/some/prefix"),
+        *("--blob-option", f"endpoint={s3.endpoint}", "--blob-option", "region=us-east-1"),
+        *("--blob-option", "access_key_id=test", "--blob-option", "secret_access_key=test"),
+    )
+
+
+@pytest.fixture
+def servers(tmp_path: Path, store_options: tuple[str, ...]) -> Iterator[list[TidegateServer]]:
+    """Two servers with data directories of their own, started."""
+    started = [
+        TidegateServer(tmp_path / name, arguments=("--spark-start", "lazy", *store_options)) for name in ("one", "two")
+    ]
+    try:
+        for server in started:
+            server.start()
+        yield started
+    finally:
+        for server in started:
+            server.kill()
+
+
+def test_two_hosts_share_an_environment(
+    servers: list[TidegateServer],
+    store_options: tuple[str, ...],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with (
+        psycopg.connect(servers[0].dsn(), autocommit=True) as here,
+        psycopg.connect(servers[1].dsn(), autocommit=True) as there,
+    ):
+        here.execute("CREATE TABLE t (n int, text text)")
+        there.execute(f"INSERT INTO t SELECT n, md5(n::text) FROM generate_series(1, {ROWS}) n")
+        assert here.execute("SELECT count(*), max(n) FROM t").fetchone() == (ROWS, ROWS)
+        here.execute("DELETE FROM t WHERE n % 2 = 0")
+        assert there.execute("SELECT count(*) FROM t").fetchone() == (ROWS // 2,)
+        for number in range(10):
+            one, other = (here, there) if number % 2 else (there, here)
+            one.execute("UPDATE t SET text = %s WHERE n = 1", (str(number),))
+            assert other.execute("SELECT text FROM t WHERE n = 1").fetchone() == (str(number),)
+        servers[0].kill()
+        there.execute("INSERT INTO t VALUES (0, 'after')")
+        assert there.execute("SELECT count(*) FROM t").fetchone() == (ROWS // 2 + 1,)
+    assert main(["admin", *store_options, "export", "t", str(tmp_path / "out")]) == 0
+    assert f"{ROWS // 2 + 1} rows of t" in capsys.readouterr().out
+    assert main(["admin", *store_options, "fsck"]) == 0
+
+
+def test_spark_reads_and_writes_an_object_store(servers: list[TidegateServer]) -> None:
+    with psycopg.connect(servers[0].dsn(), autocommit=True) as here:
+        here.execute("SET engine = spark")
+        here.execute(f"CREATE TABLE t AS SELECT g AS n, 'x' || g AS text FROM generate_series(1, {ROWS}) g")
+        here.execute("UPDATE t SET text = 'y' WHERE n <= 100")
+        assert here.execute("SELECT count(*), count(*) FILTER (WHERE text = 'y') FROM t").fetchone() == (ROWS, 100)
+        here.execute("INSERT INTO t SELECT n + %s, text FROM t", (ROWS,))
+    with psycopg.connect(servers[1].dsn(), autocommit=True) as there:
+        found = there.execute("SELECT count(*), count(DISTINCT n), sum((text = 'y')::int) FROM t").fetchone()
+        assert found == (2 * ROWS, 2 * ROWS, 200)
+
+
+def test_spark_elsewhere_cannot_read_copies(tmp_path: Path, store_options: tuple[str, ...]) -> None:
+    server = TidegateServer(tmp_path / "three", arguments=(*store_options, "--spark-master", "spark://127.0.0.1:7077"))
+    try:
+        with pytest.raises(RuntimeError, match="a blob folder that all its hosts share"):
+            server.start()
+    finally:
+        server.kill()
