@@ -35,6 +35,7 @@ from adapter.running import Running
 from adapter.view_definitions import drop_column_in_views, rename_column_in_views, rename_relation_in_views
 from planner import ir
 from planner import statements as st
+from planner import types as t
 from planner.errors import (
     DependentObjectsStillExist,
     DuplicateColumn,
@@ -350,7 +351,7 @@ async def _has_nulls(running: Running, relation: Relation, column: Column) -> bo
 
 
 async def _set_type(running: Running, relation: Relation, action: st.SetColumnType) -> None:
-    """ALTER COLUMN TYPE rewrites the table into a new shard."""
+    """ALTER COLUMN TYPE rewrites the table into a new shard, unless what is stored can be read as the new type."""
     column = _column(relation, action.name)
     changed_column = msgspec.structs.replace(column, type_oid=action.type.oid, typmod=action.type.typmod, missing=None)
     catalog = own_catalog(running)
@@ -363,6 +364,14 @@ async def _set_type(running: Running, relation: Relation, action: st.SetColumnTy
             "cannot alter type of a column used by a view or rule",
             detail=f'rule _RETURN on {describe(running, catalog, views[0])} depends on column "{column.name}"',
         )
+    if action.using is None and widens(column, action.type) and not _has_written(running, relation):
+        wider = msgspec.structs.replace(column, type_oid=action.type.oid, typmod=action.type.typmod)
+        if wider.default is not None:
+            default_query(running, wider)
+        changed = _with_column(relation, wider)
+        change(running, removed=[relation], added=[changed])
+        _alter_shard(running, changed)
+        return
     type_text = format_type(action.type.oid, action.type.typmod)
     items = []
     for known in relation.live_columns():
@@ -386,6 +395,31 @@ async def _set_type(running: Running, relation: Relation, action: st.SetColumnTy
     await fill_table(running, changed, schema.name, read)
     assert relation.shard is not None
     running.transaction.writable(running.session.state.env).forget_shard(relation.shard)
+
+
+_WIDER = {t.INT2: (t.INT4, t.INT8), t.INT4: (t.INT8,), t.FLOAT4: (t.FLOAT8,), t.VARCHAR: (t.VARCHAR, t.TEXT)}
+"""Types whose values are stored so that reading them as the others is a cast which cannot fail."""
+
+
+def widens(column: Column, wanted: t.SqlType) -> bool:
+    """Whether a file written with the type of `column` can be read as `wanted`."""
+    if column.type_oid == t.NUMERIC == wanted.oid:
+        old, new = t.numeric_precision_scale(column.typmod), t.numeric_precision_scale(wanted.typmod)
+        return old is not None and new is not None and old[1] == new[1] and old[0] <= new[0]
+    if wanted.oid not in _WIDER.get(column.type_oid, ()):
+        return False
+    if column.type_oid == t.FLOAT4:
+        # The text of a float4 is no float8's.
+        return column.missing is None
+    return wanted.typmod == -1 or (column.type_oid == wanted.oid and 0 <= column.typmod <= wanted.typmod)
+
+
+def _has_written(running: Running, relation: Relation) -> bool:
+    """Whether the open transaction has rows of its own in `relation`, made for the types as they were."""
+    txn = running.transaction.txn
+    if running.transaction.is_own_table(relation):
+        return True
+    return txn is not None and relation.shard is not None and bool(txn.local_parts(relation.shard))
 
 
 # ---------------------------------------------------------------- constraints and owners

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import pytest
 
-from tests.adapter.harness import Client
+from storage.blob_memory import MemoryBlob
+from storage.catalog_model import Relation
+from storage.counting import CountingBlob
+from tests.adapter.harness import Client, connect, open_state
 
 
 async def test_views_follow_what_they_read(client: Client) -> None:
@@ -80,6 +85,53 @@ async def test_types_are_rewritten(client: Client) -> None:
     await client.run("insert into t values (3000000000, 5)")
     assert await client.value("select max(a) from t") == 3000000000
     assert (await client.error("alter table t alter a type int")).sqlstate == "22003"
+
+
+async def test_columns_are_widened_without_rewriting() -> None:
+    blob = CountingBlob(MemoryBlob())
+    async with open_state(blob=blob) as state:
+        await widen_columns(await connect(state), blob)
+
+
+async def widen_columns(client: Client, blob: CountingBlob) -> None:
+    await client.run(
+        "create table t (a smallint default 7, b int, c real, d varchar(3), e numeric(6, 2), k int);"
+        "insert into t values (1, 2, 0.1, 'abc', 1.50, 1), (-32768, null, 'NaN', null, -9999.99, 2)"
+    )
+    # Rows in a file, and rows that are not.
+    await client.run("insert into t select 3, g, g, 'x', g / 100.0, g + 2 from generate_series(1, 5000) g")
+    await client.run("alter table t add f int default 5")
+    env = client.session.state.env
+    shard = next(r.shard for r in env.catalog.current().all() if isinstance(r, Relation) and r.name == "t")
+    written = blob.counts.copy()
+    await client.run(
+        "alter table t alter a type int, alter b type bigint, alter c type double precision, alter d type text,"
+        " alter e type numeric(12, 2), alter f type bigint"
+    )
+    assert next(r.shard for r in env.catalog.current().all() if isinstance(r, Relation) and r.name == "t") == shard
+    assert (blob.counts - written)["put_if_absent"] == 0
+    assert await client.rows("select a, b, c, d, e, f from t where k = 1") == [
+        (1, 2, 0.10000000149011612, "abc", Decimal("1.50"), 5)
+    ]
+    await client.run(
+        "insert into t (b, c, d, e, k, f) values (3000000000, 0.1, 'longer than three', 1234567890.12, 0, 6000000000)"
+    )
+    assert await client.rows("select a, b, c, d, e, f from t where k = 0") == [
+        (7, 3000000000, 0.1, "longer than three", Decimal("1234567890.12"), 6000000000)
+    ]
+    # Old and new rows together, pruned by statistics of either, and changed.
+    assert await client.rows("select count(*), max(b), max(e), sum(f) from t") == [
+        (5003, 3000000000, Decimal("1234567890.12"), 5002 * 5 + 6000000000)
+    ]
+    assert await client.value("select count(*) from t where b > 4998") == 3
+    assert await client.value("select count(*) from t where c = 'NaN'") == 1
+    await client.run("update t set b = b + 3000000000 where k = 1; delete from t where k between 3 and 4")
+    assert await client.rows("select k, b from t where b > 2500000000 order by k") == [(0, 3000000000), (1, 3000000002)]
+    assert await client.value("select count(*) from t") == 5001
+    # Narrower ones, and rows of the open transaction, are rewritten.
+    assert (await client.error("alter table t alter b type int")).sqlstate == "22003"
+    await client.run("begin; insert into t (k) values (9999); alter table t alter k type bigint; commit")
+    assert await client.value("select max(k) from t") == 9999
 
 
 async def test_truncate(client: Client) -> None:
