@@ -16,6 +16,12 @@ those who want the same tables.
 
 A request can be withdrawn while it waits. Once it is taken its outcome is decided by the commit alone, and a cancel
 waits for it: a client is never told of a failure that did not happen. An indeterminate outcome is 40003.
+
+`synchronous_commit = off` is answered before the commit is durable, once nothing can refuse it any more: at once when
+it only adds rows, otherwise when its group has validated it. A crash may lose it, with everything that came after it.
+The store's failures may not: such a group is tried until it is durable. With other processes about, who could get in
+between, nobody is answered early. `synchronous_visibility = off` is answered when the commit is durable, before it is
+published.
 """
 
 from __future__ import annotations
@@ -24,7 +30,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import structlog
 
@@ -40,16 +46,27 @@ from planner.errors import (
     StatementCompletionUnknown,
 )
 from storage.csn import Csn
-from storage.errors import CatalogConflict, Determinate, Indeterminate, StorageError, StoreFull, UnknownShard
+from storage.errors import (
+    CatalogConflict,
+    Determinate,
+    Indeterminate,
+    StorageClosed,
+    StorageError,
+    StoreFull,
+    UnknownShard,
+)
 from storage.ids import CATALOG_SHARD, ShardId
 from storage.parts import INLINE_LIMIT_BYTES
-from storage.txns import UpperMismatch
+from storage.txns import CommitResult, UpperMismatch
 from storage.txns_state import Staged
 
 if TYPE_CHECKING:
     from storage.environment import Environment
+    from storage.txn import Txn
 
 log = structlog.get_logger(__name__)
+
+_T = TypeVar("_T")
 
 MAX_GROUP = 256
 """Transactions in one group: bounds the size of one state diff and the latency of its members."""
@@ -64,6 +81,9 @@ MAX_WAITING = 4096
 MAX_ROUNDS = 100
 """How often a group is validated anew because other processes keep committing before it."""
 
+RETRY_S = 0.5
+"""Pause before a group that was answered is written again after a failure of the store."""
+
 RETRY_HINT = "The transaction might succeed if retried."
 
 
@@ -74,6 +94,20 @@ class _Waiting:
     taken: bool = False
     alone: bool = False
     parked: asyncio.Task[None] | None = None
+    early: asyncio.Future[None] | None = None
+    """Done when a relaxed commit may be answered."""
+    durable: bool = True
+    """Whether the answer has to wait until the commit is durable."""
+
+    @property
+    def answered(self) -> bool:
+        """Whether its client has been told that it committed."""
+        return self.early is not None and self.early.done()
+
+    def answer(self) -> None:
+        """Let the client of a relaxed commit go on."""
+        if self.early is not None and not self.early.done():
+            self.early.set_result(None)
 
 
 @dataclass(slots=True, eq=False)
@@ -86,12 +120,17 @@ class GroupCommitter:
     _task: asyncio.Task[None] | None = None
     _beside: set[asyncio.Task[None]] = field(default_factory=set)
     _closed: bool = False
+    _defining: int = 0
+    """Requests with definitions that are not over."""
+    _promised: set[asyncio.Future[Csn]] = field(default_factory=set)
+    """Commits that were answered and are not durable."""
     groups: int = 0
     committed: int = 0
 
     def start(self) -> None:
         """Begin to serve."""
         self._task = asyncio.get_running_loop().create_task(self._run(), name="group-commit")
+        self.env.before_sharing.append(self._keep_promises)
 
     async def close(self) -> None:
         """Commit what waits, then stop."""
@@ -106,26 +145,87 @@ class GroupCommitter:
         Raises 40001 when it may not commit, 40003 when nobody can tell whether it did. Cancelling withdraws the
         request if it still waits; otherwise the cancellation is swallowed and the outcome returned.
         """
+        waiting = await self._enqueue(request)
+        return await self._outcome(waiting, waiting.done)
+
+    async def commit_relaxed(self, request: CommitRequest, *, durable: bool) -> asyncio.Future[Csn]:
+        """Commit `request`, and return before everybody sees it: when it is `durable`, or even earlier.
+
+        The result is done when everybody does. A request for an early answer has to have an xid. Raises as `commit`.
+        """
+        waiting = await self._enqueue(request)
+        waiting.durable = durable
+        waiting.early = asyncio.get_running_loop().create_future()
+        # What fails is told to the client as long as it waits, and to the log afterwards.
+        waiting.done.add_done_callback(lambda done: done.cancelled() or done.exception())
+        waiting.done.add_done_callback(lambda _: waiting.answer())
+        if not durable and self._cannot_fail(waiting):
+            self._promise(waiting)
+        await self._outcome(waiting, waiting.early)
+        if waiting.done.done():
+            waiting.done.result()
+        return waiting.done
+
+    async def _enqueue(self, request: CommitRequest) -> _Waiting:
         if self._closed:
             raise AdminShutdown("terminating connection due to administrator command", fatal=True)
         if len(self._queue) >= MAX_WAITING:
             raise InsufficientResources("too many commits are waiting")
         waiting = _Waiting(request, asyncio.get_running_loop().create_future())
-        await self._upload(waiting)
+        if request.catalog_updates:
+            self._defining += 1
+            waiting.done.add_done_callback(self._defined)
+        try:
+            await self._upload(waiting)
+        except BaseException:
+            waiting.done.cancel()
+            raise
         self._queue.append(waiting)
         self._arrived.set()
+        return waiting
+
+    def _defined(self, _: asyncio.Future[Csn]) -> None:
+        self._defining -= 1
+
+    async def _outcome(self, waiting: _Waiting, answer: asyncio.Future[_T]) -> _T:
+        """Wait for `answer`; a cancelled caller withdraws what has not been taken yet."""
         while True:
             try:
-                return await asyncio.shield(waiting.done)
+                return await asyncio.shield(answer)
             except asyncio.CancelledError:
-                if not waiting.taken:
+                if not waiting.taken and not waiting.answered:
                     if waiting in self._queue:
                         self._queue.remove(waiting)
                     elif waiting.parked is not None:
                         waiting.parked.cancel()
+                    waiting.done.cancel()
                     raise
-                if waiting.done.cancelled():
+                if answer.cancelled():
                     raise
+
+    # ------------------------------------------------------------ early answers
+
+    def _cannot_fail(self, waiting: _Waiting) -> bool:
+        """Whether nothing that goes before `waiting` can make it conflict: it only adds rows, to tables that nobody is
+        redefining."""
+        request = waiting.request
+        adds = not request.reads and not any(request.txn.deletes_from(shard) for shard in request.txn.shards)
+        return self._may_promise(waiting) and adds and not self._defining
+
+    def _may_promise(self, waiting: _Waiting) -> bool:
+        return self.env.alone and not waiting.alone and not waiting.request.catalog_updates and not self._closed
+
+    def _promise(self, waiting: _Waiting) -> None:
+        self._promised.add(waiting.done)
+        waiting.done.add_done_callback(self._promised.discard)
+        waiting.answer()
+
+    async def _keep_promises(self) -> None:
+        """Return when all that was answered is durable. Nothing more is answered early once `env.alone` is False."""
+        if self._promised:
+            await asyncio.wait(self._promised)
+
+    # ------------------------------------------------------------ groups
 
     async def _run(self) -> None:
         while True:
@@ -238,11 +338,12 @@ class GroupCommitter:
             updates = group[-1].request.catalog_updates
             if updates:
                 merged.update_catalog(updates, expected=env.catalog.current().csn)
+            for waiting in group:
+                if not waiting.durable and self._may_promise(waiting):
+                    self._promise(waiting)
             ts = await env.oracle.write_ts("user")
             try:
-                result = await env.commit(
-                    merged, ts=ts, validated=Csn(until + 1), shards=_shards(group), recorded=recorded
-                )
+                ts, result = await self._write(group, merged, ts, Csn(until + 1), recorded)
             except (CatalogConflict, UnknownShard):
                 env.oracle.abandon_write("user", ts)
                 continue
@@ -253,6 +354,8 @@ class GroupCommitter:
                 env.oracle.abandon_write("user", ts)
                 env.oracle.observe(Csn(result.least_committable - 1))
                 continue
+            for waiting in group:
+                waiting.answer()
             await env.oracle.apply_write("user", ts)
             self.groups += 1
             self.committed += len(group)
@@ -263,6 +366,25 @@ class GroupCommitter:
             waiting.done.set_exception(
                 SerializationFailure("could not serialize access due to concurrent update", hint=RETRY_HINT)
             )
+
+    async def _write(
+        self, group: list[_Waiting], merged: Txn, ts: Csn, validated: Csn, recorded: Callable[[], None]
+    ) -> tuple[Csn, CommitResult]:
+        """Make `merged` durable; the CSN, and what came of it. What was answered is tried until it is."""
+        env, shards = self.env, _shards(group)
+        while True:
+            try:
+                return ts, await env.commit(merged, ts=ts, validated=validated, shards=shards, recorded=recorded)
+            except (CatalogConflict, StorageClosed):
+                raise
+            except (Determinate, Indeterminate) as error:
+                if self._closed or not any(waiting.answered for waiting in group):
+                    raise
+                # NOTE: the same transactions, with their ids: an attempt whose answer was lost is not repeated.
+                log.warning("commits that were answered are not durable yet", error=str(error))
+                env.oracle.abandon_write("user", ts)
+                await env.clock.sleep(RETRY_S)
+                ts = await env.oracle.write_ts("user")
 
     async def _validate(self, group: list[_Waiting], until: Csn) -> list[_Waiting]:
         accepted: list[_Waiting] = []

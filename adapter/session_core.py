@@ -80,6 +80,8 @@ class SessionCore:
         self._idle_timer: asyncio.TimerHandle | None = None
         self._tokens = 0
         self._closed = False
+        self._unsettled: asyncio.Future[Csn] | None = None
+        """The session's last commit that was answered before everybody saw it."""
         self.listener = Listener(backend_pid, self._notification_arrived)
 
     # ------------------------------------------------------------ what the frontend asks
@@ -224,6 +226,7 @@ class SessionCore:
             implicit=implicit,
             started_at=utc_now(),
             settings_at_start=values,
+            after=self._unsettled,
         )
         return self.transaction
 
@@ -243,7 +246,7 @@ class SessionCore:
                 portal.held = True
             csn: Csn | None = None
             if transaction.has_writes:
-                csn = await self.state.committer.commit(transaction.commit_request(self.state.env))
+                csn = await self._commit_writes(transaction)
         except BaseException as error:
             transaction.in_doubt = isinstance(error, StatementCompletionUnknown)
             self.rollback()
@@ -255,6 +258,18 @@ class SessionCore:
         for action, channel in transaction.listens:
             self._apply_listen(action, channel)
         self.state.notifications.publish(self.backend_pid, transaction.notifications)
+
+    async def _commit_writes(self, transaction: Transaction) -> Csn | None:
+        """Commit as the settings ask for; the CSN, None when it is not known yet."""
+        state, values = self.state, self.values
+        durable = values["synchronous_commit"] != "off"
+        # Who is notified looks for what the transaction did.
+        if (durable and values["synchronous_visibility"] == "on") or transaction.notifications:
+            return await state.committer.commit(transaction.commit_request(state.env))
+        if not durable:
+            await state.transaction_id(transaction)
+        self._unsettled = await state.committer.commit_relaxed(transaction.commit_request(state.env), durable=durable)
+        return None
 
     def rollback(self) -> None:
         """Undo the transaction: its writes, its settings, its notifications."""

@@ -14,7 +14,6 @@ from planner import statements as st
 from planner import types as t
 from planner.errors import (
     CantChangeRuntimeParam,
-    FeatureNotSupported,
     InsufficientPrivilege,
     InvalidParameterValue,
     UndefinedObject,
@@ -63,8 +62,6 @@ def apply_setting(
             shown = _set_role(session, shown)
         case "session_authorization":
             shown = _set_session_authorization(session, shown)
-        case "synchronous_commit" if shown not in ("on", "local", "remote_write", "remote_apply"):
-            raise FeatureNotSupported(f'synchronous_commit = "{shown}" is not supported')
         case _:
             pass
     values = session.values

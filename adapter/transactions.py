@@ -16,6 +16,7 @@ costs the same whatever has been done before it.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -102,6 +103,8 @@ class Transaction:
     implicit: bool
     started_at: datetime
     settings_at_start: SettingValues
+    after: asyncio.Future[Csn] | None = None
+    """An earlier commit of the session; what reads waits until it is visible."""
     snapshot: Csn | None = None
     first_snapshot: Csn | None = None
     provisional: bool = False
@@ -133,6 +136,9 @@ class Transaction:
         does read then takes a new one.
         """
         self.statements += 1
+        if reads and self.after is not None:
+            await asyncio.wait((self.after,))
+            self.after = None
         if self._needs_snapshot(reads):
             as_of = await env.oracle.read_ts("user") if reads else Csn(env.cache.upper - 1)
             catalog = env.catalog.current()

@@ -17,19 +17,19 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Iterable, Sequence
 from typing import Any
 
-import msgspec
 import pyarrow as pa
 import structlog
 
 from storage.blob import Blob
-from storage.catalog import CATALOG_SCHEMA, CatalogStore
-from storage.catalog_model import CatalogSnapshot, bootstrap_updates
+from storage.bootstrap import bootstrap
+from storage.catalog import CatalogStore
+from storage.catalog_model import CatalogSnapshot
 from storage.clock import Clock, Randomness
 from storage.consensus import Consensus
-from storage.csn import Csn, csn_from_ms
+from storage.csn import Csn
 from storage.durable import DurableState
 from storage.errors import (
     Determinate,
@@ -57,7 +57,6 @@ from storage.reader import ShardReader
 from storage.shard import DataShard, ShardChanges, ShardSnapshot
 from storage.shard_state import (
     Hold,
-    encode_schema,
 )
 from storage.subscribe import SubscribeEvent, subscribe
 from storage.txns import CommitResult, Committed, Txn, Txns, UpperMismatch
@@ -146,6 +145,9 @@ class Environment:
         self._work = asyncio.Event()
         self._liveness: Liveness | None = None
         self._fenced: EnvironmentFenced | None = None
+        self.before_sharing: list[Callable[[], Awaitable[None]]] = []
+        """Awaited before others may commit to an environment that this process has had to itself."""
+        self._making_room = False
         self._closers: list[contextlib.AsyncExitStack] = []
         self._closed = False
 
@@ -181,7 +183,7 @@ class Environment:
         env.id = (await identify(consensus, random, blob)).id
         await env.cache.durable.refresh()
         if CATALOG_SHARD not in env.cache.state.registered:
-            await env._bootstrap()
+            await bootstrap(env)
         if liveness is not None and not shared:
             shared = not await env._join(liveness)
         else:
@@ -236,6 +238,11 @@ class Environment:
                 await self.cache.durable.refresh()
         return self.leases.sole
 
+    @property
+    def alone(self) -> bool:
+        """Whether nobody else can commit."""
+        return self.leases.sole and not self._making_room
+
     def is_dead(self, process: str) -> bool:
         """Whether `process` has certainly ended, as far as that can be told without waiting for its lease."""
         return self._liveness is not None and self._liveness.is_dead(process)
@@ -243,25 +250,12 @@ class Environment:
     async def _make_room(self) -> None:
         """Another process is waiting to join: stop taking timestamps by oneself, then say so."""
         assert isinstance(self.oracle, SwitchingOracle)
+        self._making_room = True
+        for wait in self.before_sharing:
+            await wait()
         self.leases.sole = False
         self.oracle.switch(self._shared_oracle())
         await self.keep_alive()
-
-    async def _bootstrap(self) -> None:
-        """Register the catalog with its first contents, unless another process just did."""
-        txn = self.begin()
-        txn.create_shard(CATALOG_SHARD, CATALOG_SCHEMA)
-        ts = csn_from_ms(self.clock.now_ms())
-        sealed = await txn.seal()
-        rows = await self.catalog.writes_for(bootstrap_updates(), Csn(0))
-        rows = msgspec.structs.replace(rows, schema=encode_schema(CATALOG_SCHEMA), create=True)
-        sealed = msgspec.structs.replace(sealed, shards=())
-        try:
-            await self.txns.commit(sealed, ts=Csn(max(ts, self.cache.upper)), catalog=rows)
-        except ValueError:
-            await self.cache.durable.refresh()
-            if CATALOG_SHARD not in self.cache.state.registered:
-                raise
 
     async def close(self) -> None:
         """Finish: apply and tidy what is committed, give up the lease. Idempotent.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -12,15 +13,20 @@ import pytest
 
 from adapter.group_commit import GroupCommitter
 from adapter.predicates import Comparison, Conjunction
+from adapter.server_state import ServerOptions, ServerState
 from adapter.transactions import Isolation, TableRead, Transaction
 from adapter.variables import SettingValues
 from planner.errors import SqlError
 from storage.blob_memory import MemoryBlob
 from storage.catalog_model import PUBLIC_SCHEMA_OID, CatalogUpdate, Column, Relation
 from storage.clock import SeededRandomness, SystemClock
+from storage.consensus import SeqNo, VersionedData
 from storage.consensus_memory import MemoryConsensus
 from storage.environment import Environment
+from storage.errors import Indeterminate, StoreFull
 from storage.parts import ROW_ID
+from storage.stores import StoreNames
+from tests.adapter.harness import connect
 
 SCHEMA = pa.schema([("c1", pa.int32())])
 
@@ -209,3 +215,128 @@ async def test_cancel_withdraws_what_still_waits(env: Environment) -> None:
     committer.start()
     await committer.close()
     assert committer.groups == 0
+
+
+class Stalling(MemoryConsensus):
+    """A store whose writes wait while `gate` is closed, and fail while `failing`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.failing = 0
+        self.lost_answers = 0
+
+    async def compare_and_set(self, key: str, expected_seqno: SeqNo | None, new: VersionedData) -> bool:
+        """See `Consensus.compare_and_set`."""
+        await self.gate.wait()
+        if self.failing:
+            self.failing -= 1
+            raise StoreFull("the disk is full")
+        done = await super().compare_and_set(key, expected_seqno, new)
+        if self.lost_answers:
+            self.lost_answers -= 1
+            raise Indeterminate("the answer was lost")
+        return done
+
+
+@pytest.fixture
+async def stalling() -> AsyncIterator[tuple[Stalling, ServerState]]:
+    """A server state alone on its store, which can be held up."""
+    store = Stalling()
+    env = await Environment.open(
+        blob=MemoryBlob(),
+        consensus=store,
+        clock=SystemClock(),
+        random=SeededRandomness(3),
+        process="test",
+        liveness=NobodyElse(),
+        background=False,
+    )
+    options = ServerOptions(stores=StoreNames(data_dir=Path("unused")), warm_spark=False, settings={"engine": "local"})
+    state = await ServerState.on(env, options)
+    yield store, state
+    store.gate.set()
+    await state.close()
+
+
+class NobodyElse:
+    """`Liveness` of the only process there is."""
+
+    def announce(self, process: str) -> None:
+        """Nobody to tell."""
+
+    def is_dead(self, process: str) -> bool:
+        """Nobody has died."""
+        return False
+
+
+async def test_asynchronous_commits_are_answered_before_they_are_durable(
+    stalling: tuple[Stalling, ServerState],
+) -> None:
+    store, state = stalling
+    client, other = await connect(state), await connect(state)
+    await client.run("create table t (a int); set synchronous_commit = off")
+    store.gate.clear()
+    for number in range(20):
+        await client.run(f"insert into t values ({number})")
+    assert await other.value("select count(*) from t") == 0
+    reading = asyncio.create_task(client.value("select count(*) from t"))
+    await asyncio.sleep(0.05)
+    assert not reading.done()
+    store.gate.set()
+    assert await reading == 20
+    assert await other.value("select count(*) from t") == 20
+    await client.run("update t set a = a + 1; delete from t where a = 1")
+    for session in (client, other):
+        assert await session.value("select count(*) from t where a > 1") == 19
+
+
+async def test_what_was_answered_survives_failures_of_the_store(stalling: tuple[Stalling, ServerState]) -> None:
+    store, state = stalling
+    client = await connect(state)
+    await client.run("create table t (a int); set synchronous_commit = off")
+    store.failing = 3
+    await client.run("insert into t values (1)")
+    assert await client.value("select count(*) from t") == 1
+    # Its answer is lost for so long that nobody knows: it is not there twice.
+    store.lost_answers = 12
+    await client.run("insert into t values (2)")
+    assert await client.rows("select a from t order by a") == [(1,), (2,)]
+
+
+async def test_conflicts_are_told_before_the_answer(stalling: tuple[Stalling, ServerState]) -> None:
+    _, state = stalling
+    client, other = await connect(state), await connect(state)
+    await client.run("create table t (a int); insert into t values (1); set synchronous_commit = off")
+    await client.run("begin; update t set a = a + 1")
+    await other.run("update t set a = a + 10")
+    assert (await client.error("commit")).sqlstate == "40001"
+    assert await client.value("select a from t") == 11
+
+
+async def test_nobody_is_answered_early_while_others_join(stalling: tuple[Stalling, ServerState]) -> None:
+    store, state = stalling
+    client = await connect(state)
+    await client.run("create table t (a int); set synchronous_commit = off")
+    store.gate.clear()
+    await client.run("insert into t values (1)")
+    room = asyncio.create_task(state.env._make_room())
+    await asyncio.sleep(0.02)
+    assert not room.done()
+    late = asyncio.create_task(client.run("insert into t values (2)"))
+    await asyncio.sleep(0.02)
+    assert not late.done()
+    store.gate.set()
+    await room
+    await late
+    assert await client.value("select count(*) from t") == 2
+
+
+async def test_commits_need_not_wait_to_be_visible(stalling: tuple[Stalling, ServerState]) -> None:
+    _, state = stalling
+    client = await connect(state)
+    await client.run("create table t (a int); set synchronous_visibility = off")
+    for number in range(10):
+        await client.run(f"insert into t values ({number})")
+        assert await client.value("select count(*) from t") == number + 1
