@@ -14,7 +14,8 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from planner import statements as st
-from planner.binding import BindContext, Level, Statement
+from planner.binder import new_statement
+from planner.binding import BindContext, Level
 from planner.casting import coerce_to_target
 from planner.coercion import Context
 from planner.command_tags import command_tag
@@ -64,14 +65,14 @@ def _analyze(parsed: Parsed, context: BindContext, declared: Sequence[int]) -> A
             leftmost = leftmost.larg
         if leftmost.HasField("into_clause"):
             return select_into(parsed)
-        statement = Statement(parsed, context, declared)
+        statement = new_statement(parsed, context, declared)
         return bound_query(statement, bind_query(Level(statement, None), parsed.tree))
     if kind == "insert_stmt":
-        return bind_insert(Statement(parsed, context, declared), parsed.tree)
+        return bind_insert(new_statement(parsed, context, declared), parsed.tree)
     if kind == "update_stmt":
-        return bind_update(Statement(parsed, context, declared), parsed.tree)
+        return bind_update(new_statement(parsed, context, declared), parsed.tree)
     if kind == "delete_stmt":
-        return bind_delete(Statement(parsed, context, declared), parsed.tree)
+        return bind_delete(new_statement(parsed, context, declared), parsed.tree)
     return utility_statement(parsed)
 
 
@@ -85,7 +86,7 @@ def bind_execute(execute: st.Execute, param_types: Sequence[SqlType], context: B
             f'wrong number of parameters for prepared statement "{execute.name}"',
             detail=f"Expected {len(param_types)} parameters but got {execute.count}.",
         )
-    statement = Statement(execute.statement, context)
+    statement = new_statement(execute.statement, context)
     level = Level(statement, None)
     exprs: list[Scalar] = []
     for number, (node, type) in enumerate(zip(execute.statement.tree.params, param_types, strict=True), 1):
@@ -109,7 +110,7 @@ def bind_default(text: str, column: str, type: SqlType, context: BindContext) ->
     Raises 42804 when it cannot be assigned to the column, 0A000 for column references, 42803 and the like.
     """
     parsed, tree = parse_expression(text)
-    statement = Statement(parsed, context)
+    statement = new_statement(parsed, context)
     target = Column(attnum=1, name=column, type_oid=type.oid, typmod=type.typmod)
 
     def bind(level: Level) -> Scalar:

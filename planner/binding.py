@@ -7,13 +7,13 @@ set-returning functions found in its expressions, which stand there as reference
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 from planner.errors import AmbiguousParameter, IndeterminateDatatype, UndefinedParameter
-from planner.ir import AggregateCall, ColumnRef, Field, FunctionCall, Origin, Param, Scalar
-from planner.parse import Parsed
+from planner.ir import AggregateCall, ColumnRef, Field, FunctionCall, Origin, Param, Rel, Scalar
+from planner.parse import Parsed, Tree
 from planner.system_relations import SystemRelations
 from planner.type_names import format_type
 from planner.types import UNKNOWN, SqlType, column_type
@@ -92,6 +92,39 @@ class NsItem:
         return self._by_name
 
 
+class Analyzed(Protocol):
+    """A query after analysis. `types[i]` may be unknown; `coerce_column` then gives it one."""
+
+    level: Level
+
+    @property
+    def names(self) -> list[str]: ...
+
+    @property
+    def types(self) -> list[SqlType]: ...
+
+    def origins(self) -> list[Origin | None]: ...
+
+    def column_expr(self, index: int) -> Scalar | None: ...
+
+    def set_column(self, index: int, expr: Scalar) -> None: ...
+
+    def build(self) -> Rel: ...
+
+
+Handler: TypeAlias = Callable[["Level", Tree], Scalar]
+"""What binds the expressions of one kind of parse node."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grammar:
+    """How each expression (by kind of node) and each query is bound. Expressions hold queries and queries hold
+    expressions: their modules reach each other through this table, which `planner.binder` makes."""
+
+    expressions: Mapping[str, Handler]
+    query: Callable[[Level, Tree], Analyzed]
+
+
 class Level:
     """One query level. `clause` is what is being bound now, for the rules on where aggregates and the like may stand
     (None: a place that allows no special things and has no name)."""
@@ -147,9 +180,10 @@ class DefinitionNotes:
 class Statement:
     """The state of binding one statement."""
 
-    def __init__(self, parsed: Parsed, context: BindContext, declared: Iterable[int] = ()) -> None:
+    def __init__(self, parsed: Parsed, context: BindContext, grammar: Grammar, declared: Iterable[int] = ()) -> None:
         self.parsed = parsed
         self.context = context
+        self.grammar = grammar
         self.next_id = 1
         self.next_cte = 1
         self.owner: dict[int, Level] = {}

@@ -294,6 +294,15 @@ def resolve_unknown(statement: Statement, expr: Scalar) -> Scalar:
     return expr
 
 
+def finish_row(statement: Statement, scalar: Scalar) -> Scalar:
+    """A row constructor whose unknown literals are text; anything else unchanged."""
+    if isinstance(scalar, RowConstructor) and any(item.type.oid == UNKNOWN for item in scalar.items):
+        items = tuple(resolve_unknown(statement, item) if isinstance(item, Literal) else item for item in scalar.items)
+        done = RowConstructor(items=items, names=scalar.names, type=scalar.type)
+        return statement.at(done, statement.location(scalar))
+    return scalar
+
+
 def has_conversion(source: int, target: int, context: Context) -> bool:
     """Whether a conversion exists, without polymorphic targets."""
     return source in (target, UNKNOWN) or pathway(source, target, context) is not None

@@ -8,9 +8,9 @@ from functools import lru_cache
 from typing import Any
 
 from planner.binding import Level, NsItem, Statement
-from planner.calls import finish_row
-from planner.casting import coerce_to_target, resolve_unknown, to_boolean
+from planner.casting import coerce_to_target, finish_row, resolve_unknown, to_boolean
 from planner.coercion import Context
+from planner.common_tables import bind_with
 from planner.errors import (
     DatatypeMismatch,
     DuplicateColumn,
@@ -36,20 +36,20 @@ from planner.ir import (
     Project,
     Rel,
     Returning,
-    RowConstructor,
     Scalar,
     ScalarSubquery,
     Values,
     With,
 )
 from planner.parse import Parsed, Tree, split_and_parse
-from planner.query import analyze_query, bind_query, bind_rows, bind_with, single_column
+from planner.query import analyze_query, bind_query, single_column
 from planner.relations import bind_in_view, find_relation, scan_table, undefined_table
 from planner.select import bind_targets
 from planner.statements import QualifiedName
 from planner.system_relations import SystemRelation
 from planner.type_names import format_type
 from planner.types import INT8, UNKNOWN, SqlType, column_type
+from planner.values import bind_rows
 from storage.catalog_model import Column, Relation
 
 
@@ -218,7 +218,7 @@ def _insert_values(
                 "INSERT has more expressions than target columns", position=statement.position_of(expr)
             )
         position = columns[index]
-        return assign(statement, finish_unless_row(level, expr), live[position], types[position])
+        return assign(statement, finish_row(statement, expr), live[position], types[position])
 
     inner = level
     rows = bind_rows(inner, select, bind_item)
@@ -233,11 +233,6 @@ def _insert_values(
 def _missing_position(statement: Statement, columns: Sequence[Tree], width: int) -> int | None:
     """The position of the first target column that has no expression."""
     return statement.position(columns[width].res_target.location) if width < len(columns) else None
-
-
-def finish_unless_row(level: Level, expr: Scalar) -> Scalar:
-    """A row constructor with its unknown literals as text; others unchanged."""
-    return finish_row(level, expr) if isinstance(expr, RowConstructor) else expr
 
 
 def _values(
@@ -379,7 +374,7 @@ def _assignments(
         changes[index] = (
             default_value(statement, column, type)
             if expr is None
-            else assign(statement, finish_unless_row(level, expr), column, type)
+            else assign(statement, finish_row(statement, expr), column, type)
         )
     return changes
 
@@ -461,7 +456,7 @@ def _returning(statement: Statement, relation: Relation, tree: Tree, joined: boo
         if joined and isinstance(error, (UndefinedTable, UndefinedColumn)):
             raise FeatureNotSupported("RETURNING of columns of other tables than the target is not supported") from None
         raise
-    exprs = tuple(finish_row(level, resolve_unknown(statement, target.expr)) for target in targets)
+    exprs = tuple(finish_row(statement, resolve_unknown(statement, target.expr)) for target in targets)
     fields = tuple(
         statement.new_field(target.name, expr.type, target.origin) for target, expr in zip(targets, exprs, strict=True)
     )

@@ -9,7 +9,6 @@ import postgast
 from postgast import pg_query_pb2 as pb
 
 from planner.binding import Level, NsColumn, NsItem
-from planner.calls import Resolved, output_fields, resolve
 from planner.casting import to_boolean, to_common
 from planner.coercion import common_type
 from planner.errors import (
@@ -20,7 +19,8 @@ from planner.errors import (
     SqlSyntaxError,
     UndefinedColumn,
 )
-from planner.expressions import bind, bind_clause, strings
+from planner.expressions import bind, bind_clause
+from planner.expressions.set_returning import output_fields
 from planner.functions.registry import output_columns
 from planner.functions.signature import Kind
 from planner.ir import (
@@ -36,8 +36,11 @@ from planner.ir import (
     Rel,
     Scalar,
 )
+from planner.names import strings
 from planner.operators import BOOLEAN, make_operator
-from planner.parse import Tree
+from planner.overloads import Resolved, resolve_call
+from planner.parse import Tree, subtrees
+from planner.query import bind_query
 from planner.relations import apply_column_aliases, bind_range_var
 from planner.rewrite import column_ids
 from planner.session_values import session_value
@@ -113,8 +116,6 @@ def _bind_item(level: Level, node: Tree) -> tuple[Rel, list[NsItem]]:
 
 
 def _subselect(level: Level, tree: Tree) -> tuple[Rel, list[NsItem]]:
-    from planner.query import bind_query
-
     statement = level.statement
     select = tree.subquery.select_stmt
     if not tree.HasField("alias"):
@@ -164,15 +165,12 @@ def _parenthesis_before(text: str, select: Tree) -> int:
 
 def _first_location(tree: Any) -> int:
     """The smallest location in a parse tree, -1 when it has none."""
-    found = []
-    stack = [tree]
-    while stack:
-        current = stack.pop()
-        for descriptor, value in current.ListFields():
-            if descriptor.message_type is not None:
-                stack.extend(value if descriptor.is_repeated else (value,))
-            elif descriptor.name == "location" and value >= 0:
-                found.append(value)
+    found = (
+        value
+        for part in subtrees(tree)
+        for descriptor, value in part.ListFields()
+        if descriptor.name == "location" and value >= 0
+    )
     return min(found, default=-1)
 
 
@@ -266,7 +264,7 @@ def _one_function(
         arg_names.append(arg.named_arg_expr.name if named else None)
         args.append(_argument(level, arg.named_arg_expr.arg if named else arg))
     names = strings(call.funcname)
-    resolved = resolve(
+    resolved = resolve_call(
         level, names, args, location, arg_names=arg_names if any(arg_names) else (), variadic=call.func_variadic
     )
     if not isinstance(resolved, Resolved):
@@ -441,7 +439,7 @@ def _using_names(tree: Tree, left: list[NsColumn], right: list[NsColumn]) -> lis
         right_names = {column.name for column in right}
         return [column.name for column in left if column.name in right_names]
     if tree.using_clause:
-        return [node.string.sval for node in tree.using_clause]
+        return list(strings(tree.using_clause))
     return None
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from collections.abc import Iterable
 
 from postgast import pg_query_pb2 as pb
 
@@ -22,9 +22,9 @@ def qualified_name(node: Tree, parsed: Parsed) -> QualifiedName:
     )
 
 
-def name_from_list(items: Any) -> QualifiedName:
+def name_from_list(items: Iterable[Tree]) -> QualifiedName:
     """The name in a list of String nodes: [[database.]schema.]name. Raises 42601 for more parts."""
-    parts = [item.string.sval for item in items]
+    parts = strings(items)
     if len(parts) > 3:
         raise SqlSyntaxError(f"improper relation name (too many dotted names): {'.'.join(parts)}")
     return QualifiedName(
@@ -32,6 +32,11 @@ def name_from_list(items: Any) -> QualifiedName:
         schema=parts[-2] if len(parts) > 1 else None,
         database=parts[-3] if len(parts) > 2 else None,
     )
+
+
+def strings(items: Iterable[Tree]) -> tuple[str, ...]:
+    """The texts of a list of String nodes."""
+    return tuple(item.string.sval for item in items)
 
 
 def role_name(node: Tree) -> str:

@@ -19,9 +19,9 @@ from planner.errors import (
     AmbiguousFunction,
     DatatypeMismatch,
     FeatureNotSupported,
-    SqlError,
     SqlSyntaxError,
     UndefinedFunction,
+    WrongObjectType,
 )
 from planner.functions import registry
 from planner.functions.signature import Signature, Volatility
@@ -200,27 +200,21 @@ def array_operator(
         if right.type.oid in (22, 30):
             element = 21 if right.type.oid == 22 else 26
         if not element:
-            raise WrongObject("op ANY/ALL (array) requires array on right side", position=position)
+            raise WrongObjectType("op ANY/ALL (array) requires array on right side", position=position)
     signature = find_operator(level, symbol, left.type.oid, element, location)
     concrete, result = resolve_polymorphic(signature, signature.args, (left.type.oid, element))
     signature = concrete_signature(signature, concrete, result)
     if result != BOOL:
-        raise WrongObject("op ANY/ALL (array) requires operator to yield boolean", position=position)
+        raise WrongObjectType("op ANY/ALL (array) requires operator to yield boolean", position=position)
     array = array_of(concrete[1])
     if not array:
         raise DatatypeMismatch(f"could not find array type for data type {format_type(concrete[1])}", position=position)
     left = coerce(statement, left, column_type(concrete[0]), Context.IMPLICIT)
     if right.type.oid != array:
         if not can_coerce(right.type.oid, array, Context.IMPLICIT):
-            raise WrongObject("op ANY/ALL (array) requires array on right side", position=position)
+            raise WrongObjectType("op ANY/ALL (array) requires array on right side", position=position)
         right = coerce(statement, right, column_type_of_array(array), Context.IMPLICIT)
     return left, signature, right
-
-
-class WrongObject(SqlError):
-    """PostgreSQL's wrong_object_type, raised for operands."""
-
-    sqlstate = "42809"
 
 
 def column_type_of_array(oid: int) -> SqlType:

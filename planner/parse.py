@@ -10,6 +10,7 @@ A tree's locations are byte offsets into the UTF-8 form of the *whole* query str
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
@@ -93,6 +94,17 @@ def tree_location(node: Tree) -> int:
     if kind == "a_indirection":
         return first
     return min(first, location) if first >= 0 and location >= 0 else max(first, location)
+
+
+def subtrees(tree: Tree) -> Iterator[Tree]:
+    """A parse tree and every message inside it, in no particular order."""
+    stack = [tree]
+    while stack:
+        current = stack.pop()
+        yield current
+        for descriptor, value in current.ListFields():
+            if descriptor.message_type is not None:
+                stack.extend(value if descriptor.is_repeated else (value,))
 
 
 def split_and_parse(text: str) -> tuple[Parsed, ...]:

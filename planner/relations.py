@@ -10,6 +10,7 @@ from planner.binding import BindContext, Level, NsColumn, NsItem, Statement
 from planner.errors import FeatureNotSupported, InvalidColumnReference, UndefinedTable, WrongObjectType
 from planner.ir import ColumnRef, CteScan, Field, Literal, Origin, Rel, Scalar, Scan, SessionValue, SystemScan, Values
 from planner.parse import Parsed, Tree, split_and_parse
+from planner.query import bind_query
 from planner.scope import levels
 from planner.statements import QualifiedName
 from planner.system_relations import SystemRelation
@@ -257,8 +258,6 @@ def parse_view(definition: str) -> Parsed:
 
 
 def _view(level: Level, relation: Relation, tree: Tree, alias: Tree | None) -> tuple[Rel, NsItem]:
-    from planner.query import bind_query
-
     statement = level.statement
     if statement.view_depth >= MAX_VIEW_DEPTH:
         from planner.errors import StatementTooComplex

@@ -11,6 +11,8 @@ from collections.abc import Iterator, Sequence
 from planner.binding import Level, NsColumn, NsItem, Statement
 from planner.errors import AmbiguousColumn, FeatureNotSupported, InvalidColumnReference, UndefinedColumn, UndefinedTable
 from planner.ir import ColumnRef, Literal, RowConstructor, Scalar
+from planner.names import strings
+from planner.parse import Tree
 from planner.types import OID, RECORD, SqlType
 
 _MAX_FUZZY_DISTANCE = 3
@@ -222,6 +224,11 @@ def expand_item(level: Level, item: NsItem, location: int) -> list[tuple[str, Sc
 
 
 # ---------------------------------------------------------------- errors
+
+
+def expand_star(level: Level, fields: Sequence[Tree], location: int) -> list[tuple[str, Scalar]]:
+    """The columns that `t.*`, a ColumnRef of `fields`, stands for."""
+    return expand_item(level, star_items(level, strings(list(fields)[:-1]), location), location)
 
 
 def missing_item(level: Level, schema: str | None, name: str, location: int) -> UndefinedTable:

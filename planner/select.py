@@ -14,8 +14,7 @@ from typing import Any
 from postgast import pg_query_pb2 as pb
 
 from planner.binding import Level
-from planner.calls import finish_row
-from planner.casting import resolve_unknown, to_boolean
+from planner.casting import finish_row, resolve_unknown, to_boolean
 from planner.column_names import column_name
 from planner.errors import (
     AmbiguousColumn,
@@ -24,7 +23,9 @@ from planner.errors import (
     InvalidColumnReference,
     SqlSyntaxError,
 )
-from planner.expressions import bind_clause, record_fields, sort_direction, strings
+from planner.expressions import bind, bind_clause
+from planner.expressions.indirection import apply_indirection
+from planner.expressions.rows import record_fields, select_field
 from planner.from_clause import bind_from
 from planner.grouping import Grouping, expand_sets
 from planner.ir import (
@@ -46,11 +47,13 @@ from planner.ir import (
     SortKey,
     Window,
 )
+from planner.names import strings
 from planner.operators import check_groupable
 from planner.parse import Tree, tree_location
-from planner.query import bind_limit, limited
+from planner.query_tail import bind_limit, limited
 from planner.rewrite import column_ids
-from planner.scope import expand_item, find_column, qualifier_of, star_items
+from planner.scope import expand_item, expand_star, find_column, qualifier_of, star_items
+from planner.sorting import sort_direction
 from planner.types import RECORD, UNKNOWN, SqlType
 from planner.windows import bind_windows
 
@@ -75,7 +78,7 @@ class SortItem:
 
 
 class SelectQuery:
-    """An analyzed SELECT; see `planner.query.Analyzed`."""
+    """An analyzed SELECT; see `planner.binding.Analyzed`."""
 
     def __init__(self, level: Level, tree: Tree) -> None:
         self.level = level
@@ -326,7 +329,7 @@ class SelectQuery:
         rel = self.source
         if self.where is not None:
             rel = Filter(input=rel, condition=self.where, fields=rel.fields)
-        exprs = [finish_row(level, target.expr) for target in self.targets]
+        exprs = [finish_row(level.statement, target.expr) for target in self.targets]
         windows = self.windows
         pending = self._srf_layers()
         if self.grouping is not None:
@@ -498,8 +501,7 @@ def _star(level: Level, node: Tree, clause: str) -> list[tuple[str, Scalar]] | N
             return None
         location = node.column_ref.location
         if len(fields) > 1:
-            item = star_items(level, strings(list(fields)[:-1]), location)
-            return expand_item(level, item, location)
+            return expand_star(level, fields, location)
         visible = [item for item in level.namespace if item.cols_visible]
         if not visible:
             raise SqlSyntaxError(
@@ -516,7 +518,6 @@ def _star(level: Level, node: Tree, clause: str) -> list[tuple[str, Scalar]] | N
 
 def _expand_record(level: Level, tree: Tree, clause: str) -> list[tuple[str, Scalar]]:
     from planner.errors import WrongObjectType
-    from planner.expressions import apply_indirection, bind, select_field
     from planner.type_names import format_type
 
     outer = level.clause

@@ -11,7 +11,8 @@ from typing import Any
 
 from postgast import pg_query_pb2 as pb
 
-from planner.binding import BindContext, DefinitionNotes, Level, Statement
+from planner.binder import new_statement
+from planner.binding import BindContext, DefinitionNotes, Level
 from planner.deparse import query_text
 from planner.errors import DuplicateColumn, FeatureNotSupported, SqlSyntaxError, UndefinedParameter
 from planner.parse import Parsed, Tree, split_and_parse
@@ -41,7 +42,7 @@ def define_query(query: Parsed, column_names: tuple[str, ...], context: BindCont
     """The definition that a query would have as a view (or materialized view) with these column names."""
     if query.kind != "select_stmt":
         raise FeatureNotSupported("views must be defined by a SELECT")
-    statement = Statement(query, context)
+    statement = new_statement(query, context)
     rel = bind_query(Level(statement, None), query.tree)
     if statement.param_types:
         raise UndefinedParameter("there is no parameter $1")
@@ -54,7 +55,7 @@ def define_query(query: Parsed, column_names: tuple[str, ...], context: BindCont
             raise DuplicateColumn(f'column "{name}" specified more than once')
     # A tree of its own, because names are written into it.
     copy = split_and_parse(query_text(_as_node(query)))[0]
-    second = Statement(copy, context)
+    second = new_statement(copy, context)
     notes = second.definition = DefinitionNotes()
     bind_query(Level(second, None), copy.tree)
     for tree, alias in notes.unqualified:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from planner.binding import Level
-from planner.calls import PendingWindow
 from planner.casting import coerce_to_target, resolve_unknown, to_specific
 from planner.coercion import Context, category
 from planner.errors import (
@@ -14,11 +13,13 @@ from planner.errors import (
     UndefinedObject,
     WindowingError,
 )
-from planner.expressions import bind_clause, sort_direction
+from planner.expressions import bind_clause
+from planner.expressions.window_calls import PendingWindow
 from planner.ir import ColumnRef, Frame, FrameBound, Scalar, SortKey, WindowCall
 from planner.operators import check_groupable
 from planner.parse import Tree
 from planner.rewrite import walk
+from planner.sorting import sort_key
 from planner.type_names import format_type
 from planner.types import (
     DATE,
@@ -96,11 +97,9 @@ def _bind_definition(level: Level, tree: Tree, named: dict[str, tuple[_Spec, Tre
     partition = tuple(resolve_unknown(statement, bind_clause(level, node, "window")) for node in tree.partition_clause)
     for expr in partition:
         check_groupable(level, expr)
-    order = []
-    for node in tree.order_clause:
-        expr = resolve_unknown(statement, bind_clause(level, node.sort_by.node, "window"))
-        descending, nulls_first = sort_direction(level, node.sort_by, expr)
-        order.append(SortKey(expr=expr, descending=descending, nulls_first=nulls_first))
+    order = [
+        sort_key(level, node.sort_by, bind_clause(level, node.sort_by.node, "window")) for node in tree.order_clause
+    ]
     if tree.refname:
         found = named.get(tree.refname)
         if found is None:

@@ -10,9 +10,7 @@ from planner import statements as st
 from planner.ddl.object_kinds import OBJECT_KINDS, RELATION_KINDS
 from planner.ddl.tables import column_definition, constraint_definition
 from planner.deparse import expression_text
-from planner.errors import (
-    FeatureNotSupported,
-)
+from planner.errors import FeatureNotSupported
 from planner.names import qualified_name, role_name
 from planner.parse import Parsed, Tree
 from planner.type_names import resolve_type_name

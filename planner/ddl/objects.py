@@ -9,9 +9,7 @@ from postgast import pg_query_pb2 as pb
 from planner import statements as st
 from planner.ddl.object_kinds import OBJECT_KINDS
 from planner.deparse import expression_text
-from planner.errors import (
-    FeatureNotSupported,
-)
+from planner.errors import FeatureNotSupported
 from planner.names import name_from_list, qualified_name, role_name
 from planner.parse import Parsed, Tree
 

@@ -8,9 +8,7 @@ from postgast import pg_query_pb2 as pb
 
 from planner import statements as st
 from planner.ddl.tables import on_commit
-from planner.errors import (
-    FeatureNotSupported,
-)
+from planner.errors import FeatureNotSupported
 from planner.names import qualified_name
 from planner.parse import Parsed, Tree
 

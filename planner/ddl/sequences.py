@@ -6,10 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from planner import statements as st
-from planner.errors import (
-    FeatureNotSupported,
-    SqlSyntaxError,
-)
+from planner.errors import FeatureNotSupported, SqlSyntaxError
 from planner.names import qualified_name
 from planner.parse import Parsed, Tree
 from planner.type_names import resolve_type_name

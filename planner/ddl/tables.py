@@ -242,7 +242,5 @@ def _like(tree: Tree, parsed: Parsed, index: int) -> st.LikeClause:
     return st.LikeClause(table=qualified_name(tree.relation, parsed), including=including, index=index)
 
 
-BUILDERS: Mapping[str, Callable[[Parsed, Tree], st.UtilityStatement]] = {
-    "create_stmt": _create_table,
-}
+BUILDERS: Mapping[str, Callable[[Parsed, Tree], st.UtilityStatement]] = {"create_stmt": _create_table}
 """By kind of parse tree: what makes its statement."""

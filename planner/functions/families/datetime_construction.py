@@ -5,12 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from planner.functions.forms import CallSite, Form, both, local_only
-from planner.functions.intervals import (
-    interval_struct,
-    micros_interval,
-    timestamp_type,
-    unless_null,
-)
+from planner.functions.intervals import interval_struct, micros_interval, timestamp_type, unless_null
 from planner.functions.zones import from_local_time, is_utc, to_local_time
 from planner.types import INTERVAL, TIMESTAMPTZ
 

@@ -5,13 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from planner.functions.forms import CallSite, Form, both, raised
-from planner.functions.intervals import (
-    interval_struct,
-    moment_micros,
-    time_micros,
-    unless_null,
-    whole_division,
-)
+from planner.functions.intervals import interval_struct, moment_micros, time_micros, unless_null, whole_division
 from planner.functions.zones import from_local_time, is_utc, to_local_time
 from planner.types import DATE, INTERVAL, TIME, TIMESTAMP, TIMESTAMPTZ
 

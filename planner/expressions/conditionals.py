@@ -1,0 +1,73 @@
+"""CASE, COALESCE, GREATEST and LEAST."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from postgast import pg_query_pb2 as pb
+
+from planner.binding import Handler, Level
+from planner.casting import finish_row, resolve_unknown, to_boolean, unify
+from planner.expressions import bind
+from planner.ir import Case, Coalesce, Literal, MinMax, Scalar
+from planner.operators import make_operator
+from planner.parse import Tree
+from planner.types import UNKNOWN, SqlType
+
+
+class _Barrier:
+    """Inside it set-returning functions are refused, naming the construct."""
+
+    def __init__(self, level: Level, construct: str) -> None:
+        self.level, self.construct = level, construct
+
+    def __enter__(self) -> None:
+        self.outer = self.level.srf_barrier
+        self.level.srf_barrier = self.construct
+
+    def __exit__(self, *args: object) -> None:
+        self.level.srf_barrier = self.outer
+
+
+def _case(level: Level, tree: Tree) -> Scalar:
+    statement = level.statement
+    with _Barrier(level, "CASE"):
+        subject = resolve_unknown(statement, bind(level, tree.arg)) if tree.HasField("arg") else None
+        conditions: list[Scalar] = []
+        results: list[Scalar] = []
+        for node in tree.args:
+            when = node.case_when
+            condition = bind(level, when.expr)
+            if subject is not None:
+                condition = make_operator(level, ("=",), subject, condition, when.location)
+            conditions.append(to_boolean(statement, condition, "CASE/WHEN"))
+            results.append(finish_row(level.statement, bind(level, when.result)))
+        if tree.HasField("defresult"):
+            otherwise: Scalar = finish_row(level.statement, bind(level, tree.defresult))
+        else:
+            otherwise = Literal(value=None, type=SqlType(UNKNOWN))
+    values, type = unify(statement, [otherwise, *results], "CASE")
+    whens = tuple(zip(conditions, values[1:], strict=True))
+    result = Case(whens=whens, otherwise=values[0] if tree.HasField("defresult") else None, type=type)
+    return statement.at(result, tree.location)
+
+
+def _coalesce(level: Level, tree: Tree) -> Scalar:
+    with _Barrier(level, "COALESCE"):
+        args = [bind(level, node) for node in tree.args]
+    values, type = unify(level.statement, args, "COALESCE")
+    return level.statement.at(Coalesce(args=tuple(values), type=type), tree.location)
+
+
+def _min_max(level: Level, tree: Tree) -> Scalar:
+    op: Any = "greatest" if tree.op == pb.IS_GREATEST else "least"
+    values, type = unify(level.statement, [bind(level, node) for node in tree.args], op.upper())
+    return level.statement.at(MinMax(op=op, args=tuple(values), type=type), tree.location)
+
+
+HANDLERS: Mapping[str, Handler] = {
+    "case_expr": _case,
+    "coalesce_expr": _coalesce,
+    "min_max_expr": _min_max,
+}

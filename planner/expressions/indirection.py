@@ -1,0 +1,102 @@
+"""What follows an expression: subscripts of arrays and jsonb, and field selections."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from planner.binding import Handler, Level
+from planner.casting import coerce, coerce_to_target, resolve_unknown
+from planner.coercion import Context
+from planner.errors import DatatypeMismatch, FeatureNotSupported
+from planner.expressions import bind
+from planner.expressions.arrays import element_type
+from planner.expressions.rows import select_field
+from planner.ir import Literal, Scalar, Subscript
+from planner.operators import make_operator
+from planner.parse import Tree
+from planner.type_names import array_of, format_type, subscript_element, type_row
+from planner.types import INT2VECTOR, INT4, JSONB, NAME, OIDVECTOR, TEXT, SqlType
+
+
+def _indirection(level: Level, tree: Tree) -> Scalar:
+    scalar = bind(level, tree.arg)
+    location = level.statement.location(scalar)
+    return apply_indirection(level, scalar, list(tree.indirection), location)
+
+
+def apply_indirection(level: Level, scalar: Scalar, steps: list[Any], location: int) -> Scalar:
+    """Subscripts and field selections after an expression, in order."""
+    index = 0
+    while index < len(steps):
+        step = steps[index]
+        if step.HasField("a_indices"):
+            end = index
+            while end < len(steps) and steps[end].HasField("a_indices"):
+                end += 1
+            scalar = _subscripts(level, scalar, [item.a_indices for item in steps[index:end]], location)
+            index = end
+            continue
+        if step.HasField("a_star"):
+            raise FeatureNotSupported(
+                'row expansion via "*" is not supported here', position=level.statement.position(location)
+            )
+        scalar = select_field(level, scalar, step.string.sval, location)
+        index += 1
+    return scalar
+
+
+def _subscripts(level: Level, scalar: Scalar, indices: list[Any], location: int) -> Scalar:
+    statement = level.statement
+    oid = scalar.type.oid
+    if oid == JSONB:
+        return _json_subscripts(level, scalar, indices, location)
+    element = subscript_element(oid)
+    row = type_row(oid)
+    if not element or row is None or (row.category != "A" and oid != NAME):
+        raise DatatypeMismatch(
+            f"cannot subscript type {format_type(oid)} because it does not support subscripting",
+            position=statement.position_of(scalar),
+        )
+    sliced = any(item.is_slice for item in indices)
+    whole = scalar.type
+    if sliced and oid in (INT2VECTOR, OIDVECTOR):
+        whole = SqlType(array_of(element))
+    single = element_type(scalar.type)
+    for position, item in enumerate(indices):
+        lower = _index(level, item.lidx) if item.HasField("lidx") else None
+        upper = _index(level, item.uidx) if item.HasField("uidx") else None
+        if sliced:
+            if not item.is_slice:
+                lower = Literal(value=1, type=SqlType(INT4))
+            scalar = Subscript(arg=scalar, index=lower, upper=upper, slice=True, type=whole)
+        else:
+            last = position == len(indices) - 1
+            scalar = Subscript(arg=scalar, index=upper, upper=None, slice=False, type=single if last else whole)
+    return statement.at(scalar, location)
+
+
+def _index(level: Level, node: Tree) -> Scalar:
+    statement = level.statement
+    expr = bind(level, node)
+    converted = coerce_to_target(statement, expr, SqlType(INT4), Context.ASSIGNMENT)
+    if converted is None:
+        raise DatatypeMismatch("array subscript must have type integer", position=statement.position_of(expr))
+    return converted
+
+
+def _json_subscripts(level: Level, scalar: Scalar, indices: list[Any], location: int) -> Scalar:
+    for item in indices:
+        if item.is_slice:
+            raise DatatypeMismatch(
+                "jsonb subscript does not support slices", position=level.statement.position(location)
+            )
+        key = bind(level, item.uidx)
+        key = resolve_unknown(level.statement, key)
+        if key.type.oid != INT4:
+            key = coerce(level.statement, key, SqlType(TEXT), Context.IMPLICIT)
+        scalar = make_operator(level, ("->",), scalar, key, location)
+    return scalar
+
+
+HANDLERS: Mapping[str, Handler] = {"a_indirection": _indirection}

@@ -1,0 +1,137 @@
+"""What has no expressions inside: constants, parameters, columns, current_date and the like."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+
+from postgast import pg_query_pb2 as pb
+
+from planner.binding import Handler, Level
+from planner.casting import numeric_literal_type
+from planner.errors import FeatureNotSupported, SqlSyntaxError
+from planner.ir import Cast, Literal, RowConstructor, Scalar, SessionValue
+from planner.names import strings
+from planner.operators import BOOLEAN
+from planner.parse import Tree
+from planner.scope import column_qualifier, expand_star, resolve
+from planner.types import DATE, INT4, INT8, NAME, RECORD, TIME, TIMESTAMP, TIMESTAMPTZ, TIMETZ, UNKNOWN, SqlType
+
+
+def _constant(level: Level, tree: Tree) -> Scalar:
+    statement = level.statement
+    which = tree.WhichOneof("val")
+    if which == "sval":
+        literal = Literal(value=tree.sval.sval, type=SqlType(UNKNOWN))
+    elif which == "ival":
+        literal = Literal(value=tree.ival.ival, type=SqlType(INT4))
+    elif which == "fval":
+        literal = _number(level, tree.fval.fval, tree.location)
+    elif which == "boolval":
+        literal = Literal(value=tree.boolval.boolval, type=BOOLEAN)
+    elif which == "bsval":
+        raise FeatureNotSupported("bit string constants are not supported", position=statement.position(tree.location))
+    else:
+        literal = Literal(value=None, type=SqlType(UNKNOWN))
+    return statement.at(literal, tree.location)
+
+
+def _number(level: Level, text: str, location: int) -> Literal:
+    plain = text.replace("_", "").lower()
+    if plain[:2] in ("0x", "0o", "0b") or plain.lstrip("+-").isdigit():
+        whole = int(plain, 0) if plain[:1] == "0" and plain[1:2].isalpha() else int(plain)
+        if -(2**31) <= whole < 2**31:
+            return Literal(value=whole, type=SqlType(INT4))
+        if -(2**63) <= whole < 2**63:
+            return Literal(value=whole, type=SqlType(INT8))
+        plain = str(whole)
+    value = Decimal(plain)
+    exponent = value.as_tuple().exponent
+    if isinstance(exponent, int) and 0 < exponent < 200:
+        value = Decimal(format(value, "f"))
+    return Literal(value=value, type=numeric_literal_type(value, level.statement.position(location)))
+
+
+def _param(level: Level, tree: Tree) -> Scalar:
+    return level.statement.param(tree.number, tree.location)
+
+
+def _column(level: Level, tree: Tree) -> Scalar:
+    last = tree.fields[len(tree.fields) - 1]
+    if last.HasField("a_star"):
+        if len(tree.fields) == 1:
+            raise SqlSyntaxError("row expansion via \"*\" is not supported here",
+                                 position=level.statement.position(tree.location))  # fmt: skip
+        columns = expand_star(level, tree.fields, tree.location)
+        row = RowConstructor(
+            items=tuple(expr for _, expr in columns), names=tuple(name for name, _ in columns), type=SqlType(RECORD)
+        )
+        return level.statement.at(row, tree.location)
+    parts = strings(tree.fields)
+    if len(parts) == 1 and level.statement.definition is not None and level.statement.view_depth == 0:
+        alias = column_qualifier(level, parts[0])
+        if alias is not None:
+            level.statement.definition.unqualified.append((tree, alias))
+    return resolve(level, parts, tree.location)
+
+
+def _sql_value(level: Level, tree: Tree) -> Scalar:
+    statement = level.statement
+    name, type = _SQL_VALUES[tree.op]
+    source = SqlType(TIMESTAMPTZ) if name == "now" else type
+    value: Scalar = SessionValue(name=name, type=source)
+    if name == "now":
+        precision = tree.typmod if tree.op in _WITH_PRECISION and tree.typmod >= 0 else -1
+        target = SqlType(type.oid, min(precision, 6))
+        if target != source:
+            value = Cast(arg=value, type=target, explicit=True)
+    return statement.at(value, tree.location)
+
+
+_WITH_PRECISION = {
+    pb.SVFOP_CURRENT_TIME_N,
+    pb.SVFOP_CURRENT_TIMESTAMP_N,
+    pb.SVFOP_LOCALTIME_N,
+    pb.SVFOP_LOCALTIMESTAMP_N,
+}
+_SQL_VALUES: dict[int, tuple[str, SqlType]] = {
+    pb.SVFOP_CURRENT_DATE: ("now", SqlType(DATE)),
+    pb.SVFOP_CURRENT_TIME: ("now", SqlType(TIMETZ)),
+    pb.SVFOP_CURRENT_TIME_N: ("now", SqlType(TIMETZ)),
+    pb.SVFOP_CURRENT_TIMESTAMP: ("now", SqlType(TIMESTAMPTZ)),
+    pb.SVFOP_CURRENT_TIMESTAMP_N: ("now", SqlType(TIMESTAMPTZ)),
+    pb.SVFOP_LOCALTIME: ("now", SqlType(TIME)),
+    pb.SVFOP_LOCALTIME_N: ("now", SqlType(TIME)),
+    pb.SVFOP_LOCALTIMESTAMP: ("now", SqlType(TIMESTAMP)),
+    pb.SVFOP_LOCALTIMESTAMP_N: ("now", SqlType(TIMESTAMP)),
+    pb.SVFOP_CURRENT_ROLE: ("current_user", SqlType(NAME)),
+    pb.SVFOP_CURRENT_USER: ("current_user", SqlType(NAME)),
+    pb.SVFOP_USER: ("current_user", SqlType(NAME)),
+    pb.SVFOP_SESSION_USER: ("session_user", SqlType(NAME)),
+    pb.SVFOP_CURRENT_CATALOG: ("current_database", SqlType(NAME)),
+    pb.SVFOP_CURRENT_SCHEMA: ("current_schema", SqlType(NAME)),
+}
+
+
+def _default(level: Level, tree: Tree) -> Scalar:
+    raise SqlSyntaxError("DEFAULT is not allowed in this context", position=level.statement.position(tree.location))
+
+
+def _xml(level: Level, tree: Tree) -> Scalar:
+    raise FeatureNotSupported("XML functions are not supported", position=level.statement.position(tree.location))
+
+
+def _cursor(level: Level, tree: Tree) -> Scalar:
+    raise FeatureNotSupported("WHERE CURRENT OF is not supported")
+
+
+HANDLERS: Mapping[str, Handler] = {
+    "a_const": _constant,
+    "param_ref": _param,
+    "column_ref": _column,
+    "sqlvalue_function": _sql_value,
+    "set_to_default": _default,
+    "xml_expr": _xml,
+    "xml_serialize": _xml,
+    "current_of_expr": _cursor,
+}

@@ -1,0 +1,68 @@
+"""AND, OR and NOT; IS NULL and IS TRUE."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from postgast import pg_query_pb2 as pb
+
+from planner.binding import Handler, Level
+from planner.casting import resolve_unknown, to_boolean
+from planner.expressions import bind
+from planner.ir import BooleanTest, BoolOp, IsNull, Literal, RowConstructor, Scalar
+from planner.operators import BOOLEAN
+from planner.parse import Tree
+
+
+def _bool_expr(level: Level, tree: Tree) -> Scalar:
+    names = {pb.AND_EXPR: "AND", pb.OR_EXPR: "OR", pb.NOT_EXPR: "NOT"}
+    name = names[tree.boolop]
+    args = tuple(to_boolean(level.statement, bind(level, node), name) for node in tree.args)
+    op: Any = name.lower()
+    first = level.statement.location(args[0])
+    where = min(first, tree.location) if first >= 0 and op != "not" else tree.location
+    return level.statement.at(BoolOp(op=op, args=args, type=BOOLEAN), where)
+
+
+def _null_test(level: Level, tree: Tree) -> Scalar:
+    statement = level.statement
+    negated = tree.nulltesttype == pb.IS_NOT_NULL
+    arg = bind(level, tree.arg)
+    where = statement.location(arg)
+    if isinstance(arg, RowConstructor):
+        if not arg.items:
+            return Literal(value=True, type=BOOLEAN)
+        items = (resolve_unknown(statement, item) if isinstance(item, Literal) else item for item in arg.items)
+        parts = tuple(IsNull(arg=item, negated=negated, type=BOOLEAN) for item in items)
+        if len(parts) == 1:
+            return statement.at(parts[0], where)
+        return statement.at(BoolOp(op="and", args=parts, type=BOOLEAN), where)
+    if isinstance(arg, Literal):
+        arg = resolve_unknown(statement, arg)
+    return statement.at(IsNull(arg=arg, negated=negated, type=BOOLEAN), where)
+
+
+_TESTS: dict[int, tuple[str, bool, str]] = {
+    pb.IS_TRUE: ("true", False, "IS TRUE"),
+    pb.IS_NOT_TRUE: ("true", True, "IS NOT TRUE"),
+    pb.IS_FALSE: ("false", False, "IS FALSE"),
+    pb.IS_NOT_FALSE: ("false", True, "IS NOT FALSE"),
+    pb.IS_UNKNOWN: ("unknown", False, "IS UNKNOWN"),
+    pb.IS_NOT_UNKNOWN: ("unknown", True, "IS NOT UNKNOWN"),
+}
+
+
+def _boolean_test(level: Level, tree: Tree) -> Scalar:
+    test, negated, name = _TESTS[tree.booltesttype]
+    arg = to_boolean(level.statement, bind(level, tree.arg), name)
+    kind: Any = test
+    result = BooleanTest(arg=arg, test=kind, negated=negated, type=BOOLEAN)
+    return level.statement.at(result, level.statement.location(arg))
+
+
+HANDLERS: Mapping[str, Handler] = {
+    "bool_expr": _bool_expr,
+    "null_test": _null_test,
+    "boolean_test": _boolean_test,
+}

@@ -1,0 +1,179 @@
+"""What the grammar writes as operators (A_Expr): `a op b`, op ANY and ALL of an array, LIKE, IS DISTINCT FROM, NULLIF,
+IN and BETWEEN.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from postgast import pg_query_pb2 as pb
+
+from planner.binding import Handler, Level
+from planner.casting import coerce, unify
+from planner.coercion import Context, common_type
+from planner.errors import SqlSyntaxError
+from planner.expressions import bind
+from planner.expressions.subqueries import compare_row_with_subquery
+from planner.ir import BoolOp, Case, Distinct, InList, Literal, QuantifiedArray, RowConstructor, Scalar
+from planner.names import strings
+from planner.operators import BOOLEAN, array_operator, build_call, find_operator, make_operator
+from planner.parse import Tree
+from planner.rewrite import column_ids
+from planner.type_names import array_of
+from planner.types import RECORD, column_type
+
+
+def _a_expr(level: Level, tree: Tree) -> Scalar:
+    return _A_EXPR[tree.kind](level, tree)
+
+
+def _op(level: Level, tree: Tree) -> Scalar:
+    names = strings(tree.name)
+    if not tree.HasField("lexpr"):
+        return make_operator(level, names, None, bind(level, tree.rexpr), tree.location)
+    if tree.lexpr.HasField("row_expr") and tree.rexpr.HasField("sub_link"):
+        link = tree.rexpr.sub_link
+        if link.sub_link_type == pb.EXPR_SUBLINK:
+            return compare_row_with_subquery(level, names, tree, link)
+    left = bind(level, tree.lexpr)
+    right = bind(level, tree.rexpr)
+    return make_operator(level, names, left, right, tree.location)
+
+
+def _op_quantified(level: Level, tree: Tree) -> Scalar:
+    left = bind(level, tree.lexpr)
+    right = bind(level, tree.rexpr)
+    arg, signature, array = array_operator(level, strings(tree.name), left, right, tree.location)
+    quantifier: Any = "any" if tree.kind == pb.AEXPR_OP_ANY else "all"
+    result = QuantifiedArray(arg=arg, operator=signature, quantifier=quantifier, array=array, type=BOOLEAN)
+    return level.statement.at(result, _leftmost(level, left, tree.location))
+
+
+def _leftmost(level: Level, scalar: Scalar, location: int) -> int:
+    first = level.statement.location(scalar)
+    return min(first, location) if first >= 0 and location >= 0 else location
+
+
+def _distinct(level: Level, tree: Tree) -> Scalar:
+    negated = tree.kind == pb.AEXPR_NOT_DISTINCT
+    left, right = bind(level, tree.lexpr), bind(level, tree.rexpr)
+    return _is_distinct(level, left, right, negated, tree.location)
+
+
+def _is_distinct(level: Level, left: Scalar, right: Scalar, negated: bool, location: int) -> Scalar:
+    """`left IS [NOT] DISTINCT FROM right`; a NULL constant makes it a null test."""
+    statement = level.statement
+    if isinstance(left, RowConstructor) and isinstance(right, RowConstructor):
+        if len(left.items) != len(right.items):
+            raise SqlSyntaxError("unequal number of entries in row expressions", position=statement.position(location))
+        parts = tuple(
+            _is_distinct(level, a, b, negated, location) for a, b in zip(left.items, right.items, strict=True)
+        )
+        if len(parts) == 1:
+            return parts[0]
+        return statement.at(BoolOp(op="and" if negated else "or", args=parts, type=BOOLEAN), location)
+    signature = find_operator(level, "=", left.type.oid, right.type.oid, location)
+    call = build_call(level, signature, [left, right], location)
+    result = Distinct(left=call.args[0], right=call.args[1], negated=negated, type=BOOLEAN)
+    if call.args[0].type.oid != call.args[1].type.oid:
+        result = _distinct_of_unlike(level, call.args[0], call.args[1], negated, location)
+    return statement.at(result, _leftmost(level, left, location))
+
+
+def _distinct_of_unlike(level: Level, left: Scalar, right: Scalar, negated: bool, location: int) -> Distinct:
+    """The = operator takes two types (int4 = int8, date = timestamp): both sides in their common one."""
+    sides, _ = unify(level.statement, [left, right], "IS DISTINCT FROM")
+    return Distinct(left=sides[0], right=sides[1], negated=negated, type=BOOLEAN)
+
+
+def _nullif(level: Level, tree: Tree) -> Scalar:
+    statement = level.statement
+    left, right = bind(level, tree.lexpr), bind(level, tree.rexpr)
+    signature = find_operator(level, "=", left.type.oid, right.type.oid, tree.location)
+    call = build_call(level, signature, [left, right], tree.location)
+    # The result is the left argument as the = operator takes it.
+    kept = call.args[0]
+    result = Case(whens=((call, Literal(value=None, type=kept.type)),), otherwise=kept, type=kept.type)
+    return statement.at(result, _leftmost(level, left, tree.location))
+
+
+def _in(level: Level, tree: Tree) -> Scalar:
+    statement = level.statement
+    negated = strings(tree.name)[-1] == "<>"
+    left = bind(level, tree.lexpr)
+    items = [bind(level, node) for node in tree.rexpr.list.items]
+    location = tree.location
+    tests: list[Scalar] = []
+    constants = [item for item in items if not any(True for _ in column_ids(item))]
+    rows = isinstance(left, RowConstructor)
+    if not rows and len(constants) > 1:
+        common = common_type([left.type.oid, *(item.type.oid for item in constants)])
+        if common is not None and common != RECORD and array_of(common):
+            typed = [coerce(statement, item, column_type(common), Context.IMPLICIT) for item in constants]
+            signature = find_operator(level, "=", left.type.oid, common, location)
+            calls = [build_call(level, signature, [left, item], location) for item in typed]
+            tests.append(
+                InList(
+                    arg=calls[0].args[0],
+                    items=tuple(call.args[1] for call in calls),
+                    equals=calls[0].signature,
+                    negated=negated,
+                    type=BOOLEAN,
+                )
+            )
+            chosen = {id(item) for item in constants}
+            items = [item for item in items if id(item) not in chosen]
+    symbol = "<>" if negated else "="
+    tests.extend(make_operator(level, (symbol,), left, item, location) for item in items)
+    where = _leftmost(level, left, location)
+    if len(tests) == 1:
+        return statement.at(tests[0], where)
+    return statement.at(BoolOp(op="and" if negated else "or", args=tuple(tests), type=BOOLEAN), where)
+
+
+def _between(level: Level, tree: Tree) -> Scalar:
+    statement = level.statement
+    arg = bind(level, tree.lexpr)
+    low, high = (bind(level, node) for node in tree.rexpr.list.items)
+    location = tree.location
+    kind = tree.kind
+
+    def inside(a: Scalar, b: Scalar) -> Scalar:
+        parts = (make_operator(level, (">=",), arg, a, location), make_operator(level, ("<=",), arg, b, location))
+        return BoolOp(op="and", args=parts, type=BOOLEAN)
+
+    def outside(a: Scalar, b: Scalar) -> Scalar:
+        parts = (make_operator(level, ("<",), arg, a, location), make_operator(level, (">",), arg, b, location))
+        return BoolOp(op="or", args=parts, type=BOOLEAN)
+
+    if kind == pb.AEXPR_BETWEEN:
+        result = inside(low, high)
+    elif kind == pb.AEXPR_NOT_BETWEEN:
+        result = outside(low, high)
+    elif kind == pb.AEXPR_BETWEEN_SYM:
+        result = BoolOp(op="or", args=(inside(low, high), inside(high, low)), type=BOOLEAN)
+    else:
+        result = BoolOp(op="and", args=(outside(low, high), outside(high, low)), type=BOOLEAN)
+    return statement.at(result, _leftmost(level, arg, location))
+
+
+_A_EXPR: Mapping[int, Handler] = {
+    pb.AEXPR_OP: _op,
+    pb.AEXPR_OP_ANY: _op_quantified,
+    pb.AEXPR_OP_ALL: _op_quantified,
+    pb.AEXPR_DISTINCT: _distinct,
+    pb.AEXPR_NOT_DISTINCT: _distinct,
+    pb.AEXPR_NULLIF: _nullif,
+    pb.AEXPR_IN: _in,
+    pb.AEXPR_LIKE: _op,
+    pb.AEXPR_ILIKE: _op,
+    pb.AEXPR_SIMILAR: _op,
+    pb.AEXPR_BETWEEN: _between,
+    pb.AEXPR_NOT_BETWEEN: _between,
+    pb.AEXPR_BETWEEN_SYM: _between,
+    pb.AEXPR_NOT_BETWEEN_SYM: _between,
+}
+
+
+HANDLERS: Mapping[str, Handler] = {"a_expr": _a_expr}

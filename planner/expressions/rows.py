@@ -1,0 +1,82 @@
+"""Rows: ROW(...), and the fields of records."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from planner.binding import Handler, Level
+from planner.casting import resolve_unknown
+from planner.errors import UndefinedColumn, WrongObjectType
+from planner.expressions import bind
+from planner.ir import ColumnRef, FieldSelect, RowConstructor, Scalar, ScalarSubquery
+from planner.parse import Tree
+from planner.scope import expand_star
+from planner.type_names import format_type
+from planner.types import RECORD, SqlType
+
+
+def _row(level: Level, tree: Tree) -> Scalar:
+    items: list[Scalar] = []
+    for node in tree.args:
+        expanded = _expand_star(level, node)
+        if expanded is not None:
+            items.extend(expr for _, expr in expanded)
+        else:
+            items.append(bind(level, node))
+    names = tuple(f"f{index}" for index in range(1, len(items) + 1))
+    result = RowConstructor(items=tuple(items), names=names, type=SqlType(RECORD))
+    return level.statement.at(result, tree.location)
+
+
+def _expand_star(level: Level, node: Tree) -> list[tuple[str, Scalar]] | None:
+    if not node.HasField("column_ref"):
+        return None
+    fields = node.column_ref.fields
+    if len(fields) < 2 or not fields[len(fields) - 1].HasField("a_star"):
+        return None
+    return expand_star(level, fields, node.column_ref.location)
+
+
+def record_fields(level: Level, scalar: Scalar) -> tuple[tuple[str, SqlType], ...] | None:
+    """The names and types of a record's fields, where the binder knows them."""
+    if isinstance(scalar, RowConstructor):
+        return tuple((name, item.type) for name, item in zip(scalar.names, scalar.items, strict=True))
+    if isinstance(scalar, ColumnRef):
+        return level.statement.record_columns.get(scalar.id)
+    known = level.statement.records.get(id(scalar))
+    if known is not None:
+        return known[1]
+    if isinstance(scalar, ScalarSubquery):
+        return level.statement.record_columns.get(scalar.rel.fields[0].id)
+    return None
+
+
+def select_field(level: Level, scalar: Scalar, name: str, location: int) -> Scalar:
+    """`(scalar).name`. Raises 42703 and 42809."""
+    statement = level.statement
+    fields = record_fields(level, scalar)
+    if fields is None:
+        if scalar.type.oid == RECORD:
+            raise UndefinedColumn(
+                f'could not identify column "{name}" in record data type', position=statement.position(location)
+            )
+        raise _not_composite(level, scalar, name, location)
+    for index, (field, type) in enumerate(fields):
+        if field == name:
+            if isinstance(scalar, RowConstructor):
+                return resolve_unknown(statement, scalar.items[index])
+            select = FieldSelect(arg=scalar, name=name, type=type, index=index)
+            return statement.at(select, location)
+    raise UndefinedColumn(
+        f'could not identify column "{name}" in record data type', position=statement.position(location)
+    )
+
+
+def _not_composite(level: Level, scalar: Scalar, name: str, location: int) -> Exception:
+    return WrongObjectType(
+        f"column notation .{name} applied to type {format_type(scalar.type.oid)}, which is not a composite type",
+        position=level.statement.position(location),
+    )
+
+
+HANDLERS: Mapping[str, Handler] = {"row_expr": _row}

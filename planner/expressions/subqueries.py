@@ -1,0 +1,104 @@
+"""Subqueries in expressions: scalar, EXISTS, IN, op ANY and ALL, ARRAY(...), and rows compared with one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from postgast import pg_query_pb2 as pb
+
+from planner.binding import Handler, Level
+from planner.errors import DatatypeMismatch, FeatureNotSupported, SqlSyntaxError
+from planner.expressions import bind
+from planner.expressions.arrays import array_type
+from planner.ir import ArraySubquery, ColumnRef, Exists, QuantifiedSubquery, Rel, RowConstructor, Scalar, ScalarSubquery
+from planner.names import strings
+from planner.operators import BOOLEAN, build_call, find_operator, make_operator
+from planner.parse import Tree
+from planner.query import bind_subquery, cast_columns, single_column
+from planner.type_names import element_of, format_type
+from planner.types import BOOL, RECORD, SqlType
+
+
+def _sub_link(level: Level, tree: Tree) -> Scalar:
+    statement = level.statement
+    kind = tree.sub_link_type
+    if kind == pb.EXISTS_SUBLINK:
+        rel = bind_subquery(level, tree.subselect)
+        return statement.at(Exists(rel=rel, negated=False, type=BOOLEAN), tree.location)
+    if kind in (pb.EXPR_SUBLINK, pb.ARRAY_SUBLINK):
+        rel = bind_subquery(level, tree.subselect)
+        if len(rel.fields) != 1:
+            raise SqlSyntaxError("subquery must return only one column", position=statement.position(tree.location))
+        field = rel.fields[0]
+        if kind == pb.EXPR_SUBLINK:
+            return statement.at(ScalarSubquery(rel=rel, type=field.type), tree.location)
+        if element_of(field.type.oid):
+            raise FeatureNotSupported(
+                "multidimensional arrays from subqueries are not supported", position=statement.position(tree.location)
+            )
+        type = array_type(field.type, statement.position(tree.location))
+        return statement.at(ArraySubquery(rel=rel, type=type), tree.location)
+    if kind in (pb.ANY_SUBLINK, pb.ALL_SUBLINK):
+        return _quantified(level, tree, bind_subquery(level, tree.subselect))
+    raise FeatureNotSupported("this kind of subquery is not supported", position=statement.position(tree.location))
+
+
+def _quantified(level: Level, tree: Tree, rel: Rel) -> Scalar:
+    statement = level.statement
+    location = tree.location
+    names = strings(tree.oper_name) or ("=",)
+    symbol = "<>" if names[-1] == "!=" else names[-1]
+    test = bind(level, tree.testexpr)
+    args = test.items if isinstance(test, RowConstructor) else (test,)
+    _check_width(level, rel, len(args), location)
+    if len(args) > 1 and symbol not in ("=", "<>"):
+        raise FeatureNotSupported(
+            f"row comparison {symbol} with a subquery is not supported", position=statement.position(location)
+        )
+    calls = []
+    targets = []
+    for arg, field in zip(args, rel.fields, strict=True):
+        column = ColumnRef(id=field.id, type=field.type)
+        signature = find_operator(level, symbol, arg.type.oid, field.type.oid, location)
+        call = build_call(level, signature, [arg, column], location)
+        if call.type.oid != BOOL:
+            raise DatatypeMismatch(
+                f"operator {symbol} must return type boolean, not type {format_type(call.type.oid)}",
+                position=statement.position(location),
+            )
+        calls.append(call)
+        targets.append(call.args[1].type)
+    quantifier: Any = "any" if tree.sub_link_type == pb.ANY_SUBLINK else "all"
+    result = QuantifiedSubquery(
+        args=tuple(call.args[0] for call in calls),
+        operators=tuple(call.signature for call in calls),
+        quantifier=quantifier,
+        rel=cast_columns(statement, rel, targets),
+        type=BOOLEAN,
+    )
+    first = statement.location(args[0]) if args else -1
+    return statement.at(result, first if first >= 0 else location)
+
+
+def compare_row_with_subquery(level: Level, names: tuple[str, ...], tree: Tree, link: Tree) -> Scalar:
+    """`(a, b) op (SELECT x, y ...)`: compared with one scalar subquery for each column."""
+    left = bind(level, tree.lexpr)
+    assert isinstance(left, RowConstructor)
+    rel = bind_subquery(level, link.subselect)
+    _check_width(level, rel, len(left.items), link.location)
+    items = tuple(
+        ScalarSubquery(rel=single_column(level.statement, rel, index), type=field.type)
+        for index, field in enumerate(rel.fields)
+    )
+    right = RowConstructor(items=items, names=tuple(field.name for field in rel.fields), type=SqlType(RECORD))
+    return make_operator(level, names, left, right, tree.location)
+
+
+def _check_width(level: Level, rel: Rel, width: int, location: int) -> None:
+    if len(rel.fields) != width:
+        problem = "too many" if len(rel.fields) > width else "too few"
+        raise SqlSyntaxError(f"subquery has {problem} columns", position=level.statement.position(location))
+
+
+HANDLERS: Mapping[str, Handler] = {"sub_link": _sub_link}
