@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tests.support.postgres import free_port
 
-START_TIMEOUT_S = 60.0
+START_TIMEOUT_S = 240.0
 
 
 class TidegateServer:
