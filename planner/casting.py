@@ -172,8 +172,6 @@ def _fold(literal: Literal, oid: int) -> Literal | None:
 def coerce_to_target(statement: Statement, expr: Scalar, target: SqlType, context: Context) -> Scalar | None:
     """`expr` as a value of `target`, typmod included (coerce_to_target_type); None when no conversion exists."""
     if not can_coerce(expr.type.oid, target.oid, context):
-        if expr.type.oid == RECORD or target.oid == RECORD:
-            return None
         return None
     converted = coerce(statement, expr, target, context)
     return apply_type_modifier(statement, converted, target, explicit=context == Context.EXPLICIT)

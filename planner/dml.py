@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from planner.binding import Level, NsItem, Statement
-from planner.casting import coerce_to_target, finish_row, resolve_unknown, to_boolean
+from planner.casting import coerce_to_target, finish_row, resolve_unknown, to_boolean, with_shape
 from planner.coercion import Context
 from planner.common_tables import bind_with
 from planner.errors import (
@@ -18,6 +18,7 @@ from planner.errors import (
     InsufficientPrivilege,
     SqlSyntaxError,
     UndefinedColumn,
+    UndefinedTable,
     WrongObjectType,
 )
 from planner.expressions import bind, bind_clause
@@ -33,6 +34,7 @@ from planner.ir import (
     Deduplicate,
     Filter,
     Literal,
+    Param,
     Project,
     Rel,
     Returning,
@@ -101,9 +103,6 @@ def assign(statement: Statement, expr: Scalar, column: Column, type: SqlType) ->
 
 def in_shape(statement: Statement, expr: Scalar, type: SqlType) -> Scalar:
     """A numeric in the shape that its column is stored in."""
-    from planner.casting import with_shape
-    from planner.ir import Param
-
     if expr.type.shape == type.shape or (isinstance(expr, Param) and type.typmod < 0):
         return expr
     return with_shape(statement, expr, type)
@@ -451,8 +450,6 @@ def _returning(statement: Statement, relation: Relation, tree: Tree, joined: boo
     try:
         targets = bind_targets(level, clause.exprs, "RETURNING")
     except Exception as error:
-        from planner.errors import UndefinedTable
-
         if joined and isinstance(error, (UndefinedTable, UndefinedColumn)):
             raise FeatureNotSupported("RETURNING of columns of other tables than the target is not supported") from None
         raise

@@ -9,15 +9,19 @@ import postgast
 from postgast import pg_query_pb2 as pb
 
 from planner.binding import Level, NsColumn, NsItem
-from planner.casting import to_boolean, to_common
+from planner.casting import to_boolean, to_common, unify
 from planner.coercion import common_type
+from planner.column_names import column_name
 from planner.errors import (
     AmbiguousColumn,
     DatatypeMismatch,
     DuplicateAlias,
+    DuplicateColumn,
     FeatureNotSupported,
+    GroupingError,
     SqlSyntaxError,
     UndefinedColumn,
+    WindowingError,
 )
 from planner.expressions import bind, bind_clause
 from planner.expressions.set_returning import output_fields
@@ -31,6 +35,7 @@ from planner.ir import (
     FunctionCall,
     FunctionScan,
     Join,
+    Literal,
     OneRow,
     Project,
     Rel,
@@ -247,8 +252,6 @@ def _expand_unnest(node: Tree) -> list[Tree]:
 def _one_function(
     level: Level, node: Tree, definitions: Sequence[Any], alias: Tree | None, alone: bool
 ) -> FunctionCall | tuple[str, Scalar]:
-    from planner.column_names import column_name
-
     statement = level.statement
     if not node.HasField("func_call"):
         return column_name(node), bind(level, node)
@@ -271,14 +274,10 @@ def _one_function(
         return names[-1], resolved
     signature = resolved.signature
     if signature.kind is Kind.AGGREGATE:
-        from planner.errors import GroupingError
-
         raise GroupingError(
             "aggregate functions are not allowed in functions in FROM", position=statement.position(location)
         )
     if signature.kind is Kind.WINDOW:
-        from planner.errors import WindowingError
-
         raise WindowingError(
             "window functions are not allowed in functions in FROM", position=statement.position(location)
         )
@@ -347,8 +346,6 @@ def _scalar_item(
     fields = [statement.new_field(label, scalar.type)]
     exprs = [scalar]
     if tree.ordinality:
-        from planner.ir import Literal
-
         fields.append(statement.new_field("ordinality", SqlType(INT8)))
         exprs.append(Literal(value=1, type=SqlType(INT8)))
     rel = Project(input=OneRow(), exprs=tuple(exprs), fields=tuple(fields))
@@ -453,8 +450,6 @@ def _merge(
     seen: set[str] = set()
     for name in using:
         if name in seen and not tree.is_natural:
-            from planner.errors import DuplicateColumn
-
             raise DuplicateColumn(f'column name "{name}" appears more than once in USING clause')
         seen.add(name)
         a, b = _using_column(left, name, "left"), _using_column(right, name, "right")
@@ -477,8 +472,6 @@ def _merge(
 
 
 def _merged(level: Level, kind: str, a: Scalar, b: Scalar, oid: int) -> Scalar:
-    from planner.casting import unify
-
     statement = level.statement
     if kind == "full":
         values, type = unify(statement, [a, b], "JOIN/USING")

@@ -7,7 +7,7 @@ import re
 from decimal import Decimal
 from typing import Any
 
-from planner.errors import InvalidTextRepresentation, UntranslatableCharacter
+from planner.errors import InvalidTextRepresentation, StatementTooComplex, UntranslatableCharacter
 
 
 class _Number(str):
@@ -50,8 +50,6 @@ def _decode(text: str) -> Any:
             _check_surrogates(value)
         return value
     except RecursionError:
-        from planner.errors import StatementTooComplex
-
         raise StatementTooComplex("stack depth limit exceeded") from None
     except ValueError as error:
         position = getattr(error, "pos", 0)

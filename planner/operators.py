@@ -19,6 +19,7 @@ from planner.errors import (
     AmbiguousFunction,
     DatatypeMismatch,
     FeatureNotSupported,
+    InvalidSchemaName,
     SqlSyntaxError,
     UndefinedFunction,
     WrongObjectType,
@@ -37,8 +38,6 @@ def operator_symbol(level: Level, names: tuple[str, ...], location: int) -> str:
     if len(names) > 1 and names[-2] != "pg_catalog":
         schema = names[-2]
         if level.statement.context.catalog.schema(schema) is None and schema != "information_schema":
-            from planner.errors import InvalidSchemaName
-
             raise InvalidSchemaName(f'schema "{schema}" does not exist', position=level.statement.position(location))
         return ".".join(names)
     return names[-1]

@@ -9,12 +9,15 @@ from planner.errors import (
     AmbiguousFunction,
     FeatureNotSupported,
     InvalidName,
+    InvalidSchemaName,
+    InvalidTextRepresentation,
     SqlSyntaxError,
     UndefinedFunction,
     UndefinedObject,
     UndefinedTable,
 )
 from planner.functions import registry
+from planner.parse import split_and_parse
 from planner.type_names import lookup_type, resolve_type_name
 from planner.types import (
     REGCLASS,
@@ -59,8 +62,6 @@ def resolve_reg(context: BindContext, oid: int, text: str) -> int:
         parts = split_name(stripped)
         schema = context.catalog.schema(parts[0]) if len(parts) == 1 else None
         if schema is None:
-            from planner.errors import InvalidSchemaName
-
             raise InvalidSchemaName(f'schema "{".".join(parts)}" does not exist')
         return schema.oid
     if oid == REGROLE:
@@ -150,8 +151,6 @@ def find_relation_oid(context: BindContext, schema: str | None, name: str) -> in
 
 
 def _type(text: str) -> int:
-    from planner.parse import split_and_parse
-
     try:
         parsed = split_and_parse(f"SELECT NULL::{text}")
     except SqlSyntaxError:
@@ -225,8 +224,6 @@ def _by_name(relation: str, column: str, text: str, what: str) -> int:
 
 
 def _invalid(message: str) -> SqlSyntaxError:
-    from planner.errors import InvalidTextRepresentation
-
     return InvalidTextRepresentation(message)  # type: ignore[return-value]
 
 

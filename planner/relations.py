@@ -7,7 +7,13 @@ from functools import lru_cache
 from typing import Any, TypeAlias
 
 from planner.binding import BindContext, Level, NsColumn, NsItem, Statement
-from planner.errors import FeatureNotSupported, InvalidColumnReference, UndefinedTable, WrongObjectType
+from planner.errors import (
+    FeatureNotSupported,
+    InvalidColumnReference,
+    StatementTooComplex,
+    UndefinedTable,
+    WrongObjectType,
+)
 from planner.ir import ColumnRef, CteScan, Field, Literal, Origin, Rel, Scalar, Scan, SessionValue, SystemScan, Values
 from planner.parse import Parsed, Tree, split_and_parse
 from planner.query import bind_query
@@ -260,8 +266,6 @@ def parse_view(definition: str) -> Parsed:
 def _view(level: Level, relation: Relation, tree: Tree, alias: Tree | None) -> tuple[Rel, NsItem]:
     statement = level.statement
     if statement.view_depth >= MAX_VIEW_DEPTH:
-        from planner.errors import StatementTooComplex
-
         raise StatementTooComplex("stack depth limit exceeded")
     item_alias = alias.aliasname if alias is not None else relation.name
     live = relation.live_columns()

@@ -7,12 +7,21 @@ offer is ambiguous, LATERAL items are seen only from where the join type allows 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from planner.binding import Level, NsColumn, NsItem, Statement
-from planner.errors import AmbiguousColumn, FeatureNotSupported, InvalidColumnReference, UndefinedColumn, UndefinedTable
+from planner.errors import (
+    AmbiguousColumn,
+    FeatureNotSupported,
+    InvalidColumnReference,
+    SqlSyntaxError,
+    UndefinedColumn,
+    UndefinedTable,
+)
 from planner.ir import ColumnRef, Literal, RowConstructor, Scalar
 from planner.names import strings
 from planner.parse import Tree
+from planner.rewrite import column_ids
 from planner.types import OID, RECORD, SqlType
 
 _MAX_FUZZY_DISTANCE = 3
@@ -36,19 +45,11 @@ def reference(level: Level, column: Scalar, location: int) -> Scalar:
         fresh: Scalar = statement.at(ColumnRef(id=column.id, type=column.type), location)
         return fresh
     note_references(level.statement, column)
-    return statement.at(_copy(column), location)
-
-
-def _copy(scalar: Scalar) -> Scalar:
-    from dataclasses import replace
-
-    return replace(scalar)
+    return statement.at(replace(column), location)
 
 
 def note_references(statement: Statement, scalar: object) -> None:
     """Counts every column inside `scalar` (a merged USING column, a whole row) as referenced."""
-    from planner.rewrite import column_ids
-
     for id in column_ids(scalar):
         owner = statement.owner.get(id)
         if owner is not None:
@@ -170,8 +171,6 @@ def _qualified_item(level: Level, qualifier: Sequence[str], column: str, locatio
     """The FROM item for the qualifier of a column: [[database.]schema.]relation."""
     statement = level.statement
     if len(qualifier) > 3:
-        from planner.errors import SqlSyntaxError
-
         raise SqlSyntaxError(
             f"improper qualified name (too many dotted names): {'.'.join(qualifier)}",
             position=statement.position(location),

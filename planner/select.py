@@ -22,6 +22,9 @@ from planner.errors import (
     GroupingError,
     InvalidColumnReference,
     SqlSyntaxError,
+    UndefinedTable,
+    WindowingError,
+    WrongObjectType,
 )
 from planner.expressions import bind, bind_clause
 from planner.expressions.indirection import apply_indirection
@@ -54,6 +57,7 @@ from planner.query_tail import bind_limit, limited
 from planner.rewrite import column_ids
 from planner.scope import expand_item, expand_star, find_column, qualifier_of, star_items
 from planner.sorting import sort_direction
+from planner.type_names import format_type
 from planner.types import RECORD, UNKNOWN, SqlType
 from planner.windows import bind_windows
 
@@ -88,8 +92,6 @@ class SelectQuery:
         for node in tree.window_clause:
             definition = node.window_def
             if definition.name in level.window_definitions:
-                from planner.errors import WindowingError
-
                 raise WindowingError(
                     f'window "{definition.name}" is already defined',
                     position=level.statement.position(definition.location),
@@ -243,8 +245,6 @@ class SelectQuery:
                     "aggregate functions are not allowed in GROUP BY", position=statement.position_of(expr)
                 )
             if id in statement.window_ids:
-                from planner.errors import WindowingError
-
                 raise WindowingError(
                     "window functions are not allowed in GROUP BY", position=statement.position_of(expr)
                 )
@@ -312,8 +312,6 @@ class SelectQuery:
             for relation in node.locking_clause.locked_rels:
                 name = relation.range_var.relname
                 if not any(item.alias == name for item in self.level.rtes):
-                    from planner.errors import UndefinedTable
-
                     raise UndefinedTable(
                         f'relation "{name}" in {strength} clause not found in FROM clause',
                         position=self.level.statement.position(relation.range_var.location),
@@ -517,9 +515,6 @@ def _star(level: Level, node: Tree, clause: str) -> list[tuple[str, Scalar]] | N
 
 
 def _expand_record(level: Level, tree: Tree, clause: str) -> list[tuple[str, Scalar]]:
-    from planner.errors import WrongObjectType
-    from planner.type_names import format_type
-
     outer = level.clause
     level.clause = clause
     try:

@@ -7,7 +7,7 @@ PostgreSQL reports to clients.
 from __future__ import annotations
 
 from planner.catalog_data import TypeRow, type_by_name, types
-from planner.errors import FeatureNotSupported, InvalidParameterValue, UndefinedObject
+from planner.errors import FeatureNotSupported, InvalidParameterValue, SqlSyntaxError, UndefinedObject
 from planner.identifiers import quote_identifier
 from planner.parse import Parsed, Tree
 from planner.types import (
@@ -255,8 +255,6 @@ def type_modifier(oid: int, values: list[int], position: int | None = None) -> i
             name = "bit" if oid == BIT else "varbit"
             raise InvalidParameterValue(f"length for type {name} must be at least 1", position=position)
         return values[0]
-    from planner.errors import SqlSyntaxError
-
     raise SqlSyntaxError(f'type modifier is not allowed for type "{types()[oid].name}"', position=position)
 
 

@@ -35,6 +35,7 @@ from planner.types import (
     TIMESTAMPTZ,
     UNKNOWN,
     SqlType,
+    column_type,
 )
 
 _NON_DEFAULT = 0x00001
@@ -192,7 +193,7 @@ def _offset(level: Level, node: Tree, order: tuple[SortKey, ...], mode: str) -> 
             wanted = key_type
         if expr.type.oid in (INT2, INT4, INT8) and category(key_type) == "N" and wanted == INT8:
             return expr
-        converted = coerce_to_target(statement, expr, _offset_type(wanted), Context.IMPLICIT)
+        converted = coerce_to_target(statement, expr, column_type(wanted), Context.IMPLICIT)
         if converted is None:
             raise FeatureNotSupported(
                 f"RANGE with offset PRECEDING/FOLLOWING is not supported for column type {format_type(key_type)} and "
@@ -207,9 +208,3 @@ def _offset(level: Level, node: Tree, order: tuple[SortKey, ...], mode: str) -> 
                 f"argument of {mode.upper()} must not contain variables", position=statement.position_of(part)
             )
     return result
-
-
-def _offset_type(oid: int) -> SqlType:
-    from planner.types import column_type
-
-    return column_type(oid)

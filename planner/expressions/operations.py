@@ -106,8 +106,7 @@ def _in(level: Level, tree: Tree) -> Scalar:
     location = tree.location
     tests: list[Scalar] = []
     constants = [item for item in items if not any(True for _ in column_ids(item))]
-    rows = isinstance(left, RowConstructor)
-    if not rows and len(constants) > 1:
+    if not isinstance(left, RowConstructor) and len(constants) > 1:
         common = common_type([left.type.oid, *(item.type.oid for item in constants)])
         if common is not None and common != RECORD and array_of(common):
             typed = [coerce(statement, item, column_type(common), Context.IMPLICIT) for item in constants]
