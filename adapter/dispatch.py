@@ -19,8 +19,9 @@ from planner.errors import (
     FeatureNotSupported,
     InvalidSqlStatementName,
     SqlError,
+    UndefinedParameter,
 )
-from planner.parse import Parsed
+from planner.parse import Parsed, subtrees
 from storage.catalog_model import CatalogSnapshot
 
 _ROW_KINDS = frozenset({"select_stmt", "insert_stmt", "update_stmt", "delete_stmt", "merge_stmt"})
@@ -66,7 +67,16 @@ async def _row_plan(running: Running, parsed: Parsed) -> Plan:
 def _plan(running: Running, parsed: Parsed, catalog: CatalogSnapshot | None = None) -> Plan:
     session = running.session
     catalog = catalog or running.transaction.planning_catalog(session.state.env)
+    if not running.params and "$" in parsed.text and parsed.kind != "prepare_stmt":
+        _refuse_parameters(parsed)
     return session.plan(parsed, catalog, running.declared)
+
+
+def _refuse_parameters(parsed: Parsed) -> None:
+    """A statement of a query string has no values for parameters."""
+    for tree in subtrees(parsed.tree):
+        if tree.DESCRIPTOR.name == "ParamRef":
+            raise UndefinedParameter(f"there is no parameter ${tree.number}", position=parsed.position(tree.location))
 
 
 async def run_rows(running: Running, plan: Plan) -> Outcome:

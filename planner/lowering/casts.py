@@ -247,7 +247,7 @@ def _ntz(ctx: Context) -> str:
 
 def _time_of(ctx: Context, sql: str) -> str:
     if ctx.local:
-        return f"CAST({sql} AS TIME)"
+        return f"CAST(CASE WHEN isfinite({sql}) THEN {sql} END AS TIME)"
     return f"make_time(hour({sql}), minute({sql}), extract(SECOND FROM {sql}))"
 
 
