@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -32,8 +33,8 @@ SMALL_PART_BYTES = 8 * 1024 * 1024
 
 MAX_INPUT_BYTES = 32 * 1024 * 1024
 MAX_INPUT_ROWS = 1_000_000
-"""Stored bytes and rows that one compaction reads: they bound its memory. A larger part is never rewritten for the
-sake of deletions; readers go on leaving its deleted rows out."""
+"""Stored bytes and rows that one compaction reads whole: they bound its memory. Deletions in larger parts are folded by
+`storage.large_compaction`."""
 
 MAX_DELETED_ROWS = 4_000_000
 """Entries of delete parts that one compaction looks at: 32 MB of row ids."""
@@ -68,23 +69,23 @@ def deletions_due(state: ShardState) -> bool:
 
 
 def plan(
-    state: ShardState, deleted: Mapping[int, RowIds], fruitless: frozenset[int] = frozenset()
+    state: ShardState, deleted: Mapping[int, RowIds], fruitless: Mapping[int, int] = MappingProxyType({})
 ) -> CompactionPlan | None:
     """What to compact next; None when nothing is due.
 
-    `deleted` has the row ids of the eligible delete parts by part id; empty when they were not read. Parts in
-    `fruitless` are not rewritten for the sake of deletions: a part whose ids have gaps may span deleted ids of
-    other parts without holding one.
+    `deleted` has the row ids of the eligible delete parts by part id; empty when they were not read. A part in
+    `fruitless` is not rewritten for the sake of as many deletions as it says: a part whose ids have gaps may span
+    deleted ids of other parts without holding one.
     """
     inserts = eligible(state, "insert")
     deletes = [part for part in eligible(state, "delete") if part.id in deleted]
-    ids = _concatenate([deleted[part.id] for part in deletes])
-    hits = {part.id: _hits(part, ids) for part in inserts} if len(ids) else {}
+    ids = joined([deleted[part.id] for part in deletes])
+    hits = {part.id: hits_of(part, ids) for part in inserts} if len(ids) else {}
     groups: dict[tuple[str, tuple[str, ...]], list[Part]] = {}
     for part in inserts:
         groups.setdefault((part.fingerprint, part.columns), []).append(part)
     for group in groups.values():
-        chosen = _choose(group, {i: n for i, n in hits.items() if i not in fruitless}, len(deletes))
+        chosen = _choose(group, {i: n for i, n in hits.items() if fruitless.get(i) != n}, len(deletes))
         if chosen:
             return CompactionPlan(inserts=tuple(chosen), deletes=tuple(deletes))
     # Many delete parts that hit nothing eligible are merged among themselves.
@@ -124,13 +125,14 @@ def _choose(group: list[Part], hits: Mapping[int, int], delete_parts: int) -> li
     return [chosen[part_id] for part_id in sorted(chosen)]
 
 
-def _hits(part: Part, ids: RowIds) -> int:
+def hits_of(part: Part, ids: RowIds) -> int:
     """At least how many of the sorted `ids` are in `part` (exact unless its ids have gaps)."""
     low, high = part.row_id_bounds
     return int(np.searchsorted(ids, high, "right") - np.searchsorted(ids, low, "left"))
 
 
-def _concatenate(arrays: list[RowIds]) -> RowIds:
+def joined(arrays: list[RowIds]) -> RowIds:
+    """All of `arrays`, sorted."""
     return np.sort(np.concatenate(arrays)) if arrays else np.empty(0, np.int64)
 
 
@@ -153,14 +155,14 @@ def merge(chosen: CompactionPlan, inserts: list[pa.Table], deletes: list[pa.Tabl
     parts that change. Runs in a thread.
     """
     delete_ids = [_ids(table) for table in deletes]
-    gone = _concatenate(delete_ids)
+    gone = joined(delete_ids)
     kept: list[pa.Table] = []
     seen: list[RowIds] = []
     for table in inserts:
         ids = _ids(table)
         seen.append(ids)
         kept.append(table.filter(pa.array(~np.isin(ids, gone))) if len(gone) else table)
-    present = _concatenate(seen)
+    present = joined(seen)
     left: list[tuple[int, pa.Table]] = []
     for part, table, ids in zip(chosen.deletes, deletes, delete_ids, strict=True):
         folded = np.isin(ids, present)

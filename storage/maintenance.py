@@ -27,7 +27,7 @@ import numpy as np
 import pyarrow as pa
 import structlog
 
-from storage import compaction
+from storage import compaction, large_compaction
 from storage.consensus import SeqNo
 from storage.csn import Csn
 from storage.durable import Abandon
@@ -57,7 +57,9 @@ class Maintenance:
 
     def __init__(self, env: Environment) -> None:
         self._env = env
-        self._fruitless: dict[ShardId, frozenset[int]] = {}
+        self._fruitless: dict[ShardId, dict[int, int]] = {}
+        self._barren: dict[ShardId, dict[int, int]] = {}
+        """Parts rewritten for nothing, and how many deletions seemed to hit them: of compactions, of foldings."""
         self._watched: dict[str, tuple[Lease, float]] = {}
         self._listed: tuple[object, int] = (None, 0)
         """What had happened before the blob store was last listed for orphans, and how often it was since then."""
@@ -126,22 +128,23 @@ class Maintenance:
         read = self._env.parts.read
         deleted: dict[int, compaction.RowIds] = {}
         if compaction.deletions_due(state):
-            entries = 0
+            entries = size = 0
             for part in compaction.eligible(state, "delete"):
-                entries += part.rows
-                if entries > compaction.MAX_DELETED_ROWS:
-                    break
+                if entries + part.rows > compaction.MAX_DELETED_ROWS or size + part.bytes > compaction.MAX_INPUT_BYTES:
+                    continue
+                entries, size = entries + part.rows, size + part.bytes
                 table = await read(part, [ROW_ID])
                 deleted[part.id] = np.asarray(table.column(0).combine_chunks())
-        fruitless = self._fruitless.get(handle.shard, frozenset())
+        fruitless = self._fruitless.setdefault(handle.shard, {})
         plan = compaction.plan(state, deleted, fruitless)
         if plan is None:
-            return 0
+            return await self._fold_large(handle, state)
         inserts = [await read(part, [ROW_ID, *part.columns], keep=False) for part in plan.inserts]
         deletes = [await read(part, keep=False) for part in plan.deletes]
         merged = await asyncio.to_thread(compaction.merge, plan, inserts, deletes)
         if len(plan.inserts) == 1 and not merged.folded:
-            self._fruitless[handle.shard] = fruitless | {plan.inserts[0].id}
+            ids = compaction.joined([deleted[part.id] for part in plan.deletes])
+            fruitless[plan.inserts[0].id] = compaction.hits_of(plan.inserts[0], ids)
             return len(plan.inserts)
         added = await self._outputs(handle.shard, plan, merged, deletes)
         changed = {part_id for part_id, _ in merged.left}
@@ -153,6 +156,25 @@ class Maintenance:
         self._env.parts.committed(added)
         self._fruitless.pop(handle.shard, None)
         return len(removed)
+
+    async def _fold_large(self, handle: DataShard, state: ShardState) -> int:
+        """Fold deletions into or from parts that are too large to be read whole. Returns how many were swapped out."""
+        if not large_compaction.due(state):
+            return 0
+        parts = self._env.parts
+        added: list[Part] = []
+        try:
+            barren = self._barren.setdefault(handle.shard, {})
+            folding, found_barren = await large_compaction.fold(parts, handle.shard, state, barren, added)
+        except BaseException:
+            parts.discard(added)
+            raise
+        barren.update(found_barren)
+        if not folding.removed or not await self._swap(handle, state.epoch, folding.removed, folding.added):
+            parts.discard(added)
+            return 0
+        parts.committed(added)
+        return len(folding.removed)
 
     async def _outputs(
         self,

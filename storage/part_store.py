@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import TypeAlias
 
+import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -30,6 +31,7 @@ from storage.ids import ShardId, random_text
 from storage.parts import (
     INLINE_LIMIT_BYTES,
     Part,
+    PartDigest,
     RowIdRange,
     UploadedPart,
     file_part,
@@ -37,6 +39,8 @@ from storage.parts import (
     inline_part,
     parquet_stats,
     read_table,
+    row_group,
+    with_row_ids,
 )
 from storage.txns_state import PromisedPart
 
@@ -53,6 +57,9 @@ UPLOAD_DELAYS_S = (0.01, 0.05, 0.2, 0.5, 1.0)
 """Pauses between attempts of one upload; then it has failed."""
 
 FOOTER_GUESS_BYTES = 64 * 1024
+
+VERIFIED_BYTES = 8 * 1024 * 1024
+"""How much of a file is read at once to verify its checksum."""
 
 Slot: TypeAlias = tuple[str | bytes, int, tuple[RowIdRange, ...], tuple[str, ...] | None]
 """What a decoded table in the cache came from: its source, its row ids, its columns."""
@@ -243,6 +250,55 @@ class PartStore:
         if keep:
             self._remember(slot, table)
         return table
+
+    async def pieces(self, part: Part, columns: Sequence[str]) -> AsyncIterator[pa.Table]:
+        """The rows of `part` a row group at a time, with ``_row_id`` when asked: for parts that are large.
+
+        Raises as `read` does; the checksum of a file is verified before its first row is given out.
+        """
+        if part.inline is not None:
+            yield await self.read(part, columns, keep=False)
+            return
+        assert part.key is not None
+        await self._verify(part)
+        metadata = await self.footer(part.key, part.bytes)
+        stored = [name for name in columns if name in part.stats]
+        first = part.first_row_id
+        for number in range(metadata.num_row_groups):
+            group = metadata.row_group(number)
+            chunks = [group.column(n) for n in range(group.num_columns)]
+            starts = [min(c.data_page_offset, c.dictionary_page_offset or c.data_page_offset) for c in chunks]
+            ends = [start + c.total_compressed_size for start, c in zip(starts, chunks, strict=True)]
+            data = await self._range(part, min(starts), max(ends))
+            try:
+                table = await asyncio.to_thread(row_group, metadata, number, stored, min(starts), data)
+            except (pa.ArrowException, OSError) as error:
+                raise CorruptPart(f"part {part.key} cannot be decoded: {error}") from error
+            piece = msgspec.structs.replace(part, first_row_id=first, rows=group.num_rows)
+            yield with_row_ids(piece, table, list(columns))
+            first += group.num_rows
+
+    async def _range(self, part: Part, start: int, end: int) -> bytes:
+        assert part.key is not None
+        data = await self._blob.get(part.key, ByteRange(start=start, length=end - start))
+        if data is None:
+            raise MissingBlob(f"part {part.key} is not in the blob store")
+        if len(data) != end - start:
+            raise CorruptPart(f"part {part.key} is truncated")
+        return data
+
+    async def _verify(self, part: Part) -> None:
+        """Check length and checksum of a file without holding it in memory."""
+        assert part.key is not None
+        if await self._blob.size(part.key) is None:
+            raise MissingBlob(f"part {part.key} is not in the blob store")
+        if not part.checksum:
+            return
+        digest = PartDigest()
+        for start in range(0, part.bytes, VERIFIED_BYTES):
+            digest.add(await self._range(part, start, min(start + VERIFIED_BYTES, part.bytes)))
+        if digest.checksum != part.checksum:
+            raise CorruptPart(f"part {part.key} does not match its checksum")
 
     def _remember(self, slot: Slot, table: pa.Table) -> None:
         size = table.nbytes

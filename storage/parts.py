@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import datetime
 import hashlib
+import io
 import math
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
@@ -146,7 +147,25 @@ def fingerprint(schema: pa.Schema) -> str:
 
 def checksum(data: bytes) -> str:
     """The checksum recorded for a part's bytes."""
-    return hashlib.blake2b(data, digest_size=16).hexdigest()
+    digest = PartDigest()
+    digest.add(data)
+    return digest.checksum
+
+
+class PartDigest:
+    """The checksum of a part whose bytes come in pieces."""
+
+    def __init__(self) -> None:
+        self._hash = hashlib.blake2b(digest_size=16)
+
+    def add(self, data: bytes) -> None:
+        """Take in the next bytes."""
+        self._hash.update(data)
+
+    @property
+    def checksum(self) -> str:
+        """The checksum of what was taken in."""
+        return self._hash.hexdigest()
 
 
 def encode_ipc(table: pa.Table) -> bytes:
@@ -420,7 +439,45 @@ def read_table(part: Part, data: bytes, columns: Sequence[str] | None = None) ->
         raise CorruptPart(f"part {part.key or part.id} cannot be decoded: {error}") from error
     if stored and table.num_rows != part.rows:
         raise CorruptPart(f"part {part.key or part.id} has {table.num_rows} rows, expected {part.rows}")
-    return _with_row_ids(part, table, wanted)
+    return with_row_ids(part, table, wanted)
+
+
+class _Window(io.RawIOBase):
+    """The bytes of a file from `start` on, at their place; nothing else of it is there."""
+
+    def __init__(self, start: int, data: bytes) -> None:
+        super().__init__()
+        self._start = start
+        self._data = data
+        self._at = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        end = self._start + len(self._data)
+        self._at = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: end}[whence]
+        return self._at
+
+    def read(self, size: int = -1) -> bytes:
+        first = self._at - self._start
+        if first < 0:
+            raise OSError("read before the window")
+        piece = self._data[first:] if size < 0 else self._data[first : first + size]
+        self._at += len(piece)
+        return piece
+
+
+def row_group(metadata: pq.FileMetaData, number: int, columns: Sequence[str], start: int, data: bytes) -> pa.Table:
+    """The row group `number` of a Parquet file, of which `data` are the bytes from `start` on."""
+    source = pa.PythonFile(_Window(start, data), mode="r")
+    return pq.ParquetFile(source, metadata=metadata).read_row_group(number, columns=columns, use_threads=False)
 
 
 def default_columns(part: Part) -> list[str]:
@@ -428,7 +485,8 @@ def default_columns(part: Part) -> list[str]:
     return ([ROW_ID] if part.kind == "delete" else []) + list(part.columns)
 
 
-def _with_row_ids(part: Part, table: pa.Table, wanted: list[str]) -> pa.Table:
+def with_row_ids(part: Part, table: pa.Table, wanted: list[str]) -> pa.Table:
+    """`table`, which has the stored ones of the columns `wanted`, with ``_row_id`` if that is one of them."""
     if ROW_ID not in wanted:
         return table
     if ROW_ID in table.column_names:
