@@ -16,6 +16,7 @@ import logging
 import os
 import subprocess
 import threading
+import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -38,6 +39,11 @@ MAX_THREADS = 32
 
 MAX_RESULT_BYTES = 64 << 20
 """spark.driver.maxResultSize: what one collected result may hold of the driver's memory. Larger ones are spooled."""
+
+STUCK_SECONDS = 15.0
+REAP_SECONDS = 0.5
+SETTLE_LOOKS = 6
+"""How long the tasks of a cancelled job may go on, how often they are looked at, and how often at least."""
 
 LAUNCH_SETTINGS = ("spark.jars", "spark.driver.", "spark.yarn.", "spark.kubernetes.", "spark.submit.", "spark.archives")
 """Prefixes of settings that the launch of the JVM needs; the others are given to the context."""
@@ -111,6 +117,9 @@ class Spark:
         self._activate = jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession
         self._no_properties = jvm.java.util.Properties()
         self._properties = {profile: _job_properties(jvm, session) for profile, session in sessions.items()}
+        self._lock = threading.Lock()
+        self._statements = 0
+        self._reaping = False
 
     @property
     def jvm(self) -> Any:
@@ -125,13 +134,17 @@ class Spark:
     def enter(self, profile: Profile, group: str) -> None:
         """Makes this thread run a statement of `profile`: its session is the active one, the jobs that the thread
         starts belong to `group`, and their tasks see the session's settings; blocks."""
+        with self._lock:
+            self._statements += 1
         properties = self._properties[profile].clone()
         properties.setProperty("spark.jobGroup.id", group)
         self._scala_context.setLocalProperties(properties)
         self._activate(self.sessions[profile]._jsparkSession)
 
     def leave(self) -> None:
-        """Ends `enter`; does nothing when the JVM is gone."""
+        """Ends `enter`; also when the JVM is gone."""
+        with self._lock:
+            self._statements -= 1
         if self.alive:
             self._scala_context.setLocalProperties(self._no_properties.clone())
 
@@ -143,6 +156,42 @@ class Spark:
             self._scala_context.cancelJobGroupAndFutureJobs(group)
         except (Py4JError, OSError) as error:
             log.warning("spark.not_cancelled", group=group, reason=_first_line(error))
+            return
+        with self._lock:
+            if self._reaping:
+                return
+            self._reaping = True
+        threading.Thread(target=self._reap, name="spark-reaper", daemon=True).start()
+
+    def stuck_tasks(self) -> int:
+        """How many tasks still run whose jobs have ended; blocks."""
+        tracker = self.context._jsc.statusTracker()
+        running = sum(executor.numRunningTasks() for executor in tracker.getExecutorInfos())
+        stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+        active = sum(stage.numActiveTasks() for stage in stages if stage is not None)
+        return max(0, int(running) - int(active))
+
+    def _reap(self) -> None:
+        """Waits until the tasks of cancelled jobs have ended. A task ends only where its code asks whether it should:
+        joins within joins may not ask for hours. Within one JVM nothing else ends it, so the JVM is given up once no
+        statement runs in it."""
+        from py4j.protocol import Py4JError
+
+        try:
+            looks = 0
+            # Cancelling takes a moment: until then the job's tasks do not count as left over.
+            while self.alive and (self.stuck_tasks() or looks < SETTLE_LOOKS):
+                if looks >= STUCK_SECONDS / REAP_SECONDS and looks >= SETTLE_LOOKS and not self._statements:
+                    log.warning("spark.restarted", reason="a cancelled statement did not stop")
+                    self.gateway.kill()
+                    return
+                looks += 1
+                time.sleep(REAP_SECONDS)
+        except (Py4JError, OSError) as error:
+            log.warning("spark.not_watched", reason=_first_line(error))
+        finally:
+            with self._lock:
+                self._reaping = False
 
     def give_up_if_broken(self) -> bool:
         """Whether Spark can run no more statements: its JVM is gone, or the context in it has stopped (after running
@@ -300,6 +349,9 @@ class SparkRuntime:
             "spark.sql.ui.retainedExecutions": "10",
             "spark.scheduler.mode": "FAIR",
             "spark.scheduler.numCancelledJobGroupsToTrack": "10000",
+            # Executors of their own are ended when a cancelled task does not stop (see Spark._reap).
+            "spark.task.reaper.enabled": "true",
+            "spark.task.reaper.killTimeout": "60s",
             "spark.driver.maxResultSize": str(MAX_RESULT_BYTES),
             "spark.sql.catalogImplementation": "in-memory",
             "spark.sql.warehouse.dir": str(directory / "warehouse"),
