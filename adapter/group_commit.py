@@ -130,7 +130,7 @@ class GroupCommitter:
     def start(self) -> None:
         """Begin to serve."""
         self._task = asyncio.get_running_loop().create_task(self._run(), name="group-commit")
-        self.env.before_sharing.append(self._keep_promises)
+        self.env.peers.before_sharing.append(self._keep_promises)
 
     async def close(self) -> None:
         """Commit what waits, then stop."""
@@ -213,7 +213,7 @@ class GroupCommitter:
         return self._may_promise(waiting) and adds and not self._defining
 
     def _may_promise(self, waiting: _Waiting) -> bool:
-        return self.env.alone and not waiting.alone and not waiting.request.catalog_updates and not self._closed
+        return self.env.peers.alone and not waiting.alone and not waiting.request.catalog_updates and not self._closed
 
     def _promise(self, waiting: _Waiting) -> None:
         self._promised.add(waiting.done)
@@ -221,7 +221,7 @@ class GroupCommitter:
         waiting.answer()
 
     async def _keep_promises(self) -> None:
-        """Return when all that was answered is durable. Nothing more is answered early once `env.alone` is False."""
+        """Return when all that was answered is durable. Nobody else is answered early meanwhile."""
         if self._promised:
             await asyncio.wait(self._promised)
 

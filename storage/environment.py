@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterable, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -45,13 +45,12 @@ from storage.ids import CATALOG_SHARD, ShardId, new_shard_id, random_text
 from storage.leases import Leases, ReadHold
 from storage.maintenance import Maintenance
 from storage.oids import OidBlocks
-from storage.oracle import InProcessOracle, Oracle, Timeline, acquired
-from storage.oracle_shared import TxnsOracle
+from storage.oracle import acquired
 from storage.outcomes import TxidStatus, txid_status
 from storage.parallel_commit import ParallelCommit
 from storage.part_store import PartStore
 from storage.parts import Part
-from storage.peers import FollowingHead, Liveness, SwitchingOracle
+from storage.peers import Liveness, Peers, SwitchingOracle
 from storage.pruning_audit import SAMPLED_SHARE, PruningAudit
 from storage.reader import ShardReader
 from storage.shard import DataShard, ShardChanges, ShardSnapshot
@@ -82,9 +81,6 @@ ORPHAN_ROUNDS = 120
 PUBLISH_DELAYS_S = (0.01, 0.05, 0.2, 0.5, 1.0, 2.0)
 """Pauses between attempts to show committed definitions while the store fails; then the next read finds them."""
 
-JOIN_POLL_S = 0.02
-"""How often a process that joins looks whether the others have made room."""
-
 
 class Environment:
     """See the module's contract. Made by `open` or `open_local_environment`."""
@@ -103,7 +99,7 @@ class Environment:
         self.pruning = PruningAudit(
             lambda part, columns: self.parts.read(part, columns, keep=False), random, 1.0 if validate else SAMPLED_SHARE
         )
-        self.oracle: Oracle
+        self.oracle: SwitchingOracle
         self._validate = validate
         durable: DurableState[TxnsState, TxnsDiff] = DurableState(
             TXNS_KEY,
@@ -145,9 +141,7 @@ class Environment:
         self._work = asyncio.Event()
         self._liveness: Liveness | None = None
         self._fenced: EnvironmentFenced | None = None
-        self.before_sharing: list[Callable[[], Awaitable[None]]] = []
-        """Awaited before others may commit to an environment that this process has had to itself."""
-        self._making_room = False
+        self.peers = Peers(self)
         self._closers: list[contextlib.AsyncExitStack] = []
         self._closed = False
 
@@ -185,7 +179,7 @@ class Environment:
         if CATALOG_SHARD not in env.cache.state.registered:
             await bootstrap(env)
         if liveness is not None and not shared:
-            shared = not await env._join(liveness)
+            shared = not await env.peers.join(liveness)
         else:
             if liveness is not None:
                 liveness.announce(env.process)
@@ -195,11 +189,7 @@ class Environment:
             await env.staging.resolve_overdue()
         floor = Csn(env.cache.upper - 1)
         last_write = env.cache.state.registered[CATALOG_SHARD].last_write
-        if shared:
-            env.oracle = env._shared_oracle()
-        else:
-            read_floor: dict[Timeline, Csn] = {"user": floor, "catalog": last_write}
-            env.oracle = SwitchingOracle(await InProcessOracle.open(consensus, clock, random, read_floor=read_floor))
+        env.oracle = SwitchingOracle(env.peers.shared_oracle if shared else await env.peers.own_oracle())
         await env.catalog.load(floor, last_write)
         if env.cache.state.pending:
             env.apply_soon()  # What a dead process has committed and not applied.
@@ -214,48 +204,9 @@ class Environment:
             ]
         return env
 
-    def _shared_oracle(self) -> Oracle:
-        return TxnsOracle(FollowingHead(self.cache, self.catch_up_catalog), self.clock)
-
-    async def _join(self, liveness: Liveness) -> bool:
-        """Take the lease, alone if nobody else has one. Returns whether this process is alone (`storage.peers`)."""
-        liveness.announce(self.process)
-        dead = [name for name in self.cache.state.leases if liveness.is_dead(name)]
-        await self.txns.tidy(expired=dead)
-        self.leases.sole = True
-        await self.keep_alive()
-        self.leases.sole = self.cache.state.leases[self.process].sole
-        await self.staging.resolve_overdue()
-        while not self.leases.sole:
-            others = [name for name, lease in self.cache.state.leases.items() if lease.sole]
-            if not others:
-                break
-            dead = [name for name in others if liveness.is_dead(name)]
-            if dead:
-                await self.txns.tidy(expired=dead)
-            else:
-                await self.clock.sleep(JOIN_POLL_S)
-                await self.cache.durable.refresh()
-        return self.leases.sole
-
-    @property
-    def alone(self) -> bool:
-        """Whether nobody else can commit."""
-        return self.leases.sole and not self._making_room
-
     def is_dead(self, process: str) -> bool:
         """Whether `process` has certainly ended, as far as that can be told without waiting for its lease."""
         return self._liveness is not None and self._liveness.is_dead(process)
-
-    async def _make_room(self) -> None:
-        """Another process is waiting to join: stop taking timestamps by oneself, then say so."""
-        assert isinstance(self.oracle, SwitchingOracle)
-        self._making_room = True
-        for wait in self.before_sharing:
-            await wait()
-        self.leases.sole = False
-        self.oracle.switch(self._shared_oracle())
-        await self.keep_alive()
 
     async def close(self) -> None:
         """Finish: apply and tidy what is committed, give up the lease. Idempotent.
@@ -304,8 +255,7 @@ class Environment:
         while True:
             if self._catalog_last_write() > self.catalog.current().csn:
                 await self._surviving(self.catch_up_catalog(), "catalog")
-            if self.leases.sole and len(self.cache.state.leases) > 1:
-                await self._surviving(self._make_room(), "peers")
+            await self._surviving(self.peers.react(), "peers")
             await self.cache.changed()
 
     async def _maintenance_loop(self) -> None:

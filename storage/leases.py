@@ -12,6 +12,7 @@ on its lease again, that it has to renew it; then it finds out whether it was de
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -90,6 +91,7 @@ class Leases:
         self.holds: set[ReadHold] = set()
         self.sole = False
         """Whether the lease tells others that this process takes timestamps by itself (`storage.peers`)."""
+        self._renewing = asyncio.Lock()
         self._beats = 0
         self._floor = Csn(0)
         self._deadline = 0.0
@@ -113,16 +115,29 @@ class Leases:
             self._marks.popleft()
         return self._marks[0][1]
 
-    async def renew(self) -> None:
+    async def claim(self) -> bool:
+        """Renew the lease, as ``sole`` if there is no other one. Returns whether it is; `sole` says so from then on."""
+        await self.renew(claim=True)
+        return self.sole
+
+    async def renew(self, *, claim: bool = False) -> None:
         """Renew the lease and retract what this process has applied, in one write. EnvironmentFenced when deposed."""
+        # NOTE: one at a time. A renewal that began before a claim must not take it back.
+        async with self._renewing:
+            await self._renew(claim)
+
+    async def _renew(self, claim: bool) -> None:
         env = self._env
         started = env.clock.monotonic()
         lapsed = self._beats > 0 and started > self._deadline
         # NOTE: before the write. A hold taken meanwhile must see that it will be too low for the lease.
         self._floor = self.read_lower()
         self._beats += 1
-        lease = Lease(read_lower=self._floor, beats=self._beats, renewed_ms=env.clock.now_ms(), sole=self.sole)
-        await env.txns.tidy(lease=lease, joining=self._beats == 1)
+        sole = self.sole or claim
+        lease = Lease(read_lower=self._floor, beats=self._beats, renewed_ms=env.clock.now_ms(), sole=sole)
+        await env.txns.tidy(lease=lease, joining=claim or self._beats == 1)
+        if claim:
+            self.sole = env.cache.state.leases[env.process].sole
         self._deadline = started + LEASE_MS * SAFE_SHARE / 1000
         if lapsed:
             # Nobody has deposed us, but others were free to; what the holds protected may be gone.

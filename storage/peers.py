@@ -10,19 +10,29 @@ read of it per read timestamp. Which of the two holds is written in the leases:
    without ``sole``. Nothing that it served before can be missed: nobody else has committed.
 4. When no live lease is ``sole`` any more, the newcomer begins.
 
+5. A process that finds itself without any other lease again claims its own as ``sole``, atomically with that finding,
+   brings its oracle up to all that is committed, and switches back. Whoever joins in between waits as in 2.
+
 A ``sole`` process that has died is recognised by `Liveness` where there is one, or by its lease.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from storage.csn import Csn
-from storage.oracle import Oracle, Timeline
-from storage.oracle_shared import TxnsFrontier
+from storage.ids import CATALOG_SHARD
+from storage.oracle import InProcessOracle, Oracle, Timeline
+from storage.oracle_shared import TxnsFrontier, TxnsOracle
 from storage.txns_cache import TxnsCache
 from storage.txns_head import CacheHead
+
+if TYPE_CHECKING:
+    from storage.environment import Environment
+
+JOIN_POLL_S = 0.02
+"""How often a process that joins looks whether the others have made room."""
 
 
 class Liveness(Protocol):
@@ -52,15 +62,20 @@ class FollowingHead(CacheHead):
 
 
 class SwitchingOracle:
-    """An `Oracle` that passes everything on to another one, which can be exchanged."""
+    """An `Oracle` that passes everything on to one of several, which can be exchanged."""
 
     def __init__(self, inner: Oracle) -> None:
         self._inner = inner
         self._left: list[Oracle] = []
 
+    @property
+    def inner(self) -> Oracle:
+        """The oracle in use."""
+        return self._inner
+
     def switch(self, inner: Oracle) -> None:
         """Take timestamps from `inner` from now on. Timestamps acquired before stay valid as proposals."""
-        self._left.append(self._inner)
+        self._left = [oracle for oracle in (*self._left, self._inner) if oracle is not inner]
         self._inner = inner
 
     async def read_ts(self, timeline: Timeline) -> Csn:
@@ -90,3 +105,92 @@ class SwitchingOracle:
         """See `Oracle.close`."""
         for oracle in (*self._left, self._inner):
             await oracle.close()
+
+
+class Peers:
+    """What one process does about the others: joins them, makes room for them, goes on when they have left."""
+
+    def __init__(self, env: Environment) -> None:
+        self._env = env
+        self.shared_oracle = TxnsOracle(FollowingHead(env.cache, env.catch_up_catalog), env.clock)
+        self.before_sharing: list[Callable[[], Awaitable[None]]] = []
+        """Awaited before others may commit to an environment that this process has had to itself."""
+        self._own_oracle: InProcessOracle | None = None
+        self._may_be_alone = False
+        self._making_room = False
+
+    @property
+    def alone(self) -> bool:
+        """Whether nobody else can commit."""
+        return self._env.leases.sole and not self._making_room
+
+    async def join(self, liveness: Liveness) -> bool:
+        """Take the lease, alone if nobody else has one. Returns whether this process is alone."""
+        env = self._env
+        self._may_be_alone = True
+        liveness.announce(env.process)
+        dead = [name for name in env.cache.state.leases if liveness.is_dead(name)]
+        await env.txns.tidy(expired=dead)
+        await env.leases.claim()
+        await env.staging.resolve_overdue()
+        while not env.leases.sole:
+            others = [name for name, lease in env.cache.state.leases.items() if lease.sole]
+            if not others:
+                break
+            dead = [name for name in others if liveness.is_dead(name)]
+            if dead:
+                await env.txns.tidy(expired=dead)
+            else:
+                await env.clock.sleep(JOIN_POLL_S)
+                await env.cache.durable.refresh()
+        return env.leases.sole
+
+    async def own_oracle(self) -> InProcessOracle:
+        """The oracle of a process that has the environment to itself, at or above everything committed so far."""
+        env = self._env
+        last_write = env.cache.state.registered[CATALOG_SHARD].last_write
+        floor: dict[Timeline, Csn] = {"user": Csn(env.cache.upper - 1), "catalog": last_write}
+        if self._own_oracle is None:
+            self._own_oracle = await InProcessOracle.open(env.consensus, env.clock, env.random, read_floor=floor)
+        for timeline, ts in floor.items():
+            await self._own_oracle.apply_write(timeline, ts, wait=False)
+        return self._own_oracle
+
+    async def react(self) -> None:
+        """Do what the leases ask for: make room for who joins, or go on alone when everybody else has left."""
+        env = self._env
+        if env.leases.sole and len(env.cache.state.leases) > 1:
+            await self.make_room()
+        if self._may_be_alone and set(env.cache.state.leases) == {env.process} and not self._takes_own_timestamps:
+            await self.go_on_alone()
+
+    @property
+    def _takes_own_timestamps(self) -> bool:
+        return self._env.leases.sole and self._env.oracle.inner is self._own_oracle
+
+    async def make_room(self) -> None:
+        """Another process is waiting to join: stop taking timestamps by oneself, then say so."""
+        env = self._env
+        self._making_room = True
+        try:
+            for wait in self.before_sharing:
+                await wait()
+            env.leases.sole = False
+            env.oracle.switch(self.shared_oracle)
+            await env.keep_alive()
+        finally:
+            self._making_room = False
+
+    async def go_on_alone(self) -> None:
+        """Everybody else has left: take timestamps by oneself again, unless another process comes first."""
+        env = self._env
+        if not await env.leases.claim():
+            return
+        while True:
+            upper = env.cache.upper
+            await env.catch_up_catalog()
+            own = await self.own_oracle()
+            # NOTE: the look and the switch in one step; what this process commits meanwhile must not be missed.
+            if env.cache.upper == upper:
+                break
+        env.oracle.switch(own)

@@ -321,7 +321,7 @@ async def test_nobody_is_answered_early_while_others_join(stalling: tuple[Stalli
     await client.run("create table t (a int); set synchronous_commit = off")
     store.gate.clear()
     await client.run("insert into t values (1)")
-    room = asyncio.create_task(state.env._make_room())
+    room = asyncio.create_task(state.env.peers.make_room())
     await asyncio.sleep(0.02)
     assert not room.done()
     late = asyncio.create_task(client.run("insert into t values (2)"))

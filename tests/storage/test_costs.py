@@ -74,7 +74,7 @@ SCHEMAS = itertools.count()
 
 def timestamps(env: Environment, reads: int) -> dict[str, int]:
     """The consensus reads that `reads` read timestamps cost: none for a process that is alone."""
-    return {"scan": reads} if isinstance(env.oracle, TxnsOracle) else {}
+    return {"scan": reads} if isinstance(env.oracle.inner, TxnsOracle) else {}
 
 
 async def test_insert_of_one_row(env: Environment) -> None:

@@ -46,6 +46,40 @@ async def test_a_second_process_joins_and_both_see_each_other(tmp_path: Path) ->
     await three.close()
 
 
+async def test_a_process_that_is_left_alone_takes_timestamps_by_itself_again(tmp_path: Path) -> None:
+    one = await open_local_environment(tmp_path, peers=True, process="one")
+    shard = await create(one, (0, "a"))
+    written = 1
+    for round_ in range(3):
+        other = await open_local_environment(tmp_path, peers=True, process=f"other{round_}")
+        assert not one.leases.sole
+        for writer in (one, other, one):
+            await insert(writer, shard, (written, "b"))
+            written += 1
+            assert len(await read(other, shard)) == written
+        # While it leaves, and until this process has noticed, nothing is lost or goes back.
+        leaving = asyncio.create_task(other.close())
+        newest = Csn(0)
+        while not (leaving.done() and one.peers.alone and one.oracle.inner is not one.peers.shared_oracle):
+            await insert(one, shard, (written, "c"))
+            written += 1
+            read_ts = await one.oracle.read_ts("user")
+            assert read_ts > newest
+            newest = read_ts
+            assert len(await read(one, shard, read_ts)) == written
+        trips = one.peers.shared_oracle.round_trips
+        for _ in range(5):
+            await insert(one, shard, (written, "d"))
+            written += 1
+            assert len(await read(one, shard)) == written
+        assert one.peers.shared_oracle.round_trips == trips
+    await one.close()
+    again = await open_local_environment(tmp_path, peers=True, process="again")
+    assert again.leases.sole
+    assert len(await read(again, shard)) == written
+    await again.close()
+
+
 async def test_first_committer_wins_across_processes(tmp_path: Path) -> None:
     one = await open_local_environment(tmp_path, peers=True, process="one")
     two = await open_local_environment(tmp_path, peers=True, process="two")
