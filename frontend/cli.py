@@ -44,7 +44,7 @@ class Command:
 
 
 class StartFailed(Exception):
-    """The server cannot start; the message is for the person who started it."""
+    """The server cannot start, or go on; the message is for the person who started it."""
 
 
 def product_version() -> str:
@@ -160,18 +160,32 @@ async def _serve(configuration: Configuration) -> None:
         # What start-up made lives as long as the server: no collection need look at it again.
         gc.freeze()
         gc.enable()
-        await _until_stopped(server.stop)
+        await _until_stopped(server.stop, state.env.deposed)
     finally:
         await state.close()
 
 
-async def _until_stopped(stop: Callable[..., Coroutine[Any, Any, None]]) -> None:
-    """Waits for SIGTERM (drain) or SIGINT (end what runs); a second signal ends the patience of the first."""
+async def _until_stopped(stop: Callable[..., Coroutine[Any, Any, None]], deposed: asyncio.Event) -> None:
+    """Waits for SIGTERM (drain) or SIGINT (end what runs); a second signal ends the patience of the first.
+
+    Raises StartFailed when other servers have deposed this one.
+    """
     loop = asyncio.get_running_loop()
     signals: asyncio.Queue[signal.Signals] = asyncio.Queue()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, signals.put_nowait, number)
-    first = await signals.get()
+    first_signal = asyncio.ensure_future(signals.get())
+    fenced = asyncio.ensure_future(deposed.wait())
+    await asyncio.wait((first_signal, fenced), return_when=asyncio.FIRST_COMPLETED)
+    fenced.cancel()
+    if not first_signal.done():
+        first_signal.cancel()
+        await stop(drain=False)
+        raise StartFailed(
+            "this server stood still for so long that the others took it for dead; what was not acknowledged is lost, "
+            "start it again"
+        )
+    first = first_signal.result()
     stopping = asyncio.ensure_future(stop(drain=first is signal.SIGTERM))
     again = asyncio.ensure_future(signals.get())
     await asyncio.wait((stopping, again), return_when=asyncio.FIRST_COMPLETED)

@@ -141,6 +141,8 @@ class Environment:
         self._work = asyncio.Event()
         self._liveness: Liveness | None = None
         self._fenced: EnvironmentFenced | None = None
+        self.deposed = asyncio.Event()
+        """Set once this process has learnt that the others took it for dead: it must stop."""
         self.peers = Peers(self)
         self._closers: list[contextlib.AsyncExitStack] = []
         self._closed = False
@@ -275,6 +277,7 @@ class Environment:
             if self._fenced is None:
                 log.error("storage process was deposed", process=self.process, error=str(error))
                 self._fenced = error
+                self.deposed.set()
         except StorageError as error:
             if isinstance(error, StorageClosed):
                 return

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import signal
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
 import pytest
 
+from storage.leases import LEASE_MS
 from tests.faults.rounds import run_rounds
 from tests.support.server import TidegateServer
 
@@ -133,3 +136,35 @@ def test_rounds_under_load(store: str, tmp_path: Path) -> None:
     tally = run_rounds(store, CRASH_ROUNDS, tmp_path, seed)
     assert tally.rounds == CRASH_ROUNDS
     assert tally.acknowledged > 0
+
+
+def insert_for_ever(connection: psycopg.Connection) -> None:
+    """Inserts until that fails."""
+    while True:
+        connection.execute("INSERT INTO t VALUES (2)")
+
+
+def test_a_server_that_stood_still_is_deposed_and_stops(crashing: TidegateServer) -> None:
+    """SIGSTOP for longer than a lease lasts: the other server goes on, and the one that wakes up does no harm."""
+    second = TidegateServer(crashing.data_dir, arguments=("--spark-start", "lazy"))
+    second.log = crashing.data_dir.with_name("second.log")
+    second.start()
+    try:
+        with psycopg.connect(crashing.dsn(), autocommit=True) as here, psycopg.connect(second.dsn()) as there:
+            here.execute("CREATE TABLE t (n int)")
+            assert crashing.process is not None
+            crashing.process.send_signal(signal.SIGSTOP)
+            there.autocommit = True
+            deadline = time.monotonic() + 4 * LEASE_MS / 1000
+            while "ending the leases of dead processes" not in second.output():
+                there.execute("INSERT INTO t VALUES (1)")
+                assert time.monotonic() < deadline
+                time.sleep(0.5)
+            crashing.process.send_signal(signal.SIGCONT)
+            with pytest.raises(psycopg.OperationalError):
+                insert_for_ever(here)
+            assert crashing.process.wait(timeout=60) == 1
+            assert "took it for dead" in crashing.output()
+            assert there.execute("SELECT count(*) FROM t WHERE n = 2").fetchone() == (0,)
+    finally:
+        second.kill()
