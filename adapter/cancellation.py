@@ -3,7 +3,7 @@
 A statement runs inside a `CancelScope`. Its code is entered with ``with scope:``, as often as the statement
 is resumed (each pull of a result is one entry). `request` sets the reason; the task that is inside is cancelled, and
 the scope turns the cancellation into the reason, a `SqlError`. A request that comes between two entries strikes at the
-next one.
+next one. What the storage layer raises inside leaves the scope as the SQL error for it.
 
 SUBTLE: a task may be cancelled by somebody else too (the server stops). Then the task's count of cancellations is
 above ours and the CancelledError goes on. Code inside may also swallow the cancellation (a commit whose outcome is
@@ -15,7 +15,9 @@ from __future__ import annotations
 import asyncio
 from types import TracebackType
 
+from adapter.store_errors import sql_error
 from planner.errors import SqlError
+from storage.errors import StorageError
 
 
 class CancelScope:
@@ -57,6 +59,8 @@ class CancelScope:
         task, self._task = self._task, None
         assert task is not None
         if not self._cancelled:
+            if isinstance(error, StorageError):
+                raise sql_error(error) from error
             return
         self._cancelled = False
         remaining = task.uncancel()

@@ -34,11 +34,11 @@ from typing import TYPE_CHECKING, TypeVar
 
 import structlog
 
+from adapter.store_errors import sql_error
 from adapter.transactions import CommitRequest
 from adapter.validation import conflict
 from planner.errors import (
     AdminShutdown,
-    DiskFull,
     InsufficientResources,
     IoError,
     SerializationFailure,
@@ -419,12 +419,10 @@ def _as_sql_error(error: Exception) -> SqlError:
             return error
         case Indeterminate():
             return StatementCompletionUnknown(f"the outcome of the commit is not known: {error}")
-        case StoreFull():
-            return DiskFull(f"could not write to the store: {error}")
-        case Determinate():
+        case Determinate() if not isinstance(error, StoreFull):
             return IoError(f"could not write to the store: {error}")
         case StorageError():
-            return IoError(str(error))
+            return sql_error(error)
         case _:
             log.error("group commit failed", exc_info=error)
             return StatementCompletionUnknown("the outcome of the commit is not known")

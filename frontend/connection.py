@@ -27,6 +27,7 @@ from adapter.results import (
     Rows,
     StatementResult,
 )
+from adapter.store_errors import sql_error
 from frontend import backend
 from frontend.codec import FramingError
 from frontend.copy_streams import SynchronizationLost, receive_copy, send_copy
@@ -54,6 +55,7 @@ from frontend.messages import (
 from frontend.parameters import decode_params
 from frontend.sessions import Session
 from planner.errors import FeatureNotSupported, InternalError, InvalidParameterValue, ProtocolViolation, SqlError
+from storage.errors import StorageError
 
 log = structlog.get_logger("frontend")
 
@@ -164,7 +166,9 @@ class Connection:
             if isinstance(message, Sync):
                 await self.ready()
 
-    def _internal(self, error: Exception) -> InternalError:
+    def _internal(self, error: Exception) -> SqlError:
+        if isinstance(error, StorageError):
+            return sql_error(error)
         log.error("internal error", exc_info=error)
         return InternalError(f"internal error: {type(error).__name__}: {error}")
 

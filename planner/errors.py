@@ -439,3 +439,7 @@ class CannotConnectNow(OperatorIntervention):
 
 class IoError(SqlError):
     sqlstate = "58030"
+
+
+class DataCorrupted(SqlError):
+    sqlstate = "XX001"

@@ -543,5 +543,16 @@ class Environment:
             await self.leases.renew()
             raise
 
+    async def verify_parts(self, parts: Iterable[Part]) -> None:
+        """Check the files of `parts` against their checksums, once each: for engines that read them by themselves.
+
+        Raises as `read_part` does.
+        """
+        try:
+            await self.parts.verify(parts)
+        except MissingBlob:
+            await self.leases.renew()
+            raise
+
     async def _encode_catalog(self, kind: str, table: pa.Table) -> Part:
         return await self.parts.encode(kind, CATALOG_SHARD, table)

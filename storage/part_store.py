@@ -58,6 +58,9 @@ UPLOAD_DELAYS_S = (0.01, 0.05, 0.2, 0.5, 1.0)
 
 FOOTER_GUESS_BYTES = 64 * 1024
 
+MAX_VERIFIED = 100_000
+"""Files that are remembered as verified."""
+
 VERIFIED_BYTES = 8 * 1024 * 1024
 """How much of a file is read at once to verify its checksum."""
 
@@ -84,6 +87,7 @@ class PartStore:
         """How often a key entered `in_flight` or left it."""
         self._cache: OrderedDict[Slot, pa.Table] = OrderedDict()
         self._cached = 0
+        self._verified: OrderedDict[str, None] = OrderedDict()
 
     def new_key(self, shard: ShardId) -> str:
         """A key that nobody has used, protected until its part is committed or discarded."""
@@ -187,8 +191,32 @@ class PartStore:
             bytes=size,
             stats=parquet_stats(metadata),
             key=uploaded.key,
+            checksum=await self._checksum(uploaded.key, size),
             fingerprint=fingerprint(metadata.schema.to_arrow_schema()),
         )
+
+    async def _checksum(self, key: str, size: int) -> str:
+        """The checksum of a file that an engine has just written; none for one that would have to be fetched."""
+        if "://" in self._blob.uri(key):
+            return ""
+        digest = PartDigest()
+        for start in range(0, size, VERIFIED_BYTES):
+            length = min(VERIFIED_BYTES, size - start)
+            data = await self._blob.get(key, ByteRange(start=start, length=length)) or b""
+            await asyncio.to_thread(digest.add, data)
+        return digest.checksum
+
+    async def verify(self, parts: Iterable[Part]) -> None:
+        """Check the files of `parts` against their checksums, each once: for who reads them without `read`.
+
+        Raises MissingBlob and CorruptPart.
+        """
+        for part in parts:
+            if part.key is not None and part.key not in self._verified:
+                await self._verify(part)
+                self._verified[part.key] = None
+                if len(self._verified) > MAX_VERIFIED:
+                    self._verified.popitem(last=False)
 
     async def footer(self, key: str, size: int) -> pq.FileMetaData:
         """The footer of the Parquet file `key` of `size` bytes."""
@@ -290,13 +318,17 @@ class PartStore:
     async def _verify(self, part: Part) -> None:
         """Check length and checksum of a file without holding it in memory."""
         assert part.key is not None
-        if await self._blob.size(part.key) is None:
+        size = await self._blob.size(part.key)
+        if size is None:
             raise MissingBlob(f"part {part.key} is not in the blob store")
+        if size != part.bytes:
+            raise CorruptPart(f"part {part.key} has {size} bytes, expected {part.bytes}")
         if not part.checksum:
             return
         digest = PartDigest()
         for start in range(0, part.bytes, VERIFIED_BYTES):
-            digest.add(await self._range(part, start, min(start + VERIFIED_BYTES, part.bytes)))
+            data = await self._range(part, start, min(start + VERIFIED_BYTES, part.bytes))
+            await asyncio.to_thread(digest.add, data)
         if digest.checksum != part.checksum:
             raise CorruptPart(f"part {part.key} does not match its checksum")
 

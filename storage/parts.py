@@ -186,7 +186,9 @@ def encode_parquet(table: pa.Table) -> bytes:
         compression="zstd",
         row_group_size=_ROW_GROUP_ROWS,
         store_schema=True,
-        use_dictionary=repetitive_columns(table),
+        use_dictionary=True,
+        # For engines that verify pages by themselves.
+        write_page_checksum=True,
     )
     return bytes(sink.getvalue().to_pybytes())
 

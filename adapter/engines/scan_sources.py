@@ -53,6 +53,10 @@ class PartReader(Protocol):
         """See `storage.environment.Environment.read_part`."""
         ...
 
+    async def verify_parts(self, parts: Iterable[Part]) -> None:
+        """See `storage.environment.Environment.verify_parts`."""
+        ...
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScanColumn:
