@@ -133,6 +133,8 @@ def _local(message: str) -> SqlError | None:
         return errors.OutOfMemory("out of memory")
     if "limit/offset cannot be negative" in lowered:
         return errors.InvalidRowCountInLimitClause("LIMIT must not be negative")
+    if "percentiles can only take parameters in the range" in lowered:
+        return errors.NumericValueOutOfRange("percentile value is not between 0 and 1")
     if "interrupted" in lowered:
         return errors.QueryCanceled("canceling statement due to user request")
     return None

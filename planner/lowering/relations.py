@@ -26,6 +26,9 @@ from planner.types import INTERVAL, SqlType
 COMPUTED_KEYS = 1_000_000
 """Ids from here on are columns that the lowering adds."""
 
+MAX_ROW_COUNT = 2**62
+"""The engine's largest LIMIT and OFFSET; more rows than that there are none."""
+
 
 class Relations:
     """The relational half of a lowering."""
@@ -193,13 +196,16 @@ class Relations:
         return True
 
     def order_keys(self, keys: Sequence[ir.SortKey]) -> list[OrderKey]:
-        """ORDER BY keys with their null order; literals order nothing and are left out."""
+        """ORDER BY keys with their null order; literals order nothing, and engines take them for positions: they are
+        left out."""
         ordered: list[OrderKey] = []
         for key in keys:
             if isinstance(key.expr, (ir.Literal, ir.Param)):
                 continue
             computed = self._computed.get(key.expr) if isinstance(key.expr, ir.ScalarSubquery) else None
             sql = self.scalars.sql(key.expr) if computed is None else self.ctx.columns[computed]
+            if is_simple(sql) and not is_reference(sql):
+                continue
             sql = self.scalars.key(sql, key.expr.type)
             direction = "DESC" if key.descending else "ASC"
             ordered.append(OrderKey(sql, f" {direction} NULLS {'FIRST' if key.nulls_first else 'LAST'}"))
@@ -230,14 +236,17 @@ class Relations:
 
                 fault = InvalidRowCountInLimitClause if clause == "LIMIT" else InvalidRowCountInResultOffsetClause
                 raise fault(f"{clause} must not be negative")
-            if clause == "LIMIT" and not self.ctx.local and constant > 2**31 - 1:
-                return None
-            return str(constant)
+            if not self.ctx.local and constant > 2**31 - 1:
+                if clause == "LIMIT":
+                    return None
+                raise self.ctx.unsupported(f"OFFSET {constant}")
+            return str(min(constant, MAX_ROW_COUNT))
         sql = self.scalars.sql(expr)
         if self.ctx.local:
             fault_sql = self.ctx.dialect.raise_sql(sqlstate, f"{clause} must not be negative")
             none = "" if clause == "LIMIT" else " WHEN v IS NULL THEN 0"
-            return f"(SELECT CASE WHEN v < 0 THEN {fault_sql}{none} ELSE v END FROM (SELECT {sql} AS v) AS n)"
+            count = f"least(v, {MAX_ROW_COUNT})"
+            return f"(SELECT CASE WHEN v < 0 THEN {fault_sql}{none} ELSE {count} END FROM (SELECT {sql} AS v) AS n)"
         if "SELECT" in sql or self.ctx.params is None:
             if self.ctx.params is None:
                 return "1"

@@ -13,13 +13,15 @@ def _to_char_moment(site: CallSite) -> str | None:
     zoned = site.arg_types[0].oid == TIMESTAMPTZ
     source = to_local_time(site.engine, site.settings.timezone) if zoned else "{0}"
     pattern = site.constants[1]
-    if isinstance(pattern, str):
+    if isinstance(pattern, str) and pattern:
         simple = _simple_pattern(pattern, site.engine)
+        if simple is not None and site.engine == "local":
+            return f"CASE WHEN isfinite({{0}}) THEN strftime({source}, '{simple}') END"
         if simple is not None:
-            return f"strftime({source}, '{simple}')" if site.engine == "local" else f"date_format({source}, '{simple}')"
+            return f"date_format({source}, '{simple}')"
     if site.engine == "local":
         zone = "'" + site.settings.timezone.replace("'", "''") + "'" if zoned else "''"
-        return f"tg_to_char_timestamp({source}, {{1}}, {zone})"
+        return f"CASE WHEN isfinite({{0}}) AND {{1}} <> '' THEN tg_to_char_timestamp({source}, {{1}}, {zone}) END"
     return None
 
 
@@ -57,7 +59,7 @@ def forms() -> Mapping[str, Form]:
     """The family's forms."""
     given: dict[str, Form] = {}
     given["to_char(timestamp,text)"] = given["to_char(timestamptz,text)"] = both(_to_char_moment)
-    given["to_char(interval,text)"] = local_only("tg_to_char_interval({0}, {1})")
+    given["to_char(interval,text)"] = local_only("CASE WHEN {1} <> '' THEN tg_to_char_interval({0}, {1}) END")
     for type in ("int4", "int8", "numeric", "float8", "float4"):
         kind = {"float4": "float4", "float8": "float8"}.get(type, "numeric")
         given[f"to_char({type},text)"] = local_only(f"tg_to_char_number(CAST({{0}} AS VARCHAR), {{1}}, '{kind}')")
