@@ -367,6 +367,7 @@ class SparkRuntime:
             "spark.sql.execution.arrow.maxRecordsPerBatch": "1024",
             "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
             "spark.sql.parquet.compression.codec": "zstd",
+            "spark.hadoop.parquet.page.verify-checksum.enabled": "true",
             "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
             "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
             "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",

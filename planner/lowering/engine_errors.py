@@ -157,6 +157,13 @@ def _spark(message: str, condition: str, parameters: Mapping[str, str]) -> SqlEr
     name = condition.partition(".")[0]
     if name in ("DIVIDE_BY_ZERO", "REMAINDER_BY_ZERO", "INTERVAL_DIVIDED_BY_ZERO"):
         return errors.DivisionByZero("division by zero")
+    if name == "FAILED_READ_FILE":
+        # A page that does not match its checksum, or a file that is gone or no Parquet file.
+        file = re.search(r"reading file (\S+?)\.?(?:\s|$)", message)
+        return errors.DataCorrupted(
+            f"file {file[1] if file else 'of a table'} cannot be read, or is damaged",
+            hint="Run tidegate admin fsck to see what is damaged, and restore it from a copy.",
+        )
     if name in ("ARITHMETIC_OVERFLOW", "BINARY_ARITHMETIC_OVERFLOW", "CAST_OVERFLOW", "CAST_OVERFLOW_IN_TABLE_INSERT"):
         return errors.NumericValueOutOfRange(_spark_integer(message, name, parameters))
     if name in (
