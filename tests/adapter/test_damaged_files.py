@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from adapter.engines import local_scans
+from planner.lowering.engine_errors import translate
 from storage.blob_memory import MemoryBlob
 from tests.adapter.harness import connect, open_state
 
@@ -51,3 +52,15 @@ async def test_a_damaged_file_is_an_error(
         assert key in error.message
         assert error.hint is not None
         assert "tidegate admin fsck" in error.hint
+
+
+def test_a_file_that_spark_cannot_read_is_named() -> None:
+    message = (
+        "[FAILED_READ_FILE.NO_HINT] Encountered error while reading file file:///data/blob/parts/s5/server-m.parquet."
+        "  SQLSTATE: KD001"
+    )
+    error = translate("spark", message, "FAILED_READ_FILE.NO_HINT")
+    assert error.sqlstate == "XX001"
+    assert error.message == "file file:///data/blob/parts/s5/server-m.parquet cannot be read, or is damaged"
+    assert error.hint is not None
+    assert "tidegate admin fsck" in error.hint
