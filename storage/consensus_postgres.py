@@ -51,6 +51,11 @@ RECONNECT_DELAY_S = 0.2
 _SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,50}")
 _T = TypeVar("_T")
 
+_LOST = (OSError, asyncpg.InterfaceError, asyncpg.InternalClientError)
+"""What a connection raises that broke: on its own, or because it broke in the middle of something."""
+
+_FAILURES = (*_LOST, asyncpg.PostgresError, TimeoutError)
+
 _CONNECTION_LOST = ("08000", "08003", "08006", "40003", "57P01", "57P02", "57P03", "57014")
 """SQLSTATEs after which a write may have happened: lost connections, shutdown, cancel, unknown completion."""
 
@@ -85,9 +90,11 @@ class PostgresConsensus:
                 min_size=1,
                 max_size=MAX_CONNECTIONS,
                 command_timeout=COMMAND_TIMEOUT_S,
+                # Nothing here changes a connection's state, and the default is a round trip after each operation.
+                reset=_leave_as_is,
                 server_settings={"application_name": "tidegate", "synchronous_commit": "on"},
             )
-        except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, TimeoutError) as error:
+        except _FAILURES as error:
             raise StoreUnavailable(f"could not connect to the consensus store: {error}") from error
         try:
             await consensus._prepare()
@@ -196,7 +203,7 @@ class PostgresConsensus:
             raise StorageClosed("the consensus store is closed")
         try:
             connection = await self._pool.acquire(timeout=COMMAND_TIMEOUT_S)
-        except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, TimeoutError) as error:
+        except _FAILURES as error:
             raise StoreUnavailable(f"could not connect to the consensus store: {error}") from error
         try:
             return await work(connection)
@@ -205,12 +212,12 @@ class PostgresConsensus:
             raise kind(f"the consensus store did not answer within {COMMAND_TIMEOUT_S:g} seconds") from error
         except asyncpg.PostgresError as error:
             raise _server_error(error, writes=writes) from error
-        except (OSError, asyncpg.InterfaceError) as error:
+        except _LOST as error:
             kind = Indeterminate if writes else StoreUnavailable
             raise kind(f"lost the connection to the consensus store: {error}") from error
         finally:
             # A connection that broke is the pool's to drop; releasing it must not hide what happened.
-            with contextlib.suppress(OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
+            with contextlib.suppress(*_FAILURES):
                 await self._pool.release(connection)
 
     async def _prepare(self) -> None:
@@ -275,7 +282,7 @@ class PostgresConsensus:
         while self._watchers:
             try:
                 connection = await asyncpg.connect(self._dsn, command_timeout=COMMAND_TIMEOUT_S)
-            except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, TimeoutError):
+            except _FAILURES:
                 await self._clock.sleep(RECONNECT_DELAY_S)
                 continue
             try:
@@ -285,7 +292,7 @@ class PostgresConsensus:
                 while self._watchers and not connection.is_closed():
                     await self._clock.sleep(POLL_INTERVAL_S)
                     await self._poll()
-            except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, TimeoutError):
+            except _FAILURES:
                 await self._clock.sleep(RECONNECT_DELAY_S)
             finally:
                 connection.terminate()
@@ -301,6 +308,10 @@ class PostgresConsensus:
             lambda connection: connection.fetch(f"SELECT key, seqno FROM {self._schema}.head WHERE key = ANY($1)", keys)
         )
         return {key: SeqNo(seqno) for key, seqno in rows}
+
+
+async def _leave_as_is(connection: object) -> None:
+    """Give a connection back to the pool without resetting it."""
 
 
 _TABLES = """

@@ -31,7 +31,7 @@ ASKED_S = 10.0
 
 RECONNECT_S = 0.2
 COMMAND_TIMEOUT_S = 10.0
-_FAILURES = (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, TimeoutError)
+_FAILURES = (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, TimeoutError)
 
 
 class PostgresLiveness:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import psycopg
 import pytest
 
 from frontend.cli import main
+from tests.faults.rounds import Load, Tally, check_round, prepare
 from tests.storage.stores import S3Server, postgres_url
 from tests.support.postgres import PostgresServer, start_postgres
 from tests.support.server import TidegateServer
@@ -102,5 +104,34 @@ def test_spark_elsewhere_cannot_read_copies(tmp_path: Path, store_options: tuple
     try:
         with pytest.raises(RuntimeError, match="a blob folder that all its hosts share"):
             server.start()
+    finally:
+        server.kill()
+
+
+def test_lost_connections_to_consensus_lose_nothing(postgres: PostgresServer, tmp_path: Path) -> None:
+    url = postgres_url(postgres) + "?schema=interrupted"
+    server = TidegateServer(
+        tmp_path / "data", arguments=("--spark-start", "lazy", "--set", "engine=local", "--consensus", url)
+    )
+    try:
+        server.start()
+        prepare(server)
+        progress = threading.Semaphore(0)
+        loads = [Load(server, 0, number, progress) for number in range(3)]
+        for load in loads:
+            load.start()
+        with psycopg.connect(postgres.dsn(), autocommit=True) as connection:
+            for _ in range(10):
+                assert progress.acquire(timeout=120)
+                connection.execute(
+                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                    " WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'"
+                )
+        for load in loads:
+            load.stopping.set()
+        for load in loads:
+            load.join()
+            assert load.failure is None, f"{load.failure!r}\n{server.output()[-3000:]}"
+        check_round(0, server, [load.outcomes for load in loads], Tally())
     finally:
         server.kill()
