@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import threading
 import urllib.request
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
+from typing import Any
 
 from moto.server import ThreadedMotoServer
 
@@ -33,6 +35,15 @@ class S3Server:
     def __init__(self) -> None:
         self._server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
         self._server.start()
+        web: Any = self._server._server
+        carry_out, turn = web.app, threading.Lock()
+
+        def one_at_a_time(environ: Any, start_response: Any) -> Any:
+            # The real S3 decides a conditional put atomically; moto looks first and stores afterwards.
+            with turn:
+                return carry_out(environ, start_response)
+
+        web.app = one_at_a_time
         host, port = self._server.get_host_and_port()
         self.endpoint = f"http://{host}:{port}"
 
