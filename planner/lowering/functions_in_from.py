@@ -121,6 +121,8 @@ class FunctionsInFrom:
 
     def project_set(self, relations: Relations, rel: ir.ProjectSet) -> Select:
         """Set-returning functions of a select list."""
+        if isinstance(rel.input, ir.OneRow) and len(rel.functions) == 1 and self._table(rel.functions[0]) is not None:
+            return self._single(rel.functions[0])
         select = relations.build(rel.input)
         if not select.plain() or not relations._inlinable(
             select, tuple(arg for call in rel.functions for arg in call.args)

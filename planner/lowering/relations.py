@@ -421,7 +421,7 @@ class Relations:
             keyword = ""
             if self.ctx.local and table.step is None and table.materialized is not None:
                 keyword = "MATERIALIZED " if table.materialized else "NOT MATERIALIZED "
-            texts.append(f"cte{number}({', '.join(names)}) AS {keyword}({body})")
+            texts.append(f"cte{number}({', '.join(names) or 'nothing'}) AS {keyword}({body})")
         select = self.build(rel.body)
         if select.ctes:
             select = self._wrap(select)

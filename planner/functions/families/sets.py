@@ -9,10 +9,21 @@ from planner.functions.zones import is_utc
 
 _ZERO_STEP = "step size cannot equal zero"
 
+MAX_LIST = 1 << 24
+"""Numbers that a series may have where it is made as a list (128 MiB), which does not count against the engine's
+memory limit."""
+
+_TOO_LONG = f"generate_series of more than {MAX_LIST} rows is only supported in FROM"
+
 
 def _integers(site: CallSite) -> str:
     three = len(site.arg_types) == 3
     step = site.constants[2] if three else 1
+    start, stop = site.constants[0], site.constants[1]
+    if isinstance(start, int) and isinstance(stop, int) and isinstance(step, int):
+        rows = (stop - start) // (step or 1) + 1
+        if rows > MAX_LIST:
+            return raised(site, "54000", _TOO_LONG)
     if site.engine == "local":
         series = "generate_series(CAST({0} AS BIGINT), CAST({1} AS BIGINT)" + (
             ", CAST({2} AS BIGINT))" if three else ")"
