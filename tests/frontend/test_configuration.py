@@ -20,6 +20,8 @@ from frontend.configuration import (
     load_configuration,
     parse_address,
 )
+from frontend.store_options import store_names
+from storage.stores import StoreNames
 
 
 def test_defaults() -> None:
@@ -214,3 +216,23 @@ def test_stores_that_are_none_are_named(command: str, tmp_path: Path, capsys: py
     for option, value in (("--consensus", "mysql://localhost/x"), ("--blob", "nowhere://bucket")):
         assert main([command, "--data-dir", str(tmp_path), option, value, *action]) in (1, 2)
         assert value in capsys.readouterr().err
+
+
+def test_where_an_environment_is(tmp_path: Path) -> None:
+    file = tmp_path / "tidegate.toml"
+    file.write_text(
+        'consensus = "postgresql://a@b/c?schema=d"\nblob = "s3://bucket/prefix"\n[blob_options]\nregion = "eu-central-1"\n'
+    )
+    names = store_names(load_configuration({"config": str(file), "data_dir": "here"}, {}))
+    assert names == StoreNames(
+        data_dir=Path("here"),
+        consensus="postgresql://a@b/c?schema=d",
+        blob="s3://bucket/prefix",
+        blob_options={"region": "eu-central-1"},
+    )
+    assert names.blob_folder is None
+    variables = {"TIDEGATE_BLOB": "file:///srv/my%20lake", "TIDEGATE_BLOB_OPTIONS": "region=x,endpoint=http://h:1/?a=b"}
+    names = store_names(load_configuration({"config": str(file)}, variables))
+    assert names.blob_folder == Path("/srv/my lake")
+    assert names.blob_options == {"region": "x", "endpoint": "http://h:1/?a=b"}
+    assert StoreNames(data_dir=Path("d")).blob_folder == Path("d/blob")
