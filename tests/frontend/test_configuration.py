@@ -221,7 +221,8 @@ def test_stores_that_are_none_are_named(command: str, tmp_path: Path, capsys: py
 def test_where_an_environment_is(tmp_path: Path) -> None:
     file = tmp_path / "tidegate.toml"
     file.write_text(
-        'consensus = "postgresql://a@b/c?schema=d"\nblob = "s3://bucket/prefix"\n[blob_options]\nregion = "eu-central-1"\n'
+        'consensus = "postgresql://a@b/c?schema=d"\nblob = "s3://bucket/prefix"\n'
+        '[blob_options]\nregion = "eu-central-1"\n'
     )
     names = store_names(load_configuration({"config": str(file), "data_dir": "here"}, {}))
     assert names == StoreNames(
