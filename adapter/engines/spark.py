@@ -37,6 +37,7 @@ from adapter.engines.spark_scans import SparkScan, SparkViews, prepare_scan
 from adapter.engines.spark_warming import exercise
 from adapter.engines.spool import ROW_GROUP_BYTES, ROW_GROUP_ROWS, Spool, result_files
 from planner.errors import FeatureNotSupported, IoError, ObjectNotInPrerequisiteState, QueryCanceled, SqlError
+from planner.functions.spark_udfs import used
 from planner.ir import BoundQuery
 from planner.ir import Literal as LiteralValue
 from planner.lowering import ScanSource
@@ -309,6 +310,12 @@ class SparkEngine:
                     registered.append(name)
                     sources[key] = ScanSource(name)
                 sql = self._lowered.text(query, sources, params, context)
+                if not self._settings.local and used(sql):
+                    raise FeatureNotSupported(
+                        f"function {min(used(sql)).removeprefix('tg_')} is not supported on a Spark cluster",
+                        detail="It runs in Python workers, which find this server's code on its own machine only.",
+                    )
+                spark.define(profile, sql)
                 size = sum(scan.inline.nbytes for scan in scans.values())
                 yield _Statement(
                     spark=spark, plans=plans, execution=execution, profile=profile, sql=sql, read_bytes=size

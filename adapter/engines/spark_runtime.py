@@ -15,6 +15,7 @@ import asyncio
 import logging
 import os
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -27,8 +28,10 @@ from typing import Any, TypeVar
 import structlog
 
 from adapter.engines import spark_gateway
+from adapter.engines.spark_functions import PYTHON_PATH, define
 from adapter.engines.spark_gateway import GatewayOptions, SparkGateway, SparkUnavailable
 from planner.errors import ObjectNotInPrerequisiteState
+from planner.functions.spark_udfs import used
 
 log = structlog.get_logger(__name__)
 
@@ -120,6 +123,7 @@ class Spark:
         self._lock = threading.Lock()
         self._statements = 0
         self._reaping = False
+        self._defined: dict[Profile, set[str]] = {profile: set() for profile in sessions}
 
     @property
     def jvm(self) -> Any:
@@ -140,6 +144,13 @@ class Spark:
         properties.setProperty("spark.jobGroup.id", group)
         self._scala_context.setLocalProperties(properties)
         self._activate(self.sessions[profile]._jsparkSession)
+
+    def define(self, profile: Profile, sql: str) -> None:
+        """Defines the functions in Python that `sql` calls, in the session of `profile`; blocks."""
+        names = used(sql) - self._defined[profile]
+        if names:
+            define(self.sessions[profile], names)
+            self._defined[profile] |= names
 
     def leave(self) -> None:
         """Ends `enter`; also when the JVM is gone."""
@@ -323,7 +334,8 @@ class SparkRuntime:
         for name, value in {**self._context_settings(), **given}.items():
             if name not in given or not name.startswith(LAUNCH_SETTINGS):
                 conf.set(name, value)
-        context = SparkContext(conf=conf, gateway=gateway.gateway)
+        context = SparkContext(conf=conf, gateway=gateway.gateway, environment={"PYTHONPATH": PYTHON_PATH})
+        context.pythonExec = sys.executable
         root = SparkSession(context)
         cores = int(context.defaultParallelism)
         sessions = {}

@@ -208,7 +208,8 @@ def _spark(message: str, condition: str, parameters: Mapping[str, str]) -> SqlEr
     if name == "INVALID_PARAMETER_VALUE" and "REGEX" in message.upper():
         return errors.InvalidRegularExpression("invalid regular expression")
     if name.startswith(("UNSUPPORTED_SUBQUERY", "UNSUPPORTED_FEATURE", "UNION_NOT_SUPPORTED")):
-        return errors.FeatureNotSupported("this subquery is not supported on the spark engine")
+        what = "this use of a function" if "PYTHON_UDF" in message else "this subquery"
+        return errors.FeatureNotSupported(f"{what} is not supported on the spark engine")
     return None
 
 

@@ -17,7 +17,8 @@ from planner.functions.defaults import DEFAULTS, VARIADIC_ARRAYS
 from planner.functions.families.comparison import SPARK_ARRAY_KEY
 from planner.functions.forms import NOT_CONSTANT, CallSite, Form
 from planner.functions.registry import form
-from planner.functions.signature import Signature
+from planner.functions.signature import Kind, Signature
+from planner.functions.spark_udfs import portable
 from planner.lowering.casts import REG_TYPES, cast_sql
 from planner.lowering.context import Context, is_simple
 from planner.lowering.templates import fill, quoted
@@ -152,9 +153,20 @@ class Scalars:
         given: Form | None = form(signature)
         chosen = None if given is None else given.local if self.ctx.local else given.spark
         template = chosen(site) if callable(chosen) else chosen
+        if template is None and given is not None and not self.ctx.local:
+            template = self._in_python(signature, given, site)
         if template is None:
             raise self.ctx.unsupported(f"{signature.kind.value.replace('_', '-')} {signature.name}")
         return template
+
+    def _in_python(self, signature: Signature, given: Form, site: CallSite) -> str | None:
+        """Spark's template that calls the local engine's functions, where it can. Spark allows them in no lambda and
+        in no generator, and a lambda around them allows no subquery."""
+        if signature.kind not in (Kind.FUNCTION, Kind.OPERATOR) or site.subquery:
+            return None
+        chosen = given.local
+        local = chosen(replace(site, engine="local")) if callable(chosen) else chosen
+        return None if local is None else portable(local)
 
     def _apply(self, signature: Signature, args: Sequence[str], site: CallSite) -> str:
         args, site = self._complete(signature, args, site)

@@ -7,6 +7,7 @@ SQLSTATE and message. The trailing zeros of a numeric whose display scale depend
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Any, TypeAlias
 import psycopg
 import pyarrow as pa
 
+from adapter.engines.spark_functions import PYTHON_PATH, define
 from frontend.encoding.encoders import column_encoder
 from frontend.encoding.settings import FormatSettings
 from planner import types
@@ -22,6 +24,7 @@ from planner.analyze import analyze
 from planner.binding import BindContext
 from planner.errors import SqlError
 from planner.functions.forms import EngineName, SessionSettings
+from planner.functions.spark_udfs import NAMES
 from planner.ir import BoundQuery, Field, Literal
 from planner.lowering import ScanSource, lower
 from planner.lowering.engine_errors import translate
@@ -220,6 +223,9 @@ def _start_spark() -> Any:
         builder = builder.config(name, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("OFF")
+    session.sparkContext.environment["PYTHONPATH"] = PYTHON_PATH
+    session.sparkContext.pythonExec = sys.executable
+    define(session, NAMES)
     return session
 
 

@@ -24,10 +24,10 @@ from adapter.engines.spark import SparkEngine
 from adapter.engines.spark_gateway import SparkUnavailable
 from adapter.engines.spark_runtime import Profile, Spark, SparkRuntime, SparkSettings, profile_for
 from planner import ir, types
-from planner.errors import DivisionByZero, ObjectNotInPrerequisiteState, QueryCanceled
+from planner.errors import DivisionByZero, InvalidParameterValue, ObjectNotInPrerequisiteState, QueryCanceled
 from planner.functions.registry import aggregates, functions, operators
 from planner.types import SqlType
-from tests.adapter.engines.harness import INT8, World, constants, literal, query, scan
+from tests.adapter.engines.harness import INT8, World, constants, literal, query, same, scan
 
 TEXT = SqlType(types.TEXT)
 
@@ -176,6 +176,28 @@ async def test_errors_have_postgresql_s_code(world: World, spark: SparkEngine) -
     project = ir.Project(input=source, exprs=(quotient,), fields=(ir.Field(id=5, name="q", type=INT8),))
     with pytest.raises(DivisionByZero, match=r"^division by zero$"):
         await world.rows(spark, query(project, table), {table.oid: await world.input(table)})
+
+
+async def test_functions_in_python(world: World, spark: SparkEngine) -> None:
+    """Those of the local engine; a kept plan runs again; an error is raised only where the value is used."""
+    table = await world.table(("a", INT8), ("b", TEXT))
+    await world.insert(table, [(1, "hello wORLD"), (2, None), (3, "x y")])
+    tables = {table.oid: await world.input(table)}
+    source = scan(table)
+    text = ir.ColumnRef(id=2, type=TEXT)
+    fields = (ir.Field(id=9, name="x", type=TEXT),)
+    initcap = ir.Call(signature=functions("initcap")[0], args=(text,), type=TEXT)
+    titles = query(ir.Project(input=source, exprs=(initcap,), fields=fields), table)
+    for _ in range(2):
+        assert await world.rows(spark, titles, tables) == [("Hello World",), (None,), ("X Y",)]
+    decode = ir.Call(signature=functions("decode")[0], args=(text, literal("hex", TEXT)), type=SqlType(types.BYTEA))
+    never = ir.Case(whens=((same(source.fields[0], literal(0)), decode),), otherwise=None, type=SqlType(types.BYTEA))
+    fields = (ir.Field(id=9, name="x", type=SqlType(types.BYTEA)),)
+    unused = query(ir.Project(input=source, exprs=(never,), fields=fields), table)
+    assert await world.rows(spark, unused, tables) == [(None,)] * 3
+    failing = query(ir.Project(input=source, exprs=(decode,), fields=fields), table)
+    with pytest.raises(InvalidParameterValue, match=r'^invalid hexadecimal digit: "h"$'):
+        await world.rows(spark, failing, tables)
 
 
 async def test_statements_at_once(world: World, spark: SparkEngine) -> None:
