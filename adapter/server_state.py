@@ -10,8 +10,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
-import shutil
-import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -29,6 +27,7 @@ from adapter.group_commit import GroupCommitter
 from adapter.notifications import NotificationHub
 from adapter.planning import PlanCache
 from adapter.results import StartupParameters
+from adapter.scratch import Scratch
 from adapter.session import Session
 from adapter.session_core import SessionCore
 from adapter.system_catalogs.tables import SystemCatalogs
@@ -82,7 +81,7 @@ class ServerOptions:
 class ServerState:
     """See the module's contract."""
 
-    def __init__(self, env: Environment, options: ServerOptions, local_engine: Engine, scratch: Path) -> None:
+    def __init__(self, env: Environment, options: ServerOptions, local_engine: Engine, scratch: Scratch) -> None:
         self.env = env
         self.options = options
         self._files = env.blob if isinstance(env.blob, BlobFiles) else None
@@ -112,8 +111,8 @@ class ServerState:
         """
         _server_defaults(options.settings)
         _check_spark_reaches(options)
-        scratch = await _new_scratch()
-        files = scratch / "files"
+        scratch = await asyncio.to_thread(Scratch)
+        files = scratch.path / "files"
         try:
             env = await open_environment(options.stores, files=files)
             try:
@@ -123,16 +122,17 @@ class ServerState:
                 await env.close()
                 raise
         except BaseException:
-            await asyncio.to_thread(shutil.rmtree, scratch, ignore_errors=True)
+            await asyncio.to_thread(scratch.remove)
             raise
 
     @staticmethod
     async def on(
-        env: Environment, options: ServerOptions, *, blob_root: Path | None = None, scratch: Path | None = None
+        env: Environment, options: ServerOptions, *, blob_root: Path | None = None, scratch: Scratch | None = None
     ) -> ServerState:
         """Serve an environment that is open already; `close` closes it, and removes `scratch`."""
-        scratch = scratch or await _new_scratch()
-        local = LocalEngine(env, blob_root=blob_root, directory=scratch / "local")
+        if scratch is None:
+            scratch = await asyncio.to_thread(Scratch)
+        local = LocalEngine(env, blob_root=blob_root, directory=scratch.path / "local")
         state = ServerState(env, options, local, scratch)
         if options.pruning_audit is not None:
             env.pruning.share = options.pruning_audit
@@ -159,7 +159,7 @@ class ServerState:
         if self.spark_engine is not None:
             await self.spark_engine.close()
         await self.env.close()
-        await asyncio.to_thread(shutil.rmtree, self._scratch, ignore_errors=True)
+        await asyncio.to_thread(self._scratch.remove)
 
     # ------------------------------------------------------------ sessions
 
@@ -318,7 +318,7 @@ class ServerState:
                 master=self.options.spark_master,
                 remote=self.options.spark_remote,
                 conf=self.options.spark_conf,
-                directory=self._scratch / "spark",
+                directory=self._scratch.path / "spark",
             )
         return self.spark_engine
 
@@ -338,10 +338,6 @@ def _check_spark_reaches(options: ServerOptions) -> None:
             f"Spark at {elsewhere} cannot read the blob store {options.stores.blob}: its objects are fetched to this "
             "machine; run Spark here (spark_master local[*]), or name a blob folder that all its hosts share"
         )
-
-
-async def _new_scratch() -> Path:
-    return Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="tidegate-"))
 
 
 def _server_defaults(settings: Mapping[str, str]) -> SettingValues:
