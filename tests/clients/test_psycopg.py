@@ -135,7 +135,6 @@ def test_sessions_end_each_other(connection: psycopg.Connection, server: Tidegat
 
 def test_the_client_is_shown_where_it_connects_from(connection: psycopg.Connection) -> None:
     row = connection.execute(
-        "SELECT client_addr, client_port > 0, inet_client_addr() FROM pg_stat_activity"
-        " WHERE pid = pg_backend_pid()"
+        "SELECT client_addr, client_port > 0, inet_client_addr() FROM pg_stat_activity WHERE pid = pg_backend_pid()"
     ).fetchone()
     assert row == (IPv4Address("127.0.0.1"), True, IPv4Address("127.0.0.1"))
