@@ -16,6 +16,7 @@ from planner.lowering.context import Context
 from planner.lowering.templates import fill
 from planner.lowering.text_output import text_template
 from planner.physical import OID_TYPES, element_type
+from planner.type_names import format_type
 from planner.types import SqlType
 
 TEXT_TYPES = frozenset({types.TEXT, types.VARCHAR, types.BPCHAR, types.NAME, types.CHAR, types.UNKNOWN, 2275})
@@ -91,7 +92,7 @@ def cast_template(ctx: Context, source: SqlType, target: SqlType) -> str:
             return "{0}"
         return f"list_transform({{0}}, lambda {name}: {body})" if ctx.local else f"transform({{0}}, {name} -> {body})"
     raise FeatureNotSupported(
-        f"cast from type {source.oid} to type {target.oid} is not supported on the {ctx.engine} engine"
+        f"cast from {format_type(source.oid)} to {format_type(target.oid)} is not supported on the {ctx.engine} engine"
     )
 
 
@@ -115,7 +116,7 @@ def _to_numeric(ctx: Context, source: SqlType, target: SqlType) -> str:
         return _checked_number(ctx, target, "numeric", plain)
     if source.oid == types.JSONB and ctx.local:
         return ctx.dialect.cast("tg_jsonb_scalar({0}, 'number')", target)
-    raise FeatureNotSupported(f"cast from type {source.oid} to numeric is not supported")
+    raise FeatureNotSupported(f"cast from {format_type(source.oid)} to numeric is not supported")
 
 
 def _to_integer(ctx: Context, source: SqlType, target: SqlType, plain: str) -> str:
@@ -135,7 +136,7 @@ def _to_integer(ctx: Context, source: SqlType, target: SqlType, plain: str) -> s
         return "ascii({0})"
     if source.oid == types.JSONB and ctx.local:
         return f"CAST(CAST(tg_jsonb_scalar({{0}}, 'number') AS DECIMAL(38,10)) AS {ctx.dialect.type_name(target)})"
-    raise FeatureNotSupported(f"cast from type {source.oid} to {INTEGER_NAMES[target.oid]} is not supported")
+    raise FeatureNotSupported(f"cast from {format_type(source.oid)} to {INTEGER_NAMES[target.oid]} is not supported")
 
 
 # ---------------------------------------------------------------- text
@@ -225,7 +226,9 @@ def _from_text(ctx: Context, target: SqlType) -> str:
         pattern = ctx.dialect.string("^" + _SPARK_PATTERNS[target.oid] + "$")
         fault = ctx.dialect.raise_sql("0A000", "this date and time input is not supported on the spark engine")
         return f"CASE WHEN ({{0}} RLIKE {pattern}) THEN {then} WHEN {{0}} IS NOT NULL THEN {fault} END"
-    raise FeatureNotSupported(f"cast from text to type {target.oid} is not supported on the {ctx.engine} engine")
+    raise FeatureNotSupported(
+        f"cast from text to {format_type(target.oid)} is not supported on the {ctx.engine} engine"
+    )
 
 
 # ---------------------------------------------------------------- dates and times

@@ -9,6 +9,7 @@ from planner.errors import FeatureNotSupported
 from planner.lowering.context import Context
 from planner.lowering.templates import fill
 from planner.physical import OID_TYPES, element_type
+from planner.type_names import format_type
 from planner.types import SqlType
 
 _TEXT_OIDS = frozenset(
@@ -60,7 +61,7 @@ def text_template(ctx: Context, source: SqlType) -> str:
     element = element_type(source)
     if element is not None:
         return _array(ctx, source, element)
-    raise FeatureNotSupported(f"cast from type {oid} to text is not supported on the {ctx.engine} engine")
+    raise FeatureNotSupported(f"cast from {format_type(oid)} to text is not supported on the {ctx.engine} engine")
 
 
 BOOL_LETTERS = "CASE WHEN e THEN 't' WHEN NOT e THEN 'f' END"
