@@ -4,9 +4,10 @@ PostgreSQL lets the lock go as soon as the connection ends, and that ends with i
 process is known as dead in seconds and not only when its lease has run out.
 
 SUBTLE: a connection may also end under a live process, which takes its lock again at once. A process counts as dead
-only when its lock was missing in every look for `GRACE_S`. Should a live one be taken for dead all the same, it is
-deposed: its lease ends, its next commit is refused, and nothing is lost or torn. That is why this is not used where a
-live process serves reads without asking the consensus store (`storage.peers`).
+only when its lock was missing in `GRACE_LOOKS` looks on end; time alone proves nothing, since this process may be the
+one that stood still. Should a live one be taken for dead all the same, it is deposed: its lease ends, its next commit
+is refused, and nothing is lost or torn. That is why this is not used where a live process serves reads without asking
+the consensus store (`storage.peers`).
 
 Others are looked at only while somebody asks for them.
 """
@@ -22,10 +23,10 @@ import asyncpg
 
 from storage.clock import Clock
 
-GRACE_S = 3.0
-"""How long a lock must have been missing."""
-
 LOOK_INTERVAL_S = 0.5
+GRACE_LOOKS = 7
+"""Looks on end in which a lock must have been missing: three seconds at least."""
+
 ASKED_S = 10.0
 """How long after the last question others are still looked at."""
 
@@ -45,7 +46,7 @@ class PostgresLiveness:
         self._task: asyncio.Task[None] | None = None
         self._wanted = asyncio.Event()
         self._asked: dict[str, float] = {}
-        self._missing_since: dict[str, float] = {}
+        self._missed: dict[str, int] = {}
 
     def announce(self, process: str) -> None:
         """This process is `process`; its lock is held from soon on."""
@@ -53,12 +54,11 @@ class PostgresLiveness:
         self._task = asyncio.get_running_loop().create_task(self._run(), name="storage-liveness")
 
     def is_dead(self, process: str) -> bool:
-        """Whether `process` has been without its lock for `GRACE_S`. The first question begins the look-out."""
-        now = self._clock.monotonic()
-        self._asked[process] = now
+        """Whether `process` was without its lock in the last `GRACE_LOOKS` looks. The first question begins the
+        look-out."""
+        self._asked[process] = self._clock.monotonic()
         self._wanted.set()
-        since = self._missing_since.get(process)
-        return since is not None and now - since >= GRACE_S
+        return self._missed.get(process, 0) >= GRACE_LOOKS
 
     async def close(self) -> None:
         """Let the lock go."""
@@ -75,7 +75,7 @@ class PostgresLiveness:
                 await self._look(connection)
             except _FAILURES:
                 # What cannot be seen counts as alive.
-                self._missing_since.clear()
+                self._missed.clear()
                 await self._clock.sleep(RECONNECT_S)
             finally:
                 if connection is not None:
@@ -83,12 +83,12 @@ class PostgresLiveness:
                         connection.terminate()
 
     async def _look(self, connection: Any) -> None:
-        """Keep `_missing_since` up to date while others are asked for; ends in an error when the connection does."""
+        """Keep `_missed` up to date while others are asked for; ends in an error when the connection does."""
         while True:
             now = self._clock.monotonic()
             self._asked = {name: at for name, at in self._asked.items() if now - at < ASKED_S}
             if not self._asked:
-                self._missing_since.clear()
+                self._missed.clear()
                 self._wanted.clear()
                 await self._wanted.wait()
                 continue
@@ -100,7 +100,7 @@ class PostgresLiveness:
             )
             held = {row[0] for row in rows}
             missing = [name for name in self._asked if _number(name) not in held]
-            self._missing_since = {name: self._missing_since.get(name, now) for name in missing}
+            self._missed = {name: self._missed.get(name, 0) + 1 for name in missing}
             await self._clock.sleep(LOOK_INTERVAL_S)
 
 

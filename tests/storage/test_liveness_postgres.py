@@ -25,8 +25,9 @@ def server() -> Iterator[PostgresServer]:
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shorter pauses."""
-    monkeypatch.setattr(liveness_postgres, "GRACE_S", 0.3)
+    monkeypatch.setattr(liveness_postgres, "GRACE_LOOKS", 20)
     monkeypatch.setattr(liveness_postgres, "LOOK_INTERVAL_S", 0.05)
+    monkeypatch.setattr(liveness_postgres, "RECONNECT_S", 0.02)
 
 
 async def until_dead(watcher: PostgresLiveness, process: str) -> None:
