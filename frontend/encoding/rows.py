@@ -23,6 +23,7 @@ from frontend.encoding.columns import (
 )
 from frontend.encoding.encoders import column_encoder
 from frontend.encoding.settings import FormatSettings
+from frontend.encoding.small import SMALL_CELLS, ValueWriter, small_data_rows, value_writers
 from planner.types import SqlType
 
 RecordBatch: TypeAlias = Any
@@ -83,6 +84,7 @@ class RowEncoder:
         self._settings = settings
         self._schema: Any = None
         self._encoders: list[ColumnEncoder] = []
+        self._writers: tuple[Any, list[ValueWriter] | None] | None = None
 
     def _columns(self, batch: RecordBatch) -> list[Encoded]:
         if self._schema is None or not batch.schema.equals(self._schema):
@@ -108,6 +110,10 @@ class RowEncoder:
     def data_rows(self, batch: RecordBatch) -> memoryview:
         """The DataRow messages of all rows of the batch, one after the other."""
         count = batch.num_rows
+        if count * len(self._types) <= SMALL_CELLS:
+            writers = self._value_writers(batch.schema)
+            if writers is not None:
+                return small_data_rows(batch, writers)
         columns = self._columns(batch)
         totals = np.full(count, 4 + 2 + 4 * len(columns), dtype=np.int64)
         for column in columns:
@@ -125,6 +131,11 @@ class RowEncoder:
         pieces.add_fixed(header)
         self._interleave(columns, pieces)
         return _bytes_of(pieces.finish())
+
+    def _value_writers(self, schema: Any) -> list[ValueWriter] | None:
+        if self._writers is None or not self._writers[0].equals(schema):
+            self._writers = schema, value_writers(self._types, self._formats, schema, self._settings)
+        return self._writers[1]
 
     def copy_rows(self, batch: RecordBatch) -> ArrowArray:
         """The tuples of binary COPY, one binary value per row: int16 field count, then length and bytes of each."""
