@@ -40,8 +40,7 @@ from storage.stores import StoreNames, open_environment, opened_stores
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `tidegate admin`."""
-    parser.add_argument("--config", metavar="FILE", help="TOML file with the same options; variable TIDEGATE_CONFIG")
-    add_store_options(parser)
+    _add_options(parser)
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     actions.add_parser("overview", help="shards, holds, uppers, outstanding and staged transactions, blob usage")
     check = actions.add_parser("fsck", help="check every reference, checksum and row count; list orphans")
@@ -54,6 +53,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
     clone.add_argument("new", metavar="[SCHEMA.]NEW")
     for action in (export, clone):
         action.add_argument("--as-of", type=int, metavar="CSN", help="the moment to read at (default: now)")
+    for action in actions.choices.values():
+        _add_options(action, default=argparse.SUPPRESS)
+
+
+def _add_options(parser: argparse.ArgumentParser, *, default: str | None = None) -> None:
+    """The options may stand before the action and after it."""
+    parser.add_argument(
+        "--config", metavar="FILE", default=default, help="TOML file with the same options; variable TIDEGATE_CONFIG"
+    )
+    add_store_options(parser, default=default)
 
 
 def run(arguments: argparse.Namespace) -> int:

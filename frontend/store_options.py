@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import argparse
+from functools import partial
 from pathlib import Path
 
 from frontend.configuration import Configuration
 from storage.stores import StoreNames
 
 
-def add_store_options(parser: argparse.ArgumentParser) -> None:
-    """Add --data-dir, --consensus, --blob and --blob-option."""
+def add_store_options(parser: argparse.ArgumentParser, *, default: str | None = None) -> None:
+    """Add --data-dir, --consensus, --blob and --blob-option. `default` is argparse.SUPPRESS for the parser of a
+    subcommand whose own parser has them too."""
     defaults = Configuration()
-    add = parser.add_argument
+    add = partial(parser.add_argument, default=default)
     add("--data-dir", metavar="DIR", help=f"where everything is stored (default {defaults.data_dir})")
     add(
         "--consensus",

@@ -11,6 +11,7 @@ part's rows finds nothing.
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Protocol
@@ -98,7 +99,8 @@ class PruningAudit:
             await self._audit(part, conjunctions)
         except StorageError as error:
             # A part that has been collected meanwhile tells nothing.
-            log.log(40 if isinstance(error, CorruptPart) else 10, "pruning audit", part=part.key, error=str(error))
+            level = logging.ERROR if isinstance(error, CorruptPart) else logging.DEBUG
+            log.log(level, "pruning audit", part=part.key, error=str(error))
 
     async def _audit(self, part: Part, conjunctions: Sequence[Sequence[Condition]]) -> None:
         columns = [name for name in part.columns if any(c.column == name for found in conjunctions for c in found)]

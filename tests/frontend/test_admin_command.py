@@ -47,7 +47,7 @@ async def test_beside_a_running_server(tmp_path: Path, capsys: pytest.CaptureFix
     await populate(env)
     assert await run("admin", "--data-dir", str(data), "overview") == 0
     assert env.process in capsys.readouterr().out
-    assert await run("admin", "--data-dir", str(data), "fsck") == 0
+    assert await run("admin", "fsck", "--data-dir", str(data)) == 0
     assert "clean" in capsys.readouterr().out
     assert await run("admin", "--data-dir", str(data), "export", "t", str(tmp_path / "out")) == 0
     assert "999 rows of t" in capsys.readouterr().out
