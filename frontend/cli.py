@@ -237,8 +237,8 @@ COMMANDS: list[Command] = [
     ),
     Command(
         name="admin",
-        summary="look into an environment, check it, export a table",
-        description="Looks into an environment. Reads only, and is safe beside running servers.",
+        summary="look into an environment, check it, export or clone a table",
+        description="Looks into an environment. Reads only, but for clone, and is safe beside running servers.",
         configure=admin.configure,
         run=admin.run,
     ),
