@@ -1,7 +1,7 @@
 """Values to and from text: PostgreSQL's input and output functions, for literals, text parameters and COPY.
 
 `parse_text` gives a value as `ir.Literal` holds it, `format_text` is its inverse, `apply_typmod` enforces a length or
-precision. Types without a representation of their own (time with time zone, inet, xml, ranges, ...) are kept as their
+precision. Types without a representation of their own (time with time zone, xml, ranges, ...) are kept as their
 text.
 """
 
@@ -26,6 +26,7 @@ from planner.errors import (
 from planner.interval_text import format_interval, parse_interval
 from planner.ir import Interval
 from planner.json_text import check_json, normalize_jsonb
+from planner.network_text import parse_cidr, parse_inet
 from planner.type_names import element_of, format_type
 from planner.types import SqlType, numeric_precision_scale
 
@@ -214,6 +215,8 @@ _PARSERS: dict[int, Callable[[str, SqlType, Mapping[str, str]], object]] = {
     t.TIMESTAMPTZ: lambda text, type, settings: parse_timestamptz(text, _style(settings), _zone(settings)),
     t.JSON: lambda text, type, settings: check_json(text),
     t.JSONB: lambda text, type, settings: normalize_jsonb(text),
+    t.INET: lambda text, type, settings: parse_inet(text).inet(),
+    t.CIDR: lambda text, type, settings: parse_cidr(text).cidr(),
     t.INT2VECTOR: _vector,
     t.OIDVECTOR: _vector,
     t.CHAR: lambda text, type, settings: text.encode()[:1].decode(errors="replace"),

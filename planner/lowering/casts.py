@@ -72,6 +72,10 @@ def cast_template(ctx: Context, source: SqlType, target: SqlType) -> str:
             return "{0}"
         if source.oid in INTEGERS:
             return plain if source.oid != types.INT4 else "(CAST({0} AS BIGINT) & 4294967295)"
+    if (source.oid, target.oid) == (types.INET, types.CIDR):
+        return ctx.python("tg_inet_network({0})")
+    if (source.oid, target.oid) == (types.CIDR, types.INET):
+        return ctx.python("tg_inet_in({0})")
     chrono = _CHRONO.get((source.oid, target.oid))
     if chrono is not None:
         made = chrono(ctx)
@@ -205,6 +209,8 @@ def _from_text(ctx: Context, target: SqlType) -> str:
             f"CASE WHEN lower(trim({{0}})) IN ({_TRUE}) THEN TRUE WHEN lower(trim({{0}})) IN ({_FALSE}) THEN FALSE "
             f"WHEN {{0}} IS NOT NULL THEN {fault} END"
         )
+    if target.oid in (types.INET, types.CIDR):
+        return ctx.python(f"tg_{'inet' if target.oid == types.INET else 'cidr'}_in({{0}})")
     if ctx.local:
         if target.oid in REG_TYPES:
             return f"tg_{REG_TYPES[target.oid]}_in({ctx.dialect.string(ctx.settings.token)}, {{0}})"

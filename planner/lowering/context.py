@@ -6,8 +6,9 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from planner.errors import FeatureNotSupported
+from planner.errors import FeatureNotSupported, InternalError
 from planner.functions.forms import UTC_NAMES, EngineName, SessionSettings
+from planner.functions.spark_udfs import portable
 from planner.ir import Literal
 from planner.lowering.dialect import Dialect, dialect
 
@@ -73,6 +74,15 @@ class Context:
         """A new name for a bound value."""
         self.variables += 1
         return f"v{self.variables}"
+
+    def python(self, template: str) -> str:
+        """A template of the local engine that calls functions in Python, as this engine says it."""
+        if self.local:
+            return template
+        ported = portable(template)
+        if ported is None:
+            raise InternalError(f"{template} cannot be said on the spark engine")
+        return ported
 
     def unsupported(self, what: str) -> FeatureNotSupported:
         """The error for a construct that this engine cannot run."""

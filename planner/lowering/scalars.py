@@ -66,6 +66,8 @@ class Scalars:
         if type.oid == types.INTERVAL:
             template = INTERVAL_KEY.replace("{w}", "HUGEINT" if self.ctx.local else "DECIMAL(19,0)")
             return fill(self.ctx, template, [sql])
+        if type.oid in (types.INET, types.CIDR):
+            return fill(self.ctx, self.ctx.python("tg_inet_key({0})"), [sql])
         if not self.ctx.local and element_type(type) is not None:
             return SPARK_ARRAY_KEY.replace("{p}", sql)
         return sql

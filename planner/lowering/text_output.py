@@ -14,7 +14,7 @@ from planner.types import SqlType
 
 _TEXT_OIDS = frozenset(
     {types.TEXT, types.VARCHAR, types.BPCHAR, types.NAME, types.CHAR, types.UNKNOWN, types.UUID, types.JSON,
-     types.JSONB, types.RECORD, types.PG_NODE_TREE, 2275, types.ACLITEM, types.TID, 28}
+     types.JSONB, types.RECORD, types.PG_NODE_TREE, 2275, types.ACLITEM, types.TID, 28, types.CIDR}
 )  # fmt: skip
 
 
@@ -38,6 +38,8 @@ def text_template(ctx: Context, source: SqlType) -> str:
         return trimmed if local else trimmed.replace("\\", "\\\\")
     if oid in (types.FLOAT4, types.FLOAT8):
         return _float(ctx, oid)
+    if oid == types.INET:
+        return ctx.python("tg_inet_show({0})")
     if oid == types.DATE:
         return "CAST({0} AS VARCHAR)" if local else "CAST({0} AS STRING)"
     if oid == types.TIME:
@@ -69,9 +71,11 @@ BOOL_LETTERS = "CASE WHEN e THEN 't' WHEN NOT e THEN 'f' END"
 
 
 def output_template(ctx: Context, source: SqlType) -> str:
-    """Like `text_template`, by the type's output function: only boolean differs."""
+    """Like `text_template`, by the type's output function: boolean and inet differ."""
     if source.oid == types.BOOL:
         return "CASE WHEN {0} THEN 't' WHEN NOT {0} THEN 'f' END"
+    if source.oid == types.INET:
+        return "{0}"
     return text_template(ctx, source)
 
 
@@ -94,7 +98,7 @@ def json_template(ctx: Context, source: SqlType) -> str:
         name = ctx.variable()
         item = fill(ctx, json_template(ctx, element), [name])
         return f"('[' || array_to_string(list_transform({{0}}, lambda {name}: coalesce({item}, 'null')), ',') || ']')"
-    text = text_template(ctx, source)
+    text = output_template(ctx, source) if oid == types.INET else text_template(ctx, source)
     if oid in (types.TIMESTAMP, types.TIMESTAMPTZ):
         text = f"replace({text}, ' ', 'T')"
         if oid == types.TIMESTAMPTZ:

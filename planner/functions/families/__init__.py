@@ -15,6 +15,7 @@ from planner.functions.families import (
     datetime_fields,
     formatting,
     json,
+    network,
     patterns,
     session,
     sets,
@@ -35,6 +36,7 @@ FAMILIES = (
     arrays,
     sets,
     json,
+    network,
     session,
 )
 

@@ -8,7 +8,8 @@ from planner.functions.families.comparison import interval_key
 from planner.functions.forms import CallSite, Form, both, local_only
 from planner.functions.numeric_division import quotient
 from planner.functions.numeric_shapes import INTEGER_DIGITS, shape_of, total
-from planner.types import INTERVAL, NumericShape
+from planner.functions.spark_udfs import portable
+from planner.types import CIDR, INET, INTERVAL, NumericShape
 
 _COUNT_SHAPE = NumericShape(12, 0)
 _ORDERED = [
@@ -65,6 +66,10 @@ def _extreme(name: str) -> Callable[[CallSite], str]:
             if site.engine == "local":
                 return f"arg_{name}({{0}}, {interval_key('{0}', 'local')}){{f}}"
             return f"{name}_by({{0}}, {interval_key('{0}', 'spark')}){{f}}"
+        if site.arg_types[0].oid in (INET, CIDR):
+            if site.engine == "local":
+                return f"arg_{name}({{0}}, tg_inet_key({{0}})){{f}}"
+            return f"{name}_by({{0}}, {portable('tg_inet_key({0})')}){{f}}"
         return f"{name}({{0}}){{f}}"
 
     return template  # type: ignore[return-value]
@@ -186,7 +191,7 @@ def forms() -> Mapping[str, Form]:
     ):
         given[f"{name}(float8,float8)"] = both(f"{name}({{0}}, {{1}}){{f}}")
     for name in ("min", "max"):
-        for type in (*_ORDERED, "bpchar", "interval"):
+        for type in (*_ORDERED, "bpchar", "interval", "inet"):
             given[f"{name}({type})"] = both(_extreme(name))
     for name, kind in {
         "stddev": "stddev_samp", "stddev_samp": "stddev_samp", "stddev_pop": "stddev_pop", "variance": "var_samp",
