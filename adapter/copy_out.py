@@ -89,7 +89,7 @@ def copy_format(options: st.CopyOptions, names: Sequence[str], relation: str | N
 async def run_copy_out(running: Running, statement: st.Copy) -> CopyOut:
     """COPY table TO STDOUT and COPY (query) TO STDOUT."""
     refuse_files(statement)
-    catalog = await running.transaction.begin_statement(running.session.state.env)
+    catalog = running.transaction.statement_catalog
     plan = _plan(running, catalog, statement)
     if plan.columns is None:
         raise FeatureNotSupported("COPY query must have a RETURNING clause")

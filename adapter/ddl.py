@@ -75,6 +75,5 @@ async def run_ddl(running: Running, statement: object, tag: str) -> Command:
     if type(statement) in _OUTSIDE_BLOCKS:
         prevent_in_block(running, _OUTSIDE_BLOCKS[type(statement)])
     await running.session.state.provide_oids()
-    await running.transaction.begin_statement(running.session.state.env)
     await handler(running, statement)
     return Command(tag=tag)

@@ -311,7 +311,7 @@ async def create_table_as(running: Running, statement: st.CreateTableAs) -> Comm
         raise FeatureNotSupported("CREATE MATERIALIZED VIEW is not supported")
     _refuse_temporary(statement.temporary)
     await running.session.state.provide_oids()
-    catalog = await running.transaction.begin_statement(running.session.state.env)
+    catalog = own_catalog(running)
     schema = creation_schema(running, catalog, statement.name)
     if exists_already(running, catalog, schema, statement.name, skip=statement.if_not_exists):
         return Command(tag=title)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-
 from adapter import copy_in, copy_out, cursor_statements, ddl, explain, settings_statements
-from adapter.planning import Plan
+from adapter.planning import WITHOUT_CATALOG, Plan, is_definition
 from adapter.queries import run_query
 from adapter.read_then_write import run_change
 from adapter.results import Command
 from adapter.running import Outcome, Running
 from adapter.session_functions import notify
 from adapter.transaction_control import is_control, prevent_in_block, require_block, run_control, set_transaction
+from adapter.transactions import NeedsSnapshot
 from planner import ir
 from planner import statements as st
 from planner.analyze import bind_execute
@@ -24,44 +23,76 @@ from planner.errors import (
 from planner.parse import Parsed, subtrees
 from storage.catalog_model import CatalogSnapshot
 
-_ROW_KINDS = frozenset({"select_stmt", "insert_stmt", "update_stmt", "delete_stmt", "merge_stmt"})
-
-_WITHOUT_CATALOG = frozenset({
-    "transaction_stmt", "variable_set_stmt", "variable_show_stmt", "discard_stmt", "deallocate_stmt", "listen_stmt",
-    "execute_stmt", "unlisten_stmt", "notify_stmt", "fetch_stmt", "close_portal_stmt", "checkpoint_stmt",
-    "constraints_set_stmt",
-})  # fmt: skip
-"""Statements that name nothing of the catalog: they need not know the newest one."""
+_READING = frozenset({"select_stmt", "update_stmt", "delete_stmt", "merge_stmt", "copy_stmt", "explain_stmt"})
+"""Statements that are not worth the attempt to run them without asking for the newest snapshot."""
 
 
 async def dispatch(running: Running) -> Outcome:
     """Carry out the statement that runs. Raises `SqlError`."""
     parsed = running.parsed
-    if parsed.kind in _ROW_KINDS:
-        return await run_rows(running, await _row_plan(running, parsed))
     env = running.session.state.env
     if parsed.kind == "prepare_stmt":
         await running.transaction.refresh_catalog(env)
-    elif parsed.kind not in _WITHOUT_CATALOG:
-        await running.transaction.begin_statement(env)
-    return await _utility(running, _plan(running, parsed))
+    elif parsed.kind not in WITHOUT_CATALOG:
+        return await _begin_and_run(running, parsed)
+    return await run_rows(running, _plan(running, parsed))
 
 
-async def _row_plan(running: Running, parsed: Parsed) -> Plan:
-    """The plan of a query or a change of rows, and the snapshot that it runs at.
-
-    An INSERT of rows that are written out is bound against the newest catalog known here; its commit notices if that
-    was not the newest of all. Everything else asks for the newest first.
-    """
+async def _begin_and_run(running: Running, parsed: Parsed) -> Outcome:
+    """Take the snapshot that a statement runs at, plan it, and run it."""
     env = running.session.state.env
-    if parsed.kind == "insert_stmt":
-        with suppress(SqlError):
-            plan = _plan(running, parsed)
-            if not plan.reads:
-                await running.transaction.begin_statement(env, reads=False)
-                if running.transaction.catalog is plan.catalog:
-                    return plan
-    return _plan(running, parsed, await running.transaction.begin_statement(env))
+    if env.oracle.asks_store and parsed.kind not in _READING:
+        outcome = await _run_by_what_is_known(running, parsed)
+        if outcome is not None:
+            return outcome
+    catalog = await running.transaction.begin_statement(env)
+    return await run_rows(running, _plan(running, parsed, catalog))
+
+
+async def _run_by_what_is_known(running: Running, parsed: Parsed) -> Outcome | None:
+    """Run a statement that reads no rows without asking for the newest snapshot; None when that may not be.
+
+    An INSERT of rows that are written out, and a definition that makes up a transaction, are worked out from the newest
+    catalog known here; the commit notices if that was not the newest of all. What ends without a commit (it fails, or
+    finds nothing to do) is nobody else's to notice, so it asks afterwards.
+    """
+    session, transaction = running.session, running.transaction
+    env = session.state.env
+    try:
+        plan = _plan(running, parsed)
+    except SqlError:
+        return None
+    defines = running.may_retry and not running.in_block and is_definition(plan.statement)
+    if not defines and (not isinstance(plan.statement, ir.BoundInsert) or plan.reads):
+        return None
+    mark, notices = transaction.mark(session.values), session.pending_notices
+    relied_on = dict(transaction.catalog_reads)
+    await transaction.begin_statement(env, reads=False)
+    if transaction.catalog is not plan.catalog:
+        return None
+    if not transaction.provisional:
+        return await run_rows(running, plan)
+    transaction.relies_on_catalog = defines
+    outcome: Outcome | None = None
+    failure: SqlError | None = None
+    try:
+        outcome = await run_rows(running, plan)
+        if not defines or transaction.updates:
+            return outcome
+    except NeedsSnapshot:
+        pass
+    except SqlError as error:
+        failure = error
+    if outcome is not None or failure is not None:
+        await env.oracle.read_ts("catalog")
+        if env.catalog.current() is plan.catalog:
+            if failure is not None:
+                raise failure
+            return outcome
+    transaction.undo(mark)
+    transaction.relies_on_catalog, transaction.catalog_reads = False, relied_on
+    session.drop_notices(notices)
+    return None
 
 
 def _plan(running: Running, parsed: Parsed, catalog: CatalogSnapshot | None = None) -> Plan:
@@ -90,9 +121,9 @@ async def run_rows(running: Running, plan: Plan) -> Outcome:
             return await _utility(running, plan)
 
 
-async def _inner(running: Running, parsed: Parsed) -> Plan:
-    """The plan of a statement inside a statement, at a snapshot."""
-    return await _row_plan(running, parsed)
+def _inner(running: Running, parsed: Parsed) -> Plan:
+    """The plan of a statement inside a statement, at its snapshot."""
+    return _plan(running, parsed, running.transaction.statement_catalog)
 
 
 async def _utility(running: Running, plan: Plan) -> Outcome:
@@ -112,7 +143,7 @@ async def _utility(running: Running, plan: Plan) -> Outcome:
         case st.Discard():
             return await settings_statements.discard(running, statement)
         case st.DeclareCursor():
-            return await cursor_statements.declare(running, statement, await _inner(running, statement.query))
+            return await cursor_statements.declare(running, statement, _inner(running, statement.query))
         case st.Fetch():
             return await cursor_statements.fetch(running, statement)
         case st.CloseCursor():
@@ -161,12 +192,7 @@ async def _execute(running: Running, statement: st.Execute) -> Outcome:
     if prepared.parsed is None:
         return Command(tag="EXECUTE")
     await bind_execute_params(running, statement)
-    plan = (
-        await _inner(running, prepared.parsed)
-        if prepared.parsed.kind in _ROW_KINDS
-        else _plan(running, prepared.parsed)
-    )
-    return await run_rows(running, plan)
+    return await _begin_and_run(running, prepared.parsed)
 
 
 async def bind_execute_params(running: Running, statement: st.Execute) -> None:
@@ -199,7 +225,7 @@ async def _lock(running: Running, statement: st.Lock) -> Command:
     """LOCK TABLE. There are no locks to wait for: what a lock promises is checked when the transaction commits.
     Modes that keep readers or writers of other transactions waiting cannot be promised."""
     require_block(running, "LOCK TABLE")
-    catalog = await running.transaction.begin_statement(running.session.state.env)
+    catalog = running.transaction.statement_catalog
     relations = [ddl.find_relation(running, catalog, name) for name in statement.tables]
     if statement.mode not in ("AccessShareLock", "RowShareLock", "RowExclusiveLock"):
         raise FeatureNotSupported(
@@ -215,7 +241,7 @@ async def _vacuum(running: Running, statement: st.Vacuum) -> Command:
     nothing to do but to check the names."""
     if not statement.analyze_only:
         prevent_in_block(running, "VACUUM")
-    catalog = await running.transaction.begin_statement(running.session.state.env)
+    catalog = running.transaction.statement_catalog
     for name in statement.tables:
         ddl.find_relation(running, catalog, name)
     return Command(tag="ANALYZE" if statement.analyze_only else "VACUUM")

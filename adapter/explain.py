@@ -26,7 +26,7 @@ async def run_explain(running: Running, statement: st.Explain) -> Outcome:
         raise FeatureNotSupported(f"EXPLAIN with FORMAT {statement.format.upper()} is not supported")
     session = running.session
     began = utc_now()
-    catalog = await running.transaction.begin_statement(session.state.env)
+    catalog = running.transaction.statement_catalog
     plan = session.plan(statement.query, catalog, running.declared)
     title = None
     match plan.statement:

@@ -14,11 +14,11 @@ from typing import TypeAlias
 from adapter.predicates import ScanTemplate, scan_templates
 from adapter.results import ColumnDescription
 from planner import ir
+from planner import statements as st
 from planner.analyze import BindContext, analyze, command_tag
 from planner.parse import Parsed, split_and_parse
 from planner.rewrite import walk
 from planner.session_values import ACTS, session_values
-from planner.statements import CreateTableAs, DeclareCursor, Explain, UtilityStatement
 from planner.types import SqlType
 from storage.catalog_model import CatalogRecord, CatalogSnapshot
 
@@ -34,7 +34,21 @@ PLAN_SETTINGS = ("TimeZone", "DateStyle", "IntervalStyle", "extra_float_digits",
 SIZE_FUNCTIONS = frozenset({"pg_relation_size", "pg_table_size", "pg_total_relation_size", "pg_database_size"})
 """Functions for which the sizes of tables have to be at hand."""
 
-BoundStatement: TypeAlias = ir.BoundStatement | UtilityStatement
+WITHOUT_CATALOG = frozenset({
+    "transaction_stmt", "variable_set_stmt", "variable_show_stmt", "discard_stmt", "deallocate_stmt", "listen_stmt",
+    "execute_stmt", "unlisten_stmt", "notify_stmt", "fetch_stmt", "close_portal_stmt", "checkpoint_stmt",
+    "constraints_set_stmt",
+})  # fmt: skip
+"""Statements that name nothing of the catalog: they need not know the newest one."""
+
+_DEFINITIONS = (
+    st.CreateTable, st.CreateTableAs, st.CreateView, st.Truncate, st.AlterTable, st.RenameColumn, st.RenameRelation,
+    st.SetSchema, st.Drop, st.CreateSchema, st.RenameObject, st.AlterOwner, st.Comment, st.CreateSequence,
+    st.AlterSequence, st.CreateIndex, st.CreateRole, st.AlterRole, st.DropRole, st.CreateDatabase, st.DropDatabase,
+    st.AlterSetting,
+)  # fmt: skip
+
+BoundStatement: TypeAlias = ir.BoundStatement | st.UtilityStatement
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +74,10 @@ class Plan:
     def reads(self) -> bool:
         """Whether running it reads rows, or definitions that binding it did not."""
         query = self.query
-        return query is None or bool(self.templates) or query.system or self.acts or self.sizes
+        if query is None or self.templates or query.system or self.acts or self.sizes:
+            return True
+        returning = getattr(self.statement, "returning", None)
+        return returning is not None and (returning.query.system or bool(scan_templates(returning.query.rel)))
 
     @property
     def is_utility(self) -> bool:
@@ -70,7 +87,7 @@ class Plan:
 
 def _inner_param_types(statement: object, context: BindContext, declared: tuple[int, ...]) -> tuple[SqlType, ...]:
     """The parameters of a statement that has a query inside."""
-    if not isinstance(statement, (DeclareCursor, Explain, CreateTableAs)) or "$" not in statement.query.text:
+    if not isinstance(statement, (st.DeclareCursor, st.Explain, st.CreateTableAs)) or "$" not in statement.query.text:
         return ()
     inner = analyze(statement.query, context, declared)
     match inner:
@@ -86,6 +103,11 @@ def _inner_param_types(statement: object, context: BindContext, declared: tuple[
 
 def _calls_any(query: ir.BoundQuery, names: frozenset[str]) -> bool:
     return any(isinstance(node, ir.Call) and node.signature.name in names for node in walk(query))
+
+
+def is_definition(statement: object) -> bool:
+    """Whether `statement` changes definitions."""
+    return isinstance(statement, _DEFINITIONS)
 
 
 def describe_fields(fields: tuple[ir.Field, ...]) -> tuple[ColumnDescription, ...]:

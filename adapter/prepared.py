@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from adapter.planning import Plan
+from adapter.planning import WITHOUT_CATALOG, Plan
 from adapter.portals import Portal, PreparedStatement
 from adapter.results import ColumnDescription, StatementDescription
 from adapter.settings_statements import describe_show
@@ -24,6 +24,7 @@ from planner.errors import (
     InvalidCursorName,
     InvalidSqlStatementName,
     ProtocolViolation,
+    SqlError,
     SqlSyntaxError,
 )
 from planner.ir import Literal
@@ -80,8 +81,22 @@ class Statements:
             raise SqlSyntaxError("cannot insert multiple commands into a prepared statement")
         if name and name in self._statements:
             raise DuplicatePreparedStatement(f'prepared statement "{name}" already exists')
-        await self._session.refresh_catalog()
+        if not parsed or not self._is_known(parsed[0], declared):
+            await self._session.refresh_catalog()
         self.add(name, text, parsed[0] if parsed else None, declared, from_sql=False)
+
+    def _is_known(self, parsed: Parsed, declared: tuple[int, ...]) -> bool:
+        """Whether the catalog known here will do to prepare `parsed`: the client learns nothing of it."""
+        if parsed.kind in WITHOUT_CATALOG:
+            return True
+        transaction = self._session.transaction
+        if 0 in declared or (transaction is not None and transaction.failed):
+            return False
+        try:
+            plan = self._plan(parsed, declared)
+        except SqlError:
+            return False
+        return plan.columns is None and len(plan.param_types) <= len(declared)
 
     def add(self, name: str, text: str, parsed: Parsed | None, declared: tuple[int, ...], *, from_sql: bool) -> None:
         """Bind `parsed` and keep it as `name`. Raises 42P05 and the binder's errors."""
@@ -149,7 +164,8 @@ class Statements:
             if statement.columns is not None:
                 raise InFailedSqlTransaction(_ABORTED)
         else:
-            await self._session.refresh_catalog()
+            if statement.columns is not None or statement.param_types:
+                await self._session.refresh_catalog()
             self._revalidated(statement)
         return StatementDescription(param_types=statement.param_types, columns=statement.columns)
 

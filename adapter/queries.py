@@ -23,6 +23,7 @@ from adapter.running import RowsOutcome, Running, batches_of, select_tag
 from adapter.session_facts import Facts, sized_facts
 from adapter.session_functions import acting_calls, fill_in, rows_written_out
 from adapter.system_catalogs.reg_columns import has_reg_columns, with_names
+from adapter.transactions import NeedsSnapshot
 from planner import ir
 from planner.session_values import session_values
 from storage.catalog_model import CatalogSnapshot
@@ -92,6 +93,8 @@ async def prepare_read(
     if sizes:
         context = replace(context, facts=await sized_facts(session, catalog))
     scanned = frozenset(template.relation_oid for template in templates)
+    if running.transaction.provisional and (scanned or query.system or sizes):
+        raise NeedsSnapshot
     rows = constant_batch(query.rel, running.params) if constants and not scanned and not query.system else None
     if rows is not None:
         empty = ResolvedTables(inputs={}, total_parts={})

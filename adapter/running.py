@@ -36,6 +36,8 @@ class Running:
     started_at: datetime
     in_block: bool
     in_query_string: bool = False
+    may_retry: bool = False
+    """Whether a conflict at its commit runs it again."""
     result_formats: tuple[int, ...] = ()
     token: str = ""
 

@@ -115,7 +115,9 @@ class Session(SessionCore):
         retry = retry and self.transaction is None
         attempt = 0
         while True:
-            running = self._begin_statement(parsed, params, declared, in_query_string, result_formats)
+            running = self._begin_statement(
+                parsed, params, declared, in_query_string, result_formats, may_retry=retry and attempt == 0
+            )
             try:
                 with running.scope:
                     outcome = await dispatch(running)

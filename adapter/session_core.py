@@ -158,6 +158,8 @@ class SessionCore:
         declared: tuple[int, ...],
         in_query_string: bool,
         result_formats: tuple[int, ...],
+        *,
+        may_retry: bool = False,
     ) -> Running:
         if self.running is not None:
             raise InternalError("a statement is still running")
@@ -181,6 +183,7 @@ class SessionCore:
             started_at=now,
             in_block=not transaction.implicit or in_query_string,
             in_query_string=in_query_string,
+            may_retry=may_retry,
             result_formats=result_formats,
             token=f"{self.backend_pid}.{self._tokens}",
         )
@@ -308,6 +311,15 @@ class SessionCore:
         severity = {"NOTICE": "notice", "WARNING": "warning", "LOG": "log", "DEBUG": "debug1"}.get(notice.severity)
         if severity is None or levels.index(severity) >= wanted:
             self._notices.append(notice)
+
+    @property
+    def pending_notices(self) -> int:
+        """How many notices have not been taken yet."""
+        return len(self._notices)
+
+    def drop_notices(self, keep: int) -> None:
+        """Take back all notices but the first `keep`."""
+        del self._notices[keep:]
 
     def warn(self, sqlstate: str, message: str) -> None:
         """Send a WARNING."""

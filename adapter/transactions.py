@@ -69,8 +69,14 @@ class TableRead:
     conjunctions: tuple[Conjunction, ...]
 
 
+class NeedsSnapshot(Exception):
+    """A statement that was begun without asking for the newest snapshot turns out to read rows."""
+
+
 @dataclass(slots=True)
-class _SavepointFrame:
+class Mark:
+    """A place in a transaction that it can be taken back to; a savepoint when it has a name."""
+
     name: str
     mark: StorageSavepoint | None
     settings: SettingValues
@@ -91,6 +97,9 @@ class CommitRequest:
     catalog_updates: tuple[CatalogUpdate, ...]
     catalog_reads: dict[int, CatalogRecord]
     created: frozenset[ShardId] = frozenset()
+    catalog_base: Csn | None = None
+    """The catalog's CSN that no other change may have followed, for definitions that were worked out without asking for
+    the newest catalog."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -122,9 +131,11 @@ class Transaction:
     created_shards: set[ShardId] = field(default_factory=set)
     hold: ReadHold | None = None
     id: int | None = None
+    relies_on_catalog: bool = False
+    """Its definitions hold for the catalog that it began with and no later one."""
     in_doubt: bool = False
     """Its commit ended without anybody knowing whether it happened."""
-    _savepoints: list[_SavepointFrame] = field(default_factory=list)
+    _savepoints: list[Mark] = field(default_factory=list)
 
     # ------------------------------------------------------------ snapshots
 
@@ -152,6 +163,12 @@ class Transaction:
                 self.hold = None
             if self.hold is None:
                 self.hold = await env.hold((), self.snapshot)
+        assert self.catalog is not None
+        return self.catalog
+
+    @property
+    def statement_catalog(self) -> CatalogSnapshot:
+        """The catalog of the statement that has begun."""
         assert self.catalog is not None
         return self.catalog
 
@@ -240,6 +257,7 @@ class Transaction:
             catalog_updates=self.net_updates(),
             catalog_reads=self.catalog_reads,
             created=frozenset(self.created_shards),
+            catalog_base=self.base_catalog.csn if self.relies_on_catalog and self.base_catalog is not None else None,
         )
 
     def end(self) -> None:
@@ -258,16 +276,18 @@ class Transaction:
 
     def define_savepoint(self, name: str, settings: SettingValues) -> None:
         """SAVEPOINT: a name may be used again and hides the older one."""
-        self._savepoints.append(
-            _SavepointFrame(
-                name=name,
-                mark=None if self.txn is None else self.txn.savepoint(),
-                settings=settings,
-                catalog=self.catalog,
-                updates=len(self.updates),
-                notifications=len(self.notifications),
-                listens=len(self.listens),
-            )
+        self._savepoints.append(self.mark(settings, name))
+
+    def mark(self, settings: SettingValues, name: str = "") -> Mark:
+        """Where the transaction is now, for `undo`."""
+        return Mark(
+            name=name,
+            mark=None if self.txn is None else self.txn.savepoint(),
+            settings=settings,
+            catalog=self.catalog,
+            updates=len(self.updates),
+            notifications=len(self.notifications),
+            listens=len(self.listens),
         )
 
     @property
@@ -285,6 +305,12 @@ class Transaction:
         index = self._find(name)
         frame = self._savepoints[index]
         del self._savepoints[index + 1 :]
+        self.undo(frame)
+        self.failed = False
+        return frame.settings, index + 1
+
+    def undo(self, frame: Mark) -> None:
+        """Take back what was done since `frame`."""
         if self.txn is not None:
             if frame.mark is None:
                 self.txn.abandon()
@@ -298,8 +324,6 @@ class Transaction:
         del self.updates[frame.updates :]
         del self.notifications[frame.notifications :]
         del self.listens[frame.listens :]
-        self.failed = False
-        return frame.settings, index + 1
 
     def _find(self, name: str) -> int:
         for index in range(len(self._savepoints) - 1, -1, -1):

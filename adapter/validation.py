@@ -59,6 +59,8 @@ async def conflict(
 
 def catalog_conflict(catalog: CatalogSnapshot, request: CommitRequest) -> str | None:
     """Why the catalog as it is now does not fit `request`; None when it does."""
+    if request.catalog_base is not None and catalog.csn != request.catalog_base:
+        return "could not serialize access due to concurrent DDL"
     if any(catalog.get(oid) != record for oid, record in request.catalog_reads.items()):
         return "could not serialize access due to concurrent DDL"
     if not request.catalog_updates:

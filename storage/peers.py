@@ -73,6 +73,11 @@ class SwitchingOracle:
         """The oracle in use."""
         return self._inner
 
+    @property
+    def asks_store(self) -> bool:
+        """Whether a read timestamp costs a question to the store."""
+        return not isinstance(self._inner, InProcessOracle)
+
     def switch(self, inner: Oracle) -> None:
         """Take timestamps from `inner` from now on. Timestamps acquired before stay valid as proposals."""
         self._left = [oracle for oracle in (*self._left, self._inner) if oracle is not inner]

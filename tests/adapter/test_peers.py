@@ -190,3 +190,48 @@ async def test_a_server_that_is_left_alone_goes_on(servers: list[ServerState]) -
     await here.run("insert into t values (2)")
     assert await here.value("select sum(a) from t") == 3
     assert await here.value(f"select txid_status({xid})") == "aborted"
+
+
+async def test_definitions_worked_out_from_an_old_catalog_are_right(
+    servers: list[ServerState], clients: list[Client]
+) -> None:
+    here, there = clients
+    await here.run("create table t (a int not null); create table gone (a int)")
+    assert await there.value("select count(*) from t") == 0
+    # From here on the second server learns what the first one did only when it asks, or when a write is refused.
+    for task in servers[1].env._tasks:
+        if task.get_name() in ("storage-follow", "storage-catalog"):
+            task.cancel()
+    await here.run("create table u (a int)")
+    assert (await there.error("create table u (a int)")).sqlstate == "42P07"
+    await here.run("create table v (a int)")
+    assert await there.tag("drop table if exists v") == "DROP TABLE"
+    assert there.notices() == []
+    await here.run("drop table gone")
+    assert await there.tag("create table if not exists gone (b int)") == "CREATE TABLE"
+    assert there.notices() == []
+    await here.run("create view w as select a from t")
+    error = await there.error("alter table t alter column a type bigint")
+    assert (error.sqlstate, error.message) == ("0A000", "cannot alter type of a column used by a view or rule")
+    await here.run("drop view w; alter table t alter column a drop not null")
+    await there.run("insert into t values (null)")
+    await here.run("insert into t values (7)")
+    assert await there.tag("create table x as select a from t") == "SELECT 2"
+    await here.run("alter table t rename column a to b")
+    assert await there.tag("alter table t rename column b to c") == "ALTER TABLE"
+    await there.session.prepare("s", "alter table t add column d int", ())
+    await here.run("alter table t add column d int")
+    await there.session.bind("", "s", (), ())
+    with pytest.raises(SqlError, match='column "d" of relation "t" already exists'):
+        await there.session.execute_portal("", sync_follows=True)
+    await there.session.sync()
+    assert await here.rows("select c, d from t order by c") == [(7, None), (None, None)]
+
+
+async def test_definitions_in_blocks_and_scripts_see_the_newest_catalog(clients: list[Client]) -> None:
+    here, there = clients
+    for number in range(ROUNDS):
+        await here.run(f"create table t{number} (a int)")
+        await there.run(f"begin; alter table t{number} add column b int; insert into t{number} values (1, 2); commit")
+        await here.run(f"insert into t{number} values (3, 4); drop table if exists nothing; drop table t{number}")
+        assert await there.tag(f"create table t{number} (c int)") == "CREATE TABLE"
