@@ -26,6 +26,9 @@ RESULT_TYPES = {
     "DATE": "DATE",
     "TIMESTAMP": "TIMESTAMP_NTZ",
     "VARCHAR[]": "ARRAY<STRING>",
+    "VARCHAR[][]": "ARRAY<ARRAY<STRING>>",
+    "BIGINT[]": "ARRAY<BIGINT>",
+    'STRUCT("key" VARCHAR, "value" VARCHAR)[]': "ARRAY<STRUCT<key: STRING, value: STRING>>",
     INTERVAL: "STRUCT<months: INT, days: INT, micros: BIGINT>",
 }
 """Spark's names of the result types that can be taken over."""
@@ -69,7 +72,7 @@ def _from_spark(value: Any) -> Any:
 @lru_cache(maxsize=1024)
 def portable(template: str) -> str | None:
     """A template of the local engine as one of Spark's; None where it uses more than Spark has."""
-    if "\\" in template or "{d}" in template or "{json:" in template or "->" in template or "lambda" in template:
+    if "\\" in template or "{d}" in template or "->" in template or "lambda" in template:
         return None
     text = template.replace(" AS VARCHAR)", " AS STRING)").replace(" AS TIMESTAMPTZ)", " AS TIMESTAMP)")
     text = re.sub(r"CAST\(\[(.*)\] AS VARCHAR\[\]\)", r"CAST(array(\1) AS ARRAY<STRING>)", text)
@@ -83,11 +86,11 @@ def portable(template: str) -> str | None:
     called = frozenset(_CALL.findall(text))
     if "[" in text or " TIME ZONE " in text or not called & NAMES or not called <= NAMES | _PLAIN:
         return None
-    return _checked(text)
+    return checked(text)
 
 
-def _checked(text: str) -> str:
-    """`text` in which each call of a UDF gives its value or raises its error."""
+def checked(text: str) -> str:
+    """Spark SQL `text` in which each call of a UDF gives its value or raises its error."""
     match = _USED.search(text)
     if match is None:
         return text
@@ -95,7 +98,7 @@ def _checked(text: str) -> str:
     while depth:
         depth += {"(": 1, ")": -1}.get(text[end], 0)
         end += 1
-    arguments = _checked(text[match.end() : end - 1])
+    arguments = checked(text[match.end() : end - 1])
     value = f"array({match[1]}({arguments}))"
-    checked = f"transform({value}, u -> CASE WHEN u.e IS NULL THEN u.v ELSE raise_error(u.e) END)[0]"
-    return text[: match.start()] + checked + _checked(text[end:])
+    result = f"transform({value}, u -> CASE WHEN u.e IS NULL THEN u.v ELSE raise_error(u.e) END)[0]"
+    return text[: match.start()] + result + checked(text[end:])

@@ -8,6 +8,7 @@ select list.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from planner import ir
@@ -93,7 +94,8 @@ class FunctionsInFrom:
             return {call.fields[0].id: sql}
         columns = output_columns(call.signature)
         assert columns is not None
-        return {field.id: f'{sql}."{name}"' for field, (name, _) in zip(call.fields, columns, strict=True)}
+        quote = '"' if self.ctx.local else "`"
+        return {field.id: f"{sql}.{quote}{name}{quote}" for field, (name, _) in zip(call.fields, columns, strict=True)}
 
     def _zipped(self, rel: ir.FunctionScan) -> Select:
         lists = [self._list(call) for call in rel.functions]
@@ -128,8 +130,6 @@ class FunctionsInFrom:
             select, tuple(arg for call in rel.functions for arg in call.args)
         ):
             select = relations.wrap(select)
-        if not self.ctx.local and any(len(call.fields) != 1 for call in rel.functions):
-            raise self.ctx.unsupported("a set-returning function with several columns in the select list")
         lists = [self._list(call) for call in rel.functions]
         ids = [call.fields[0].id for call in rel.functions]
         if self.ctx.local or len(lists) == 1:
@@ -141,12 +141,37 @@ class FunctionsInFrom:
                 if len(call.fields) != 1:
                     select.columns = {**select.columns, **self._members(call, select.columns[id])}
             return select
-        arrays = ", ".join([f"coalesce({sql}, array())" for sql in lists])
+        return self._exploded(select, rel.functions, lists, "explode")
+
+    def lateral(self, relations: Relations, left: Select, rel: ir.FunctionScan, *, outer: bool) -> Select:
+        """On Spark, a lateral join of `left` with set-returning functions: each row beside what its lists hold; with
+        `outer` also the rows whose lists are empty."""
+        select = left
+        if not select.plain() or not relations._inlinable(
+            select, tuple(arg for call in rel.functions for arg in call.args)
+        ):
+            select = relations.wrap(select)
+        self.ctx.columns.update(select.columns)
+        lists = [self._list(call) for call in rel.functions]
+        word = "posexplode" if rel.ordinality is not None else "explode"
+        return self._exploded(select, rel.functions, lists, word + "_outer" * outer, rel.ordinality)
+
+    def _exploded(
+        self, select: Select, calls: Sequence[ir.FunctionCall], lists: Sequence[str], generator: str,
+        ordinality: int | None = None,
+    ) -> Select:  # fmt: skip
+        """Spark's SELECT of `select`'s columns beside the elements of lists, which are unnested side by side."""
         outputs = [(sql, f"c{id}") for id, sql in select.columns.items()]
-        text = select.render([*outputs, (f"explode(arrays_zip({arrays}))", "z")])
+        if len(lists) == 1:
+            elements = lists[0]
+        else:
+            elements = f"arrays_zip({', '.join([f'coalesce({sql}, array())' for sql in lists])})"
+        text = select.render([*outputs, (f"{generator}({elements})", "z" if ordinality is None else "(p, z)")])
         alias = self.ctx.alias()
         columns = {id: f"{alias}.c{id}" for id in select.columns}
-        columns.update({id: f"{alias}.z.`{index}`" for index, id in enumerate(ids)})
-        outer = Select(self.ctx, columns, f"({text}) AS {alias}")
+        for index, call in enumerate(calls):
+            columns.update(self._members(call, f"{alias}.z" if len(lists) == 1 else f"{alias}.z.`{index}`"))
+        if ordinality is not None:
+            columns[ordinality] = f"CAST({alias}.p + 1 AS BIGINT)"
         self.ctx.columns.update(columns)
-        return outer
+        return Select(self.ctx, columns, f"({text}) AS {alias}")

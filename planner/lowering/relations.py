@@ -15,6 +15,7 @@ from typing import Any
 
 from planner import ir
 from planner.errors import InternalError
+from planner.functions.signature import Kind
 from planner.lowering.aggregates import Aggregates
 from planner.lowering.context import Context, is_simple
 from planner.lowering.functions_in_from import FunctionsInFrom
@@ -341,6 +342,11 @@ class Relations:
 
     def _join(self, rel: ir.Join) -> Select:
         left = self.build(rel.left)
+        if not self.ctx.local and rel.lateral and isinstance(rel.right, ir.FunctionScan) and _explodable(rel):
+            select = self.functions.lateral(self, left, rel.right, outer=rel.kind == "left")
+            if rel.condition is not None and rel.kind != "left":
+                select.where = self.scalars.conjuncts(rel.condition)
+            return select
         left_source, left_where = self._side(left, keep_where=rel.kind in ("cross", "inner", "left"))
         # NOTE: a lateral right side refers to the columns that the left side has now.
         self.ctx.columns.update(left.columns)
@@ -516,3 +522,12 @@ _HANDLERS: dict[type, Callable[[Relations, Any], Select]] = {
     ir.With: Relations._with,
     ir.CteScan: Relations._cte_scan,
 }
+
+
+def _explodable(rel: ir.Join) -> bool:
+    """Whether a lateral join is no more than unnesting the lists of set-returning functions."""
+    assert isinstance(rel.right, ir.FunctionScan)
+    if not all(call.signature.kind is Kind.SET_RETURNING for call in rel.right.functions):
+        return False
+    always = rel.condition is None or (isinstance(rel.condition, ir.Literal) and rel.condition.value is True)
+    return rel.kind in ("cross", "inner") or (rel.kind == "left" and always)

@@ -162,9 +162,9 @@ class Scalars:
         return template
 
     def _in_python(self, signature: Signature, given: Form, site: CallSite) -> str | None:
-        """Spark's template that calls the local engine's functions, where it can. Spark allows them in no lambda and
-        in no generator, and a lambda around them allows no subquery."""
-        if signature.kind not in (Kind.FUNCTION, Kind.OPERATOR) or site.subquery:
+        """Spark's template that calls the local engine's functions, where it can. Spark allows them in no lambda,
+        and a lambda around them allows no subquery."""
+        if signature.kind not in (Kind.FUNCTION, Kind.OPERATOR, Kind.SET_RETURNING) or site.subquery:
             return None
         chosen = given.local
         local = chosen(replace(site, engine="local")) if callable(chosen) else chosen

@@ -72,6 +72,6 @@ def forms() -> Mapping[str, Form]:
         given[f"{kind}_array_elements({kind})"] = local_only(f"tg_json_elements({{0}}, '{kind}')")
         given[f"{kind}_array_elements_text({kind})"] = local_only("tg_json_elements({0}, 'text')")
         given[f"{kind}_object_keys({kind})"] = local_only("tg_json_keys({0})")
-        given[f"{kind}_each({kind})"] = local_only(f"tg_json_each({{0}}, '{kind}')")
-        given[f"{kind}_each_text({kind})"] = local_only("tg_json_each({0}, 'text')")
+        given[f"{kind}_each({kind})"] = local_only(f"tg_json_each({{0}}, '{kind}_each')")
+        given[f"{kind}_each_text({kind})"] = local_only(f"tg_json_each({{0}}, '{kind}_each_text')")
     return given

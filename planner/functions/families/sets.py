@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from planner.functions.forms import CallSite, Form, local_only, raised
+from planner.functions.forms import CallSite, Form, both, raised
+from planner.functions.spark_udfs import checked
 from planner.functions.zones import is_utc
+from planner.lowering.dialect import dialect
+from planner.lowering.templates import quoted
 
 _ZERO_STEP = "step size cannot equal zero"
 
@@ -62,6 +65,9 @@ def _integer_table(site: CallSite) -> str | None:
 
 def _numerics(site: CallSite) -> str | None:
     step = "{2}" if len(site.arg_types) == 3 else "1"
+    if site.engine == "spark":
+        series = f"tg_numeric_series(CAST({{0}} AS STRING), CAST({{1}} AS STRING), CAST({step} AS STRING))"
+        return f"transform({checked(series)}, e -> CAST(e AS {{t}}))"
     return (
         f"CAST(tg_numeric_series(CAST({{0}} AS VARCHAR), CAST({{1}} AS VARCHAR), CAST({step} AS VARCHAR)) AS {{t}}[])"
     )
@@ -69,17 +75,16 @@ def _numerics(site: CallSite) -> str | None:
 
 def _timestamps(site: CallSite) -> str | None:
     zoned = site.type.oid == 1184
+    zone = dialect(site.engine).string(site.settings.timezone if zoned and not is_utc(site.settings.timezone) else "")
+    zone = quoted(zone)
     if site.engine == "local":
-        zone = (
-            "'" + site.settings.timezone.replace("'", "''") + "'"
-            if zoned and not is_utc(site.settings.timezone)
-            else "''"
-        )
         make = "make_timestamptz" if zoned else "make_timestamp"
         return (
             f"list_transform(tg_timestamp_series(epoch_us({{0}}), epoch_us({{1}}), {{2}}, {zone}), lambda m: {make}(m))"
         )
-    return None
+    series = f"tg_timestamp_series(unix_micros(CAST({{0}} AS TIMESTAMP)), unix_micros(CAST({{1}} AS TIMESTAMP)), {{2}}, {zone})"
+    moment = "timestamp_micros(m)" if zoned else "CAST(timestamp_micros(m) AS TIMESTAMP_NTZ)"
+    return f"transform({checked(series)}, m -> {moment})"
 
 
 def forms() -> Mapping[str, Form]:
@@ -90,8 +95,8 @@ def forms() -> Mapping[str, Form]:
             given[f"generate_series({key})"] = Form(
                 local=_integers, spark=_integers, local_table=_integer_table, spark_table=_integer_table
             )
-    given["generate_series(numeric,numeric)"] = local_only(_numerics)
-    given["generate_series(numeric,numeric,numeric)"] = local_only(_numerics)
-    given["generate_series(timestamp,timestamp,interval)"] = Form(local=_timestamps, spark=_timestamps)
-    given["generate_series(timestamptz,timestamptz,interval)"] = Form(local=_timestamps, spark=_timestamps)
+    given["generate_series(numeric,numeric)"] = both(_numerics)
+    given["generate_series(numeric,numeric,numeric)"] = both(_numerics)
+    given["generate_series(timestamp,timestamp,interval)"] = both(_timestamps)
+    given["generate_series(timestamptz,timestamptz,interval)"] = both(_timestamps)
     return given

@@ -138,9 +138,12 @@ def object_keys(text: str) -> list[str]:
     return [key for key, _ in members(text)]
 
 
-def each(text: str, form: str) -> list[dict[str, str | None]]:
-    """json_each() and its _text form."""
+def each(text: str, name: str) -> list[dict[str, str | None]]:
+    """json_each() and its kin, by their name."""
+    form = "text" if name.endswith("_text") else "json"
     if kind(text) != "object":
+        if name.startswith("jsonb"):
+            raise InvalidParameterValue(f"cannot call {name} on a non-object")
         raise InvalidParameterValue(
             f"cannot deconstruct {'an array as an object' if kind(text) == 'array' else 'a scalar'}"
         )
