@@ -25,7 +25,7 @@ from frontend.configuration import (
     ConfigurationError,
     load_configuration,
 )
-from frontend.store_options import add_store_options, store_names
+from frontend.store_names import store_names
 from planner.text_values import parse_text
 from planner.types import column_type
 from storage import admin, fsck
@@ -36,33 +36,6 @@ from storage.errors import AsOfNotReadable, Determinate, InvalidStore, StorageEr
 from storage.export import InspectorReader, clone_table, export_shard
 from storage.ids import CATALOG_SHARD
 from storage.stores import StoreNames, open_environment, opened_stores
-
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `tidegate admin`."""
-    _add_options(parser)
-    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-    actions.add_parser("overview", help="shards, holds, uppers, outstanding and staged transactions, blob usage")
-    check = actions.add_parser("fsck", help="check every reference, checksum and row count; list orphans")
-    check.add_argument("--shallow", action="store_true", help="look at presence and sizes only, read no part")
-    export = actions.add_parser("export", help="write a table as Parquet files")
-    export.add_argument("table", metavar="[SCHEMA.]TABLE")
-    export.add_argument("output", metavar="DIR", help="an empty or new folder")
-    clone = actions.add_parser("clone", help="make a new table with the rows of another; the one action that writes")
-    clone.add_argument("table", metavar="[SCHEMA.]TABLE")
-    clone.add_argument("new", metavar="[SCHEMA.]NEW")
-    for action in (export, clone):
-        action.add_argument("--as-of", type=int, metavar="CSN", help="the moment to read at (default: now)")
-    for action in actions.choices.values():
-        _add_options(action, default=argparse.SUPPRESS)
-
-
-def _add_options(parser: argparse.ArgumentParser, *, default: str | None = None) -> None:
-    """The options may stand before the action and after it."""
-    parser.add_argument(
-        "--config", metavar="FILE", default=default, help="TOML file with the same options; variable TIDEGATE_CONFIG"
-    )
-    add_store_options(parser, default=default)
 
 
 def run(arguments: argparse.Namespace) -> int:

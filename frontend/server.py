@@ -8,18 +8,19 @@ no more, lets running transactions finish for a while, and tells idle clients 57
 from __future__ import annotations
 
 import asyncio
+import socket
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import structlog
 
 from frontend import backend
-from frontend.auth import check_trust
 from frontend.cancel import CancelRegistry
 from frontend.channel import ClientProtocol
 from frontend.codec import FramingError
 from frontend.connection import Connection, ConnectionLost
+from frontend.listening import BACKLOG, listening
 from frontend.messages import PROTOCOL_3_2 as NEWEST_PROTOCOL
 from frontend.messages import CancelRequest, GssEncRequest, SslRequest, Startup
 from frontend.sessions import Session, SessionFactory
@@ -36,7 +37,6 @@ from planner.errors import (
 
 log = structlog.get_logger("frontend")
 
-BACKLOG = 512
 _DRAIN_POLL_S = 0.02
 
 
@@ -80,17 +80,21 @@ class Server:
 
     async def start(self, host: str, port: int) -> int:
         """Listens on host:port (port 0 lets the system choose) and returns the port. Raises ListenRefused, OSError."""
-        check_trust(host)
-        loop = asyncio.get_running_loop()
-        listener = await loop.create_server(
-            lambda: ClientProtocol(self._accept, max_message_bytes=self._limits.max_message_bytes),
-            host,
-            port,
-            backlog=BACKLOG,
-        )
-        self._listeners.append(listener)
-        bound: int = listener.sockets[0].getsockname()[1]
+        sockets = listening(host, port)
+        bound: int = sockets[0].getsockname()[1]
+        await self.serve_on(sockets)
         return bound
+
+    async def serve_on(self, sockets: Sequence[socket.socket]) -> None:
+        """Accepts the clients of sockets that listen already, and closes them at the stop."""
+        loop = asyncio.get_running_loop()
+        for one in sockets:
+            listener = await loop.create_server(
+                lambda: ClientProtocol(self._accept, max_message_bytes=self._limits.max_message_bytes),
+                sock=one,
+                backlog=BACKLOG,
+            )
+            self._listeners.append(listener)
 
     def _accept(self, client: ClientProtocol) -> None:
         task = asyncio.get_running_loop().create_task(self._serve(client))

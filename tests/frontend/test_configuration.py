@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from frontend.auth import ListenRefused, check_trust
-from frontend.cli import build_parser, main, psql_command
+from frontend.cli import build_parser, main
 from frontend.configuration import (
     Configuration,
     ConfigurationError,
@@ -20,7 +20,8 @@ from frontend.configuration import (
     load_configuration,
     parse_address,
 )
-from frontend.store_options import store_names
+from frontend.serving import psql_command
+from frontend.store_names import store_names
 from storage.stores import StoreNames
 
 
