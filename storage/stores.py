@@ -27,11 +27,9 @@ from storage.blob_local import LocalBlob
 from storage.blob_object import ObjectBlob
 from storage.clock import Clock, SystemClock, SystemRandomness
 from storage.consensus import Consensus
-from storage.consensus_postgres import PostgresConsensus
 from storage.consensus_sqlite import SqliteConsensus
 from storage.environment import Environment
 from storage.errors import ForeignEnvironment, InvalidStore
-from storage.liveness_postgres import PostgresLiveness
 from storage.local_environment import open_local_environment
 
 POSTGRES_SCHEMES = ("postgres", "postgresql")
@@ -75,6 +73,10 @@ async def open_environment(names: StoreNames, *, process: str = "server", files:
         return await open_local_environment(
             names.data_dir, clock=clock, random=random, process=process, peers=True, blob=blob
         )
+    # Imported where they are used: a server of one host starts without PostgreSQL's client.
+    from storage.consensus_postgres import PostgresConsensus
+    from storage.liveness_postgres import PostgresLiveness
+
     stack = contextlib.AsyncExitStack()
     try:
         dsn, schema = _postgres_address(names.consensus)
@@ -116,6 +118,8 @@ async def opened_stores(names: StoreNames, clock: Clock) -> AsyncIterator[tuple[
                 raise ForeignEnvironment(f"{names.data_dir} holds no Tidegate environment")
             consensus = await SqliteConsensus.open(path, clock=clock)
         else:
+            from storage.consensus_postgres import PostgresConsensus
+
             dsn, schema = _postgres_address(names.consensus)
             consensus = await PostgresConsensus.open(dsn, schema, clock=clock)
         stack.push_async_callback(consensus.close)

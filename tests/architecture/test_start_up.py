@@ -1,0 +1,21 @@
+"""What start-up loads: the command line nothing that serves, the server nothing that only some servers need."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+SERVING = {"pyarrow", "duckdb", "postgast", "numpy", "structlog", "uvloop", "planner", "adapter", "storage"}
+ON_DEMAND = {"pyspark", "py4j", "pandas", "asyncpg"}
+
+
+@pytest.mark.parametrize(
+    ("module", "unwanted"), [("frontend.cli", SERVING | ON_DEMAND), ("frontend.serving", ON_DEMAND)]
+)
+def test_a_module_loads_only_what_it_needs(module: str, unwanted: set[str]) -> None:
+    code = f"import sys, {module}; print(*{{name.partition('.')[0] for name in sys.modules}})"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert module.partition(".")[0] in loaded
+    assert not unwanted.intersection(loaded)
