@@ -41,7 +41,7 @@ async def dispatch(running: Running) -> Outcome:
 async def _begin_and_run(running: Running, parsed: Parsed) -> Outcome:
     """Take the snapshot that a statement runs at, plan it, and run it."""
     env = running.session.state.env
-    if env.oracle.asks_store and parsed.kind not in _READING:
+    if parsed.kind == "insert_stmt" or (env.oracle.asks_store and parsed.kind not in _READING):
         outcome = await _run_by_what_is_known(running, parsed)
         if outcome is not None:
             return outcome

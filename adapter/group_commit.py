@@ -110,6 +110,18 @@ class _Waiting:
             self.early.set_result(None)
 
 
+BEYOND = Csn(2**63 - 1)
+"""Above every CSN."""
+
+
+@dataclass(slots=True, eq=False)
+class _InFlight:
+    """A group that is being written, at `ts`; its members that are decided."""
+
+    ts: Csn
+    members: tuple[Txn, ...]
+
+
 @dataclass(slots=True, eq=False)
 class GroupCommitter:
     """The committer of one server process. `start` it, `close` it; `commit` from any session."""
@@ -124,6 +136,7 @@ class GroupCommitter:
     """Requests with definitions that are not over."""
     _promised: set[asyncio.Future[Csn]] = field(default_factory=set)
     """Commits that were answered and are not durable."""
+    _in_flight: list[_InFlight] = field(default_factory=list)
     groups: int = 0
     committed: int = 0
 
@@ -202,6 +215,12 @@ class GroupCommitter:
                     raise
                 if answer.cancelled():
                     raise
+
+    def decided_after(self, as_of: Csn) -> tuple[Txn, ...]:
+        """The transactions that will commit, unless the store or another process prevents it, and that a snapshot at
+        `as_of` does not hold: READ UNCOMMITTED sees them."""
+        written = [txn for group in self._in_flight if group.ts > as_of for txn in group.members]
+        return (*written, *(waiting.request.txn for waiting in self._queue if waiting.answered))
 
     # ------------------------------------------------------------ early answers
 
@@ -323,8 +342,17 @@ class GroupCommitter:
 
     async def _commit_group(self, group: list[_Waiting], recorded: Callable[[], None]) -> None:
         """Validate and commit; again from the start when another process committed in between."""
+        flying = _InFlight(BEYOND, _answered(group))
+        self._in_flight.append(flying)
+        try:
+            await self._commit_in_rounds(group, recorded, flying)
+        finally:
+            self._in_flight.remove(flying)
+
+    async def _commit_in_rounds(self, group: list[_Waiting], recorded: Callable[[], None], flying: _InFlight) -> None:
         env = self.env
         for _ in range(MAX_ROUNDS):
+            flying.ts, flying.members = BEYOND, _answered(group)
             # NOTE: everything this process knows of, without asking the store. What others committed since is found
             # by the commit's compare-and-set: it refuses when one of the shards was written after `until`.
             await env.catch_up_catalog()
@@ -342,6 +370,7 @@ class GroupCommitter:
                 if not waiting.durable and self._may_promise(waiting):
                     self._promise(waiting)
             ts = await env.oracle.write_ts("user")
+            flying.ts, flying.members = ts, tuple(waiting.request.txn for waiting in group)
             try:
                 ts, result = await self._write(group, merged, ts, Csn(until + 1), recorded)
             except (CatalogConflict, UnknownShard):
@@ -396,6 +425,10 @@ class GroupCommitter:
             else:
                 waiting.done.set_exception(SerializationFailure(reason, hint=RETRY_HINT))
         return accepted
+
+
+def _answered(group: list[_Waiting]) -> tuple[Txn, ...]:
+    return tuple(waiting.request.txn for waiting in group if waiting.answered)
 
 
 def _nothing() -> None:

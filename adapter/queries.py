@@ -28,6 +28,9 @@ from planner import ir
 from planner.session_values import session_values
 from storage.catalog_model import CatalogSnapshot
 
+_ONLY_READING = frozenset({"select_stmt", "declare_cursor_stmt", "copy_stmt", "explain_stmt"})
+"""Statements that may see rows that are not durable: what they read goes nowhere."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedRead:
@@ -111,6 +114,7 @@ async def prepare_read(
         running.params,
         record=record,
         for_update=query.for_update,
+        ahead=running.parsed.kind in _ONLY_READING and not query.for_update,
     )
     engine, reason = session.state.choose_engine(query, resolved.inputs, session.values)
     return PreparedRead(

@@ -12,6 +12,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import msgspec
+import numpy as np
+import pyarrow as pa
+
 from adapter.engines.engine import TableInput
 from adapter.predicates import Conjunction, ScanTemplate, bind_templates, may_match
 from adapter.transactions import TableRead, Transaction
@@ -19,10 +23,12 @@ from planner import ir
 from planner.errors import InternalError, SerializationFailure
 from storage.catalog_model import CatalogSnapshot, Relation
 from storage.errors import AsOfNotReadable, UnknownShard
-from storage.parts import Part
+from storage.ids import ShardId
+from storage.parts import PROVISIONAL_ROW_ID, ROW_ID, Part, inline_part, read_table
 
 if TYPE_CHECKING:
     from storage.environment import Environment
+    from storage.txn import Txn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,8 +54,10 @@ async def resolve(
     *,
     record: bool = True,
     for_update: bool = False,
+    ahead: bool = False,
 ) -> ResolvedTables:
     """The inputs of a query that reads `relations`; `record` False for EXPLAIN, which reads no rows.
+    `ahead`: with READ UNCOMMITTED, also rows that are not durable yet.
 
     Raises 40001 when a table was dropped, or its history folded, behind the snapshot.
     """
@@ -62,6 +70,10 @@ async def resolve(
             continue
         needed = conjunctions.get(oid, ((),))
         inserts, deletes = await _parts(env, transaction, relation)
+        if ahead and transaction.ahead and not transaction.is_own_table(relation):
+            beyond = parts_ahead(transaction.ahead, relation.shard)
+            inserts += tuple(part for part in beyond if part.kind == "insert")
+            deletes += tuple(part for part in beyond if part.kind == "delete")
         totals[oid] = len(inserts)
         kept = tuple(part for part in inserts if may_match(part, needed))
         if len(kept) < len(inserts):
@@ -131,3 +143,37 @@ def _hitting(deletes: Sequence[Part], inserts: Sequence[Part]) -> tuple[Part, ..
         if place < len(firsts) and firsts[place] <= high:
             hitting.append(part)
     return tuple(hitting)
+
+
+ROWS_AHEAD = 1 << 50
+"""Provisional row ids of one transaction; those of different ones are moved apart by so much."""
+
+MAX_AHEAD = 4_000
+"""Transactions whose moved row ids fit into 63 bits."""
+
+
+def parts_ahead(transactions: Sequence[Txn], shard: ShardId) -> tuple[Part, ...]:
+    """What `transactions` write to `shard`, in order, as parts whose provisional row ids do not meet.
+
+    A transaction that deletes rows of its own from a file is left out: its ids are fixed.
+    """
+    found: list[Part] = []
+    for number, txn in enumerate(transactions[:MAX_AHEAD], 1):
+        parts = [_moved(part, number * ROWS_AHEAD) for part in txn.local_parts(shard)]
+        if None not in parts:
+            found.extend(part for part in parts if part is not None)
+    return tuple(found)
+
+
+def _moved(part: Part, offset: int) -> Part | None:
+    """`part` with its provisional row ids raised by `offset`; None when that cannot be."""
+    if part.kind == "insert":
+        return msgspec.structs.replace(part, first_row_id=part.first_row_id + offset)
+    if part.row_id_bounds[1] < PROVISIONAL_ROW_ID:
+        return part
+    if part.inline is None:
+        return None
+    table = read_table(part, part.inline)
+    ids = table.column(ROW_ID).to_numpy()
+    moved = pa.array(np.where(ids >= PROVISIONAL_ROW_ID, ids + offset, ids), pa.int64())
+    return inline_part("delete", table.set_column(0, table.schema.field(0), moved))

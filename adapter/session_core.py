@@ -230,6 +230,7 @@ class SessionCore:
             started_at=utc_now(),
             settings_at_start=values,
             after=self._unsettled,
+            decided_after=self.state.committer.decided_after,
         )
         return self.transaction
 

@@ -17,7 +17,7 @@ costs the same whatever has been done before it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum
@@ -112,6 +112,10 @@ class Transaction:
     implicit: bool
     started_at: datetime
     settings_at_start: SettingValues
+    decided_after: Callable[[Csn], tuple[Txn, ...]] | None = None
+    """The transactions of this process that are decided and not durable, beyond a snapshot."""
+    ahead: tuple[Txn, ...] = ()
+    """Those of them that the statement sees besides its snapshot, with READ UNCOMMITTED."""
     after: asyncio.Future[Csn] | None = None
     """An earlier commit of the session; what reads waits until it is visible."""
     snapshot: Csn | None = None
@@ -154,6 +158,8 @@ class Transaction:
             as_of = await env.oracle.read_ts("user") if reads else Csn(env.cache.upper - 1)
             catalog = env.catalog.current()
             self.snapshot = max(as_of, catalog.csn)
+            if self.isolation is Isolation.READ_UNCOMMITTED and reads and self.decided_after is not None:
+                self.ahead = self.decided_after(self.snapshot)
             if self.first_snapshot is None and reads:
                 self.first_snapshot = self.snapshot
             self.provisional = not reads

@@ -340,3 +340,63 @@ async def test_commits_need_not_wait_to_be_visible(stalling: tuple[Stalling, Ser
     for number in range(10):
         await client.run(f"insert into t values ({number})")
         assert await client.value("select count(*) from t") == number + 1
+
+
+async def test_read_uncommitted_sees_what_is_decided_and_not_durable(stalling: tuple[Stalling, ServerState]) -> None:
+    store, state = stalling
+    writer, early, other, reader = [await connect(state) for _ in range(4)]
+    await writer.run("create table t (a int); create table u (a int); insert into t values (1), (2), (3)")
+    await early.run("set synchronous_commit = off; select txid_current()")
+    await reader.run("set default_transaction_isolation = 'read uncommitted'")
+    store.gate.clear()
+    # This one deletes rows that it has inserted itself, and waits to be durable; the next ones are answered.
+    await writer.run("begin; insert into t values (10), (11); delete from t where a in (3, 11)")
+    await writer.run("insert into u values (1)")
+    waiting = asyncio.create_task(writer.run("commit"))
+    await asyncio.sleep(0.1)
+    assert not waiting.done()
+    for number in range(20, 23):
+        await early.run(f"insert into t values ({number})")
+    everything = [(1,), (2,), (10,), (20,), (21,), (22,)]
+    for _ in range(2):
+        assert await reader.rows("select a from t order by a") == everything
+        assert await reader.rows("select count(*), max(u.a) from t, u") == [(6, 1)]
+    assert await other.rows("select a from t order by a") == [(1,), (2,), (3,)]
+    assert not waiting.done()
+    # What is written must not rest on what may never be.
+    await reader.run("begin")
+    await reader.run("insert into u select a from t")
+    assert await reader.rows("select a from u order by a") == [(1,), (1,), (2,), (3,)]
+    await reader.run("rollback")
+    assert await reader.rows("select a from t for update") == [(1,), (2,), (3,)]
+    store.gate.set()
+    await waiting
+    # A session waits until its own commits are visible.
+    assert await early.value("select count(*) from t") == 6
+    for session in (reader, other):
+        assert await session.rows("select a from t order by a") == everything
+
+
+async def test_read_uncommitted_never_sees_a_row_twice(stalling: tuple[Stalling, ServerState]) -> None:
+    _, state = stalling
+    writers = [await connect(state) for _ in range(4)]
+    reader = await connect(state)
+    await writers[0].run("create table t (a int, b int)")
+    await writers[1].run("set synchronous_commit = off")
+    await writers[2].run("set synchronous_visibility = off")
+    await reader.run("set default_transaction_isolation = 'read uncommitted'")
+    done = False
+
+    async def write(number: int) -> None:
+        for step in range(30):
+            await writers[number].run(f"insert into t values ({number * 1000 + step}, 0), ({number * 1000 + step}, 1)")
+
+    async def look() -> None:
+        while not done:
+            assert await reader.rows("select a, count(*) from t group by a having count(*) <> 2") == []
+
+    looking = asyncio.create_task(look())
+    await asyncio.gather(*(write(number) for number in range(4)))
+    done = True
+    await looking
+    assert await reader.value("select count(*) from t") == 240
