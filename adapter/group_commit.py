@@ -232,6 +232,8 @@ class GroupCommitter:
         return self._may_promise(waiting) and adds and not self._defining
 
     def _may_promise(self, waiting: _Waiting) -> bool:
+        if waiting.request.txn.xid is None:
+            return False  # An attempt whose answer was lost could not be told from one that failed.
         return self.env.peers.alone and not waiting.alone and not waiting.request.catalog_updates and not self._closed
 
     def _promise(self, waiting: _Waiting) -> None:

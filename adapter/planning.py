@@ -76,6 +76,8 @@ class Plan:
         query = self.query
         if query is None or self.templates or query.system or self.acts or self.sizes:
             return True
+        if "current_snapshot" in self.session_values:
+            return True
         returning = getattr(self.statement, "returning", None)
         return returning is not None and (returning.query.system or bool(scan_templates(returning.query.rel)))
 

@@ -84,6 +84,8 @@ async def prepare_read(
     acts = acting_calls(query) if acts is None else acts
     per_row = acts and not rows_written_out(query.rel)
     names = session_values(query) if values is None else values
+    if running.transaction.provisional and (templates or query.system or sizes or "current_snapshot" in names):
+        raise NeedsSnapshot
     query = await fill_in(running, query, names, acts=acts and not per_row)
     if per_row:
 
@@ -96,8 +98,6 @@ async def prepare_read(
     if sizes:
         context = replace(context, facts=await sized_facts(session, catalog))
     scanned = frozenset(template.relation_oid for template in templates)
-    if running.transaction.provisional and (scanned or query.system or sizes):
-        raise NeedsSnapshot
     rows = constant_batch(query.rel, running.params) if constants and not scanned and not query.system else None
     if rows is not None:
         empty = ResolvedTables(inputs={}, total_parts={})

@@ -12,6 +12,7 @@ import contextlib
 import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -47,10 +48,10 @@ from planner.parse import Parsed, split_and_parse
 from planner.system_relations import BuiltinRelations
 from storage.blob_files import BlobFiles
 from storage.catalog_model import CatalogSnapshot, Database, Role, Setting
-from storage.csn import Csn
+from storage.csn import Csn, csn_ms
 from storage.environment import Environment
 from storage.errors import InvalidStore
-from storage.outcomes import TxidStatus
+from storage.outcomes import TxidStatus, committed_at, current_snapshot
 from storage.sequences import SequenceStore
 from storage.stores import StoreNames, open_environment
 from storage.xids import Xid, XidMap
@@ -59,6 +60,9 @@ if TYPE_CHECKING:
     from adapter.engines.spark import SparkEngine
 
 log = structlog.get_logger(__name__)
+
+RETAIN_EVERY = 256
+"""Transaction ids between two looks for finished transactions that may be forgotten."""
 
 MAX_BACKEND_PID = 2**31 - 1
 
@@ -269,6 +273,9 @@ class ServerState:
         if transaction.id is None:
             return
         xid, newest = Xid(transaction.id), Csn(self.env.cache.upper - 1)
+        self.env.xids.ended(xid, in_doubt=transaction.in_doubt)
+        if xid % RETAIN_EVERY == 0:
+            self.xids.retain(self.env.leases.read_lower())
         if not self.xids.is_running(xid):
             return
         self.xids.publish(newest)
@@ -290,6 +297,19 @@ class ServerState:
             return await self.env.txid_status(xid)
         except ValueError as error:
             raise InvalidParameterValue(f"transaction ID {xid} is in the future") from error
+
+    async def current_snapshot(self, transaction: Transaction) -> str:
+        """PostgreSQL's form of the snapshot that the statement reads at. Stays the same as long as that does."""
+        assert transaction.snapshot is not None
+        if transaction.pg_snapshot is None or transaction.pg_snapshot[0] != transaction.snapshot:
+            shown = str(await current_snapshot(self.env, transaction.snapshot))
+            transaction.pg_snapshot = (transaction.snapshot, shown)
+        return transaction.pg_snapshot[1]
+
+    def committed_at(self, xid: int) -> datetime | None:
+        """When the transaction with this id committed, by its CSN; None when it did not or that is forgotten."""
+        csn = committed_at(self.env, xid)
+        return None if csn is None else datetime.fromtimestamp(csn_ms(csn) / 1000, UTC)
 
     def choose_engine(
         self, query: ir.BoundQuery, tables: Mapping[int, TableInput], values: Mapping[str, str]

@@ -256,7 +256,10 @@ class SessionCore:
             self.rollback()
             raise
         self.transaction = None
-        self.state.transaction_ended(transaction, committed=True, csn=csn)
+        if csn is None and transaction.has_writes and self._unsettled is not None:
+            self._unsettled.add_done_callback(lambda done: self._settled(transaction, done))
+        else:
+            self.state.transaction_ended(transaction, committed=True, csn=csn)
         transaction.end()
         self.values = self.values.without_local()
         for action, channel in transaction.listens:
@@ -270,10 +273,16 @@ class SessionCore:
         # Who is notified looks for what the transaction did.
         if (durable and values["synchronous_visibility"] == "on") or transaction.notifications:
             return await state.committer.commit(transaction.commit_request(state.env))
-        if not durable:
+        if not durable and state.env.peers.alone:
             await state.transaction_id(transaction)
         self._unsettled = await state.committer.commit_relaxed(transaction.commit_request(state.env), durable=durable)
         return None
+
+    def _settled(self, transaction: Transaction, done: asyncio.Future[Csn]) -> None:
+        """A commit that was answered early is visible, or has failed after all."""
+        failed = done.cancelled() or done.exception() is not None
+        transaction.in_doubt = failed
+        self.state.transaction_ended(transaction, committed=not failed, csn=None if failed else done.result())
 
     def rollback(self) -> None:
         """Undo the transaction: its writes, its settings, its notifications."""

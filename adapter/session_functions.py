@@ -101,6 +101,8 @@ async def _session_value(running: Running, name: str) -> ir.Literal:
         last_value, called = await position(running, int(oid_text))
         is_value = kind == "sequence_last_value"
         return ir.Literal(value=last_value if is_value else called, type=SqlType(t.INT8 if is_value else t.BOOL))
+    if name == "current_snapshot":
+        return ir.Literal(value=await running.session.state.current_snapshot(running.transaction), type=SqlType(t.TEXT))
     value, oid = _value(running, name)
     return ir.Literal(value=value, type=SqlType(oid))
 
@@ -259,6 +261,7 @@ _ACTS: Mapping[str, Callable[..., Any]] = {
     "pg_current_xact_id_if_assigned": _assigned_id_text,
     "txid_status": _transaction_status,
     "pg_xact_status": lambda running, xid: _transaction_status(running, int(xid)),
+    "pg_xact_commit_timestamp": lambda running, xid: running.session.state.committed_at(int(xid)),
     "pg_advisory_unlock_all": lambda running: "",
     "pg_reload_conf": lambda running: True,
     "timeofday": _timeofday,

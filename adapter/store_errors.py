@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from planner import errors as sql
 from planner.errors import DataCorrupted, DiskFull, IoError, SerializationFailure, SqlError
-from storage.errors import AsOfNotReadable, CorruptData, StorageError, StoreFull, UnknownShard
+from storage.errors import AsOfNotReadable, CorruptData, SnapshotTooOld, StorageError, StoreFull, UnknownShard
 
 FSCK_HINT = "Run tidegate admin fsck to see what else is damaged, and restore it from a copy."
 
@@ -15,6 +16,8 @@ def sql_error(error: StorageError) -> SqlError:
             return DiskFull(
                 f"could not write to the store: {error}", hint="Free space where the data are, then try again."
             )
+        case SnapshotTooOld():
+            return sql.SnapshotTooOld(f"snapshot too old: {error}")
         case CorruptData():
             return DataCorrupted(str(error), hint=FSCK_HINT)
         case AsOfNotReadable() | UnknownShard():

@@ -137,6 +137,8 @@ class Transaction:
     id: int | None = None
     relies_on_catalog: bool = False
     """Its definitions hold for the catalog that it began with and no later one."""
+    pg_snapshot: tuple[Csn, str] | None = None
+    """PostgreSQL's form of the snapshot at this CSN, once somebody has asked for it."""
     in_doubt: bool = False
     """Its commit ended without anybody knowing whether it happened."""
     _savepoints: list[Mark] = field(default_factory=list)

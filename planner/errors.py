@@ -389,6 +389,10 @@ class InsufficientResources(SqlError):
     sqlstate = "53000"
 
 
+class SnapshotTooOld(SqlError):
+    sqlstate = "72000"
+
+
 class DiskFull(InsufficientResources):
     sqlstate = "53100"
 

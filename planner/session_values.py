@@ -3,9 +3,9 @@
 Bound as a `SessionValue`: the functions of `VALUES` and the key words CURRENT_TIMESTAMP, CURRENT_USER, ... The names
 are: now, statement_timestamp, clock_timestamp, current_user, session_user, current_database, current_schema,
 current_schemas (of the search path), current_schemas_implicit (with pg_catalog), backend_pid, postmaster_start_time,
-conf_load_time, version, current_query, inet_server_addr, inet_server_port, inet_client_addr, inet_client_port,
-``setting:<name>`` (current_setting of a constant) and ``setting_or_null:<name>`` (with missing_ok). CURRENT_DATE,
-LOCALTIME and their like are casts of now. The adapter gives each a literal per execution.
+conf_load_time, version, current_snapshot, current_query, inet_server_addr, inet_server_port, inet_client_addr,
+inet_client_port, ``setting:<name>`` (current_setting of a constant) and ``setting_or_null:<name>`` (with missing_ok).
+CURRENT_DATE, LOCALTIME and their like are casts of now. The adapter gives each a literal per execution.
 
 Functions that act on the session (`ACTS`) are bound as plain calls; the adapter carries them out.
 """
@@ -40,6 +40,8 @@ VALUES: Mapping[str, str] = {
     "inet_server_port": "inet_server_port",
     "inet_client_addr": "inet_client_addr",
     "inet_client_port": "inet_client_port",
+    "pg_current_snapshot": "current_snapshot",
+    "txid_current_snapshot": "current_snapshot",
 }
 """By function: the name of its session value."""
 
@@ -50,7 +52,7 @@ ACTS = frozenset({
     "pg_try_advisory_lock", "pg_try_advisory_lock_shared", "pg_try_advisory_xact_lock",
     "pg_try_advisory_xact_lock_shared", "txid_current", "txid_current_if_assigned", "pg_current_xact_id",
     "pg_current_xact_id_if_assigned", "pg_export_snapshot", "pg_reload_conf", "setseed", "timeofday",
-    "txid_status", "pg_xact_status",
+    "txid_status", "pg_xact_status", "pg_xact_commit_timestamp",
 })  # fmt: skip
 """Functions that act on the session or ask for what changes with every call."""
 

@@ -97,6 +97,26 @@ def _oid(text: str, type: SqlType, settings: Mapping[str, str]) -> int:
     return value % (1 << 32)
 
 
+def _xid8(text: str, type: SqlType, settings: Mapping[str, str]) -> str:
+    if not _INTEGER.match(text):
+        raise _invalid("xid8", text)
+    return str(int(text) % (1 << 64))
+
+
+_SNAPSHOT = re.compile(r"([0-9]{1,19}):([0-9]{1,19}):((?:[0-9]{1,19}(?:,[0-9]{1,19})*)?)\Z", re.ASCII)
+
+
+def _snapshot(text: str, type: SqlType, settings: Mapping[str, str]) -> str:
+    """pg_snapshot_in: xmin, xmax and ascending xids between them; one that comes twice is taken once."""
+    match = _SNAPSHOT.match(text)
+    if match is not None:
+        xmin, xmax = int(match[1]), int(match[2])
+        xip = [int(item) for item in match[3].split(",")] if match[3] else []
+        if 0 < xmin <= xmax < 1 << 63 and xip == sorted(xip) and all(xmin <= xid < xmax for xid in xip):
+            return f"{xmin}:{xmax}:{','.join(map(str, dict.fromkeys(xip)))}"
+    raise _invalid("pg_snapshot", text)
+
+
 _FLOAT = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?\Z")
 _FLOAT_WORDS = {"nan": math.nan, "infinity": math.inf, "+infinity": math.inf, "-infinity": -math.inf, "inf": math.inf,
                 "+inf": math.inf, "-inf": -math.inf}  # fmt: skip
@@ -202,6 +222,9 @@ _PARSERS: dict[int, Callable[[str, SqlType, Mapping[str, str]], object]] = {
     t.OID: _oid,
     t.XID: _oid,
     29: _oid,
+    5069: _xid8,
+    5038: _snapshot,
+    2970: _snapshot,
     t.FLOAT4: _float,
     t.FLOAT8: _float,
     t.NUMERIC: _numeric,

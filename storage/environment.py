@@ -61,7 +61,7 @@ from storage.subscribe import SubscribeEvent, subscribe
 from storage.txns import CommitResult, Committed, Txn, Txns, UpperMismatch
 from storage.txns_cache import TxnsCache
 from storage.txns_state import TXNS_KEY, TxnsDiff, TxnsMachine, TxnsState
-from storage.xids import XidBlocks
+from storage.xid_blocks import XidBlocks
 
 log = structlog.get_logger(__name__)
 
@@ -111,7 +111,14 @@ class Environment:
             writer=process,
         )
         self.cache = TxnsCache(durable, consensus, clock, validate=validate)
-        self.xids = XidBlocks(consensus, clock, process, lambda: self.cache.upper)
+        self.xids = XidBlocks(
+            consensus,
+            clock,
+            process,
+            lambda: self.cache.upper,
+            lambda: self.cache.state.leases,
+            self.cache.durable.refresh,
+        )
         self.oids = OidBlocks(consensus, clock)
         self.txns = Txns(self.cache, lambda shard: self.reader.open_shard(shard), self._handle, clock, process)
         self.leases = Leases(self)
@@ -192,6 +199,10 @@ class Environment:
         floor = Csn(env.cache.upper - 1)
         last_write = env.cache.state.registered[CATALOG_SHARD].last_write
         env.oracle = SwitchingOracle(env.peers.shared_oracle if shared else await env.peers.own_oracle())
+        if shared:
+            env.xids.shared = True
+        else:
+            await env.xids.keep_to_itself()
         await env.catalog.load(floor, last_write)
         if env.cache.state.pending:
             env.apply_soon()  # What a dead process has committed and not applied.
@@ -288,6 +299,7 @@ class Environment:
     async def keep_alive(self) -> None:
         """Renew this process's lease and retract what it has applied, in one write."""
         await self.leases.renew()
+        await self.xids.settle()
 
     async def critical_hold(self, shard: ShardId, name: str, at: Csn) -> Hold:
         """Keep `shard` readable at `at` until `release_critical_hold`, across restarts. Renewing moves it.

@@ -80,6 +80,10 @@ class StorageClosed(Determinate):
     """The object was closed; nothing was done."""
 
 
+class SnapshotTooOld(StorageError):
+    """Too much has committed since a snapshot to tell its running transactions. Take a newer one."""
+
+
 class AsOfNotReadable(StorageError):
     """The requested CSN is before the shard's since: its history has been compacted away."""
 

@@ -9,6 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from storage.csn import Csn
+from storage.errors import SnapshotTooOld
+from storage.xid_blocks import pg_snapshot
+from storage.xids import PgSnapshot
+
 if TYPE_CHECKING:
     from storage.environment import Environment
     from storage.txns_state import TxnsState
@@ -33,9 +38,10 @@ async def txid_status(env: Environment, xid: int) -> TxidStatus:
         # comes too late.
         await env.keep_alive()
     elif block.process in env.cache.state.leases:
-        if not env.is_dead(block.process):
+        if env.is_dead(block.process):
+            await env.txns.tidy(expired=[block.process])
+        elif not await env.xids.is_over(xid, block.process):
             return "in progress"
-        await env.txns.tidy(expired=[block.process])
     if await _committed(env, xid):
         return "committed"
     return "aborted" if _remembered(env.cache.state, block.csn) else "unknown"
@@ -55,3 +61,39 @@ async def _committed(env: Environment, xid: int) -> bool:
 def _remembered(state: TxnsState, csn: int) -> bool:
     """Whether the outcome of a commit at `csn` or above would still be there."""
     return state.forgotten_outcome < csn or not state.forgotten_outcome
+
+
+async def current_snapshot(env: Environment, csn: Csn) -> PgSnapshot:
+    """PostgreSQL's form of a snapshot at `csn`, right for the transactions of all processes. See `storage.xid_blocks`.
+
+    Raises SnapshotTooOld when so much has committed since that it cannot be told any more.
+    """
+    while True:
+        look = await env.xids.look()
+        if env.xids.shared:
+            await env.cache.durable.refresh()
+        state = env.cache.state
+        undecided = [
+            record
+            for record in state.staged.values()
+            if record.xids and record.csn <= csn and record.txid not in env.cache.implicit
+        ]
+        if not undecided:
+            break
+        await env.staging.wait_resolved(undecided[0])
+    if state.forgotten_outcome > csn:
+        raise SnapshotTooOld(f"the transactions that committed after {csn} are not all remembered")
+    committed = dict(state.outcomes)
+    for record in state.staged.values():
+        if record.txid in env.cache.implicit:
+            committed.update(dict.fromkeys(record.xids, record.csn))
+    return pg_snapshot(look, csn, committed, {*state.leases, env.process})
+
+
+def committed_at(env: Environment, xid: int) -> Csn | None:
+    """The CSN that `xid` committed at, as far as it is known here and remembered."""
+    found = env.cache.state.outcomes.get(xid)
+    if found is not None:
+        return found
+    records = (record for record in env.cache.state.staged.values() if record.txid in env.cache.implicit)
+    return next((record.csn for record in records if xid in record.xids), None)

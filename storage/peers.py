@@ -180,6 +180,7 @@ class Peers:
         try:
             for wait in self.before_sharing:
                 await wait()
+            await env.xids.share()
             env.leases.sole = False
             env.oracle.switch(self.shared_oracle)
             await env.keep_alive()
@@ -195,6 +196,7 @@ class Peers:
             upper = env.cache.upper
             await env.catch_up_catalog()
             own = await self.own_oracle()
+            await env.xids.keep_to_itself()
             # NOTE: the look and the switch in one step; what this process commits meanwhile must not be missed.
             if env.cache.upper == upper:
                 break

@@ -13,24 +13,16 @@ PostgreSQL's form ``xmin:xmax:xip_list`` is made from it only when asked, by sca
 xmax. It is stable: a transaction that finishes later gets a finish CSN above every snapshot taken before, so it
 stays in the list of those snapshots.
 
-Xids are unique across the processes of an environment: each process draws them from blocks that it reserves in
-the consensus store. The map is of this process's own transactions: those of others count as finished when below
-its xmin and as not begun when above its xmax. Not thread-safe: an `XidMap` belongs to one event loop.
+The map is of this process's own transactions; `storage.xid_blocks` gives out xids that are unique in the environment,
+and knows what runs in its other processes. Not thread-safe: an `XidMap` belongs to one event loop.
 """
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NewType
 
-import msgspec
-
-from storage.clock import Clock
-from storage.consensus import Consensus, SeqNo, VersionedData
 from storage.csn import Csn
-from storage.errors import CorruptState, Determinate, Indeterminate
 
 Xid = NewType("Xid", int)
 
@@ -38,16 +30,6 @@ FIRST_NORMAL_XID = Xid(3)
 """PostgreSQL's FirstNormalTransactionId; smaller ones have special meanings."""
 
 RING_SLOTS = 1 << 16
-XID_KEY = "oracle/xid"
-BLOCK_XIDS = 4096
-"""Xids reserved by one durable write; at most so many are skipped by a crash."""
-
-MAX_BLOCKS = 512
-"""Reservations whose owners are remembered, so that one can say what became of their xids."""
-
-MAX_ATTEMPTS = 10
-RETRY_DELAY_S = 0.01
-TRUNCATE_EVERY = 64
 
 _RUNNING = -1
 
@@ -200,96 +182,3 @@ class XidMap:
         xid, csn = Xid(self._ring_xid[slot]), self._ring_csn[slot]
         if xid and (csn == _RUNNING or csn > self._horizon):
             self._old[xid] = (csn, bool(self._ring_aborted[slot]))
-
-
-class XidBlock(msgspec.Struct, frozen=True, kw_only=True):
-    """Xids from `start` to `end` (exclusive) belong to `process`, which drew none of them before CSN `csn`."""
-
-    start: int
-    end: int
-    process: str
-    csn: Csn
-
-
-class _Register(msgspec.Struct, frozen=True, kw_only=True):
-    """What the consensus store keeps: xids below `end` are reserved; the newest reservations."""
-
-    end: int
-    blocks: tuple[XidBlock, ...] = ()
-
-
-class XidBlocks:
-    """Draws xids that no other process of the environment draws, and knows who drew which.
-
-    `process` names the owner of the blocks; `upper` is the lowest CSN that can still be committed at.
-    """
-
-    def __init__(
-        self, consensus: Consensus, clock: Clock, process: str = "", upper: Callable[[], Csn] = lambda: Csn(0)
-    ) -> None:
-        self._consensus = consensus
-        self._clock = clock
-        self._process = process
-        self._upper = upper
-        self._next = 0
-        self._end = 0
-        self._reserving = asyncio.Lock()
-
-    async def draw(self) -> Xid:
-        """An xid above every one drawn here before; reserves a new block when this one is used up."""
-        while self._next >= self._end:
-            async with self._reserving:
-                if self._next >= self._end:
-                    await self._reserve()
-        xid = Xid(self._next)
-        self._next += 1
-        return xid
-
-    async def block_of(self, xid: int) -> XidBlock | None:
-        """The reservation that `xid` belongs to; None when it is too old to be known.
-
-        Raises ValueError for an xid that has not been reserved yet.
-        """
-        head = await self._consensus.head(XID_KEY)
-        register = _Register(end=FIRST_NORMAL_XID) if head is None else _decode(head.data)
-        if xid >= register.end:
-            raise ValueError(f"xid {xid} is in the future")
-        return next((block for block in register.blocks if block.start <= xid < block.end), None)
-
-    async def _reserve(self) -> None:
-        for attempt in range(MAX_ATTEMPTS):
-            try:
-                head = await self._consensus.head(XID_KEY)
-                register = _Register(end=FIRST_NORMAL_XID) if head is None else _decode(head.data)
-                seqno = SeqNo(1 if head is None else head.seqno + 1)
-                start, end = register.end, register.end + BLOCK_XIDS
-                block = XidBlock(start=start, end=end, process=self._process, csn=self._upper())
-                after = _Register(end=end, blocks=(*register.blocks, block)[-MAX_BLOCKS:])
-                new = VersionedData(seqno=seqno, data=msgspec.json.encode(after))
-                if not await self._consensus.compare_and_set(XID_KEY, None if head is None else head.seqno, new):
-                    continue
-                if seqno % TRUNCATE_EVERY == 0:
-                    await self._truncate(seqno)
-            except (Determinate, Indeterminate):
-                # A block whose reservation may have happened is skipped: nobody draws from it.
-                if attempt == MAX_ATTEMPTS - 1:
-                    raise
-                await self._clock.sleep(RETRY_DELAY_S)
-            else:
-                self._next, self._end = start, end
-                return
-        raise Determinate("could not reserve transaction ids: other processes were always faster")
-
-    async def _truncate(self, seqno: SeqNo) -> None:
-        try:
-            await self._consensus.truncate(XID_KEY, seqno)
-        except (Determinate, Indeterminate):
-            return  # Only room is at stake; a later reservation truncates.
-
-
-def _decode(data: bytes) -> _Register:
-    try:
-        # Earlier versions wrote the end alone.
-        return _Register(end=int(data)) if data.isdigit() else msgspec.json.decode(data, type=_Register)
-    except msgspec.MsgspecError as error:
-        raise CorruptState(f"the xid reservation cannot be read: {data[:40]!r}") from error

@@ -235,3 +235,40 @@ async def test_definitions_in_blocks_and_scripts_see_the_newest_catalog(clients:
         await there.run(f"begin; alter table t{number} add column b int; insert into t{number} values (1, 2); commit")
         await here.run(f"insert into t{number} values (3, 4); drop table if exists nothing; drop table t{number}")
         assert await there.tag(f"create table t{number} (c int)") == "CREATE TABLE"
+
+
+async def test_snapshots_name_the_transactions_of_both_servers(clients: list[Client]) -> None:
+    here, there = clients
+    await here.run("create table log (xid xid8, a int)")
+    await here.run("begin")
+    mine = await here.value("select pg_current_xact_id()")
+    await here.run(f"insert into log values ('{mine}', 1)")
+    await there.run("begin isolation level read committed")
+    theirs = await there.value("select pg_current_xact_id()")
+    assert int(theirs) > int(mine)
+    before = await there.value("select pg_current_snapshot()")
+    assert (await there.rows(f"select pg_snapshot_xip('{before}'::pg_snapshot)")) == [(mine,), (theirs,)]
+    await here.run("commit")
+    after = await there.value("select pg_current_snapshot()")
+    assert await there.value(f"select pg_visible_in_snapshot('{mine}', '{after}')") is True
+    assert await there.value(f"select pg_visible_in_snapshot('{mine}', '{before}')") is False
+    assert await there.value("select txid_visible_in_snapshot(txid_current(), txid_current_snapshot())") is False
+    moment = await there.value(f"select pg_xact_commit_timestamp('{mine}'::xid)")
+    assert moment is not None
+    assert await there.value(f"select pg_xact_commit_timestamp('{theirs}'::xid)") is None
+    # Only what the snapshot before does not hold is new: how a reader follows a table without missing any.
+    new = f"select a from log where not pg_visible_in_snapshot(xid, '{before}')"
+    assert await there.rows(f"{new} and pg_visible_in_snapshot(xid, pg_current_snapshot())") == [(1,)]
+    await there.run("rollback")
+
+
+async def test_a_repeatable_snapshot_stays_the_same(clients: list[Client]) -> None:
+    here, there = clients
+    await here.run("create table t (a int)")
+    await there.run("begin isolation level repeatable read")
+    first = await there.value("select pg_current_snapshot()")
+    for _ in range(3):
+        await here.run("begin; select txid_current(); insert into t values (1); commit")
+    assert await there.value("select pg_current_snapshot()") == first
+    await there.run("commit")
+    assert await there.value("select pg_current_snapshot()") != first

@@ -13,7 +13,8 @@ from storage.counting import CountingConsensus
 from storage.csn import Csn
 from storage.errors import CorruptState
 from storage.unreliable import FaultRates, Faults, UnreliableConsensus
-from storage.xids import BLOCK_XIDS, XID_KEY, Finished, HybridSnapshot, Xid, XidBlocks, XidMap
+from storage.xid_blocks import BLOCK_XIDS, XID_KEY, XidBlocks
+from storage.xids import Finished, HybridSnapshot, Xid, XidMap
 
 
 def test_the_postgres_form() -> None:

@@ -19,6 +19,7 @@ from planner.functions.families import (
     patterns,
     session,
     sets,
+    snapshots,
     text,
 )
 from planner.functions.forms import Form
@@ -38,6 +39,7 @@ FAMILIES = (
     json,
     network,
     session,
+    snapshots,
 )
 
 
