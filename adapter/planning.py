@@ -185,7 +185,7 @@ class PlanCache:
             context.search_path,
             context.user,
             context.database,
-            *(settings.get(name) for name in PLAN_SETTINGS),
+            *map(settings.get, PLAN_SETTINGS),
         )
         known = self._plans.get(key)
         if known is not None and known.catalog is context.catalog:

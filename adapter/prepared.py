@@ -211,7 +211,7 @@ def check_unchanged(
     promised: tuple[ColumnDescription, ...] | None, columns: tuple[ColumnDescription, ...] | None
 ) -> None:
     """0A000 when a statement's result is not what its client was told."""
-    if _shape(columns) != _shape(promised):
+    if columns is not promised and _shape(columns) != _shape(promised):
         raise FeatureNotSupported("cached plan must not change result type", routine="RevalidateCachedQuery")
 
 

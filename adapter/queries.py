@@ -62,7 +62,7 @@ def execution_context(running: Running, catalog: CatalogSnapshot) -> ExecutionCo
         search_path=session.search_path(),
         user=session.user,
         database=session.database,
-        settings=session.values,
+        settings=session.values.flat,
         facts=Facts(session),
     )
 

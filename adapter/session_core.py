@@ -76,6 +76,7 @@ class SessionCore:
         self._terminate = terminate
         self._notices: list[Notice] = []
         self._reported: dict[str, str] = {}
+        self._reported_values: SettingValues | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._idle_timer: asyncio.TimerHandle | None = None
         self._tokens = 0
@@ -96,10 +97,13 @@ class SessionCore:
     @property
     def settings(self) -> Mapping[str, str]:
         """The settings now in force, by canonical name."""
-        return self.values
+        return self.values.flat
 
     def take_parameter_changes(self) -> list[tuple[str, str]]:
         """Reportable settings whose value differs from what was last reported; at first, all of them."""
+        if self.values is self._reported_values:
+            return []
+        self._reported_values = self.values
         changes = []
         for name in REPORTED:
             value = self.values[name]
@@ -337,14 +341,15 @@ class SessionCore:
 
     def search_path(self) -> tuple[str, ...]:
         """The schemas that unqualified names are looked up in, `$user` resolved."""
-        return tuple(self.user if name == "$user" else name for name in split_list(self.values["search_path"]))
+        names = split_list(self.values["search_path"])
+        return tuple([self.user if name == "$user" else name for name in names])
 
     def bind_context(self, catalog: CatalogSnapshot) -> BindContext:
         """What the binder needs of the session."""
         return BindContext(
             catalog=catalog,
             search_path=self.search_path(),
-            settings=self.values,
+            settings=self.values.flat,
             user=self.user,
             database=self.database,
             system_relations=self.state.system_relations,

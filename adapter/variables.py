@@ -184,6 +184,7 @@ def show_number(setting: Setting, amount: Decimal) -> str:
     return f"{_plain(amount, setting.type == 'integer')}{setting.unit}"
 
 
+@lru_cache(maxsize=1024)
 def number_of(setting_name: str, shown: str) -> int:
     """The plain number, in the setting's own unit, of a value in SHOW's form."""
     setting = BY_NAME[setting_name.lower()]
@@ -293,6 +294,7 @@ def quote_list(items: list[str]) -> str:
 
 
 @lru_cache(maxsize=1024)
+@lru_cache(maxsize=1024)
 def split_list(value: str) -> tuple[str, ...]:
     """The names in a list setting's value (search_path): unquoted ones folded to lower case."""
     names: list[str] = []
@@ -325,6 +327,11 @@ class SettingValues(Mapping[str, str]):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_merged", {**self.base, **self.session, **self.local})
+
+    @property
+    def flat(self) -> Mapping[str, str]:
+        """The values in force as a plain mapping, for those who only look up."""
+        return self._merged
 
     def __getitem__(self, name: str) -> str:
         return self._merged[name]

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, aclosing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,8 +24,9 @@ from adapter.engines.local_database import Cursor, LocalDatabase
 from adapter.engines.local_scans import LocalScan, prepare_scan, release_scan
 from adapter.engines.lowered import LoweredCache
 from adapter.engines.part_files import PartFileWriter
-from adapter.engines.result_batches import ResultShape
 from adapter.engines.scan_sources import DeletedRows
+from adapter.engines.small_tables import SmallTables
+from adapter.engines.workers import Workers
 from adapter.system_catalogs.local_scans import LocalCatalog, Scope
 from adapter.system_catalogs.tables import SystemCatalogs
 from planner.errors import QueryCanceled
@@ -100,8 +100,9 @@ class LocalEngine:
         self._catalog = made[0]
         self._pool = InlinePool(self._database)
         self._deleted = DeletedRows(env)
+        self._small = SmallTables(env, self._deleted)
         self._lowered = LoweredCache("local")
-        self._threads = ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="local-engine")
+        self._workers = Workers(MAX_THREADS, "local-engine")
         self._running: dict[str, set[_Execution]] = {}
 
     @property
@@ -123,7 +124,7 @@ class LocalEngine:
         extra: Mapping[int, ArrowTable] | None = None,
     ) -> AsyncGenerator[RecordBatch, None]:
         """See `Engine.execute`."""
-        shape = ResultShape(query.rel.fields)
+        shape = self._lowered.shape(query)
         needs = self._lowered.needs(query)
         execution = _Execution(cursor=self._database.acquire())
         running = self._running.setdefault(context.token, set())
@@ -131,7 +132,12 @@ class LocalEngine:
         try:
             for oid, row_ids in needs.tables.items():
                 execution.scans[oid] = await prepare_scan(
-                    tables[oid], row_ids=row_ids, reader=self._env, pool=self._pool, deleted=self._deleted
+                    tables[oid],
+                    row_ids=row_ids,
+                    reader=self._env,
+                    small=self._small,
+                    pool=self._pool,
+                    deleted=self._deleted,
                 )
             batches, more = await self._step(execution, lambda: self._begin(execution, query, params, context, extra))
             while True:
@@ -145,7 +151,7 @@ class LocalEngine:
             if not running:
                 self._running.pop(context.token, None)
             if not execution.ended:
-                await asyncio.shield(self._in_thread(lambda: self._end(execution)))
+                await asyncio.shield(self._workers.run(lambda: self._end(execution)))
 
     async def write(
         self,
@@ -176,16 +182,13 @@ class LocalEngine:
         """See `Engine.close`; running statements are interrupted."""
         for token in list(self._running):
             await self.cancel(token)
-        await asyncio.to_thread(self._threads.shutdown)
+        await asyncio.to_thread(self._workers.close)
         await asyncio.to_thread(self._database.close)
-
-    def _in_thread(self, work: Callable[[], T]) -> asyncio.Future[T]:
-        return asyncio.get_running_loop().run_in_executor(self._threads, work)
 
     async def _step(self, execution: _Execution, work: Callable[[], T]) -> T:
         """Runs `work` on a thread. When the caller is cancelled the cursor is interrupted, and the thread has left
         `work` before this returns."""
-        future = self._in_thread(work)
+        future = self._workers.run(work)
         try:
             return await asyncio.shield(future)
         except asyncio.CancelledError:
@@ -210,7 +213,9 @@ class LocalEngine:
             self._pool.drop_unused(cursor)
             scans = self._lowered.needs(query).system
             execution.scope = execution.resources.enter_context(self._catalog.entered(scans, context, cursor))
-            tables = {oid: ScanSource(scan.sql(cursor, self._env.blob)) for oid, scan in execution.scans.items()}
+            tables = {
+                oid: ScanSource(scan.sql(execution.cursor, self._env.blob)) for oid, scan in execution.scans.items()
+            }
             tables.update(execution.scope.sources)
             for key, rows in (extra or {}).items():
                 name = f"extra{next(_extra_names)}"
@@ -219,21 +224,24 @@ class LocalEngine:
                 tables[key] = ScanSource(name)
             sql = self._lowered.text(query, tables, params, context)
             execution.reader = execution.cursor.stream(sql, BATCH_ROWS)
-        return self._fetch(execution)
+            return self._next_batches(execution)
 
     def _fetch(self, execution: _Execution) -> tuple[list[RecordBatch], bool]:
         """The next batches, and whether there may be more; without more the execution has ended."""
+        with self._translated(execution):
+            return self._next_batches(execution)
+
+    def _next_batches(self, execution: _Execution) -> tuple[list[RecordBatch], bool]:
         batches: list[RecordBatch] = []
         size = 0
-        with self._translated(execution):
-            while size < CHUNK_BYTES:
-                try:
-                    batch = execution.reader.read_next_batch()
-                except StopIteration:
-                    self._end(execution)
-                    return batches, False
-                batches.append(batch)
-                size += batch.nbytes
+        while size < CHUNK_BYTES:
+            try:
+                batch = execution.reader.read_next_batch()
+            except StopIteration:
+                self._end(execution)
+                return batches, False
+            batches.append(batch)
+            size += batch.nbytes
         return batches, True
 
     def _end(self, execution: _Execution) -> None:
@@ -243,7 +251,7 @@ class LocalEngine:
             execution.reader = None
         execution.resources.close()
         for scan in execution.scans.values():
-            scan.unregister(execution.cursor.connection)
+            scan.unregister(execution.cursor)
             release_scan(scan, self._pool)
         self._database.release(execution.cursor)
 

@@ -18,6 +18,9 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import duckdb
+import pyarrow as pa
+
+from adapter.engines.small_tables import RowSource
 
 Connection: TypeAlias = Any
 """duckdb.DuckDBPyConnection."""
@@ -35,6 +38,10 @@ MAX_PREPARED_CHARS = 16 * 1024
 """Longer texts carry data and rarely come again."""
 
 
+MAX_SOURCES = 256
+"""Names that a cursor may know. Plans refer to what is under them, so one that knows more is not used again."""
+
+
 class Cursor:
     """A connection for one execution at a time, with the plans it keeps. Used by one thread at a time, but for
     `interrupt`."""
@@ -44,6 +51,27 @@ class Cursor:
         self._prepared: OrderedDict[str, str] = OrderedDict()
         self._seen: OrderedDict[str, None] = OrderedDict()
         self._numbers = itertools.count()
+        self._sources: dict[str, RowSource] = {}
+
+    @property
+    def spent(self) -> bool:
+        """Whether it is better closed than used again."""
+        return len(self._sources) > MAX_SOURCES
+
+    def offer(self, name: str, rows: pa.Table) -> None:
+        """Makes `rows` what statements on this cursor find under `name`, until `withdraw`; always of one schema."""
+        source = self._sources.get(name)
+        if source is not None:
+            source.rows = rows
+            return
+        source = self._sources[name] = RowSource(rows)
+        self.connection.register(name, source)
+
+    def withdraw(self, name: str) -> None:
+        """Takes back what was offered, if anything was; the name stays known."""
+        source = self._sources.get(name)
+        if source is not None:
+            source.rows = None
 
     def stream(self, sql: str, batch_rows: int) -> Any:
         """Runs a query and returns a reader of record batches; blocks until the first rows are there."""
@@ -139,7 +167,7 @@ class LocalDatabase:
     def release(self, cursor: Cursor) -> None:
         """Takes a cursor back. Its execution must have ended, its registered tables must be gone."""
         with self._lock:
-            if len(self._idle) < MAX_IDLE_CURSORS:
+            if len(self._idle) < MAX_IDLE_CURSORS and not cursor.spent:
                 self._idle.append(cursor)
                 return
         cursor.close()

@@ -1,6 +1,7 @@
 """FROM items of the local engine for the tables of one query.
 
-A `LocalScan` holds what one scan refers to by name (a pool table, registered Arrow tables) until the execution ends.
+A `LocalScan` holds what one scan refers to by name (the rows of a small table, a pool table, registered Arrow tables)
+until the execution ends.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import pyarrow as pa
 
 from adapter.engines.engine import TableInput
 from adapter.engines.inline_pool import Generation, InlinePool
-from adapter.engines.local_database import Connection
+from adapter.engines.local_database import Connection, Cursor
 from adapter.engines.scan_sources import (
     DeletedRows,
     FileGroup,
@@ -27,6 +28,7 @@ from adapter.engines.scan_sources import (
     plan_scan,
     without_deleted,
 )
+from adapter.engines.small_tables import MAX_ROWS, SmallTables
 from planner.errors import InternalError
 from planner.lowering.dialect import dialect
 from storage.blob import Blob
@@ -44,9 +46,15 @@ _registered = itertools.count()
 
 @dataclass(slots=True, eq=False)
 class LocalScan:
-    """One table of one query: the plan and what was read for it. `own` are rows that the open transaction inserted."""
+    """One table of one query: the plan and what was read for it.
+
+    All of a small table is in `rows`, under `name`. Of another one, `pooled` are the parts that the pool holds, and
+    `own` the rows that the open transaction inserted.
+    """
 
     plan: ScanPlan
+    name: str | None
+    rows: pa.Table | None
     pooled: tuple[Part, ...]
     own: tuple[pa.Table, ...]
     generation: Generation | None
@@ -54,8 +62,12 @@ class LocalScan:
     deleted: Any
     registered: list[str]
 
-    def sql(self, connection: Connection, blob: Blob) -> str:
-        """The FROM item, after registering on `connection` what it refers to; blocks."""
+    def sql(self, cursor: Cursor, blob: Blob) -> str:
+        """The FROM item, after registering on `cursor` what it refers to; blocks."""
+        if self.name is not None:
+            cursor.offer(self.name, self.rows)
+            return f"(SELECT {self._outputs()} FROM {self.name})"
+        connection = cursor.connection
         selects = [self._pooled(connection)] if self.pooled else []
         if self.own:
             rows = without_deleted(pa.concat_tables(self.own), self.deleted)
@@ -66,10 +78,12 @@ class LocalScan:
             selects.append(self._nothing())
         return f"({' UNION ALL '.join(selects)})"
 
-    def unregister(self, connection: Connection) -> None:
+    def unregister(self, cursor: Cursor) -> None:
         """Takes back what `sql` registered; blocks."""
+        if self.name is not None:
+            cursor.withdraw(self.name)
         for name in self.registered:
-            connection.unregister(name)
+            cursor.connection.unregister(name)
         self.registered.clear()
 
     def _outputs(self) -> str:
@@ -141,10 +155,31 @@ def _key(part: Part) -> str:
 
 
 async def prepare_scan(
-    table: TableInput, *, row_ids: bool, reader: PartReader, pool: InlinePool, deleted: DeletedRows
+    table: TableInput,
+    *,
+    row_ids: bool,
+    reader: PartReader,
+    small: SmallTables,
+    pool: InlinePool,
+    deleted: DeletedRows,
 ) -> LocalScan:
     """Reads what a scan of `table` needs in memory. `release_scan` afterwards."""
     plan = plan_scan(table, row_ids=row_ids, memory_bytes=MEMORY_BYTES)
+    shard = table.relation.shard
+    if shard is None:
+        raise InternalError(f'relation "{table.relation.name}" has no shard')
+    if plan.inline and not plan.files and sum([part.rows for part in plan.inline]) <= MAX_ROWS:
+        return LocalScan(
+            plan=plan,
+            name=small.name(shard, plan.columns),
+            rows=await small.rows(plan.columns, plan.inline, plan.deletes),
+            pooled=(),
+            own=(),
+            generation=None,
+            missing={},
+            deleted=None,
+            registered=[],
+        )
     for group in plan.files:
         # DuckDB does not notice a flipped bit in a page.
         await reader.verify_parts(group.parts)
@@ -153,15 +188,15 @@ async def prepare_scan(
     generation: Generation | None = None
     missing: dict[PartIdentity, pa.Table] = {}
     if committed:
-        if table.relation.shard is None:
-            raise InternalError(f'relation "{table.relation.name}" has no shard')
-        generation = pool.lease(table.relation.shard, plan.columns, committed)
+        generation = pool.lease(shard, plan.columns, committed)
     try:
         if generation is not None:
             for part in generation.missing(committed):
                 missing[identity(part)] = await inline_rows(reader, plan.columns, part)
         return LocalScan(
             plan=plan,
+            name=None,
+            rows=None,
             pooled=committed,
             own=tuple([await inline_rows(reader, plan.columns, part) for part in own]),
             generation=generation,

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from adapter.engines.engine import EngineName, ExecutionContext
+from adapter.engines.result_batches import ResultShape
 from adapter.engines.scan_sources import ScanNeeds, scan_needs
 from planner import ir
 from planner.ir import BoundQuery, Literal
@@ -37,6 +38,7 @@ class _Entry:
     reason: str | None = None
     folds: bool | None = None
     texts: OrderedDict[object, str] = field(default_factory=OrderedDict)
+    shape: ResultShape | None = None
 
 
 class LoweredCache:
@@ -50,6 +52,13 @@ class LoweredCache:
     def needs(self, query: BoundQuery) -> ScanNeeds:
         """What `query` scans."""
         return self._entry(query).needs
+
+    def shape(self, query: BoundQuery) -> ResultShape:
+        """The shape of its result."""
+        entry = self._entry(query)
+        if entry.shape is None:
+            entry.shape = ResultShape(query.rel.fields)
+        return entry.shape
 
     def folds(self, query: BoundQuery) -> bool:
         """Whether `query` only filters, projects and limits one table or a list of values, so that an optimiser can

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Protocol, TypeAlias
 
@@ -63,9 +63,10 @@ class ScanColumn:
     """A live column of a table: its physical name, type, and the value of rows older than the column."""
 
     name: str
-    type: SqlType
-    arrow: pa.DataType
-    missing: Literal
+    # Hashed with every read, and told apart by the name well enough.
+    type: SqlType = field(hash=False)
+    arrow: pa.DataType = field(hash=False)
+    missing: Literal = field(hash=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

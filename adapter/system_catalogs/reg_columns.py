@@ -17,7 +17,7 @@ from adapter.system_catalogs import reg_names
 from adapter.system_catalogs.contexts import Entered, entered_for
 from adapter.system_catalogs.tables import SystemCatalogs
 from planner import types
-from planner.physical import element_type
+from planner.physical import ELEMENT_ARRAYS, element_type
 from planner.types import SqlType
 
 RecordBatch: TypeAlias = Any
@@ -40,6 +40,9 @@ KINDS = {
 """The alias types by oid."""
 
 
+_OIDS = frozenset(oid for kind in KINDS for oid in (kind, ELEMENT_ARRAYS.get(kind, kind)))
+
+
 def _kind(type: SqlType) -> str | None:
     element = element_type(type)
     return KINDS.get(type.oid if element is None else element.oid)
@@ -47,7 +50,7 @@ def _kind(type: SqlType) -> str | None:
 
 def has_reg_columns(columns: Sequence[SqlType]) -> bool:
     """Whether any column is of an alias type, or an array of one."""
-    return any(_kind(type) is not None for type in columns)
+    return not _OIDS.isdisjoint([type.oid for type in columns])
 
 
 async def with_names(

@@ -49,9 +49,11 @@ async def spark(world: World, spark_runtime: SparkRuntime) -> SparkEngine:
     return SparkEngine(world.env, directory=spark_runtime.settings.directory, runtime=spark_runtime)
 
 
-@pytest.fixture(params=["local", "local, from files", "spark"])
+@pytest.fixture(params=["local", "local, pooled", "local, from files", "spark"])
 def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Engine:
-    """Either engine; the local one also without taking small files into memory."""
+    """Either engine; the local one also as it reads larger tables: from tables of its own, and from files."""
+    if request.param in ("local, pooled", "local, from files"):
+        monkeypatch.setattr("adapter.engines.local_scans.MAX_ROWS", 0)
     if request.param == "local, from files":
         monkeypatch.setattr("adapter.engines.local_scans.MEMORY_BYTES", -1)
     found: Engine = request.getfixturevalue(request.param.partition(",")[0])

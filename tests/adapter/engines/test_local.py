@@ -8,10 +8,11 @@ from pathlib import Path
 
 import duckdb
 import psutil
+import pyarrow as pa
 import pytest
 
 from adapter.engines.local import LocalEngine
-from adapter.engines.local_database import LocalDatabase
+from adapter.engines.local_database import Cursor, LocalDatabase
 from planner import ir, types
 from planner.errors import QueryCanceled
 from planner.types import SqlType
@@ -31,7 +32,11 @@ async def test_no_columns_keep_their_rows(world: World, local: LocalEngine) -> N
     assert await world.rows(local, query(nothing, table), {table.oid: await world.input(table)}) == [(), (), ()]
 
 
-async def test_point_reads_reuse_decoded_parts(world: World, local: LocalEngine) -> None:
+@pytest.mark.parametrize("small", [0, 8192])
+async def test_point_reads_reuse_decoded_parts(
+    world: World, local: LocalEngine, monkeypatch: pytest.MonkeyPatch, small: int
+) -> None:
+    monkeypatch.setattr("adapter.engines.local_scans.MAX_ROWS", small)
     table = await world.table(("a", INT8), ("b", TEXT))
     found = scan(table)
     point = query(
@@ -49,10 +54,46 @@ async def test_point_reads_reuse_decoded_parts(world: World, local: LocalEngine)
     assert sorted(await world.rows(local, query(found, table), older)) == [(0, "row 0"), (1, "row 1")]
 
 
+async def test_the_plan_of_a_small_table_outlives_its_changes(
+    world: World, local: LocalEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    used: list[str | None] = []
+    plan = Cursor._plan
+
+    def noted(cursor: Cursor, sql: str) -> str | None:
+        used.append(plan(cursor, sql))
+        return used[-1]
+
+    monkeypatch.setattr(Cursor, "_plan", noted)
+    table = await world.table(("a", INT8))
+    reading = query(scan(table, row_id=True), table)
+    expected: list[tuple[int, int]] = []
+    for number in range(6):
+        await world.insert(table, [(number,), (-number,)])
+        await world.delete(table, pa.table({"_row_id": [2 * number + 1], "c1": [-number]}))
+        expected.append((number, 2 * number))
+        assert sorted(await world.rows(local, reading, {table.oid: await world.input(table)})) == expected
+    # Kept from the second run on; one cursor ran them all.
+    assert used == [None] + ["plan0"] * 5
+
+
+async def test_small_tables_of_several_executions_at_once(world: World, local: LocalEngine) -> None:
+    table = await world.table(("a", INT8))
+    snapshots = []
+    for number in range(5):
+        await world.insert(table, [(number,)])
+        snapshots.append({table.oid: await world.input(table)})
+    reading = query(scan(table), table)
+    for _ in range(5):
+        found = await asyncio.gather(*(world.rows(local, reading, snapshot) for snapshot in snapshots))
+        assert [sorted(rows) for rows in found] == [[(n,) for n in range(count + 1)] for count in range(5)]
+
+
 async def test_tables_of_inline_parts_start_anew(
     world: World, local: LocalEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("adapter.engines.inline_pool.SPARE_PARTS", 1)
+    monkeypatch.setattr("adapter.engines.local_scans.MAX_ROWS", 0)
     table = await world.table(("a", INT8))
     for number in range(8):
         await world.insert(table, [(number,)])
