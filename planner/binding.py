@@ -67,7 +67,8 @@ class NsItem:
     """A FROM item in scope. `alias` is what qualifies its columns (None for an unnamed join). `schema` and `database`
     qualify an unaliased relation, whose own name is `relation_name`. The flags are those of PostgreSQL's
     ParseNamespaceItem. `row_type` is the oid of a relation's row type, RECORD otherwise. `scalar_function` marks an
-    item with one column of a scalar type whose whole-row reference is that column."""
+    item with one column of a scalar type whose whole-row reference is that column; `nullable` one whose rows an outer
+    join may lack."""
 
     alias: str | None
     columns: list[NsColumn]
@@ -80,6 +81,7 @@ class NsItem:
     lateral_only: bool = False
     lateral_ok: bool = True
     scalar_function: bool = False
+    nullable: bool = False
     _by_name: dict[str, list[NsColumn]] | None = None
 
     @property

@@ -6,6 +6,8 @@ is parsed here, once its type is known. Likewise a parameter of unknown type get
 
 from __future__ import annotations
 
+import math
+import struct
 from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
@@ -20,7 +22,7 @@ from planner.coercion import (
     mismatched,
     pathway,
 )
-from planner.errors import CannotCoerce, DatatypeMismatch, FeatureNotSupported, SqlError
+from planner.errors import CannotCoerce, DatatypeMismatch, FeatureNotSupported, NumericValueOutOfRange, SqlError
 from planner.functions.numeric_shapes import cast_type, common_shape, shape_of
 from planner.ir import ArrayConstructor, Cast, Collate, Literal, Param, RowConstructor, Scalar
 from planner.reg_types import REG_TYPES, resolve_reg
@@ -28,6 +30,7 @@ from planner.text_values import apply_typmod, parse_text
 from planner.type_names import element_of, format_type
 from planner.types import (
     BPCHAR,
+    FLOAT4,
     FLOAT8,
     INT2,
     INT4,
@@ -38,6 +41,7 @@ from planner.types import (
     OID,
     RECORD,
     TEXT,
+    TOO_WIDE,
     UNKNOWN,
     VARCHAR,
     NumericShape,
@@ -154,9 +158,8 @@ def _fold(literal: Literal, oid: int) -> Literal | None:
     if value is None:
         return Literal(value=None, type=column_type(oid))
     if source not in _INTEGER_RANGES or not isinstance(value, int):
-        if source == NUMERIC and oid == FLOAT8 and isinstance(value, Decimal):
-            # numeric has no negative zero
-            return Literal(value=float(value) or 0.0, type=SqlType(FLOAT8))
+        if source == NUMERIC and oid in (FLOAT4, FLOAT8) and isinstance(value, Decimal):
+            return Literal(value=_as_float(value, oid), type=SqlType(oid))
         return None
     limits = _INTEGER_RANGES.get(oid)
     if limits is not None:
@@ -167,6 +170,20 @@ def _fold(literal: Literal, oid: int) -> Literal | None:
     if oid == FLOAT8:
         return Literal(value=float(value), type=SqlType(FLOAT8))
     return None
+
+
+def _as_float(value: Decimal, oid: int) -> float:
+    """A numeric constant as a float; numeric has no negative zero. Raises 22003 where it is out of range."""
+    number = float(value) or 0.0
+    if oid == FLOAT4:
+        try:
+            number = struct.unpack("f", struct.pack("f", number))[0]
+        except OverflowError:
+            number = math.inf
+    if math.isinf(number) or (value and not number):
+        name = "real" if oid == FLOAT4 else "double precision"
+        raise NumericValueOutOfRange(f'"{value:f}" is out of range for type {name}')
+    return number
 
 
 def coerce_to_target(statement: Statement, expr: Scalar, target: SqlType, context: Context) -> Scalar | None:
@@ -202,6 +219,8 @@ def with_shape(statement: Statement, expr: Scalar, type: SqlType) -> Scalar:
         return expr
     location = statement.location(expr)
     if isinstance(expr, Literal):
+        if expr.type.shape == TOO_WIDE and isinstance(expr.value, Decimal):
+            numeric_literal_type(expr.value, statement.position(location))
         return statement.at(Literal(value=expr.value, type=type), location)
     if isinstance(expr, Param):
         return expr if type.shape is None else statement.at(Cast(arg=expr, type=type), location)
@@ -296,7 +315,7 @@ def finish_row(statement: Statement, scalar: Scalar) -> Scalar:
     """A row constructor whose unknown literals are text; anything else unchanged."""
     if isinstance(scalar, RowConstructor) and any(item.type.oid == UNKNOWN for item in scalar.items):
         items = tuple(resolve_unknown(statement, item) if isinstance(item, Literal) else item for item in scalar.items)
-        done = RowConstructor(items=items, names=scalar.names, type=scalar.type)
+        done = replace(scalar, items=items)
         return statement.at(done, statement.location(scalar))
     return scalar
 

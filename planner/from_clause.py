@@ -403,6 +403,10 @@ def _join(level: Level, tree: Tree) -> tuple[Rel, list[NsItem]]:
         kind = "cross"
     rel = Join(kind=kind, left=left, right=right, condition=condition, lateral=lateral,
                fields=left.fields + right.fields)  # fmt: skip
+    for item in items:
+        item.nullable |= kind == "full" or (
+            item in right_items if kind == "left" else kind == "right" and item in left_items
+        )
     return rel, _join_items(level, tree, items, columns, merged)
 
 

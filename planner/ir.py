@@ -216,11 +216,13 @@ class Subscript:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowConstructor:
-    """ROW(...). `names` are f1, f2, ... unless it comes from a whole-row reference. `type` is record."""
+    """ROW(...). `names` are f1, f2, ... unless it comes from a whole-row reference. `type` is record. With `nullable`
+    it is a row that an outer join may lack: NULL when all items are."""
 
     items: tuple[Scalar, ...]
     names: tuple[str, ...]
     type: SqlType
+    nullable: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

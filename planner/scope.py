@@ -208,7 +208,7 @@ def whole_row(level: Level, item: NsItem, location: int) -> Scalar:
         return reference(level, item.columns[0].expr, location)
     items = tuple(reference(level, column.expr, location) for column in item.columns)
     names = tuple(column.name for column in item.columns)
-    row = RowConstructor(items=items, names=names, type=SqlType(RECORD))
+    row = RowConstructor(items=items, names=names, type=SqlType(RECORD), nullable=item.nullable)
     return level.statement.at(row, location)
 
 

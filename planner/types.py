@@ -74,6 +74,10 @@ class NumericShape:
     exact_scale: bool = True
 
 
+TOO_WIDE = NumericShape(MAX_DECIMAL_PRECISION + 1, 0)
+"""The shape of a constant of more digits than an engine can hold; it can only become a float."""
+
+
 @dataclass(frozen=True, slots=True)
 class SqlType:
     """A type as a column or an expression has it. `typmod` is PostgreSQL's atttypmod, -1 when there is none.

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from planner.binding import Handler, Level
 from planner.casting import to_boolean
+from planner.coercion import RECORDARRAY
 from planner.errors import FeatureNotSupported, GroupingError, InvalidColumnReference, SqlSyntaxError, WrongObjectType
 from planner.expressions import bind, bind_clause
-from planner.ir import AggregateCall, ColumnRef, Scalar, SortKey
+from planner.functions import registry
+from planner.ir import AggregateCall, Call, ColumnRef, RowConstructor, Scalar, SortKey
 from planner.operators import check_groupable, check_sortable
 from planner.overloads import Resolved
 from planner.parse import Tree
+from planner.physical import ELEMENT_ARRAYS
 from planner.rewrite import walk
 from planner.sorting import sort_key
-from planner.types import INT4, SqlType
+from planner.types import INT4, JSON, SqlType
 
 _ALLOWED_CLAUSES = frozenset({"SELECT", "HAVING", "ORDER BY", "DISTINCT ON", "window"})
 """Clauses in which aggregates may stand; other names of clauses go into the error."""
@@ -84,6 +88,26 @@ def aggregate_call(
         owner.aggregates.append((call, field))
         statement.aggregate_owner[field.id] = owner
     result: Scalar = statement.at(ColumnRef(id=field.id, type=field.type), tree.location)
+    return result
+
+
+def rows_as_json(level: Level, arg: Scalar) -> Scalar:
+    """`arg`, or, where it is array_agg of rows, the array of their JSON: an array of rows holds their text alone."""
+    if not isinstance(arg, ColumnRef) or arg.type.oid != RECORDARRAY:
+        return arg
+    owner = level.statement.aggregate_owner.get(arg.id)
+    found = next((call for call, field in owner.aggregates if field.id == arg.id), None) if owner is not None else None
+    if owner is None or found is None or not isinstance(found.args[0], RowConstructor):
+        return arg
+    (to_json,) = [signature for signature in registry.functions("row_to_json") if len(signature.args) == 1]
+    array = SqlType(ELEMENT_ARRAYS[JSON])
+    row = Call(signature=to_json, args=found.args, type=SqlType(JSON))
+    signature = replace(found.signature, args=(JSON,), result=array.oid)
+    call = replace(found, signature=signature, args=(row,), type=array)
+    field = level.statement.new_field(signature.name, array)
+    owner.aggregates.append((call, field))
+    level.statement.aggregate_owner[field.id] = owner
+    result: Scalar = level.statement.at(ColumnRef(id=field.id, type=array), level.statement.location(arg))
     return result
 
 

@@ -11,17 +11,17 @@ from collections.abc import Mapping
 from planner.binding import Handler, Level
 from planner.errors import FeatureNotSupported, SqlSyntaxError, WrongObjectType
 from planner.expressions import bind
-from planner.expressions.aggregate_calls import aggregate_call
+from planner.expressions.aggregate_calls import aggregate_call, rows_as_json
 from planner.expressions.set_returning import set_returning
 from planner.expressions.window_calls import window_call
 from planner.functions import registry
 from planner.functions.signature import Kind
-from planner.ir import Call, Scalar
+from planner.ir import Call, Cast, Scalar, SessionValue
 from planner.names import strings
 from planner.overloads import Resolved, resolve_call
 from planner.parse import Tree
 from planner.session_values import session_value
-from planner.types import RECORD, column_type
+from planner.types import DATE, RECORD, TIMESTAMP, TIMESTAMPTZ, UNKNOWN, SqlType, column_type
 
 
 def _bind_call(level: Level, tree: Tree) -> Scalar:
@@ -53,6 +53,11 @@ def _bind_call(level: Level, tree: Tree) -> Scalar:
         order = [(node.sort_by, bind(level, node.sort_by.node)) for node in tree.agg_order]
         args.extend(expr for _, expr in order)
         arg_names.extend(None for _ in order)
+    if names[-1] in ("array_to_json", "to_json", "to_jsonb"):
+        args = [rows_as_json(level, arg) for arg in args]
+    if names[-1] == "age" and len(args) == 1 and args[0].type.oid in _AGES:
+        args.insert(0, _today(args[0].type))
+        arg_names.insert(0, None)
     resolved = resolve_call(
         level,
         names,
@@ -88,6 +93,16 @@ def _bind_call(level: Level, tree: Tree) -> Scalar:
     if kind is Kind.SET_RETURNING:
         return set_returning(level, resolved, names[-1], location, start_srfs)
     return _plain_call(level, resolved, location)
+
+
+_AGES = frozenset({DATE, TIMESTAMP, TIMESTAMPTZ, UNKNOWN})
+
+
+def _today(type: SqlType) -> Scalar:
+    """The midnight that age(x) counts from, in the type that it has for x of `type`."""
+    date = Cast(arg=SessionValue(name="now", type=SqlType(TIMESTAMPTZ)), type=SqlType(DATE), explicit=True)
+    target = SqlType(TIMESTAMP if type.oid == TIMESTAMP else TIMESTAMPTZ)
+    return Cast(arg=date, type=target, explicit=True)
 
 
 def _plain_call(level: Level, resolved: Resolved, location: int) -> Scalar:

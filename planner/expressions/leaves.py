@@ -15,7 +15,21 @@ from planner.names import strings
 from planner.operators import BOOLEAN
 from planner.parse import Tree
 from planner.scope import column_qualifier, expand_star, resolve
-from planner.types import DATE, INT4, INT8, NAME, RECORD, TIME, TIMESTAMP, TIMESTAMPTZ, TIMETZ, UNKNOWN, SqlType
+from planner.types import (
+    DATE,
+    INT4,
+    INT8,
+    NAME,
+    NUMERIC,
+    RECORD,
+    TIME,
+    TIMESTAMP,
+    TIMESTAMPTZ,
+    TIMETZ,
+    TOO_WIDE,
+    UNKNOWN,
+    SqlType,
+)
 
 
 def _constant(level: Level, tree: Tree) -> Scalar:
@@ -49,7 +63,11 @@ def _number(level: Level, text: str, location: int) -> Literal:
     exponent = value.as_tuple().exponent
     if isinstance(exponent, int) and 0 < exponent < 200:
         value = Decimal(format(value, "f"))
-    return Literal(value=value, type=numeric_literal_type(value, level.statement.position(location)))
+    try:
+        return Literal(value=value, type=numeric_literal_type(value, level.statement.position(location)))
+    except FeatureNotSupported:
+        # As a float it will do.
+        return Literal(value=value, type=SqlType(NUMERIC, -1, TOO_WIDE))
 
 
 def _param(level: Level, tree: Tree) -> Scalar:

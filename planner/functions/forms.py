@@ -42,6 +42,8 @@ class CallSite:
     constants: tuple[object, ...]
     """The value of each argument that is a literal; `NOT_CONSTANT` for the others (a NULL literal is None)."""
     settings: SessionSettings
+    distinct: bool = False
+    """Whether an aggregate has DISTINCT."""
     subquery: bool = False
     """Whether an argument contains a subquery."""
 

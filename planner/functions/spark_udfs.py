@@ -24,6 +24,7 @@ RESULT_TYPES = {
     "BOOLEAN": "BOOLEAN",
     "BLOB": "BINARY",
     "DATE": "DATE",
+    "TIME": "TIME(6)",
     "TIMESTAMP": "TIMESTAMP_NTZ",
     "VARCHAR[]": "ARRAY<STRING>",
     "VARCHAR[][]": "ARRAY<ARRAY<STRING>>",
@@ -89,16 +90,40 @@ def portable(template: str) -> str | None:
     return checked(text)
 
 
+_BEFORE, _AFTER = "transform(array(", "), u -> CASE WHEN u.e IS NULL THEN u.v ELSE raise_error(u.e) END)[0]"
+
+
+def without_lambda(text: str) -> str:
+    """What `checked` made, for arguments with subqueries, which Spark allows in no lambda. The call is written three
+    times; Spark evaluates it once."""
+    start = text.find(_BEFORE + "tg_")
+    if start < 0:
+        return text
+    begin = start + len(_BEFORE)
+    end = _closing(text, text.index("(", begin) + 1)
+    call = text[begin:end]
+    if not text.startswith(_AFTER, end):
+        return text[:begin] + without_lambda(text[begin:])
+    call = without_lambda(call)
+    made = f"CASE WHEN {call}.e IS NULL THEN {call}.v ELSE raise_error({call}.e) END"
+    return text[:start] + made + without_lambda(text[end + len(_AFTER) :])
+
+
+def _closing(text: str, start: int) -> int:
+    """Where the parenthesis that is open before `start` ends."""
+    depth, end = 1, start
+    while depth:
+        depth += {"(": 1, ")": -1}.get(text[end], 0)
+        end += 1
+    return end
+
+
 def checked(text: str) -> str:
     """Spark SQL `text` in which each call of a UDF gives its value or raises its error."""
     match = _USED.search(text)
     if match is None:
         return text
-    depth, end = 1, match.end()
-    while depth:
-        depth += {"(": 1, ")": -1}.get(text[end], 0)
-        end += 1
+    end = _closing(text, match.end())
     arguments = checked(text[match.end() : end - 1])
-    value = f"array({match[1]}({arguments}))"
-    result = f"transform({value}, u -> CASE WHEN u.e IS NULL THEN u.v ELSE raise_error(u.e) END)[0]"
+    result = f"{_BEFORE}{match[1]}({arguments}){_AFTER}"
     return text[: match.start()] + result + checked(text[end:])

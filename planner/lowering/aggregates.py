@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 
 from planner import ir
 from planner.functions.forms import CallSite
+from planner.lowering.collected import COLLECTED, Collected
 from planner.lowering.context import Context
 from planner.lowering.scalars import Scalars
-from planner.lowering.templates import fill
 
 _ORDER_INSENSITIVE = frozenset(
     {"count", "sum", "avg", "min", "max", "bool_and", "bool_or", "every", "bit_and", "bit_or", "bit_xor", "stddev",
@@ -36,6 +36,8 @@ class Aggregates:
 
     def apply(self, call: ir.AggregateCall, suffix: str) -> str:
         """The call with `suffix` (FILTER, OVER) after each aggregate function of its template."""
+        if call.signature.name in COLLECTED:
+            return Collected(self.ctx, self.scalars, call, suffix).sql()
         keys = call.order_by
         key_types = tuple([key.expr.type for key in keys]) if call.signature.ordered_set else ()
         args = [self.scalars.sql(arg) for arg in call.args]
@@ -45,11 +47,8 @@ class Aggregates:
             type=call.type,
             constants=tuple([self.scalars.constant(arg) for arg in call.args]),
             settings=self.ctx.settings,
+            distinct=call.distinct,
         )
-        if not self.ctx.local and keys and not call.signature.ordered_set and call.signature.name in (
-            "array_agg", "string_agg", "json_agg", "jsonb_agg"
-        ):  # fmt: skip
-            return self._spark_ordered(call, site, args, suffix)
         template = self.scalars.template(call.signature, site)
         ordering = ""
         if keys and not (call.signature.name in _ORDER_INSENSITIVE and not call.signature.ordered_set):
@@ -69,34 +68,6 @@ class Aggregates:
 
     def _ordering(self, keys: tuple[ir.SortKey, ...]) -> str:
         return ", ".join([key.sql + key.suffix for key in self.scalars.relations.order_keys(keys)])
-
-    def _spark_ordered(self, call: ir.AggregateCall, site: CallSite, args: list[str], suffix: str) -> str:
-        """array_agg and string_agg with ORDER BY on Spark: collect keys and values, sort, take the values."""
-        if call.signature.name not in ("array_agg", "string_agg"):
-            raise self.ctx.unsupported(f"{call.signature.name} with ORDER BY")
-        keys = self.scalars.relations.order_keys(call.order_by)
-        members = ", ".join([f"'k{index}', {key.sql}" for index, key in enumerate(keys)])
-        left, right, item = self.ctx.variable(), self.ctx.variable(), self.ctx.variable()
-        tests: list[str] = []
-        for index, key in enumerate(call.order_by):
-            a, b = f"{left}.k{index}", f"{right}.k{index}"
-            null = -1 if key.nulls_first else 1
-            less = 1 if key.descending else -1
-            tests.append(
-                f"WHEN {a} IS NULL AND {b} IS NOT NULL THEN {null} WHEN {a} IS NOT NULL AND {b} IS NULL THEN {-null} "
-                f"WHEN {a} < {b} THEN {less} WHEN {a} > {b} THEN {-less}"
-            )
-        distinct = "DISTINCT " if call.distinct else ""
-        collected = f"collect_list({distinct}named_struct({members}, 'v', {args[0]})){suffix}"
-        ordered = f"array_sort({collected}, ({left}, {right}) -> CASE {' '.join(tests)} ELSE 0 END)"
-        values = f"transform({ordered}, {item} -> {item}.v)"
-        if call.signature.name == "array_agg":
-            return fill(self.ctx, "CASE WHEN size({0}) > 0 THEN {0} END", [values])
-        return fill(
-            self.ctx,
-            "CASE WHEN size({0}) > 0 THEN array_join({0}, {1}) END",
-            [f"filter({values}, {item} -> {item} IS NOT NULL)", args[1]],
-        )
 
 
 _PLACE = re.compile(r"\{(\d+|[tdowf]|dir)\}")

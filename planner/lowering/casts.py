@@ -12,6 +12,7 @@ from typing import TypeAlias
 from planner import types
 from planner.errors import FeatureNotSupported
 from planner.functions import zones
+from planner.functions.spark_udfs import checked
 from planner.lowering.context import Context
 from planner.lowering.templates import fill
 from planner.lowering.text_output import text_template
@@ -82,12 +83,13 @@ def cast_template(ctx: Context, source: SqlType, target: SqlType) -> str:
         if made is not None:
             return made
     if {source.oid, target.oid} <= {types.JSON, types.JSONB}:
-        if target.oid == types.JSON:
-            return "{0}"
-        if ctx.local:
-            return "tg_jsonb_in({0})"
-    if source.oid == types.JSONB and target.oid in (types.BOOL,) and ctx.local:
-        return "CAST(tg_jsonb_scalar({0}, 'boolean') AS BOOLEAN)"
+        return "{0}" if target.oid == types.JSON else ctx.python("tg_jsonb_in({0})")
+    if source.oid == types.JSONB and target.oid in FLOATS:
+        number = ctx.python(f"tg_jsonb_scalar({{0}}, 'number', '{format_type(target.oid)}')")
+        return ctx.dialect.cast(number, target)
+    if source.oid == types.JSONB and target.oid == types.BOOL:
+        truth = ctx.python("tg_jsonb_scalar({0}, 'boolean', 'boolean')")
+        return f"CAST({truth} AS BOOLEAN)"
     source_element, target_element = element_type(source), element_type(target)
     if source_element is not None and target_element is not None:
         name = ctx.variable()
@@ -118,8 +120,8 @@ def _to_numeric(ctx: Context, source: SqlType, target: SqlType) -> str:
         )
     if source.oid in TEXT_TYPES:
         return _checked_number(ctx, target, "numeric", plain)
-    if source.oid == types.JSONB and ctx.local:
-        return ctx.dialect.cast("tg_jsonb_scalar({0}, 'number')", target)
+    if source.oid == types.JSONB:
+        return ctx.dialect.cast(ctx.python("tg_jsonb_scalar({0}, 'number', 'numeric')"), target)
     raise FeatureNotSupported(f"cast from {format_type(source.oid)} to numeric is not supported")
 
 
@@ -138,8 +140,10 @@ def _to_integer(ctx: Context, source: SqlType, target: SqlType, plain: str) -> s
         return plain if ctx.local else plain.replace("{0}", "round({0})")
     if source.oid == types.CHAR:
         return "ascii({0})"
-    if source.oid == types.JSONB and ctx.local:
-        return f"CAST(CAST(tg_jsonb_scalar({{0}}, 'number') AS DECIMAL(38,10)) AS {ctx.dialect.type_name(target)})"
+    if source.oid == types.JSONB:
+        number = ctx.python(f"tg_jsonb_scalar({{0}}, 'number', '{INTEGER_NAMES[target.oid]}')")
+        wide = f"CAST({number} AS DECIMAL(38,10))"
+        return plain.replace("{0}", wide if ctx.local else f"round({wide})")
     raise FeatureNotSupported(f"cast from {format_type(source.oid)} to {INTEGER_NAMES[target.oid]} is not supported")
 
 
@@ -211,30 +215,50 @@ def _from_text(ctx: Context, target: SqlType) -> str:
         )
     if target.oid in (types.INET, types.CIDR):
         return ctx.python(f"tg_{'inet' if target.oid == types.INET else 'cidr'}_in({{0}})")
-    if ctx.local:
-        if target.oid in REG_TYPES:
-            return f"tg_{REG_TYPES[target.oid]}_in({ctx.dialect.string(ctx.settings.token)}, {{0}})"
-        if target.oid in OID_TYPES:
-            return _checked_number(ctx, target, "oid", plain)
-        if target.oid in _PARSED_NAMES:
-            zone = ctx.dialect.string(f"{ctx.settings.timezone};{ctx.settings.datestyle}")
-            extra = f", {zone}" if target.oid in (types.DATE, types.TIMESTAMP, types.TIMESTAMPTZ) else ""
-            parsed = f"tg_{_PARSED_NAMES[target.oid]}_in({{0}}{extra})"
-            return f"make_timestamptz({parsed})" if target.oid == types.TIMESTAMPTZ else parsed
-        element = element_type(target)
-        if element is not None and element.oid in TEXT_TYPES | INTEGERS | OID_TYPES | FLOATS | {types.BOOL, types.UUID}:
-            name = ctx.variable()
-            item = fill(ctx, cast_template(ctx, SqlType(types.TEXT), element), [name])
-            parsed = "tg_array_in({0})"
-            return parsed if item == name else f"list_transform({parsed}, lambda {name}: {item})"
-    elif target.oid in _SPARK_PATTERNS:
-        then = "lower(trim({0}))" if target.oid == types.UUID else plain.replace("{0}", "trim({0})")
-        pattern = ctx.dialect.string("^" + _SPARK_PATTERNS[target.oid] + "$")
-        fault = ctx.dialect.raise_sql("0A000", "this date and time input is not supported on the spark engine")
-        return f"CASE WHEN ({{0}} RLIKE {pattern}) THEN {then} WHEN {{0}} IS NOT NULL THEN {fault} END"
+    if ctx.local and target.oid in REG_TYPES:
+        return f"tg_{REG_TYPES[target.oid]}_in({ctx.dialect.string(ctx.settings.token)}, {{0}})"
+    if ctx.local and target.oid in OID_TYPES:
+        return _checked_number(ctx, target, "oid", plain)
+    if target.oid in _PARSED_NAMES:
+        return _parsed(ctx, target, plain)
+    element = element_type(target)
+    if element is not None and element.oid in _ARRAY_ITEMS:
+        name = ctx.variable()
+        item = fill(ctx, cast_template(ctx, SqlType(types.TEXT), element), [name])
+        parsed = ctx.python("tg_array_in({0})")
+        if item == name:
+            return parsed
+        if ctx.local:
+            return f"list_transform({parsed}, lambda {name}: {item})"
+        if "tg_" not in item:
+            return f"transform({parsed}, {name} -> {item})"
     raise FeatureNotSupported(
         f"cast from text to {format_type(target.oid)} is not supported on the {ctx.engine} engine"
     )
+
+
+_ARRAY_ITEMS = TEXT_TYPES | INTEGERS | OID_TYPES | FLOATS | {types.BOOL, types.UUID}
+
+
+def _parsed(ctx: Context, target: SqlType, plain: str) -> str:
+    """Text read by PostgreSQL's input rules, in Python. On Spark the usual forms need no Python."""
+    zone = ctx.dialect.string(f"{ctx.settings.timezone};{ctx.settings.datestyle}")
+    extra = f", {zone}" if target.oid in (types.DATE, types.TIMESTAMP, types.TIMESTAMPTZ) else ""
+    usual = None if ctx.local else _SPARK_PATTERNS.get(target.oid)
+    if usual is None:
+        parsed = ctx.python(f"tg_{_PARSED_NAMES[target.oid]}_in({{0}}{extra})")
+        return f"make_timestamptz({parsed})" if ctx.local and target.oid == types.TIMESTAMPTZ else parsed
+    test = f"({{0}} RLIKE {ctx.dialect.string('^' + usual + '$')})"
+    then = (
+        "lower(trim({0}))"
+        if target.oid == types.UUID
+        else "try_cast" + plain.removeprefix("CAST").replace("{0}", "trim({0})")
+    )
+    then = f"CASE WHEN {test} THEN {then} END"
+    parsed = checked(f"tg_{_PARSED_NAMES[target.oid]}_in(CASE WHEN ({then}) IS NULL THEN {{0}} END{extra})")
+    if target.oid == types.TIMESTAMPTZ:
+        parsed = f"timestamp_micros({parsed})"
+    return f"coalesce({then}, {parsed})"
 
 
 # ---------------------------------------------------------------- dates and times

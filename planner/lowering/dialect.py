@@ -159,6 +159,10 @@ class Dialect(ABC):
         if not number.is_finite():
             raise FeatureNotSupported(f"numeric value {number} is not supported")
         shape = type.shape or ANY_NUMERIC
+        if shape == types.TOO_WIDE:
+            raise FeatureNotSupported(
+                f"numeric constants of more than {types.MAX_DECIMAL_PRECISION} digits are not supported"
+            )
         digits = f"{number:f}"
         whole = digits.lstrip("-").split(".")[0].lstrip("0")
         if len(whole) > shape.precision - shape.scale:

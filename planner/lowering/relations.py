@@ -186,13 +186,15 @@ class Relations:
             # Spark orders by no correlated subquery, so one that became a column has to stay one.
             if not self.ctx.local and isinstance(key, ir.ColumnRef) and "(SELECT " in select.columns.get(key.id, ""):
                 return False
+            closed = select.distinct or select.group_by is not None or select.windowed or select.expanded
             if isinstance(key, ir.ColumnRef) and select.columns.get(key.id) in outputs:
+                # Spark finds an output column in ORDER BY only where it stands alone.
+                if closed and not self.ctx.local and self.scalars.key("x", key.type) != "x":
+                    return False
                 continue
             if isinstance(key, ir.ScalarSubquery) and key in self._computed:
                 continue
-            if select.distinct or select.group_by is not None or select.windowed or select.expanded:
-                return False
-            if not self._inlinable(select, (key,)):
+            if closed or not self._inlinable(select, (key,)):
                 return False
         return True
 

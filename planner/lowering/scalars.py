@@ -22,14 +22,14 @@ from planner.functions.spark_udfs import portable
 from planner.lowering.casts import REG_TYPES, cast_sql
 from planner.lowering.context import Context, is_simple
 from planner.lowering.templates import fill, quoted
-from planner.lowering.text_output import json_template, output_template, text_template
+from planner.lowering.text_output import json_object, json_template, output_template, text_template
 from planner.physical import element_type
 from planner.types import SqlType
 
 if TYPE_CHECKING:
     from planner.lowering.relations import Relations
 
-_CONVERSION = re.compile(r"\{(text|cast|json|element_text):(\d+)\}")
+_CONVERSION = re.compile(r"\{(text|cast|json|pretty|element_text):(\d+)\}")
 
 BOOLEAN = SqlType(types.BOOL)
 INTERVAL_KEY = (
@@ -68,6 +68,8 @@ class Scalars:
             return fill(self.ctx, template, [sql])
         if type.oid in (types.INET, types.CIDR):
             return fill(self.ctx, self.ctx.python("tg_inet_key({0})"), [sql])
+        if type.oid == types.JSONB:
+            return fill(self.ctx, self.ctx.python("tg_jsonb_key({0})"), [sql])
         if not self.ctx.local and element_type(type) is not None:
             return SPARK_ARRAY_KEY.replace("{p}", sql)
         return sql
@@ -137,7 +139,7 @@ class Scalars:
             engine=self.ctx.engine, arg_types=tuple([arg.type for arg in expr.args]), type=expr.type,
             constants=constants, settings=self.ctx.settings, subquery=any("SELECT" in arg for arg in args),
         )  # fmt: skip
-        return self._apply(expr.signature, args, site)
+        return self._apply(expr.signature, args, site, expr.args)
 
     def constant(self, expr: ir.Scalar) -> object:
         """The value of a literal or of a bound parameter; `NOT_CONSTANT` for everything else."""
@@ -162,22 +164,21 @@ class Scalars:
         return template
 
     def _in_python(self, signature: Signature, given: Form, site: CallSite) -> str | None:
-        """Spark's template that calls the local engine's functions, where it can. Spark allows them in no lambda,
-        and a lambda around them allows no subquery."""
-        if signature.kind not in (Kind.FUNCTION, Kind.OPERATOR, Kind.SET_RETURNING) or site.subquery:
+        """Spark's template that calls the local engine's functions, where it can. Spark allows them in no lambda."""
+        if signature.kind not in (Kind.FUNCTION, Kind.OPERATOR, Kind.SET_RETURNING):
             return None
         chosen = given.local
         local = chosen(replace(site, engine="local")) if callable(chosen) else chosen
         return None if local is None else portable(local)
 
-    def _apply(self, signature: Signature, args: Sequence[str], site: CallSite) -> str:
+    def _apply(self, signature: Signature, args: Sequence[str], site: CallSite, exprs: Sequence[ir.Scalar] = ()) -> str:
         args, site = self._complete(signature, args, site)
         template = self.template(signature, site)
         if "{t}" in template:
             template = template.replace("{t}", self.ctx.dialect.type_name(site.type))
         if "{token}" in template:
             template = template.replace("{token}", quoted(self.ctx.dialect.string(site.settings.token)))
-        template, args = self.expand(template, args, site.arg_types)
+        template, args = self.expand(template, args, site.arg_types, exprs)
         return fill(self.ctx, template, args)
 
     def _complete(self, signature: Signature, args: Sequence[str], site: CallSite) -> tuple[Sequence[str], CallSite]:
@@ -202,10 +203,13 @@ class Scalars:
             constants=(*site.constants, *[value for value, _ in missing]),
         )
 
-    def expand(self, template: str, args: Sequence[str], types_: Sequence[SqlType]) -> tuple[str, list[str]]:
+    def expand(
+        self, template: str, args: Sequence[str], types_: Sequence[SqlType], exprs: Sequence[ir.Scalar] = ()
+    ) -> tuple[str, list[str]]:
         """Resolves the marks that convert an argument: ``{text:i}`` by its output function,
-        ``{cast:i}`` by a cast to text, ``{json:i}`` to JSON,
-        ``{element_text:i}`` (the element ``e`` of array i as text)."""
+        ``{cast:i}`` by a cast to text, ``{json:i}`` to JSON, ``{pretty:i}`` to JSON with line breaks,
+        ``{element_text:i}`` (the element ``e`` of array i as text). `exprs` are the arguments, where they are known:
+        the members of a row have their names from there."""
         extended = list(args)
 
         def converted(match: re.Match[str]) -> str:
@@ -214,11 +218,33 @@ class Scalars:
                 element = element_type(types_[index])
                 assert element is not None
                 return fill(self.ctx, output_template(self.ctx, element), ["e"])
-            maker = {"text": output_template, "cast": text_template, "json": json_template}[match[1]]
+            if match[1] in ("json", "pretty"):
+                pretty = match[1] == "pretty"
+                if index < len(exprs) and isinstance(exprs[index], ir.RowConstructor):
+                    extended.append(self.json(exprs[index], pretty=pretty))
+                else:
+                    made = json_template(self.ctx, types_[index], pretty=pretty)
+                    extended.append(fill(self.ctx, made, [args[index]]))
+                return f"{{{len(extended) - 1}}}"
+            maker = {"text": output_template, "cast": text_template}[match[1]]
             extended.append(fill(self.ctx, maker(self.ctx, types_[index]), [args[index]]))
             return f"{{{len(extended) - 1}}}"
 
         return _CONVERSION.sub(converted, template), extended
+
+    def json(self, expr: ir.Scalar, *, pretty: bool = False) -> str:
+        """The expression as JSON text; SQL NULL stays NULL."""
+        if not isinstance(expr, ir.RowConstructor):
+            return fill(self.ctx, json_template(self.ctx, expr.type, pretty=pretty), [self.sql(expr)])
+        members = [(name, self.json(item)) for name, item in zip(expr.names, expr.items, strict=True)]
+        return self._unless_absent(expr, json_object(self.ctx, members, pretty=pretty))
+
+    def _unless_absent(self, expr: ir.RowConstructor, text: str) -> str:
+        """`text`, or NULL where the row is what an outer join puts in place of a missing one."""
+        if not expr.nullable or not expr.items:
+            return text
+        present = " OR ".join([f"{self.sql(item)} IS NOT NULL" for item in expr.items])
+        return f"CASE WHEN {present} THEN {text} END"
 
     def _cast(self, expr: ir.Cast) -> str:
         arg = expr.arg
@@ -383,7 +409,8 @@ class Scalars:
     def _row(self, expr: ir.RowConstructor) -> str:
         from planner.lowering.text_output import record_text
 
-        return record_text(self.ctx, [(self.sql(item), item.type) for item in expr.items])
+        text = record_text(self.ctx, [(self.sql(item), item.type) for item in expr.items])
+        return self._unless_absent(expr, text)
 
     def _field(self, expr: ir.FieldSelect) -> str:
         if isinstance(expr.arg, ir.RowConstructor) and expr.name in expr.arg.names:

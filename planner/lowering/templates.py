@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
+from planner.functions.spark_udfs import without_lambda
 from planner.lowering.context import Context, is_simple, is_volatile
 
 _PLACE = re.compile(r"\{(\d+)\}")
@@ -36,11 +37,13 @@ def _pieces(template: str) -> tuple[str | int, ...]:
 def fill(ctx: Context, template: str, args: Sequence[str]) -> str:
     """`template` with ``{i}`` replaced by ``args[i]``; arguments that it repeats are evaluated once."""
     repeated = _repeated(template)
-    if not repeated:
+    if not repeated and (ctx.local or "tg_" not in template):
         return _join(template, args)
     bound = [index for index in repeated if _needs_binding(ctx, args[index])]
-    if not bound or (not ctx.local and any("SELECT" in arg for arg in args)):
+    if not ctx.local and any("SELECT" in arg for arg in args):
         # Spark allows no subquery in or around a lambda; it computes equal subqueries once.
+        return _join(without_lambda(template), args)
+    if not bound:
         return _join(template, args)
     if ctx.local:
         bound += [index for index, arg in enumerate(args) if index not in bound and "SELECT" in arg]

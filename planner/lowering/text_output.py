@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from planner import types
 from planner.errors import FeatureNotSupported
+from planner.json_text import quote_json
 from planner.lowering.context import Context
 from planner.lowering.templates import fill
 from planner.physical import OID_TYPES, element_type
@@ -79,44 +80,65 @@ def output_template(ctx: Context, source: SqlType) -> str:
     return text_template(ctx, source)
 
 
-def json_template(ctx: Context, source: SqlType) -> str:
-    """A template that gives a value of type `source` as JSON text; SQL NULL stays NULL."""
+def json_template(ctx: Context, source: SqlType, *, pretty: bool = False) -> str:
+    """A template that gives a value of type `source` as JSON text; SQL NULL stays NULL. `pretty` puts an array's
+    elements on lines of their own."""
     oid = source.oid
-    if not ctx.local:
-        raise FeatureNotSupported("making JSON is not supported on the spark engine")
     if oid in (types.JSON, types.JSONB):
         return "{0}"
     if oid in (types.BOOL, types.INT2, types.INT4, types.INT8, types.NUMERIC, types.OID):
         return text_template(ctx, source)
     if oid in (types.FLOAT4, types.FLOAT8):
-        return (
-            f"CASE WHEN isfinite({{0}}) THEN {text_template(ctx, source)} ELSE '\"' || CAST({{0}} AS VARCHAR) ||"
-            " '\"' END"
-        )
+        text = text_template(ctx, source)
+        finite = "isfinite({0})" if ctx.local else "abs({0}) < double('Infinity')"
+        return f"CASE WHEN {finite} THEN {text} ELSE '\"' || {text} || '\"' END"
     element = element_type(source)
+    if oid == types.RECORD or (element is not None and element.oid == types.RECORD):
+        raise ctx.unsupported("making JSON of a record that is not written out or a whole row")
     if element is not None:
         name = ctx.variable()
         item = fill(ctx, json_template(ctx, element), [name])
-        return f"('[' || array_to_string(list_transform({{0}}, lambda {name}: coalesce({item}, 'null')), ',') || ']')"
-    text = output_template(ctx, source) if oid == types.INET else text_template(ctx, source)
+        between = ctx.dialect.string(",\n " if pretty else ",")
+        if not ctx.local:
+            return f"('[' || array_join(transform({{0}}, {name} -> coalesce({item}, 'null')), {between}) || ']')"
+        items = f"list_transform({{0}}, lambda {name}: coalesce({item}, 'null'))"
+        return f"('[' || array_to_string({items}, {between}) || ']')"
+    text = output_template(ctx, source)
     if oid in (types.TIMESTAMP, types.TIMESTAMPTZ):
         text = f"replace({text}, ' ', 'T')"
         if oid == types.TIMESTAMPTZ:
-            text = f"regexp_replace({text}, '([+-][0-9][0-9])$', '\\1:00')"
-    return f"tg_json_string({text})"
+            first = "\\1" if ctx.local else "$1"
+            text = f"regexp_replace({text}, '([+-][0-9][0-9])$', '{first}:00')"
+    return f"tg_json_string({text})" if ctx.local else fill(ctx, _SPARK_JSON_STRING, [text])
+
+
+_SPARK_JSON_STRING = (
+    "CASE WHEN {0} RLIKE '[\\\\x00-\\\\x1f]' THEN '\"' || array_join(transform(split({0}, ''), c -> CASE "
+    "WHEN c IN ('\"', '\\\\') THEN '\\\\' || c WHEN c = '\\b' THEN '\\\\b' WHEN c = '\\u000c' THEN '\\\\f' "
+    "WHEN c = '\\n' THEN '\\\\n' WHEN c = '\\r' THEN '\\\\r' WHEN c = '\\t' THEN '\\\\t' "
+    "WHEN ascii(c) < 32 THEN '\\\\u00' || lower(lpad(hex(ascii(c)), 2, '0')) ELSE c END), '') || '\"' "
+    "ELSE '\"' || replace(replace({0}, '\\\\', '\\\\\\\\'), '\"', '\\\\\"') || '\"' END"
+)
+"""A text as a JSON string, in Spark SQL."""
 
 
 def _float(ctx: Context, oid: int) -> str:
     if ctx.local:
         return "tg_float4_out({0})" if oid == types.FLOAT4 else "tg_float8_out({0})"
-    if oid == types.FLOAT4:
-        raise FeatureNotSupported("a cast from real to text is not supported on the spark engine")
-    # Java prints the shortest digits, with an exponent outside 10^-3..10^7; PostgreSQL's bounds are 10^-4 and 10^15.
+    million = (
+        "WHEN abs({0}) >= 1e6D AND abs({0}) < 1e7D THEN regexp_replace(regexp_replace("
+        "replace(CAST({0} AS STRING), '.', ''), '^(-?\\\\d)', '$1.'), '\\\\.?0+$', '') || 'e+06' "
+        if oid == types.FLOAT4
+        else ""
+    )
+    # Java prints the shortest digits, with an exponent outside 10^-3..10^7; PostgreSQL's bounds are 10^-4 and 10^15, of
+    # real 10^6.
+    high, low = ("1e6D", "CAST(1e-4D AS FLOAT)") if oid == types.FLOAT4 else ("1e15D", "1e-4D")
     return (
         "CASE WHEN {0} IS NULL THEN NULL WHEN isnan({0}) THEN 'NaN' WHEN {0} = double('Infinity') THEN 'Infinity' "
         "WHEN {0} = double('-Infinity') THEN '-Infinity' WHEN {0} = 0 THEN CASE WHEN CAST({0} AS STRING) LIKE '-%' "
         "THEN '-0' ELSE '0' END "
-        "WHEN abs({0}) >= 1e15D OR abs({0}) < 1e-4D THEN "
+        f"{million}WHEN abs({{0}}) >= {high} OR abs({{0}}) < {low} THEN "
         "regexp_replace(regexp_replace(regexp_replace(regexp_replace(CAST({0} AS STRING), '\\\\.0E', 'E'), "
         "'E(\\\\d)', 'e+$1'), 'E-', 'e-'), '([+-])(\\\\d)$', '$10$2') "
         "ELSE regexp_replace(regexp_replace(CAST(CAST(CAST({0} AS STRING) AS DECIMAL(38,20)) AS STRING), '0+$', ''), "
@@ -195,6 +217,16 @@ def _array(ctx: Context, source: SqlType, element: SqlType) -> str:
         f"'\\\\\"') || '\"' ELSE {item} END"
     )
     return f"('{{' || array_join(transform({{0}}, {name} -> {quoted}), ',') || '}}')"
+
+
+def json_object(ctx: Context, members: Sequence[tuple[str, str]], *, pretty: bool = False) -> str:
+    """A JSON object of names and JSON texts, as row_to_json prints it."""
+    parts: list[str] = []
+    for name, sql in members:
+        between = "{" if not parts else ",\n " if pretty else ","
+        start = ctx.dialect.string(f"{between}{quote_json(name)}:")
+        parts.append(f"{start} || coalesce({sql}, 'null')")
+    return f"({' || '.join(parts)} || '}}')" if parts else "'{}'"
 
 
 def record_text(ctx: Context, items: Sequence[tuple[str, SqlType]]) -> str:

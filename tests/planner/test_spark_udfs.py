@@ -19,6 +19,8 @@ def test_a_call_gives_its_value_or_raises() -> None:
     [
         ("CAST(tg_numeric_sqrt(CAST({0} AS VARCHAR)) AS {t})", "tg_numeric_sqrt(CAST({0} AS STRING))"),
         ("tg_jsonb_exists({0}, [{1}], 'any')", "tg_jsonb_exists({0}, array({1}), 'any')"),
+        ("tg_make_time({0}, {1}, {2})", "tg_make_time({0}, {1}, {2})"),
+        ("tg_jsonb_in({json:0})", "tg_jsonb_in({json:0})"),
         ("make_timestamptz(tg_date_bin({0}, epoch_us({1}), epoch_us({2})))", "unix_micros(CAST({1} AS TIMESTAMP))"),
     ],
 )
@@ -34,8 +36,7 @@ def test_what_surrounds_a_call_is_spelled_as_spark_does(local: str, inside: str)
         "lcm({0}, {1})",
         "list_transform(tg_timestamp_series({0}, {1}, {2}, ''), lambda m: make_timestamp(m))",
         "tg_similar_to_escape({0}, '\\')",
-        "tg_make_time({0}, {1}, {2})",
-        "tg_jsonb_in({json:0})",
+        "tg_catalog({token}, {0})",
     ],
 )
 def test_what_spark_cannot_say_is_left_out(local: str) -> None:
@@ -52,3 +53,9 @@ def test_a_null_argument_gives_null_and_an_error_is_text() -> None:
 
 def test_names_in_a_statement() -> None:
     assert spark_udfs.used("SELECT tg_initcap(t1.c1), tg_nothing(1) FROM x") == {"tg_initcap"}
+
+
+def test_a_call_over_a_subquery_is_in_no_lambda() -> None:
+    made = spark_udfs.without_lambda(spark_udfs.checked("tg_initcap(tg_decode((SELECT 1), 'hex'))"))
+    assert "->" not in made
+    assert made.startswith("CASE WHEN tg_initcap(CASE WHEN tg_decode((SELECT 1), 'hex').e IS NULL")

@@ -5,12 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from planner.functions.families.comparison import interval_key
-from planner.functions.forms import CallSite, Form, both, local_only
+from planner.functions.forms import CallSite, Form, both
 from planner.functions.numeric_division import quotient
 from planner.functions.numeric_shapes import INTEGER_DIGITS, shape_of, total
-from planner.functions.spark_udfs import portable
+from planner.functions.spark_udfs import checked, portable
 from planner.types import CIDR, INET, INTERVAL, NumericShape
 
+_COLLECTED = both("")
+"""Printed by `planner.lowering.collected`."""
+_LISTS = (
+    "array_agg(anynonarray)", "string_agg(text,text)", "json_agg(anyelement)", "jsonb_agg(anyelement)",
+    "json_object_agg(any,any)", "jsonb_object_agg(any,any)",
+)  # fmt: skip
 _COUNT_SHAPE = NumericShape(12, 0)
 _ORDERED = [
     "int2",
@@ -88,37 +94,62 @@ def _sum_interval(site: CallSite) -> str:
     return f"CASE WHEN count({{0}}){{f}} > 0 THEN named_struct({parts}) END"
 
 
+_PART = 13
+"""Digits of a part of a number; the product of two parts is summed exactly over 10^11 rows."""
+
+
 def _variance(kind: str) -> Callable[[CallSite], str | None]:
-    def template(site: CallSite) -> str | None:
-        if site.engine != "local":
-            return None
-        integer = site.arg_types[0].oid in INTEGER_DIGITS
-        if integer:
-            wide = "CAST({0} AS HUGEINT)"
+    def template(site: CallSite) -> str:
+        text = "VARCHAR" if site.engine == "local" else "STRING"
+        given = shape_of(site.arg_types[0])
+        scale = 0 if site.arg_types[0].oid in INTEGER_DIGITS else given.scale
+        value = f"CAST({{0}} AS DECIMAL(38,{scale}))"
+        inexact = 0 if given.exact_scale else 1
+        if site.distinct:
+            collected = "list" if site.engine == "local" else "collect_list"
+            made = f"tg_numeric_variance_of('{kind}', {collected}(DISTINCT CAST({value} AS {text})){{f}})"
         else:
-            scale = shape_of(site.arg_types[0]).scale
-            if 2 * scale > 38:
-                return None
-            wide = f"CAST({{0}} AS DECIMAL(38,{scale}))"
-        return (
-            f"CAST(tg_numeric_variance('{kind}', count({{d}}{{0}}){{f}}, CAST(sum({{d}}{wide}){{f}} AS VARCHAR), "
-            f"CAST(sum({{d}}{wide} * {wide}){{f}} AS VARCHAR)) AS {{t}})"
-        )
+            squares = ", ".join([f"CAST({square} AS {text})" for square in _squares(given.precision, value, text)])
+            array = f"[{squares}]" if site.engine == "local" else f"array({squares})"
+            counted = f"count({{0}}){{f}}, CAST(sum({value}){{f}} AS {text})"
+            made = f"tg_numeric_variance('{kind}', {counted}, {array}, {inexact})"
+        return f"CAST({made if site.engine == 'local' else checked(made)} AS {{t}})"
 
     return template
 
 
-def _string_agg(site: CallSite) -> str | None:
-    if site.engine == "local":
-        return "string_agg({d}{0}, {1}{o}){f}"
-    return "listagg({d}{0}, {1}){f}"
+def _squares(precision: int, value: str, text: str) -> list[str]:
+    """The sums of the products of each pair of parts of the digits of `value`; see udfs.numeric.variance."""
+    count = -(-precision // _PART)
+    digits = f"lpad(replace(replace(CAST({value} AS {text}), '.', ''), '-', ''), {3 * _PART}, '0')"
+    whole = "HUGEINT" if text == "VARCHAR" else f"DECIMAL({_PART},0)"
+    parts = [
+        f"CAST(substring({digits}, {(3 - count + index) * _PART + 1}, {_PART}) AS {whole})" for index in range(count)
+    ]
+    return [f"sum({parts[left]} * {parts[right]}){{f}}" for left in range(count) for right in range(left, count)]
 
 
-def _array_agg(site: CallSite) -> str:
-    if site.engine == "local":
-        return "list({d}{0}{o}){f}"
-    collected = "collect_list({d}named_struct('v', {0})){f}"
-    return f"CASE WHEN count(*){{f}} > 0 THEN transform({collected}, e -> e.v) END"
+def _percentiles(site: CallSite) -> str | None:
+    given = site.constants[0]
+    if isinstance(given, tuple) and None in given:
+        return None
+    return "percentile_cont({0}) WITHIN GROUP (ORDER BY {1} {dir}){f}"
+
+
+_SORTED = "sort_array(collect_list({1}){f}, '{dir}' = '')"
+_PERCENTILE_DISC = (
+    f"CASE WHEN count({{1}}){{f}} > 0 THEN get({_SORTED}, "
+    "greatest(CAST(ceil({0} * count({1}){f}) AS INT), 1) - 1) END"
+)
+_PERCENTILES = (
+    f"CASE WHEN count({{1}}){{f}} > 0 THEN transform({{0}}, p -> transform(array(named_struct('s', {_SORTED}, 'r', "
+    "p * (count({1}){f} - 1))), q -> get(q.s, CAST(floor(q.r) AS INT)) + (get(q.s, CAST(ceil(q.r) AS INT)) - get(q.s, "
+    "CAST(floor(q.r) AS INT))) * (q.r - floor(q.r)))[0]) END"
+)
+_AVERAGE_INTERVAL = (
+    "tg_interval_avg(CAST(sum({0}.months){f} AS BIGINT), CAST(sum({0}.days){f} AS BIGINT), "
+    "CAST(sum({0}.micros){f} AS BIGINT), count({0}){f})"
+)
 
 
 def forms() -> Mapping[str, Form]:
@@ -142,35 +173,19 @@ def forms() -> Mapping[str, Form]:
         "avg(numeric)": both(_average),
         "avg(float4)": both("avg({d}CAST({0} AS DOUBLE)){f}"),
         "avg(float8)": both("avg({d}{0}){f}"),
-        "avg(interval)": local_only(
-            "tg_interval_avg(CAST(sum({0}.months){f} AS BIGINT), CAST(sum({0}.days){f} AS BIGINT), "
-            "CAST(sum({0}.micros){f} AS BIGINT), count({0}){f})"
-        ),
+        "avg(interval)": Form(local=_AVERAGE_INTERVAL, spark=checked(_AVERAGE_INTERVAL)),
         "bool_and(bool)": both("bool_and({0}){f}"),
         "every(bool)": both("bool_and({0}){f}"),
         "bool_or(bool)": both("bool_or({0}){f}"),
-        "string_agg(text,text)": both(_string_agg),
-        "array_agg(anynonarray)": both(_array_agg),
-        "json_agg(anyelement)": local_only("('[' || string_agg(coalesce({json:0}, 'null'), ', '{o}){f} || ']')"),
-        "jsonb_agg(anyelement)": local_only(
-            "tg_jsonb_in('[' || string_agg(coalesce({json:0}, 'null'), ', '{o}){f} || ']')"
-        ),
-        "json_object_agg(any,any)": local_only(
-            "('{ ' || string_agg(to_json({text:0})::VARCHAR || ' : ' || coalesce({json:1}, 'null'), ', '{o}){f} ||"
-            " ' }')"
-        ),
-        "jsonb_object_agg(any,any)": local_only(
-            "tg_jsonb_in('{' || string_agg(to_json({text:0})::VARCHAR || ':' || coalesce({json:1}, 'null'), ','{o}){f}"
-            " || '}')"
-        ),
+        **dict.fromkeys(_LISTS, _COLLECTED),
         "mode(anyelement)": Form(local="mode({0} ORDER BY {w}){f}", spark="mode() WITHIN GROUP (ORDER BY {0}){f}"),
         "percentile_cont(float8,float8)": Form(
             local="percentile_cont({0}) WITHIN GROUP (ORDER BY {1} {dir}){f}",
             spark="percentile_cont({0}) WITHIN GROUP (ORDER BY {1} {dir}){f}",
         ),
-        "percentile_cont(float8[],float8)": local_only("percentile_cont({0}) WITHIN GROUP (ORDER BY {1} {dir}){f}"),
+        "percentile_cont(float8[],float8)": Form(local=_percentiles, spark=_PERCENTILES),
         "percentile_disc(float8,anyelement)": Form(
-            local="percentile_disc({0}) WITHIN GROUP (ORDER BY {1} {dir}){f}", spark=_percentile_disc
+            local="percentile_disc({0}) WITHIN GROUP (ORDER BY {1} {dir}){f}", spark=_PERCENTILE_DISC
         ),
         "corr(float8,float8)": both("corr({0}, {1}){f}"),
         "covar_pop(float8,float8)": both("covar_pop({0}, {1}){f}"),
@@ -206,12 +221,6 @@ def forms() -> Mapping[str, Form]:
             given[f"{name}({type})"] = both(f"{name}({{0}}){{f}}")
     given.update(_window_functions())
     return given
-
-
-def _percentile_disc(site: CallSite) -> str | None:
-    from planner.types import FLOAT8
-
-    return "percentile_disc({0}) WITHIN GROUP (ORDER BY {1} {dir}){f}" if site.type.oid == FLOAT8 else None
 
 
 def _window_functions() -> dict[str, Form]:

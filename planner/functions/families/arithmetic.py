@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from planner.functions.forms import NOT_CONSTANT, CallSite, Form, both, local_only, raised
 from planner.functions.numeric_division import quotient
 from planner.functions.numeric_shapes import shape_of
+from planner.functions.spark_udfs import checked
 from planner.types import INT2
 
 _INTS = ("int2", "int4", "int8")
@@ -96,17 +97,25 @@ def _udf(name: str, arity: int) -> Callable[[CallSite], str]:
     return lambda site: f"CAST(tg_numeric_{name}({args}) AS {{t}})"
 
 
+_NEGLIGIBLE = 1e30
+"""A number that cannot carry any finite float4 or float8 out of range when it is added."""
+
+
 def _float(symbol: str) -> Callable[[CallSite], str]:
-    """Products and quotients of floats: PostgreSQL raises where the result leaves the range of finite numbers."""
+    """PostgreSQL raises where the result of an operation on floats leaves the range of finite numbers."""
     result = f"({{0}} {symbol} {{1}})"
 
     def template(site: CallSite) -> str:
         divisor = site.constants[1]
         if symbol == "/" and isinstance(divisor, float) and 1.0 <= abs(divisor) <= 1e3:
             return result
+        if symbol in "+-" and any(isinstance(value, float) and abs(value) < _NEGLIGIBLE for value in site.constants):
+            return result
         infinite = "isinf({p})" if site.engine == "local" else "(abs({p}) = double('Infinity'))"
         outside, left, right = (infinite.replace("{p}", place) for place in (result, "{0}", "{1}"))
         over = raised(site, "22003", "value out of range: overflow")
+        if symbol in "+-":
+            return f"CASE WHEN {outside} AND NOT {left} AND NOT {right} THEN {over} ELSE {result} END"
         under = raised(site, "22003", "value out of range: underflow")
         vanished = f"{result} = 0 AND {{0}} <> 0" + (" AND {1} <> 0" if symbol == "*" else f" AND NOT {right}")
         return (
@@ -177,10 +186,6 @@ def _width_bucket(site: CallSite) -> str:
     )
 
 
-def _gcd(site: CallSite) -> str:
-    return "CAST(gcd({0}, {1}) AS {t})"
-
-
 def _random(site: CallSite) -> str:
     return "random()" if site.engine == "local" else "rand()"
 
@@ -217,8 +222,11 @@ def forms() -> Mapping[str, Form]:
         given[f"<<({name},int4)"] = both(_shift("<<", "shiftleft"))
         given[f">>({name},int4)"] = both(_shift(">>", "shiftright"))
         if name != "int2":
-            given[f"gcd({name},{name})"] = local_only(_gcd)
-            given[f"lcm({name},{name})"] = local_only("CAST(lcm({0}, {1}) AS {t})")
+            for key in ("gcd", "lcm"):
+                exact = checked(f"tg_numeric_{key}(CAST({{0}} AS STRING), CAST({{1}} AS STRING))")
+                given[f"{key}({name},{name})"] = Form(
+                    local=f"CAST({key}({{0}}, {{1}}) AS {{t}})", spark=f"CAST(CAST({exact} AS DECIMAL(38,0)) AS {{t}})"
+                )
             given[f"to_hex({name})"] = Form(
                 local=(
                     "printf('%x', CASE WHEN {0} < 0 THEN CAST({0} AS HUGEINT) +"
@@ -229,9 +237,7 @@ def forms() -> Mapping[str, Form]:
                 spark="lower(hex({0}))" if name == "int8" else "lower(hex(CAST({0} AS BIGINT) & 4294967295L))",
             )
     for a, b in _FLOATS:
-        for symbol in "+-":
-            given[f"{symbol}({a},{b})"] = both(f"({{0}} {symbol} {{1}})")
-        for symbol in "*/":
+        for symbol in "+-*/":
             given[f"{symbol}({a},{b})"] = both(_float(symbol))
     for name in ("float4", "float8"):
         given[f"-({name})"] = both("(-{0})")
@@ -266,7 +272,7 @@ def forms() -> Mapping[str, Form]:
         given[f"{key}({argument})"] = local_only(_udf("log10" if key == "log" else key, 1))
     for key, name in {"power": "power", "pow": "power", "^": "power", "log": "log", "gcd": "gcd", "lcm": "lcm"}.items():
         given[f"{key}(numeric,numeric)"] = local_only(_udf(name, 2))
-    given["scale(numeric)"] = local_only(_scale)
+    given["scale(numeric)"] = both(_scale)
     given["min_scale(numeric)"] = local_only("tg_numeric_min_scale(CAST({0} AS VARCHAR))")
     given["trim_scale(numeric)"] = both("{0}")
     given["width_bucket(float8,float8,float8,int4)"] = both(_width_bucket)
@@ -312,7 +318,9 @@ def _scale(site: CallSite) -> str | None:
     shape = shape_of(site.arg_types[0])
     if shape.exact_scale:
         return f"CASE WHEN {{0}} IS NOT NULL THEN {shape.scale} END"
-    return "tg_numeric_min_scale(CAST({0} AS VARCHAR))"
+    if site.engine == "local":
+        return "tg_numeric_min_scale(CAST({0} AS VARCHAR))"
+    return checked("tg_numeric_min_scale(CAST({0} AS STRING))")
 
 
 __all__ = ["NOT_CONSTANT", "forms"]

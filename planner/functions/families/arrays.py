@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from planner.functions.forms import CallSite, Form, both, local_only
+from planner.functions.forms import CallSite, Form, both
 
 
 def _array_length(site: CallSite) -> str:
@@ -86,6 +86,8 @@ def _position(site: CallSite) -> str:
 
 
 def _positions(site: CallSite) -> str:
+    if site.engine == "spark":
+        return "filter(transform({0}, (e, i) -> CASE WHEN e <=> {1} THEN i + 1 END), p -> p IS NOT NULL)"
     return (
         "list_transform(list_filter(range(1, len({0}) + 1), lambda i: ({0})[i] IS NOT DISTINCT FROM {1}), lambda i:"
         " CAST(i AS INTEGER))"
@@ -180,13 +182,17 @@ def forms() -> Mapping[str, Form]:
         "array_to_string(anyarray,text,text)": both(_to_string),
         "array_position(anycompatiblearray,anycompatible)": both(_position),
         "array_position(anycompatiblearray,anycompatible,int4)": both(_position),
-        "array_positions(anycompatiblearray,anycompatible)": local_only(_positions),
+        "array_positions(anycompatiblearray,anycompatible)": both(_positions),
         "array_remove(anycompatiblearray,anycompatible)": both(_remove),
         "array_replace(anycompatiblearray,anycompatible,anycompatible)": both(_replace),
         "trim_array(anyarray,int4)": Form(
             local=(
                 "CASE WHEN {1} < 0 OR {1} > len({0}) THEN error('TG:2202E:number of elements to trim must be between 0"
                 " and ' || len({0})) ELSE list_slice({0}, 1, len({0}) - {1}) END"
+            ),
+            spark=(
+                "CASE WHEN {1} < 0 OR {1} > size({0}) THEN raise_error('TG:2202E:number of elements to trim must be"
+                " between 0 and ' || size({0})) ELSE slice({0}, 1, size({0}) - {1}) END"
             ),
         ),
         "string_to_array(text,text)": both(_string_to_array),

@@ -107,7 +107,7 @@ def forms() -> Mapping[str, Form]:
         given[f"{symbol}(oidvector,oidvector)"] = Form(local=f"({{0}} {symbol} {{1}})")
         given[f"{symbol}(record,record)"] = plain if symbol in ("=", "<>") else Form()
         given[f"{symbol}(jsonb,jsonb)"] = (
-            plain if symbol in ("=", "<>") else Form(local=f"(tg_jsonb_compare({{0}}, {{1}}) {symbol} 0)")
+            plain if symbol in ("=", "<>") else Form(local=f"(tg_jsonb_key({{0}}) {symbol} tg_jsonb_key({{1}}))")
         )
     given["=(xid,xid)"] = given["<>(xid,xid)"] = both("({0} = {1})")
     given["<>(xid,xid)"] = both("({0} <> {1})")

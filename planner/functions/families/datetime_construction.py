@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from planner.functions.forms import CallSite, Form, both, local_only
 from planner.functions.intervals import interval_struct, micros_interval, timestamp_type, unless_null
+from planner.functions.spark_udfs import checked
 from planner.functions.zones import from_local_time, is_utc, to_local_time
 from planner.types import INTERVAL, TIMESTAMPTZ
 
@@ -14,8 +15,10 @@ def _age(site: CallSite) -> str:
     zoned = site.arg_types[0].oid == TIMESTAMPTZ
     places = ["{0}", "{1}"]
     if zoned:
-        places = [to_local_time("local", site.settings.timezone, place) for place in places]
-    return f"tg_age(epoch_us({places[0]}), epoch_us({places[1]}))"
+        places = [to_local_time(site.engine, site.settings.timezone, place) for place in places]
+    if site.engine == "local":
+        return f"tg_age(epoch_us({places[0]}), epoch_us({places[1]}))"
+    return checked(f"tg_age({', '.join([f'unix_micros(CAST({place} AS TIMESTAMP))' for place in places])})")
 
 
 def _timezone(site: CallSite) -> str | None:
@@ -86,7 +89,7 @@ def _isfinite(site: CallSite) -> str:
 def forms() -> Mapping[str, Form]:
     """The family's forms."""
     given: dict[str, Form] = {}
-    given["age(timestamp,timestamp)"] = given["age(timestamptz,timestamptz)"] = local_only(_age)
+    given["age(timestamp,timestamp)"] = given["age(timestamptz,timestamptz)"] = both(_age)
     for type in ("text,timestamp", "text,timestamptz", "interval,timestamp", "interval,timestamptz"):
         given[f"timezone({type})"] = both(_timezone)
     given["make_interval(int4,int4,int4,int4,int4,int4,float8)"] = both(_make_interval)

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from planner.functions.forms import CallSite, Form, both, local_only
+from planner.functions.spark_udfs import checked
 from planner.functions.zones import from_local_time, to_local_time
+from planner.lowering.dialect import dialect
+from planner.lowering.templates import quoted
 from planner.types import TIMESTAMPTZ
 
 
@@ -19,10 +22,11 @@ def _to_char_moment(site: CallSite) -> str | None:
             return f"CASE WHEN isfinite({{0}}) THEN strftime({source}, '{simple}') END"
         if simple is not None:
             return f"date_format({source}, '{simple}')"
+    zone = quoted(dialect(site.engine).string(site.settings.timezone if zoned else ""))
+    made = f"tg_to_char_timestamp({source}, {{1}}, {zone})"
     if site.engine == "local":
-        zone = "'" + site.settings.timezone.replace("'", "''") + "'" if zoned else "''"
-        return f"CASE WHEN isfinite({{0}}) AND {{1}} <> '' THEN tg_to_char_timestamp({source}, {{1}}, {zone}) END"
-    return None
+        return f"CASE WHEN isfinite({{0}}) AND {{1}} <> '' THEN {made} END"
+    return f"CASE WHEN {{1}} <> '' THEN {checked(made)} END"
 
 
 _SIMPLE_FIELDS = {
@@ -59,7 +63,10 @@ def forms() -> Mapping[str, Form]:
     """The family's forms."""
     given: dict[str, Form] = {}
     given["to_char(timestamp,text)"] = given["to_char(timestamptz,text)"] = both(_to_char_moment)
-    given["to_char(interval,text)"] = local_only("CASE WHEN {1} <> '' THEN tg_to_char_interval({0}, {1}) END")
+    interval = "tg_to_char_interval({0}, {1})"
+    given["to_char(interval,text)"] = Form(
+        local=f"CASE WHEN {{1}} <> '' THEN {interval} END", spark=f"CASE WHEN {{1}} <> '' THEN {checked(interval)} END"
+    )
     for type in ("int4", "int8", "numeric", "float8", "float4"):
         kind = {"float4": "float4", "float8": "float8"}.get(type, "numeric")
         given[f"to_char({type},text)"] = local_only(f"tg_to_char_number(CAST({{0}} AS VARCHAR), {{1}}, '{kind}')")

@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
-from planner.functions.forms import CallSite, Form, local_only
+from planner.errors import InvalidParameterValue
+from planner.functions.forms import CallSite, Form, both, local_only
+from planner.functions.spark_udfs import checked
+
+
+def _anywhere(template: Callable[[CallSite], str]) -> Form:
+    """A template that calls at most one function in Python, around all the rest."""
+
+    def spark(site: CallSite) -> str:
+        return checked(template(site))
+
+    return Form(local=template, spark=spark)
 
 
 def _build_array(kind: str) -> Form:
@@ -13,28 +24,43 @@ def _build_array(kind: str) -> Form:
         text = f"('[' || {items} || ']')"
         return text if kind == "json" else f"tg_jsonb_in({text})"
 
-    return local_only(template)
+    return _anywhere(template)
 
 
 def _build_object(kind: str) -> Form:
     def template(site: CallSite) -> str:
+        if len(site.arg_types) % 2:
+            raise InvalidParameterValue(
+                "argument list must have even number of elements",
+                hint=f"The arguments of {kind}_build_object() must consist of alternating keys and values.",
+            )
         pairs = [
-            f"tg_json_key({{text:{index}}}) || ' : ' || coalesce({{json:{index + 1}}}, 'null')"
+            f"tg_json_key({{text:{index}}}, {index + 1}) || ' : ' || coalesce({{json:{index + 1}}}, 'null')"
             for index in range(0, len(site.arg_types), 2)
         ]
         body = " || ', ' || ".join(pairs)
         text = f"('{{' || {body} || '}}')".replace("{{", "{").replace("}}", "}")
         return text if kind == "json" else f"tg_jsonb_in({text})"
 
-    return local_only(template)
+    return _anywhere(template)
+
+
+def _pretty(site: CallSite) -> str | None:
+    wanted = site.constants[1]
+    if isinstance(wanted, bool):
+        return "{pretty:0}" if wanted else "{json:0}"
+    return "CASE WHEN {1} THEN {pretty:0} WHEN NOT {1} THEN {json:0} END"
 
 
 def forms() -> Mapping[str, Form]:
     """The family's forms."""
     given: dict[str, Form] = {
-        "to_json(anyelement)": local_only("{json:0}"),
-        "to_jsonb(anyelement)": local_only("tg_jsonb_in({json:0})"),
-        "array_to_json(anyarray)": local_only("{json:0}"),
+        "to_json(anyelement)": both("{json:0}"),
+        "row_to_json(record)": both("{json:0}"),
+        "row_to_json(record,bool)": both(_pretty),
+        "array_to_json(anyarray,bool)": both(_pretty),
+        "to_jsonb(anyelement)": _anywhere(lambda site: "tg_jsonb_in({json:0})"),
+        "array_to_json(anyarray)": both("{json:0}"),
         "jsonb_pretty(jsonb)": local_only("tg_jsonb_pretty({0})"),
         "||(jsonb,jsonb)": local_only("tg_jsonb_concat({0}, {1})"),
         "-(jsonb,text)": local_only("tg_jsonb_delete({0}, {1})"),
@@ -49,6 +75,8 @@ def forms() -> Mapping[str, Form]:
         "jsonb_set(jsonb,text[],jsonb,bool)": local_only("tg_jsonb_set({0}, {1}, {2}, {3})"),
         "jsonb_insert(jsonb,text[],jsonb,bool)": local_only("tg_jsonb_insert({0}, {1}, {2}, {3})"),
         "json_object(text[])": local_only("tg_json_object({0})"),
+        "json_object(text[],text[])": local_only("tg_json_object_pair({0}, {1})"),
+        "jsonb_object(text[],text[])": local_only("tg_jsonb_in(tg_json_object_pair({0}, {1}))"),
         "jsonb_object(text[])": local_only("tg_jsonb_in(tg_json_object({0}))"),
     }
     for kind in ("json", "jsonb"):
@@ -67,8 +95,8 @@ def forms() -> Mapping[str, Form]:
         given[f"{kind}_strip_nulls({kind})"] = local_only(f"tg_json_strip_nulls({{0}}, '{kind}')")
         given[f"{kind}_build_array(any)"] = _build_array(kind)
         given[f"{kind}_build_object(any)"] = _build_object(kind)
-        given[f"{kind}_build_array()"] = local_only("'[]'")
-        given[f"{kind}_build_object()"] = local_only("'{}'")
+        given[f"{kind}_build_array()"] = both("'[]'")
+        given[f"{kind}_build_object()"] = both("'{}'")
         given[f"{kind}_array_elements({kind})"] = local_only(f"tg_json_elements({{0}}, '{kind}')")
         given[f"{kind}_array_elements_text({kind})"] = local_only("tg_json_elements({0}, 'text')")
         given[f"{kind}_object_keys({kind})"] = local_only("tg_json_keys({0})")

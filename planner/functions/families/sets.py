@@ -82,7 +82,8 @@ def _timestamps(site: CallSite) -> str | None:
         return (
             f"list_transform(tg_timestamp_series(epoch_us({{0}}), epoch_us({{1}}), {{2}}, {zone}), lambda m: {make}(m))"
         )
-    series = f"tg_timestamp_series(unix_micros(CAST({{0}} AS TIMESTAMP)), unix_micros(CAST({{1}} AS TIMESTAMP)), {{2}}, {zone})"
+    bounds = "unix_micros(CAST({0} AS TIMESTAMP)), unix_micros(CAST({1} AS TIMESTAMP))"
+    series = f"tg_timestamp_series({bounds}, {{2}}, {zone})"
     moment = "timestamp_micros(m)" if zoned else "CAST(timestamp_micros(m) AS TIMESTAMP_NTZ)"
     return f"transform({checked(series)}, m -> {moment})"
 

@@ -74,18 +74,23 @@ def _split_part(site: CallSite) -> str:
 
 def _chr(site: CallSite) -> str:
     null = raised(site, "54000", "null character not permitted")
+    negative = raised(site, "22023", "character number must be positive")
+    error = "error" if site.engine == "local" else "raise_error"
+    large = f"{error}('TG:54000:requested character too large for encoding: ' || {{0}})"
     if site.engine == "local":
-        low = raised(site, "54000", "requested character too large for encoding")
-        negative = raised(site, "54000", "character number must be positive")
         return (
-            f"CASE WHEN {{0}} = 0 THEN {null} WHEN {{0}} < 0 THEN {negative} WHEN {{0}} > 1114111 THEN {low} ELSE"
+            f"CASE WHEN {{0}} = 0 THEN {null} WHEN {{0}} < 0 THEN {negative} WHEN {{0}} > 1114111 THEN {large} ELSE"
             " chr({0}) END"
         )
+    last, middle = "hex(128 + ({0} & 63))", "hex(128 + (shiftright({0}, 6) & 63))"
+    third = "hex(128 + (shiftright({0}, 12) & 63))"
+    two = f"hex(192 + shiftright({{0}}, 6)), {last}"
+    three = f"hex(224 + shiftright({{0}}, 12)), {middle}, {last}"
+    four = f"hex(240 + shiftright({{0}}, 18)), {third}, {middle}, {last}"
     return (
-        f"CASE WHEN {{0}} = 0 THEN {null} WHEN {{0}} < 128 THEN chr({{0}}) ELSE decode(unhex(lpad(hex({{0}}), 8, '0')),"
-        " 'UTF-32BE') END".replace(
-            "decode(unhex(lpad(hex({0}), 8, '0')), 'UTF-32BE')", "decode(unhex(lpad(hex({0}), 8, '0')), 'UTF-32')"
-        )
+        f"CASE WHEN {{0}} = 0 THEN {null} WHEN {{0}} < 0 THEN {negative} WHEN {{0}} > 1114111 THEN {large} "
+        f"WHEN {{0}} < 128 THEN chr({{0}}) ELSE decode(unhex(CASE WHEN {{0}} < 2048 THEN concat({two}) "
+        f"WHEN {{0}} < 65536 THEN concat({three}) ELSE concat({four}) END), 'UTF-8') END"
     )
 
 
@@ -191,7 +196,7 @@ def forms() -> Mapping[str, Form]:
         "split_part(text,text,int4)": both(_split_part),
         "starts_with(text,text)": Form(local="starts_with({0}, {1})", spark="startswith({0}, {1})"),
         "^@(text,text)": Form(local="starts_with({0}, {1})", spark="startswith({0}, {1})"),
-        "chr(int4)": Form(local=_chr),
+        "chr(int4)": both(_chr),
         "ascii(text)": Form(
             local="CASE WHEN {0} = '' THEN 0 ELSE CAST(unicode({0}) AS INTEGER) END", spark="ascii({0})"
         ),

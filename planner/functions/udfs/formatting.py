@@ -314,7 +314,7 @@ def to_char_interval(interval: Mapping[str, int], pattern: str) -> str:
         "YY": (years % 100, 2),
         "Y": (years % 10, 1),
         "MM": (months, 2),
-        "DD": (interval["days"], 2),
+        "DD": (interval["days"], 1 if interval["days"] < 0 else 2),
         "DDD": (interval["days"] + 30 * interval["months"], 3),
         "Q": (((months - 1) // 3 + 1) if months else 0, 1),
         "CC": (years // 100, 2),

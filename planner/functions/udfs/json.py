@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import Any
 
-from planner.errors import InvalidParameterValue, InvalidTextRepresentation
+from planner.errors import ArraySubscriptError, InvalidParameterValue, InvalidTextRepresentation
 from planner.functions.udfs.table import Udf
 from planner.json_text import check_json, normalize_jsonb, quote_json
 
@@ -172,21 +172,21 @@ def json_in(text: str) -> str:
     return check_json(text)
 
 
-def json_key(text: str | None) -> str:
-    """A key of json_build_object()."""
+def json_key(text: str | None, place: int) -> str:
+    """A key of json_build_object(), its argument `place`."""
     if text is None:
-        raise InvalidParameterValue("null value not allowed for object key")
+        raise InvalidParameterValue(f"argument {place} cannot be null", hint="Object keys should be text.")
     return quote_json(text)
 
 
-def scalar(text: str, wanted: str) -> str | None:
-    """A jsonb scalar that is cast to a number or a boolean."""
+def scalar(text: str, wanted: str, type: str) -> str:
+    """A jsonb scalar of the kind `wanted` that is cast to `type`."""
     found = kind(text)
     if found == wanted:
         return text
     names = {"object": "jsonb object", "array": "jsonb array", "string": "jsonb string", "null": "jsonb null",
              "boolean": "jsonb boolean", "number": "jsonb numeric"}  # fmt: skip
-    raise InvalidParameterValue(f"cannot cast {names[found]} to type {'numeric' if wanted == 'number' else wanted}")
+    raise InvalidParameterValue(f"cannot cast {names[found]} to type {type}")
 
 
 def pretty(text: str) -> str:
@@ -346,6 +346,13 @@ def exists(text: str, keys: list[str | None], mode: str) -> bool:
     return any(key in present for key in wanted) if mode == "any" else all(key in present for key in wanted)
 
 
+def object_from_pair(keys: list[str | None], values: list[str | None]) -> str:
+    """json_object(text[], text[])."""
+    if len(keys) != len(values):
+        raise ArraySubscriptError("mismatched array dimensions")
+    return object_from_array([item for pair in zip(keys, values, strict=True) for item in pair])
+
+
 def object_from_array(items: list[str | None]) -> str:
     """json_object(text[])."""
     if len(items) % 2:
@@ -359,36 +366,46 @@ def object_from_array(items: list[str | None]) -> str:
     return "{" + ", ".join(pairs) + "}"
 
 
-_RANKS = {"null": 0, "string": 1, "number": 2, "boolean": 3, "array": 4, "object": 5}
+_RANKS = {"null": b"\x01", "string": b"\x02", "number": b"\x03", "boolean": b"\x04"}
+_ARRAY, _OBJECT = b"\x05", b"\x06"
 
 
-def compare(left: str, right: str) -> int:
-    """The order of jsonb values: -1, 0 or 1."""
-    a, b = kind(left), kind(right)
-    if a != b:
-        if (a == "array" and left == "[]") or (b == "array" and right == "[]"):
-            return -1 if a == "array" and left == "[]" else 1
-        return -1 if _RANKS[a] < _RANKS[b] else 1
-    if a == "array":
-        mine, theirs = list(elements(left)), list(elements(right))
-        if len(mine) != len(theirs):
-            return -1 if len(mine) < len(theirs) else 1
-        return next((order for x, y in zip(mine, theirs, strict=True) if (order := compare(x, y))), 0)
-    if a == "object":
-        ours, others = list(members(left)), list(members(right))
-        if len(ours) != len(others):
-            return -1 if len(ours) < len(others) else 1
-        for (key, value), (other_key, other) in zip(ours, others, strict=True):
-            if key != other_key:
-                return -1 if (len(key), key) < (len(other_key), other_key) else 1
-            order = compare(value, other)
-            if order:
-                return order
-        return 0
-    x, y = _DECODER.decode(left), _DECODER.decode(right)
-    if a == "string":
-        x, y = x.encode(), y.encode()
-    return 0 if a == "null" or x == y else -1 if x < y else 1
+def key(text: str) -> bytes:
+    """Bytes that sort as PostgreSQL sorts jsonb. A scalar at the top counts as an array of one element, before those
+    that are arrays; so an empty array comes first of all."""
+    found = kind(text)
+    if found == "object":
+        return _key(text)
+    if found == "array":
+        items = list(elements(text))
+        return _ARRAY + len(items).to_bytes(4) + b"\x01" + b"".join(map(_key, items))
+    return _ARRAY + (1).to_bytes(4) + b"\x00" + _key(text)
+
+
+def _key(text: str) -> bytes:
+    found = kind(text)
+    if found == "array":
+        items = list(elements(text))
+        return _ARRAY + len(items).to_bytes(4) + b"".join(map(_key, items))
+    if found == "object":
+        pairs = list(members(text))
+        return _OBJECT + len(pairs).to_bytes(4) + b"".join(name.encode() + b"\0" + _key(value) for name, value in pairs)
+    value = _DECODER.decode(text)
+    if found == "string":
+        return _RANKS[found] + str(value).encode() + b"\0"
+    if found == "number":
+        return _RANKS[found] + _number_key(Decimal(value))
+    return _RANKS[found] + (b"\x01" if value else b"\x00")
+
+
+def _number_key(value: Decimal) -> bytes:
+    if not value:
+        return b"\x02"
+    sign, digits, exponent = value.as_tuple()
+    assert isinstance(exponent, int)
+    magnitude = len(digits) + exponent + (1 << 31)
+    size = magnitude.to_bytes(4) + "".join(map(str, digits)).rstrip("0").encode() + b"\0"
+    return b"\x01" + bytes(255 - byte for byte in size) if sign else b"\x03" + size
 
 
 _T, _I, _L = "VARCHAR", "INTEGER", "VARCHAR[]"
@@ -404,11 +421,12 @@ UDFS: Mapping[str, Udf] = {
     "tg_json_each": Udf((_T, _T), 'STRUCT("key" VARCHAR, "value" VARCHAR)[]', each),
     "tg_json_strip_nulls": Udf((_T, _T), _T, strip_nulls),
     "tg_json_string": Udf((_T,), _T, quote_json),
-    "tg_json_key": Udf((_T,), _T, json_key, nulls=True),
+    "tg_json_key": Udf((_T, _I), _T, json_key, nulls=True),
     "tg_json_object": Udf((_L,), _T, object_from_array),
+    "tg_json_object_pair": Udf((_L, _L), _T, object_from_pair),
     "tg_json_in": Udf((_T,), _T, json_in),
     "tg_jsonb_in": Udf((_T,), _T, jsonb_in),
-    "tg_jsonb_scalar": Udf((_T, _T), _T, scalar),
+    "tg_jsonb_scalar": Udf((_T, _T, _T), _T, scalar),
     "tg_jsonb_pretty": Udf((_T,), _T, pretty),
     "tg_jsonb_concat": Udf((_T, _T), _T, concat),
     "tg_jsonb_delete": Udf((_T, _T), _T, delete),
@@ -419,5 +437,5 @@ UDFS: Mapping[str, Udf] = {
     "tg_jsonb_exists": Udf((_T, _L, _T), "BOOLEAN", exists),
     "tg_jsonb_set": Udf((_T, _L, _T, "BOOLEAN"), _T, set_path),
     "tg_jsonb_insert": Udf((_T, _L, _T, "BOOLEAN"), _T, insert_path),
-    "tg_jsonb_compare": Udf((_T, _T), _I, compare),
+    "tg_jsonb_key": Udf((_T,), "BLOB", key),
 }

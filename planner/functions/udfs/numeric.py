@@ -196,12 +196,45 @@ def least_common_multiple(a: str, b: str) -> str:
     return _show(Decimal(math.lcm(int(Decimal(a) * unit), int(Decimal(b) * unit))) / unit, scale)
 
 
-def variance(kind: str, count: int, total: str | None, squares: str | None) -> str | None:
-    """stddev and variance from the count, the sum and the sum of squares (numeric_stddev_internal)."""
-    if total is None or squares is None or count == 0 or (count == 1 and kind.endswith("samp")):
+def variance(kind: str, count: int, total: str | None, squares: list[str | None], inexact: int) -> str | None:
+    """stddev and variance from the count, the sum and the sums of squares (numeric_stddev_internal). With `inexact`,
+    zeros at the end of a value are not its own.
+
+    A value's digits are cut into parts of 13; `squares` are the sums of the products of each pair of parts, the first
+    is the most significant one."""
+    if total is None or count == 0 or (count == 1 and kind.endswith("samp")):
         return None
-    sum_, scale = _parse(total)
-    numerator = count * Decimal(squares) - sum_ * sum_
+    parts = {1: 1, 3: 2, 6: 3}[len(squares)]
+    pairs = [(left, right) for left in range(parts) for right in range(left, parts)]
+    square = 0
+    for (left, right), product in zip(pairs, squares, strict=True):
+        weight = 10 ** (13 * (2 * parts - 2 - left - right))
+        square += (1 if left == right else 2) * int(product or 0) * weight
+    _, scale = _parse(total)
+    sum_, squared = Decimal(total), Decimal(square).scaleb(-2 * scale, _CONTEXT)
+    if inexact:
+        scale = max(_own_scale(sum_), -(-_own_scale(squared) // 2))
+    return _deviation(kind, count, sum_, squared, scale)
+
+
+def _own_scale(value: Decimal) -> int:
+    exponent = _CONTEXT.normalize(value).as_tuple().exponent
+    assert isinstance(exponent, int)
+    return max(0, -exponent)
+
+
+def variance_of(kind: str, values: list[str | None]) -> str | None:
+    """stddev and variance of distinct values."""
+    numbers = [Decimal(value) for value in values if value is not None]
+    if not numbers or (len(numbers) == 1 and kind.endswith("samp")):
+        return None
+    scale = max(_parse(value)[1] for value in values if value is not None)
+    squares = sum((_CONTEXT.multiply(number, number) for number in numbers), Decimal())
+    return _deviation(kind, len(numbers), sum(numbers, Decimal()), squares, scale)
+
+
+def _deviation(kind: str, count: int, sum_: Decimal, squares: Decimal, scale: int) -> str:
+    numerator = _CONTEXT.subtract(_CONTEXT.multiply(count, squares), _CONTEXT.multiply(sum_, sum_))
     if numerator <= 0:
         return "0"
     denominator = Decimal(count * (count - 1 if kind.endswith("samp") else count))
@@ -336,7 +369,8 @@ UDFS: Mapping[str, Udf] = {
     "tg_numeric_factorial": Udf((_T,), _T, factorial),
     "tg_numeric_gcd": Udf((_T, _T), _T, greatest_common_divisor),
     "tg_numeric_lcm": Udf((_T, _T), _T, least_common_multiple),
-    "tg_numeric_variance": Udf((_T, _B, _T, _T), _T, variance, nulls=True),
+    "tg_numeric_variance": Udf((_T, _B, _T, "VARCHAR[]", _I), _T, variance, nulls=True),
+    "tg_numeric_variance_of": Udf((_T, "VARCHAR[]"), _T, variance_of),
     "tg_numeric_min_scale": Udf((_T,), _I, min_scale),
     "tg_numeric_series": Udf((_T, _T, _T), "VARCHAR[]", series),
     "tg_to_hex": Udf((_B,), _T, to_hex),
