@@ -44,7 +44,7 @@ def main() -> int:
         OUTPUT.write("".join(f"{line}\n" for line in outcome.trace[-options.trace :] if options.trace))
         OUTPUT.write(f"{replace(outcome, trace=())}\n")
         return 1 if outcome.problems else 0
-    totals = dict.fromkeys(("committed", "failed", "in_doubt", "kills", "faults", "steps"), 0)
+    totals = dict.fromkeys(("committed", "failed", "in_doubt", "kills", "switches", "faults", "steps"), 0)
     failing: list[int] = []
     done = 0
     for outcome in outcomes(range(options.first, options.first + options.seeds), options.workers):

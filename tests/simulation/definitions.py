@@ -100,6 +100,8 @@ async def _outcome(server: Server, txn: Txn) -> str:
 async def define(world: World, server: Server, statements: int) -> None:
     """One session of definitions."""
     for _ in range(statements):
+        if server.leaving.is_set():
+            return
         await asyncio.sleep(world.randomness.random() * 2)
         try:
             if world.randomness.random() < 0.6:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import traceback
 from collections import Counter
 from dataclasses import dataclass
 
 import pyarrow
 
+from storage.errors import StorageError
 from tests.simulation.definitions import define
 from tests.simulation.loop import Process, SimulatedClock, SimulatedLoop, Trace, simulate
 from tests.simulation.network import CALM, Conditions
@@ -36,6 +38,7 @@ class Outcome:
     failed: int
     in_doubt: int
     kills: int
+    switches: int
     faults: int
     steps: int
     digest: str
@@ -52,15 +55,44 @@ async def _run(world: World) -> None:
         await serve(server)
 
     async def serve(server: Server) -> None:
-        await asyncio.wait(
-            [
-                *(asyncio.ensure_future(client(world, server, plan.transactions)) for _ in range(plan.clients)),
-                asyncio.ensure_future(define(world, server, plan.definitions)),
-                asyncio.ensure_future(follow(world, server, World.LISTS[0])),
-                asyncio.ensure_future(follow(world, server, World.BANKS[1])),
-            ],
-            return_when=asyncio.FIRST_EXCEPTION,
-        )
+        working = [
+            *(asyncio.ensure_future(client(world, server, plan.transactions)) for _ in range(plan.clients)),
+            asyncio.ensure_future(define(world, server, plan.definitions)),
+        ]
+        following = [asyncio.ensure_future(follow(world, server, name)) for name in (World.LISTS[0], World.BANKS[1])]
+        leaving = asyncio.ensure_future(leave(server, working, following))
+        await asyncio.wait([*working, *following, leaving], return_when=asyncio.FIRST_EXCEPTION)
+
+    async def leave(server: Server, working: list[asyncio.Task[None]], following: list[asyncio.Task[None]]) -> None:
+        """Once asked to, end as a server does that is stopped."""
+        await server.leaving.wait()
+        await asyncio.wait(working)
+        for task in following:
+            task.cancel()
+        # What cannot be finished now is left to the others, as after a crash.
+        with contextlib.suppress(StorageError):
+            await server.env.close()
+        server.process.alive = False
+        loop.trace.add(f"{server.process.name} has left")
+
+    async def depart() -> None:
+        """All processes but one leave or die; after a while they come back."""
+        stays = world.randomness.randrange(len(processes))
+        gone = [number for number in range(len(processes)) if number != stays]
+        for number in gone:
+            process = processes[number][0]
+            if process.name in world.servers and world.randomness.random() < 0.6:
+                world.servers[process.name].leaving.set()
+            else:
+                world.kill(process)
+        await asyncio.sleep(world.randomness.random() * 12)
+        survivor = world.servers.get(processes[stays][0].name)
+        if survivor is not None and not survivor.env.oracle.asks_store:
+            world.switches += 1
+        for number in gone:
+            if processes[number][0].alive:
+                world.kill(processes[number][0])
+            processes[number] = await world.start(f"p{number}", serve)
 
     processes: list[tuple[Process, SimulatedClock, asyncio.Task[None]]] = [await world.start("p0", first)]
     await asyncio.wait({ready, processes[0][2]}, return_when=asyncio.FIRST_COMPLETED)
@@ -70,6 +102,9 @@ async def _run(world: World) -> None:
         await asyncio.sleep(world.randomness.random() * 4)
         victim = world.randomness.randrange(len(processes))
         process, clock, _ = processes[victim]
+        if plan.departures and world.randomness.random() < plan.departures:
+            await depart()
+            continue
         drawn = world.randomness.random()
         if drawn < plan.crashes:
             world.kill(process)
@@ -129,6 +164,7 @@ def run(seed: int, *, keep_lines: int = 0, plan: Plan | None = None) -> Outcome:
         failed=statuses["fail"],
         in_doubt=statuses["info"],
         kills=world.kills,
+        switches=world.switches,
         faults=world.network.faults,
         steps=trace.events,
         digest=trace.digest,

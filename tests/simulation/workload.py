@@ -200,6 +200,8 @@ async def client(world: World, server: Server, transactions: int) -> None:
     """One session: some transactions of random shape."""
     randomness = world.randomness
     for _ in range(transactions):
+        if server.leaving.is_set():
+            return
         # Rests and bursts, so that transactions collide.
         await asyncio.sleep(randomness.random() * (2.0 if randomness.random() < 0.3 else 0.02))
 

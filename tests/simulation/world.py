@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import structlog
@@ -55,6 +55,10 @@ class Plan:
     """Whether some transactions upload parts before and while they commit."""
     one_host: bool = False
     """Whether processes know at once who has died; a lone one then makes room when others join."""
+    peers: bool = False
+    """With `one_host`: whether a process that is alone takes timestamps by itself until another one joins."""
+    departures: float = 0.0
+    """Probability that a disturbance lets all processes but one leave (or die), to come back after a while."""
     small_limits: bool = False
     """Whether rollups, compactions, files and orphan collection come about after a few steps already."""
 
@@ -63,7 +67,7 @@ class Plan:
         """The plan of `seed`."""
         randomness = SeededRandomness(seed * 2 + 1)
         storm = randomness.random() * 2
-        return Plan(
+        plan = Plan(
             seed=seed,
             processes=1 + randomness.randrange(3),
             clients=1 + randomness.randrange(3),
@@ -83,6 +87,8 @@ class Plan:
             staged=randomness.random() < 0.5,
             pauses=0.3 if randomness.random() < 0.3 else 0.0,
         )
+        peers = plan.one_host and randomness.random() < 0.7
+        return replace(plan, peers=peers, departures=0.3 + randomness.random() * 0.4 if peers else 0.0)
 
 
 @dataclass(slots=True)
@@ -124,6 +130,8 @@ class Server:
         self.env = env
         self.process = process
         self.clock = clock
+        self.leaving = asyncio.Event()
+        """Set when the process is to finish what its clients have begun, and to end."""
 
 
 class HostLiveness:
@@ -132,10 +140,18 @@ class HostLiveness:
     def __init__(self, world: World, process: Process) -> None:
         self._world = world
         self._process = process
+        self._names: list[str] = []
 
     def announce(self, process: str) -> None:
         """See `Liveness.announce`."""
         self._world.names[process] = self._process
+        self._names.append(process)
+
+    def close(self) -> None:
+        """What was announced has ended, although its process goes on."""
+        for name in self._names:
+            self._world.names[name] = Process("closed")
+            self._world.names[name].alive = False
 
     def is_dead(self, process: str) -> bool:
         """See `Liveness.is_dead`."""
@@ -169,7 +185,11 @@ class World:
         self.definitions: list[Definition] = []
         self.names: dict[str, Process] = {}
         """Processes by the name that the storage layer gave them."""
+        self.servers: dict[str, Server] = {}
+        """The servers that have opened the environment, by the name of their process."""
         self.problems: list[str] = []
+        self.switches = 0
+        """How often a process that was left alone was seen to take timestamps by itself again."""
         self.kills = 0
         self._incarnations = 0
         self._next_value = 0
@@ -190,18 +210,29 @@ class World:
     async def open(self, name: str, process: Process, clock: SimulatedClock, *, background: bool = True) -> Server:
         """Open the environment as a process does that starts; runs in the context of `process`."""
         self._incarnations += 1
-        env = await Environment.open(
+        liveness = HostLiveness(self, process) if self.plan.one_host else None
+        try:
+            env = await self._open(name, clock, liveness, background)
+        except BaseException:
+            if liveness is not None:
+                liveness.close()
+            raise
+        return Server(name, env, process, clock)
+
+    async def _open(
+        self, name: str, clock: SimulatedClock, liveness: HostLiveness | None, background: bool
+    ) -> Environment:
+        return await Environment.open(
             blob=NetworkBlob(self.blob, self.network),
             consensus=NetworkConsensus(self.consensus, self.network),
             clock=clock,
             random=SeededRandomness(self.plan.seed * 1009 + self._incarnations),
             process=name,
-            shared=self.plan.processes > 1,
-            liveness=HostLiveness(self, process) if self.plan.one_host else None,
+            shared=self.plan.processes > 1 and not self.plan.peers,
+            liveness=liveness,
             background=background,
             validate=True,
         )
-        return Server(name, env, process, clock)
 
     async def start(self, name: str, work: Any) -> tuple[Process, SimulatedClock, asyncio.Task[None]]:
         """Start a server process that opens the environment and runs `work(server)` until it is killed."""
@@ -220,6 +251,7 @@ class World:
                     await asyncio.sleep(0.5)
                 else:
                     break
+            self.servers[process.name] = server
             await work(server)
 
         return process, clock, spawn(self.loop, process, main())
