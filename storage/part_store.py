@@ -196,9 +196,8 @@ class PartStore:
         )
 
     async def _checksum(self, key: str, size: int) -> str:
-        """The checksum of a file that an engine has just written; none for one that would have to be fetched."""
-        if "://" in self._blob.uri(key):
-            return ""
+        """The checksum of a file that an engine has just written: of all of it, read once more. Where the store is no
+        folder the file is still here as a copy (`storage.blob_files`)."""
         digest = PartDigest()
         for start in range(0, size, VERIFIED_BYTES):
             length = min(VERIFIED_BYTES, size - start)

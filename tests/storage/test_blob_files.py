@@ -5,18 +5,31 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from storage.blob_files import BlobFiles
 from storage.blob_memory import MemoryBlob
+from storage.clock import SeededRandomness, SystemClock
 from storage.counting import CountingBlob
-from storage.errors import MissingBlob
+from storage.errors import CorruptPart, MissingBlob
+from storage.ids import ShardId
+from storage.part_store import PartStore
+from storage.parts import UploadedPart, checksum
 
 
 def content(files: BlobFiles, key: str) -> bytes | None:
     """What is in the file of `key`; None when there is none."""
     path = Path(files.uri(key))
     return path.read_bytes() if path.exists() else None
+
+
+def damage(path: Path) -> None:
+    """Flip a bit of the file."""
+    data = bytearray(path.read_bytes())
+    data[500] ^= 1
+    path.write_bytes(data)
 
 
 async def test_what_is_held_is_a_file_and_fetched_once(tmp_path: Path) -> None:
@@ -67,3 +80,25 @@ async def test_sealing_stores_what_an_engine_wrote(tmp_path: Path) -> None:
     assert await inner.get("parts/written") == b"rows"
     assert await files.seal("parts/written") == 4
     assert await files.seal("parts/none") is None
+
+
+async def test_what_an_engine_wrote_gets_its_checksum_without_being_fetched(tmp_path: Path) -> None:
+    inner = CountingBlob(MemoryBlob())
+    files = BlobFiles(inner, tmp_path)
+    parts = PartStore(files, SystemClock(), SeededRandomness(1), "p")
+    key = parts.new_key(ShardId("s1"))
+    path = Path(files.uri(key))
+    path.parent.mkdir(parents=True)
+    pq.write_table(pa.table({"c1": list(range(1000))}), path)
+    part = await parts.describe("insert", UploadedPart(key=key))
+    assert part.checksum == checksum(content(files, key) or b"")
+    assert inner.counts["get"] == 0
+    async with files.holding([key]):
+        await parts.verify([part])
+    assert inner.counts["get"] == 0
+    # A copy that is damaged is what the engine would read; and one that somebody removed is fetched again.
+    damage(path)
+    with pytest.raises(CorruptPart):
+        await parts.read(part)
+    await asyncio.to_thread(path.unlink)
+    assert (await parts.read(part)).num_rows == 1000
