@@ -9,7 +9,7 @@ from functools import cache
 from adapter.system_catalogs import derived_oids
 from adapter.system_catalogs.class_rows import index_constraints
 from adapter.system_catalogs.content import Content, Row
-from adapter.system_catalogs.definitions import builtin_view_definitions, index_definition, terminated
+from adapter.system_catalogs.definitions import builtin_view_definitions, index_definition, view_definition
 from adapter.system_catalogs.object_rows import pg_authid
 from adapter.system_catalogs.objects import CatalogObjects
 from planner import catalog_data
@@ -79,7 +79,7 @@ def pg_views(objects: CatalogObjects) -> Content:
             "schemaname": _schema(objects, relation.schema),
             "viewname": relation.name,
             "viewowner": objects.role_names.get(relation.owner),
-            "definition": terminated(relation.definition),
+            "definition": view_definition(objects, relation.oid),
         }
         for relation in objects.relations
         if relation.kind == "v"
@@ -97,7 +97,7 @@ def pg_matviews(objects: CatalogObjects) -> Content:
                 "matviewowner": objects.role_names.get(relation.owner),
                 "hasindexes": False,
                 "ispopulated": True,
-                "definition": terminated(relation.definition),
+                "definition": view_definition(objects, relation.oid),
             }
             for relation in objects.relations
             if relation.kind == "m"

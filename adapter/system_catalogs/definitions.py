@@ -10,6 +10,7 @@ from adapter.system_catalogs import derived_oids
 from adapter.system_catalogs.objects import CatalogObjects, builtin_functions, static_row
 from planner import catalog_data, type_names
 from planner.identifiers import quote_identifier
+from planner.view_layout import layout
 from storage.catalog_model import INFORMATION_SCHEMA_OID, Constraint, Relation
 
 BTREE_AM = 403
@@ -46,23 +47,23 @@ def builtin_view_definitions() -> Mapping[int, str]:
     }
 
 
-def terminated(definition: str | None) -> str | None:
-    """A view's query as pg_get_viewdef gives it: a leading blank, a semicolon at its end."""
-    if definition is None:
-        return None
-    text = definition.strip()
-    return " " + (text if text.endswith(";") else text + ";")
-
-
-def view_definition(objects: CatalogObjects, oid: int) -> str | None:
-    """pg_get_viewdef: None when there is no such view."""
+def view_definition(objects: CatalogObjects, oid: int, path: tuple[int, ...] = ()) -> str | None:
+    """pg_get_viewdef: None when there is no such view. Relations outside `path` (schema oids) are qualified."""
     builtin = builtin_view_definitions().get(oid)
     if builtin is not None:
         return builtin
     relation = objects.snapshot.get(oid)
-    if isinstance(relation, Relation) and relation.kind in ("v", "m"):
-        return terminated(relation.definition)
-    return None
+    if not isinstance(relation, Relation) or relation.kind not in ("v", "m") or relation.definition is None:
+        return None
+    visible = objects.visible_relations(path)
+    oids = {(objects.schema_name_by_oid.get(namespace, ""), name): named.oid
+            for (namespace, name), named in objects.relation_by_name.items()}  # fmt: skip
+
+    def shown(schema: str, name: str) -> str:
+        found = quote_identifier(name)
+        return found if oids.get((schema, name)) in visible else f"{quote_identifier(schema)}.{found}"
+
+    return layout(relation.definition, shown, [column.name for column in relation.live_columns()]) + ";"
 
 
 @cache

@@ -11,7 +11,7 @@ from adapter.system_catalogs.content import Content, Row
 from adapter.system_catalogs.definitions import (
     builtin_view_definitions,
     format_type,
-    terminated,
+    view_definition,
 )
 from adapter.system_catalogs.object_rows import pg_authid
 from adapter.system_catalogs.objects import CatalogObjects, publicly_readable
@@ -212,8 +212,7 @@ def views(objects: CatalogObjects) -> Content:
         if table.kind == "v":
             definition = definitions.get(table.oid)
             if definition is None:
-                relation = objects.snapshot.get(table.oid)
-                definition = terminated(relation.definition) if isinstance(relation, Relation) else None
+                definition = view_definition(objects, table.oid)
             rows.append(
                 {
                     **object_name(objects, "table", table.schema, table.name),

@@ -95,7 +95,7 @@ def _user_name(context: Entered, oid: int) -> str:
 
 
 def _view_of_name(context: Entered, name: str) -> str | None:
-    return definitions.view_definition(context.objects, reg_names.relation_oid(context, name))
+    return definitions.view_definition(context.objects, reg_names.relation_oid(context, name), context.path)
 
 
 def _serial_sequence(context: Entered, table: str, column: str) -> str | None:
@@ -264,7 +264,9 @@ UDFS: Mapping[str, Udf] = {
             c.objects, oid, column, c.path if pretty else None
         ),
     ),
-    "tg_get_viewdef": Udf(args=(OID,), result=TEXT, call=lambda c, oid: definitions.view_definition(c.objects, oid)),
+    "tg_get_viewdef": Udf(
+        args=(OID,), result=TEXT, call=lambda c, oid: definitions.view_definition(c.objects, oid, c.path)
+    ),
     "tg_get_viewdef_of_name": Udf(args=(TEXT,), result=TEXT, call=_view_of_name),
     "tg_get_ruledef": Udf(args=(OID,), result=TEXT, call=lambda c, oid: rule_definition(c.objects, oid)),
     "tg_get_functiondef": Udf(args=(OID,), result=TEXT, call=lambda c, oid: function_definition(c.objects, oid)),
