@@ -15,14 +15,17 @@ import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from adapter.engines.local_database import Connection, LocalDatabase
 from adapter.engines.scan_sources import PartIdentity, ScanColumn, identity
 from planner.lowering.dialect import dialect
 from storage.ids import ShardId
 from storage.parts import ROW_ID, Part
+
+if TYPE_CHECKING:
+    from adapter.engines.local_database import Connection, LocalDatabase
 
 MAX_TABLES = 512
 """Tables kept; the least recently read goes first. Each holds the inline parts of one shard."""

@@ -3,6 +3,8 @@
 `execute` streams: at most a few batches of a result exist at a time, however long the client takes. All work runs on
 threads; an execution holds one cursor of the database from its first step to the end of its stream. Cancel interrupts
 that cursor.
+
+The database is loaded and opened on a thread too; the first execution waits for it, and nothing else does.
 """
 
 from __future__ import annotations
@@ -13,14 +15,12 @@ from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequenc
 from contextlib import ExitStack, aclosing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-import duckdb
 import pyarrow as pa
 
 from adapter.engines.engine import ArrowTable, EngineName, ExecutionContext, RecordBatch, TableInput, WrittenPart
 from adapter.engines.inline_pool import InlinePool
-from adapter.engines.local_database import Cursor, LocalDatabase
 from adapter.engines.local_scans import LocalScan, prepare_scan, release_scan
 from adapter.engines.lowered import LoweredCache
 from adapter.engines.part_files import PartFileWriter
@@ -37,6 +37,9 @@ from planner.lowering import ScanSource
 from planner.lowering.engine_errors import translate
 from storage.environment import Environment
 from storage.ids import ShardId
+
+if TYPE_CHECKING:
+    from adapter.engines.local_database import Cursor, LocalDatabase
 
 BATCH_ROWS = 8192
 """Rows of a result batch: enough for columnar encoding to pay, little enough that wide rows stay small."""
@@ -58,11 +61,22 @@ T = TypeVar("T")
 _extra_names = itertools.count()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Opened:
+    """The database and what is in it. `errors`: the classes of what it raises."""
+
+    database: LocalDatabase
+    catalog: LocalCatalog
+    pool: InlinePool
+    errors: tuple[type[Exception], ...]
+
+
 @dataclass(slots=True, eq=False)
 class _Execution:
     """One running query. `canceled` is set from the event loop and read by the worker thread; `ended` once its
     cursor has been given back."""
 
+    opened: _Opened
     cursor: Cursor
     canceled: bool = False
     ended: bool = False
@@ -89,26 +103,36 @@ class LocalEngine:
         catalogs: SystemCatalogs | None = None,
     ) -> None:
         self._env = env
-        made: list[LocalCatalog] = []
-        self._database = LocalDatabase(
-            directories=() if blob_root is None else (blob_root,),
-            scratch=directory,
-            memory_limit=memory_limit,
-            threads=threads,
-            register=(local_udfs.register, lambda connection: made.append(LocalCatalog(connection, catalogs))),
-        )
-        self._catalog = made[0]
-        self._pool = InlinePool(self._database)
+        self.catalogs = catalogs if catalogs is not None else SystemCatalogs()
+        """The system relations' contents, shared with whoever names catalog objects."""
         self._deleted = DeletedRows(env)
         self._small = SmallTables(env, self._deleted)
         self._lowered = LoweredCache("local")
         self._workers = Workers(MAX_THREADS, "local-engine")
         self._running: dict[str, set[_Execution]] = {}
 
-    @property
-    def catalogs(self) -> SystemCatalogs:
-        """The system relations' contents, shared with whoever names catalog objects."""
-        return self._catalog.catalogs
+        def open_database() -> _Opened:
+            from adapter.engines import local_database
+
+            made: list[LocalCatalog] = []
+            database = local_database.LocalDatabase(
+                directories=() if blob_root is None else (blob_root,),
+                scratch=directory,
+                memory_limit=memory_limit,
+                threads=threads,
+                register=(
+                    local_udfs.register,
+                    lambda connection: made.append(LocalCatalog(connection, self.catalogs)),
+                ),
+            )
+            return _Opened(
+                database=database,
+                catalog=made[0],
+                pool=InlinePool(database),
+                errors=(local_database.Error, pa.ArrowException, OSError),
+            )
+
+        self._opening = self._workers.run(open_database)
 
     def unsupported(self, query: BoundQuery) -> str | None:
         """See `Engine.unsupported`."""
@@ -126,7 +150,8 @@ class LocalEngine:
         """See `Engine.execute`."""
         shape = self._lowered.shape(query)
         needs = self._lowered.needs(query)
-        execution = _Execution(cursor=self._database.acquire())
+        opened = await asyncio.shield(self._opening)
+        execution = _Execution(opened=opened, cursor=opened.database.acquire())
         running = self._running.setdefault(context.token, set())
         running.add(execution)
         try:
@@ -136,7 +161,7 @@ class LocalEngine:
                     row_ids=row_ids,
                     reader=self._env,
                     small=self._small,
-                    pool=self._pool,
+                    pool=opened.pool,
                     deleted=self._deleted,
                 )
             batches, more = await self._step(execution, lambda: self._begin(execution, query, params, context, extra))
@@ -183,7 +208,9 @@ class LocalEngine:
         for token in list(self._running):
             await self.cancel(token)
         await asyncio.to_thread(self._workers.close)
-        await asyncio.to_thread(self._database.close)
+        await asyncio.wait([self._opening])
+        if self._opening.exception() is None:
+            await asyncio.to_thread(self._opening.result().database.close)
 
     async def _step(self, execution: _Execution, work: Callable[[], T]) -> T:
         """Runs `work` on a thread. When the caller is cancelled the cursor is interrupted, and the thread has left
@@ -210,9 +237,11 @@ class LocalEngine:
     ) -> tuple[list[RecordBatch], bool]:
         cursor = execution.cursor.connection
         with self._translated(execution):
-            self._pool.drop_unused(cursor)
+            execution.opened.pool.drop_unused(cursor)
             scans = self._lowered.needs(query).system
-            execution.scope = execution.resources.enter_context(self._catalog.entered(scans, context, cursor))
+            execution.scope = execution.resources.enter_context(
+                execution.opened.catalog.entered(scans, context, cursor)
+            )
             tables = {
                 oid: ScanSource(scan.sql(execution.cursor, self._env.blob)) for oid, scan in execution.scans.items()
             }
@@ -244,7 +273,8 @@ class LocalEngine:
             size += batch.nbytes
         return batches, True
 
-    def _end(self, execution: _Execution) -> None:
+    @staticmethod
+    def _end(execution: _Execution) -> None:
         execution.ended = True
         if execution.reader is not None:
             execution.reader.close()
@@ -252,8 +282,8 @@ class LocalEngine:
         execution.resources.close()
         for scan in execution.scans.values():
             scan.unregister(execution.cursor)
-            release_scan(scan, self._pool)
-        self._database.release(execution.cursor)
+            release_scan(scan, execution.opened.pool)
+        execution.opened.database.release(execution.cursor)
 
     @contextmanager
     def _translated(self, execution: _Execution) -> Iterator[None]:
@@ -262,7 +292,7 @@ class LocalEngine:
             raise QueryCanceled(CANCELED)
         try:
             yield
-        except (duckdb.Error, pa.ArrowException, OSError) as error:
+        except execution.opened.errors as error:
             if execution.canceled:
                 raise QueryCanceled(CANCELED) from error
             if execution.scope is not None and execution.scope.context.error is not None:

@@ -22,6 +22,9 @@ import pyarrow as pa
 
 from adapter.engines.small_tables import RowSource
 
+Error = duckdb.Error
+"""What the engine raises."""
+
 Connection: TypeAlias = Any
 """duckdb.DuckDBPyConnection."""
 

@@ -9,13 +9,12 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from adapter.engines.engine import TableInput
 from adapter.engines.inline_pool import Generation, InlinePool
-from adapter.engines.local_database import Connection, Cursor
 from adapter.engines.scan_sources import (
     DeletedRows,
     FileGroup,
@@ -33,6 +32,9 @@ from planner.errors import InternalError
 from planner.lowering.dialect import dialect
 from storage.blob import Blob
 from storage.parts import PROVISIONAL_ROW_ID, ROW_ID, Part
+
+if TYPE_CHECKING:
+    from adapter.engines.local_database import Connection, Cursor
 
 LITERAL_ROW_IDS = 64
 """Up to so many deleted rows are listed in the query's text; more are joined."""

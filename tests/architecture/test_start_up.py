@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-SERVING = {"pyarrow", "duckdb", "postgast", "numpy", "structlog", "uvloop", "planner", "adapter", "storage"}
-ON_DEMAND = {"pyspark", "py4j", "pandas", "asyncpg"}
+SERVING = {"pyarrow", "postgast", "numpy", "structlog", "uvloop", "planner", "adapter", "storage"}
+ON_DEMAND = {"pyspark", "py4j", "pandas", "asyncpg", "duckdb"}
 
 
 @pytest.mark.parametrize(
