@@ -18,7 +18,7 @@ from storage.consensus import FIRST_SEQNO, Consensus
 from storage.csn import Csn, csn_ms
 from storage.durable import DurableState
 from storage.errors import CorruptState, ForeignEnvironment
-from storage.identity import ENVIRONMENT_KEY, MARKER_KEY, EnvironmentRecord
+from storage.identity import COMPLETE_KEY, ENVIRONMENT_KEY, MARKER_KEY, EnvironmentRecord
 from storage.ids import ShardId
 from storage.shard import DataShard, append_of
 from storage.shard_state import Hold, ShardState, apply_op
@@ -86,6 +86,11 @@ class Inspector:
         """What identifies the environment. Raises ForeignEnvironment when there is none, CorruptState."""
         head = await self.consensus.head(ENVIRONMENT_KEY)
         if head is None:
+            if await self.blob.get(COMPLETE_KEY) is not None:
+                raise ForeignEnvironment(
+                    "the blob store holds the data of an environment, but the consensus store is empty; restore the "
+                    "consensus store from a backup"
+                )
             raise ForeignEnvironment("there is no Tidegate environment here")
         try:
             return msgspec.json.decode(head.data, type=EnvironmentRecord)
@@ -135,7 +140,7 @@ class Inspector:
         shards = [await self._shard_overview(shard, txns) for shard in sorted({*txns.registered, *txns.forgotten})]
         usage: dict[str, tuple[int, int]] = {}
         async for entry in self.blob.list(""):
-            if entry.key == MARKER_KEY:
+            if entry.key in (MARKER_KEY, COMPLETE_KEY):
                 continue
             prefix = entry.key.split("/", 1)[0] + "/"
             objects, size = usage.get(prefix, (0, 0))

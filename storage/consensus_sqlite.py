@@ -58,6 +58,9 @@ BUSY_TIMEOUT_MS = 10_000
 ANSWER_LIMIT_S = 30.0
 """How long an operation may take; a disk that hangs is an error after it."""
 
+MAX_CHECKED_BYTES = 1 << 30
+"""A larger file is not looked through when it is opened, which takes a second per GiB."""
+
 POLL_INTERVAL_S = 0.02
 """How soon a watcher sees another process's write."""
 
@@ -367,14 +370,31 @@ def _prepare(path: Path) -> None:
     try:
         with contextlib.closing(_connect(path)) as connection:
             _check_format(connection, path)
+            _check_pages(connection, path)
             _enter_wal(connection)
         _sync_folder(path.parent)
     except apsw.NotADBError as error:
         raise ForeignEnvironment(f"{path} is not a consensus store; choose another data directory") from error
     except apsw.CorruptError as error:
-        raise CorruptState(f"consensus store {path} is damaged: {error}") from error
+        raise _damaged(path, error) from error
     except (apsw.Error, OSError) as error:
         raise StoreUnavailable(f"could not open consensus store {path}: {error}") from error
+
+
+def _damaged(path: Path, what: object) -> CorruptState:
+    return CorruptState(f"consensus store {path} is damaged: {what}; restore it from a backup")
+
+
+def _check_pages(connection: Any, path: Path) -> None:
+    """Raise CorruptState when SQLite finds pages or the order of rows damaged.
+
+    NOTE: a damaged page may look like an empty one. What is gone then must not be taken for what has never been.
+    """
+    if path.stat().st_size > MAX_CHECKED_BYTES:
+        return
+    found = [row[0] for row in connection.execute("PRAGMA quick_check(1)").fetchall()]
+    if found != ["ok"]:
+        raise _damaged(path, found[0].splitlines()[-1])
 
 
 def _check_format(connection: Any, path: Path) -> None:
@@ -430,11 +450,11 @@ def _write_error(path: Path, error: apsw.Error) -> StorageError:
     if isinstance(error, apsw.FullError):
         return StoreFull(f"could not write to {path}: {error}")
     if isinstance(error, (apsw.CorruptError, apsw.NotADBError)):
-        return CorruptState(f"consensus store {path} is damaged: {error}")
+        return _damaged(path, error)
     return StoreUnavailable(f"could not write to {path}: {error}")
 
 
 def _read_error(path: Path, error: apsw.Error) -> StorageError:
     if isinstance(error, (apsw.CorruptError, apsw.NotADBError)):
-        return CorruptState(f"consensus store {path} is damaged: {error}")
+        return _damaged(path, error)
     return StoreUnavailable(f"could not read from {path}: {error}")

@@ -122,7 +122,7 @@ def seal(payload: bytes) -> bytes:
 def unseal(data: bytes, what: str) -> bytes:
     """The payload of sealed bytes. Raises `NewerFormat` or `CorruptState`, naming `what`."""
     if len(data) < _HEADER.size:
-        raise CorruptState(f"{what} is truncated to {len(data)} bytes")
+        raise CorruptState(f"{what} is truncated to {len(data)} bytes; restore it from a backup")
     version, crc = _HEADER.unpack_from(data)
     payload = data[_HEADER.size :]
     if version > FORMAT_VERSION:
@@ -131,7 +131,7 @@ def unseal(data: bytes, what: str) -> bytes:
             "upgrade Tidegate"
         )
     if zlib.crc32(payload) != crc:
-        raise CorruptState(f"{what} does not match its checksum")
+        raise CorruptState(f"{what} does not match its checksum; restore it from a backup")
     return payload
 
 
@@ -292,7 +292,9 @@ class DurableState(Generic[S, D]):
             entries = [(item, self._decode(item)) for item in items]
             rollup = next((e.rollup for _, e in reversed(entries) if e.rollup is not None), None)
             if rollup is None:
-                raise CorruptState(f"{self.key} has lost its first diffs and refers to no rollup")
+                raise CorruptState(
+                    f"{self.key} has lost its first diffs and refers to no rollup; restore it from a backup"
+                )
             data = rollup.inline
             if data is None and rollup.key is not None:
                 rollup_key = rollup.key

@@ -18,13 +18,21 @@ from storage.catalog_model import CatalogRecord, Relation
 from storage.consensus import FIRST_SEQNO
 from storage.durable import Entry, unseal
 from storage.errors import CorruptData, CorruptPart, ForeignEnvironment, MissingBlob, StorageError
-from storage.identity import MARKER_KEY, check_marker
+from storage.identity import COMPLETE_KEY, MARKER_KEY, check_marker
 from storage.ids import CATALOG_SHARD, ShardId
+from storage.oids import OID_KEY
+from storage.oracle import WINDOW_KEY
 from storage.part_store import TOMBSTONE, PartStore
 from storage.parts import ROW_ID, Part, read_table
+from storage.registers import decode_register
+from storage.sequences import SEQUENCE_PREFIX
 from storage.shard import shard_key
 from storage.shard_state import ShardState
 from storage.txns_state import TXNS_KEY, TxnsState
+from storage.xid_blocks import XID_KEY
+
+REGISTER_PREFIXES = (OID_KEY, WINDOW_KEY, XID_KEY, SEQUENCE_PREFIX)
+"""Keys of what `storage.registers` keeps."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +83,8 @@ class Fsck:
             needed |= await self._check_rollups(key)
         await self._check_catalog(txns)
         await self._check_halves()
-        needed.add(MARKER_KEY)
+        await self._check_registers()
+        needed |= {MARKER_KEY, COMPLETE_KEY}
         alive = set(txns.leases)
         orphans = [
             key
@@ -96,6 +105,19 @@ class Fsck:
             await check_marker(self._inspector.blob, await self._inspector.record())
         except ForeignEnvironment as error:
             self._problem("environment", str(error))
+
+    async def _check_registers(self) -> None:
+        """Whether the reservations can be read."""
+        consensus = self._inspector.consensus
+        for key in await consensus.list_keys():
+            if not key.startswith(REGISTER_PREFIXES):
+                continue
+            head = await consensus.head(key)
+            if head is not None:
+                try:
+                    decode_register(head.data, object, key)
+                except CorruptData as error:
+                    self._problem(key, str(error))
 
     def _problem(self, where: str, what: str) -> None:
         self._problems.append(Problem(where=where, what=what))

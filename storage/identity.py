@@ -24,6 +24,13 @@ MARKER_KEY = "environment.json"
 DATA_PREFIXES = ("parts/", "rollups/")
 
 
+COMPLETE_KEY = "environment.complete.json"
+"""Written once both halves are there: from then on an empty consensus store has lost something. The marker alone may
+come from an attempt to make the environment that was cut short."""
+
+COMPLETE = b'{"product":"tidegate"}'
+
+
 class EnvironmentRecord(msgspec.Struct, frozen=True, kw_only=True):
     """What identifies an environment. `product` guards against foreign stores; `marked`: its blob store has a marker,
     which those made by the first versions do not."""
@@ -82,6 +89,9 @@ async def identify(consensus: Consensus, random: Randomness, blob: Blob) -> Envi
     await check_marker(blob, record)
     if not record.marked:
         await _mark(blob, record.id)
+    if await blob.size(COMPLETE_KEY) is None:
+        with contextlib.suppress(Indeterminate):
+            await blob.put_if_absent(COMPLETE_KEY, COMPLETE)
     return record
 
 
@@ -124,6 +134,8 @@ async def _marker(blob: Blob) -> _Marker | None:
 
 
 async def _has_data(blob: Blob) -> bool:
+    if await blob.size(COMPLETE_KEY) is not None:
+        return True
     for prefix in DATA_PREFIXES:
         async with contextlib.aclosing(_closable(blob, prefix)) as entries:
             async for _ in entries:

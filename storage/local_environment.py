@@ -23,7 +23,10 @@ from storage.blob_local import LocalBlob
 from storage.clock import Clock, Randomness, SystemClock, SystemRandomness
 from storage.consensus_sqlite import SqliteConsensus
 from storage.environment import Environment
-from storage.errors import DataDirectoryInUse
+from storage.errors import DataDirectoryInUse, ForeignEnvironment
+
+OWN_NAMES = frozenset({"blob", "server.lock", "servers", "lost+found"})
+"""What a data directory may hold before its environment is made: leftovers of an earlier attempt, an empty disk's."""
 
 
 async def open_local_environment(
@@ -44,7 +47,7 @@ async def open_local_environment(
     random = random or SystemRandomness()
     stack = contextlib.AsyncExitStack()
     try:
-        await asyncio.to_thread(data_dir.mkdir, parents=True, exist_ok=True)
+        await asyncio.to_thread(_check_folder, data_dir)
         stack.enter_context(_directory_lock(data_dir, shared=peers))
         files = ProcessFiles(data_dir / "servers")
         stack.callback(files.close)
@@ -68,6 +71,21 @@ async def open_local_environment(
         raise
     env.on_close(stack)
     return env
+
+
+def _check_folder(data_dir: Path) -> None:
+    """Make `data_dir`, or check that it is empty or one of ours. Raises ForeignEnvironment."""
+    data_dir.mkdir(parents=True, exist_ok=True)
+    names = {entry.name for entry in data_dir.iterdir()}
+    if "consensus.sqlite" in names:
+        return
+    strangers = sorted(name for name in names - OWN_NAMES if not name.startswith("."))
+    if strangers:
+        shown = ", ".join(strangers[:3]) + (", ..." if len(strangers) > 3 else "")
+        raise ForeignEnvironment(
+            f"data directory {data_dir} is not empty and holds no Tidegate environment (it holds {shown}); "
+            "choose another --data-dir"
+        )
 
 
 class ProcessFiles:

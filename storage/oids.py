@@ -16,7 +16,8 @@ import msgspec
 from storage.catalog_model import FIRST_USER_OID
 from storage.clock import Clock
 from storage.consensus import FIRST_SEQNO, Consensus, SeqNo, VersionedData
-from storage.errors import CorruptState, Determinate, Indeterminate
+from storage.errors import Determinate, Indeterminate
+from storage.registers import decode_register, encode_register
 
 OID_KEY = "catalog/oids"
 BLOCK_OIDS = 16_384
@@ -69,7 +70,7 @@ class OidBlocks:
                 head = await self._consensus.head(OID_KEY)
                 start = max(floor, _first_free(floor) if head is None else _decode(head.data).end)
                 seqno = FIRST_SEQNO if head is None else SeqNo(head.seqno + 1)
-                new = VersionedData(seqno=seqno, data=msgspec.json.encode(_Register(end=start + BLOCK_OIDS)))
+                new = VersionedData(seqno=seqno, data=encode_register(_Register(end=start + BLOCK_OIDS)))
                 if not await self._consensus.compare_and_set(OID_KEY, None if head is None else head.seqno, new):
                     continue
             except (Determinate, Indeterminate):
@@ -96,7 +97,4 @@ def _first_free(floor: int) -> int:
 
 
 def _decode(data: bytes) -> _Register:
-    try:
-        return msgspec.json.decode(data, type=_Register)
-    except msgspec.MsgspecError as error:
-        raise CorruptState(f"the reservation of oids cannot be read: {data[:40]!r}") from error
+    return decode_register(data, _Register, "the reservation of oids")

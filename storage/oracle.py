@@ -39,8 +39,9 @@ import msgspec
 from storage.clock import Clock, Randomness
 from storage.consensus import Consensus, SeqNo, VersionedData
 from storage.csn import COUNTER_BITS, Csn, csn_from_ms
-from storage.errors import CorruptState, Determinate, EnvironmentFenced, Indeterminate, NewerFormat
+from storage.errors import Determinate, EnvironmentFenced, Indeterminate, NewerFormat
 from storage.hlc import HybridLogicalClock
+from storage.registers import decode_register, encode_register
 from storage.visibility import PublishQueue
 
 Timeline: TypeAlias = Literal["user", "catalog"]
@@ -248,7 +249,7 @@ class InProcessOracle:
         Raises EnvironmentFenced when another process owns it now. An indeterminate write is read back.
         """
         window = _Window(format=WINDOW_FORMAT, owner=self._owner, end=end)
-        data = msgspec.json.encode(window)
+        data = encode_register(window)
         for attempt in range(MAX_ATTEMPTS):
             seqno = SeqNo((self._window_seqno or 0) + 1)
             try:
@@ -280,10 +281,7 @@ class InProcessOracle:
 
 
 def _decode(data: bytes) -> _Window:
-    try:
-        window = msgspec.json.decode(data, type=_Window)
-    except msgspec.MsgspecError as error:
-        raise CorruptState(f"the CSN window cannot be read: {error}") from error
+    window = decode_register(data, _Window, "the CSN window")
     if window.format > WINDOW_FORMAT:
         raise NewerFormat(f"the CSN window has format {window.format}; this version knows {WINDOW_FORMAT}")
     return window

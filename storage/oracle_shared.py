@@ -25,9 +25,10 @@ import msgspec
 from storage.clock import Clock
 from storage.consensus import Consensus, SeqNo, VersionedData
 from storage.csn import Csn
-from storage.errors import CorruptState, Determinate, Indeterminate, NewerFormat
+from storage.errors import Determinate, Indeterminate, NewerFormat
 from storage.hlc import HybridLogicalClock
 from storage.oracle import MAX_ATTEMPTS, TIMELINES, TRUNCATE_EVERY, Timeline
+from storage.registers import decode_register, encode_register
 from storage.round_trips import RoundTrips
 from storage.visibility import PublishQueue
 
@@ -170,7 +171,7 @@ class _TimelineRow:
                 published=published,
             )
             seqno = SeqNo((self._seqno or 0) + 1)
-            new = VersionedData(seqno=seqno, data=msgspec.json.encode(row))
+            new = VersionedData(seqno=seqno, data=encode_register(row))
             if await self._consensus.compare_and_set(self.key, self._seqno, new):
                 break
             await self._refresh()
@@ -265,10 +266,7 @@ class ConsensusOracle:
 
 
 def _decode(key: str, data: bytes) -> _Row:
-    try:
-        row = msgspec.json.decode(data, type=_Row)
-    except msgspec.MsgspecError as error:
-        raise CorruptState(f"the oracle's row {key!r} cannot be read: {error}") from error
+    row = decode_register(data, _Row, f"the oracle's row {key!r}")
     if row.format > ROW_FORMAT:
         raise NewerFormat(f"the oracle's row {key!r} has format {row.format}; this version knows {ROW_FORMAT}")
     return row

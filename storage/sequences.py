@@ -16,7 +16,9 @@ import msgspec
 
 from storage.catalog_model import Sequence
 from storage.consensus import FIRST_SEQNO, Consensus, SeqNo, VersionedData
+from storage.registers import decode_register, encode_register
 
+SEQUENCE_PREFIX = "sequences/"
 BLOCK = 32
 """Numbers reserved at a time: PostgreSQL's SEQ_LOG_VALS, the most that a crash may skip."""
 
@@ -82,7 +84,7 @@ class SequenceStore:
     async def _write(self, oid: int, head: VersionedData | None, position: _Position) -> bool:
         expected = None if head is None else head.seqno
         seqno = FIRST_SEQNO if head is None else SeqNo(head.seqno + 1)
-        data = VersionedData(seqno=seqno, data=msgspec.json.encode(position))
+        data = VersionedData(seqno=seqno, data=encode_register(position))
         written = await self._consensus.compare_and_set(_key(oid), expected, data)
         if written and seqno > FIRST_SEQNO:
             await self._consensus.truncate(_key(oid), seqno)
@@ -90,11 +92,11 @@ class SequenceStore:
 
 
 def _key(oid: int) -> str:
-    return f"sequences/{oid}"
+    return f"{SEQUENCE_PREFIX}{oid}"
 
 
 def _decode(head: VersionedData | None) -> _Position | None:
-    return None if head is None else msgspec.json.decode(head.data, type=_Position)
+    return None if head is None else decode_register(head.data, _Position, "the position of a sequence")
 
 
 def _numbers(sequence: Sequence, position: _Position, wanted: int) -> list[int]:

@@ -29,7 +29,8 @@ import msgspec
 from storage.clock import Clock
 from storage.consensus import Consensus, SeqNo, VersionedData
 from storage.csn import Csn
-from storage.errors import CorruptState, Determinate, Indeterminate
+from storage.errors import Determinate, Indeterminate
+from storage.registers import decode_register, encode_register
 from storage.round_trips import RoundTrips
 from storage.xids import FIRST_NORMAL_XID, PgSnapshot, Xid
 
@@ -240,7 +241,7 @@ class XidBlocks:
                 register = _Register(end=FIRST_NORMAL_XID) if head is None else _decode(head.data)
                 seqno = SeqNo(1 if head is None else head.seqno + 1)
                 after = await self._with_running(change(register))
-                new = VersionedData(seqno=seqno, data=msgspec.json.encode(after))
+                new = VersionedData(seqno=seqno, data=encode_register(after))
                 if not await self._consensus.compare_and_set(XID_KEY, None if head is None else head.seqno, new):
                     continue
                 if seqno % TRUNCATE_EVERY == 0:
@@ -288,8 +289,5 @@ def pg_snapshot(look: RunningXids, csn: Csn, committed: Mapping[int, Csn], alive
 
 
 def _decode(data: bytes) -> _Register:
-    try:
-        # Earlier versions wrote the end alone.
-        return _Register(end=int(data)) if data.isdigit() else msgspec.json.decode(data, type=_Register)
-    except msgspec.MsgspecError as error:
-        raise CorruptState(f"the xid reservation cannot be read: {data[:40]!r}") from error
+    # The first versions wrote the end alone.
+    return _Register(end=int(data)) if data.isdigit() else decode_register(data, _Register, "the reservation of xids")

@@ -15,7 +15,7 @@ import itertools
 from collections import Counter
 
 from storage.csn import Csn
-from storage.identity import MARKER_KEY
+from storage.identity import COMPLETE_KEY, MARKER_KEY
 from storage.ids import ShardId
 from tests.simulation.checker import Append, Operation, ReadList, Status, Transaction, check
 from tests.simulation.definitions import check_definitions
@@ -132,7 +132,7 @@ async def referenced_blobs(server: Server) -> tuple[set[str], dict[str, int]]:
 
 def in_use(key: str, needed: set[str], rollups: dict[str, int]) -> bool:
     """Whether a state leads to the blob `key`, or it marks the store. The rollup before the newest may be in use."""
-    if key in needed or key == MARKER_KEY:
+    if key in needed or key in (MARKER_KEY, COMPLETE_KEY):
         return True
     owner, _, name = key.removeprefix("rollups/").rpartition("/")
     return key.startswith("rollups/") and owner in rollups and int(name.partition("-")[0]) >= rollups[owner]
