@@ -448,7 +448,7 @@ def _roll_back(connection: Any) -> None:
 
 def _write_error(path: Path, error: apsw.Error) -> StorageError:
     if isinstance(error, apsw.FullError):
-        return StoreFull(f"could not write to {path}: {error}")
+        return StoreFull(f"could not write to {path}: {error}; free space there")
     if isinstance(error, (apsw.CorruptError, apsw.NotADBError)):
         return _damaged(path, error)
     return StoreUnavailable(f"could not write to {path}: {error}")

@@ -198,7 +198,8 @@ class Environment:
             await env.staging.resolve_overdue()
         floor = Csn(env.cache.upper - 1)
         last_write = env.cache.state.registered[CATALOG_SHARD].last_write
-        env.oracle = SwitchingOracle(env.peers.shared_oracle if shared else await env.peers.own_oracle())
+        inner = env.peers.shared_oracle if shared else await env.peers.own_oracle()
+        env.oracle = SwitchingOracle(inner, env.leases.ensure if liveness is not None else None)
         if shared:
             env.xids.shared = True
         else:

@@ -260,6 +260,9 @@ def _column_stats(column: pa.ChunkedArray) -> ColumnStats:
     if domain == "none" or nulls == len(column):
         return ColumnStats(domain=domain, null_count=nulls)
     bounds = pc.min_max(column)
+    if pa.types.is_temporal(column.type):
+        # Python has no date for the infinite ones.
+        return _bounds(domain, bounds["min"].value, bounds["max"].value, nulls)
     low, high = stat_value(bounds["min"].as_py()), stat_value(bounds["max"].as_py())
     if domain == "float" and bool(pc.any(pc.is_nan(column)).as_py()):
         high = None
@@ -348,8 +351,9 @@ def _footer_stats(metadata: pq.FileMetaData, field: pa.Field, leaves: list[int])
             return ColumnStats(domain=domain)
         nulls = nulls + stats.null_count if nulls is not None and stats.has_null_count else None
         if stats.has_min_max:
-            lows.append(stat_value(stats.min))
-            highs.append(stat_value(stats.max))
+            raw = pa.types.is_temporal(field.type)
+            lows.append(stats.min_raw if raw else stat_value(stats.min))
+            highs.append(stats.max_raw if raw else stat_value(stats.max))
         elif not stats.has_null_count or stats.null_count < column.num_values:
             bounded = False
     if not bounded or not lows or None in lows or None in highs:

@@ -13,7 +13,9 @@ read of it per read timestamp. Which of the two holds is written in the leases:
 5. A process that finds itself without any other lease again claims its own as ``sole``, atomically with that finding,
    brings its oracle up to all that is committed, and switches back. Whoever joins in between waits as in 2.
 
-A ``sole`` process that has died is recognised by `Liveness` where there is one, or by its lease.
+A ``sole`` process that has died is recognised by `Liveness`, one that stands still by its lease: whoever waits for it
+goes on once it has seen the lease unchanged for `LEASE_MS`. A process that takes timestamps by itself therefore renews
+its lease first when it has not done so for most of that time, and so learns that it was deposed before it reads.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from storage.csn import Csn
 from storage.ids import CATALOG_SHARD
+from storage.leases import LEASE_MS
 from storage.oracle import InProcessOracle, Oracle, Timeline
 from storage.oracle_shared import TxnsFrontier, TxnsOracle
 from storage.txns_cache import TxnsCache
@@ -64,9 +67,11 @@ class FollowingHead(CacheHead):
 class SwitchingOracle:
     """An `Oracle` that passes everything on to one of several, which can be exchanged."""
 
-    def __init__(self, inner: Oracle) -> None:
+    def __init__(self, inner: Oracle, ensure_alone: Callable[[], Awaitable[None]] | None = None) -> None:
         self._inner = inner
         self._left: list[Oracle] = []
+        self._ensure_alone = ensure_alone
+        """Awaited before a timestamp is read from memory: raises when others may have begun to commit."""
 
     @property
     def inner(self) -> Oracle:
@@ -85,6 +90,8 @@ class SwitchingOracle:
 
     async def read_ts(self, timeline: Timeline) -> Csn:
         """See `Oracle.read_ts`."""
+        if self._ensure_alone is not None and not self.asks_store:
+            await self._ensure_alone()
         return await self._inner.read_ts(timeline)
 
     async def write_ts(self, timeline: Timeline) -> Csn:
@@ -138,14 +145,24 @@ class Peers:
         await env.txns.tidy(expired=dead)
         await env.leases.claim()
         await env.staging.resolve_overdue()
+        seen: dict[str, tuple[int, float]] = {}
+        renewed = env.clock.monotonic()
         while not env.leases.sole:
-            others = [name for name, lease in env.cache.state.leases.items() if lease.sole]
+            others = {name: lease.beats for name, lease in env.cache.state.leases.items() if lease.sole}
             if not others:
                 break
-            dead = [name for name in others if liveness.is_dead(name)]
+            now = env.clock.monotonic()
+            seen = {
+                name: known if (known := seen.get(name)) is not None and known[0] == beats else (beats, now)
+                for name, beats in others.items()
+            }
+            dead = [name for name in others if liveness.is_dead(name) or now - seen[name][1] > LEASE_MS / 1000]
             if dead:
-                await env.txns.tidy(expired=dead)
+                await env.txns.tidy(expired={name: others[name] for name in dead})
             else:
+                if now - renewed > LEASE_MS / 3000:
+                    await env.leases.renew()
+                    renewed = now
                 await env.clock.sleep(JOIN_POLL_S)
                 await env.cache.durable.refresh()
         return env.leases.sole

@@ -14,7 +14,7 @@ write of the shard up to it has been copied. `fill` therefore first waits for th
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -346,12 +346,13 @@ class Txns:
         removed: tuple[ShardId, ...] = (),
         release: bool = False,
         joining: bool = False,
-        expired: Collection[str] = (),
+        expired: Collection[str] | Mapping[str, int] = (),
     ) -> None:
         """Retract what this process has applied, and renew its lease, in one append; nothing when idle.
 
         `release` gives the lease up. With `joining` a ``sole`` lease is so only if there is no other. `expired`
-        names dead processes whose leases end. Raises EnvironmentFenced when this process's own lease was ended by
+        names dead processes whose leases end; with the beat at which each was judged, a lease that has been renewed
+        since is left alone. Raises EnvironmentFenced when this process's own lease was ended by
         others.
         """
 
@@ -368,7 +369,11 @@ class Txns:
                 leases.append(SetLease(self._process, msgspec.structs.replace(lease, sole=sole)))
             if release and self._process in state.leases:
                 leases.append(SetLease(self._process, None))
-            leases.extend(SetLease(name, None) for name in expired if name in state.leases)
+            for name in expired:
+                held = state.leases.get(name)
+                judged = expired[name] if isinstance(expired, Mapping) else None
+                if held is not None and judged in (None, held.beats):
+                    leases.append(SetLease(name, None))
             if not (retracted or leases or requires or removed):
                 return Abandon(False)
             return TxnsDiff(
