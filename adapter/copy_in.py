@@ -60,7 +60,7 @@ async def run_copy_in(running: Running, statement: st.Copy) -> CopyIn:
     if statement.where:
         raise FeatureNotSupported("COPY FROM with WHERE is not supported")
     columns = copy_columns(relation, statement.columns)
-    format_ = copy_format(statement.options, [column.name for column in columns], relation.name)
+    format_ = copy_format(statement.options, [column.name for column in columns], relation)
     running.transaction.rely_on([relation])
     target = target_of(running, relation.oid)
     defaults = {

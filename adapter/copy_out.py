@@ -60,14 +60,16 @@ def copy_columns(relation: Relation, names: Sequence[str]) -> list[Column]:
     return columns
 
 
-def copy_format(options: st.CopyOptions, names: Sequence[str], relation: str | None) -> CopyFormat:
-    """The options with column names as positions. 42703, 42P10."""
+def copy_format(options: st.CopyOptions, names: Sequence[str], relation: Relation | None) -> CopyFormat:
+    """The options with column names as positions; `relation` is the table copied, None for a query. 42703, 42P10."""
 
     def positions(option: str, wanted: Sequence[str]) -> tuple[int, ...]:
         for name in wanted:
             if name not in names:
                 if relation is None:
                     raise UndefinedColumn(f'column "{name}" does not exist')
+                if relation.column(name) is None:
+                    raise UndefinedColumn(f'column "{name}" of relation "{relation.name}" does not exist')
                 raise InvalidColumnReference(f'{option} column "{name}" not referenced by COPY')
         return tuple(names.index(name) for name in wanted)
 
@@ -94,7 +96,8 @@ async def run_copy_out(running: Running, statement: st.Copy) -> CopyOut:
     if plan.columns is None:
         raise FeatureNotSupported("COPY query must have a RETURNING clause")
     names = [column.name for column in plan.columns]
-    format_ = copy_format(statement.options, names, None if statement.table is None else statement.table.name)
+    relation = None if statement.table is None else find_relation(running, catalog, statement.table)
+    format_ = copy_format(statement.options, names, relation)
     outcome = await (
         run_query(running, plan) if isinstance(plan.statement, ir.BoundQuery) else run_change(running, plan)
     )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
+from planner.catalog_data import encodings
 from planner.errors import FeatureNotSupported, InvalidParameterValue, SqlSyntaxError
 from planner.options import option_text
 from planner.parse import Parsed, Tree
@@ -108,6 +110,8 @@ def _check(given: dict[str, Any], *, is_from: bool) -> CopyOptions:
     header = given.get("header", False)
     if header == "match" and not is_from:
         raise FeatureNotSupported('cannot use "match" with HEADER in COPY TO')
+    if "encoding" in given:
+        _check_encoding(given["encoding"])
     return CopyOptions(
         format=output,
         delimiter=delimiter,
@@ -122,3 +126,13 @@ def _check(given: dict[str, Any], *, is_from: bool) -> CopyOptions:
         freeze=given.get("freeze", False),
         encoding=given.get("encoding"),
     )
+
+
+def _check_encoding(name: str) -> None:
+    """Takes UTF8 alone. 22023 for a name that no encoding has, 0A000 for another one."""
+    plain = re.sub(r"[^a-z0-9]", "", name.lower())
+    if plain in ("utf8", "unicode"):
+        return
+    if plain not in {re.sub(r"[^a-z0-9]", "", known.lower()) for known in encodings().values()}:
+        raise InvalidParameterValue('argument to option "encoding" must be a valid encoding name')
+    raise FeatureNotSupported(f"COPY in encoding {name.upper()} is not supported")

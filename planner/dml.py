@@ -441,6 +441,8 @@ def _returning(statement: Statement, relation: Relation, tree: Tree, joined: boo
     """The projection of a RETURNING list over the affected rows; None without one."""
     if not tree.HasField("returning_clause"):
         return None
+    if joined and any(_is_star(node.res_target.val) for node in tree.returning_clause.exprs):
+        raise FeatureNotSupported("RETURNING of columns of other tables than the target is not supported")
     clause = tree.returning_clause
     level = Level(statement, None)
     scan, item = scan_table(level, relation, tree.relation.alias if tree.relation.HasField("alias") else None, -1)
@@ -458,6 +460,14 @@ def _returning(statement: Statement, relation: Relation, tree: Tree, joined: boo
         statement.new_field(target.name, expr.type, target.origin) for target, expr in zip(targets, exprs, strict=True)
     )
     return Project(input=rows, exprs=exprs, fields=fields)
+
+
+def _is_star(node: Tree) -> bool:
+    """Whether an item of a list is an unqualified `*`."""
+    if not node.HasField("column_ref"):
+        return False
+    fields = node.column_ref.fields
+    return len(fields) == 1 and bool(fields[0].HasField("a_star"))
 
 
 def _finish_returning(statement: Statement, rel: Rel | None) -> Returning | None:

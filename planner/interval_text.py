@@ -78,6 +78,10 @@ def _invalid(text: str) -> InvalidDatetimeFormat:
     return InvalidDatetimeFormat(f'invalid input syntax for type interval: "{text}"')
 
 
+_DAY_TO_HOUR = 1032
+"""Fields of INTERVAL '1 2' DAY TO HOUR, where a number before the hours means days."""
+
+
 def parse_interval(text: str, fields: int = 0x7FFF) -> Interval:
     """An interval; `fields` is the mask of the typmod (INTERVAL '1' YEAR). Raises 22007, 22015."""
     stripped = text.strip()
@@ -131,7 +135,9 @@ def parse_interval(text: str, fields: int = 0x7FFF) -> Interval:
             total.months += sign * (int(years) * 12 + int(months))
         else:
             if pending is not None:
-                raise _invalid(text)
+                if fields != _DAY_TO_HOUR:
+                    raise _invalid(text)
+                total.add(pending[0], "day")
             pending = (Fraction(match.group("number")), True)
     if pending is not None:
         total.add(pending[0], default_unit)

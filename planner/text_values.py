@@ -146,9 +146,7 @@ def _numeric(text: str, type: SqlType, settings: Mapping[str, str]) -> Decimal:
     body = text.strip(_SPACE)
     word = body.lower()
     if word in _FLOAT_WORDS:
-        if word == "nan":
-            return Decimal("NaN")
-        return Decimal("-Infinity" if word[0] == "-" else "Infinity")
+        raise FeatureNotSupported("numeric NaN and infinity are not supported")
     if not _FLOAT.match(body):
         raise _invalid("numeric", text)
     value = Decimal(body)

@@ -135,7 +135,14 @@ def _to_integer(ctx: Context, source: SqlType, target: SqlType, plain: str) -> s
     if source.oid == types.BOOL:
         return plain
     if source.oid in FLOATS:
-        return plain if ctx.local else plain.replace("{0}", "rint({0})")
+        if ctx.local:
+            return plain
+        rounded = plain.replace("{0}", "rint({0})")
+        if target.oid != types.INT8:
+            return rounded
+        # Spark lets 2^63 through, and gives one less.
+        fault = ctx.dialect.raise_sql("22003", "bigint out of range")
+        return f"CASE WHEN {{0}} >= 9223372036854775808D THEN {fault} ELSE {rounded} END"
     if source.oid == types.NUMERIC:
         return plain if ctx.local else plain.replace("{0}", "round({0})")
     if source.oid == types.CHAR:

@@ -116,8 +116,10 @@ def _local(message: str) -> SqlError | None:
         return errors.InvalidParameterValue(f'time zone "{zone[1] if zone else ""}" not recognized')
     if "date out of range" in lowered or "date and not in range" in lowered:
         return errors.DatetimeFieldOverflow("date out of range")
-    if "timestamp" in lowered and ("out of range" in lowered or "overflow" in lowered):
+    if "timestamp" in lowered and ("out of range" in lowered or "overflow" in lowered or "not in timestamp" in lowered):
         return errors.DatetimeFieldOverflow("timestamp out of range")
+    if "like pattern must not end with escape" in lowered:
+        return errors.InvalidEscapeSequence("LIKE pattern must not end with escape character")
     if "interval" in lowered and ("out of range" in lowered or "overflow" in lowered):
         return errors.DatetimeFieldOverflow("interval out of range")
     if "out of range" in lowered or "overflow" in lowered:
@@ -212,6 +214,9 @@ def _spark(message: str, condition: str, parameters: Mapping[str, str]) -> SqlEr
     if name.startswith(("UNSUPPORTED_SUBQUERY", "UNSUPPORTED_FEATURE", "UNION_NOT_SUPPORTED")):
         what = "this use of a function" if "PYTHON_UDF" in message else "this subquery"
         return errors.FeatureNotSupported(f"{what} is not supported on the spark engine")
+    if re.match(r"(?:[\w.]*ArithmeticException: )?long overflow", message):
+        # What it says of moments; of numbers it says ARITHMETIC_OVERFLOW.
+        return errors.DatetimeFieldOverflow("timestamp out of range")
     return None
 
 

@@ -152,7 +152,8 @@ class Relations:
         mergeable = not (
             select.distinct or select.windowed or select.expanded or select.limited() or select.set_operation
         ) and self._inlinable(select, (rel.condition,))
-        if not mergeable:
+        # Spark does not find the keys of GROUPING() in HAVING once there is an ORDER BY.
+        if not mergeable or (not self.ctx.local and any("grouping(" in sql for sql in select.columns.values())):
             select = self._wrap(select)
         target = select.having if select.group_by is not None else select.where
         target.extend(self.scalars.conjuncts(rel.condition))

@@ -43,7 +43,8 @@ def fill(ctx: Context, template: str, args: Sequence[str]) -> str:
     if not ctx.local and any("SELECT" in arg for arg in args):
         # Spark allows no subquery in or around a lambda; it computes equal subqueries once.
         return _join(without_lambda(template), args)
-    if not bound:
+    if not bound or (not ctx.local and "tg_" in template):
+        # Spark calls no function in Python inside a lambda; it computes equal expressions once.
         return _join(template, args)
     if ctx.local:
         bound += [index for index, arg in enumerate(args) if index not in bound and "SELECT" in arg]

@@ -70,7 +70,12 @@ class Windows:
         return tuple([ir.Case(whens=((call.filter, arg),), otherwise=None, type=arg.type) for arg in call.args])
 
     def _date_key(self, call: ir.WindowCall) -> bool:
-        return self.ctx.local and len(call.order_by) == 1 and call.order_by[0].expr.type.oid == types.DATE
+        if len(call.order_by) != 1 or call.order_by[0].expr.type.oid != types.DATE:
+            return False
+        # Spark measures dates in months only.
+        offsets = [bound.offset for bound in (call.frame.start, call.frame.end) if bound.offset is not None]
+        lengths = [self.scalars.constant(offset) for offset in offsets]
+        return self.ctx.local or any(isinstance(length, ir.Interval) and not length.months for length in lengths)
 
     def _frame(self, frame: ir.Frame, ordered: bool) -> str:
         default = (

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from planner.functions.forms import CallSite, Form, both
+from planner.functions.forms import CallSite, Form, both, raised
 
 
 def _array_length(site: CallSite) -> str:
@@ -82,6 +82,19 @@ def _position(site: CallSite) -> str:
     return (
         f"CASE WHEN size({{0}}) > 0 THEN get(filter(sequence(0, size({{0}}) - 1), i -> get({{0}}, i) <=> {{1}}{start}),"
         " 0) + 1 END"
+    )
+
+
+def _filled(site: CallSite) -> str:
+    more = raised(site, "0A000", "multidimensional arrays are not supported")
+    null = raised(site, "22004", "dimension array or low bound array cannot be null")
+    if site.engine == "local":
+        size, made = "len({1})", "list_transform(range(({1})[1]), lambda i: {0})"
+    else:
+        size, made = "size({1})", "array_repeat({0}, get({1}, 0))"
+    return (
+        f"CASE WHEN {{1}} IS NULL THEN {null} WHEN {size} > 1 THEN {more} WHEN {size} = 0 THEN CAST("
+        f"{'[]' if site.engine == 'local' else 'array()'} AS {{t}}) ELSE {made} END"
     )
 
 
@@ -185,6 +198,10 @@ def forms() -> Mapping[str, Form]:
         "array_positions(anycompatiblearray,anycompatible)": both(_positions),
         "array_remove(anycompatiblearray,anycompatible)": both(_remove),
         "array_replace(anycompatiblearray,anycompatible,anycompatible)": both(_replace),
+        "array_fill(anyelement,int4[])": both(_filled),
+        "width_bucket(anycompatible,anycompatiblearray)": Form(
+            local="CAST(len(list_filter({1}, lambda b: b <= {0})) AS INTEGER)", spark="size(filter({1}, b -> b <= {0}))"
+        ),
         "trim_array(anyarray,int4)": Form(
             local=(
                 "CASE WHEN {1} < 0 OR {1} > len({0}) THEN error('TG:2202E:number of elements to trim must be between 0"

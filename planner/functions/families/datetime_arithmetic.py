@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from planner.functions.forms import CallSite, Form, both, local_only
+from planner.functions.forms import CallSite, Form, both, local_only, raised
 from planner.functions.intervals import (
     MICROS_PER_DAY,
     interval_struct,
@@ -109,12 +109,21 @@ def _negated(site: CallSite) -> str:
     return unless_null(site.engine, "0", interval_struct(site.engine, "-{0}.months", "-{0}.days", "-{0}.micros"))
 
 
+_FAR = 10_000_000
+"""Days that carry every date out of range; the engine would compute on and wrap around."""
+
+
 def _date_plus(sign: str) -> Callable[[CallSite], str]:
     def template(site: CallSite) -> str:
         date, days = ("{0}", "{1}") if site.arg_types[0].oid == DATE else ("{1}", "{0}")
-        if site.engine == "local":
-            return f"({date} {sign} {days})"
-        return f"date_add({date}, {'-' if sign == '-' else ''}{days})"
+        plain = f"({date} {sign} {days})"
+        if site.engine == "spark":
+            plain = f"date_add({date}, {'-' if sign == '-' else ''}{days})"
+        constant = site.constants[1 if date == "{0}" else 0]
+        if isinstance(constant, int) and abs(constant) < _FAR:
+            return plain
+        fault = raised(site, "22008", "date out of range")
+        return f"CASE WHEN abs(CAST({days} AS BIGINT)) > {_FAR} THEN {fault} ELSE {plain} END"
 
     return template
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from planner.functions.forms import CallSite, Form, both, local_only
@@ -21,18 +22,30 @@ def _age(site: CallSite) -> str:
     return checked(f"tg_age({', '.join([f'unix_micros(CAST({place} AS TIMESTAMP))' for place in places])})")
 
 
+_POSIX_OFFSET = re.compile(r"([+-])(\d{1,2})(?::(\d\d))?")
+
+
+def _shifted(site: CallSite, micros: str) -> str:
+    """AT TIME ZONE with a fixed distance to UTC, east of it."""
+    plain = timestamp_type(site.engine)
+    zoned = "TIMESTAMPTZ" if site.engine == "local" else "TIMESTAMP"
+    if site.arg_types[1].oid == TIMESTAMPTZ:
+        moment, target, sign = f"CAST({{1}} AS {plain})", plain, "+"
+    else:
+        moment, target, sign = "{1}", zoned, "-"
+    return f"CAST({moment} {sign} {micros_interval(site.engine, micros)} AS {target})"
+
+
 def _timezone(site: CallSite) -> str | None:
     if site.arg_types[0].oid == INTERVAL:
-        plain = timestamp_type(site.engine)
-        zoned = "TIMESTAMPTZ" if site.engine == "local" else "TIMESTAMP"
-        if site.arg_types[1].oid == TIMESTAMPTZ:
-            moment, target, sign = f"CAST({{1}} AS {plain})", plain, "+"
-        else:
-            moment, target, sign = "{1}", zoned, "-"
-        shift = micros_interval(site.engine, "{0}.micros")
-        return f"CAST({moment} {sign} {shift} AS {target})"
+        return _shifted(site, "{0}.micros")
     zone = "{0}"
     constant = site.constants[0]
+    offset = _POSIX_OFFSET.fullmatch(constant) if isinstance(constant, str) else None
+    if offset is not None:
+        # As in POSIX, what is added to the local time to get UTC.
+        minutes = (int(offset[2]) * 60 + int(offset[3] or 0)) * (1 if offset[1] == "-" else -1)
+        return _shifted(site, f"{minutes * 60_000_000}")
     if isinstance(constant, str) and is_utc(constant):
         zone = "'UTC'"
     if site.arg_types[1].oid == TIMESTAMPTZ:

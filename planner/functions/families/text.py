@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from planner.functions.forms import NOT_CONSTANT, CallSite, Form, both, local_only, raised
+from planner.functions.spark_udfs import checked
 
 _DIGESTS = {"sha224": 224, "sha256": 256, "sha384": 384, "sha512": 512}
 
@@ -213,6 +214,16 @@ def forms() -> Mapping[str, Form]:
         "decode(text,text)": local_only("tg_decode({0}, {1})"),
         "convert_from(bytea,name)": local_only("tg_convert_from({0}, {1})"),
         "convert_to(text,name)": local_only("tg_convert_to({0}, {1})"),
+        "set_byte(bytea,int4,int4)": local_only("tg_set_byte({0}, {1}, {2})"),
+        "set_bit(bytea,int8,int4)": local_only("tg_set_bit({0}, {1}, {2})"),
+        "overlay(bytea,bytea,int4)": Form(
+            local="tg_overlay_bytea({0}, {1}, {2}, CAST(octet_length({1}) AS INTEGER))",
+            spark=checked("tg_overlay_bytea({0}, {1}, {2}, octet_length({1}))"),
+        ),
+        "overlay(bytea,bytea,int4,int4)": local_only("tg_overlay_bytea({0}, {1}, {2}, {3})"),
+        "btrim(bytea,bytea)": local_only("tg_trim_bytea({0}, {1}, 'b')"),
+        "ltrim(bytea,bytea)": local_only("tg_trim_bytea({0}, {1}, 'l')"),
+        "rtrim(bytea,bytea)": local_only("tg_trim_bytea({0}, {1}, 'r')"),
         "get_byte(bytea,int4)": local_only("tg_get_byte({0}, {1})"),
         "get_bit(bytea,int8)": local_only("tg_get_bit({0}, {1})"),
         "unistr(text)": local_only("tg_unistr({0})"),

@@ -215,6 +215,34 @@ def get_bit(data: bytes, index: int) -> int:
     return (data[index // 8] >> (index % 8)) & 1
 
 
+def set_byte(data: bytes, index: int, value: int) -> bytes:
+    """set_byte(): of the value the low eight bits."""
+    get_byte(data, index)
+    return data[:index] + bytes([value & 255]) + data[index + 1 :]
+
+
+def set_bit(data: bytes, index: int, value: int) -> bytes:
+    """set_bit()."""
+    get_bit(data, index)
+    if value not in (0, 1):
+        raise InvalidParameterValue("new bit must be 0 or 1")
+    mask = 1 << (index % 8)
+    byte = data[index // 8] & ~mask | (mask if value else 0)
+    return set_byte(data, index // 8, byte)
+
+
+def overlay_bytea(data: bytes, new: bytes, start: int, length: int) -> bytes:
+    """overlay() of bytea; a negative length stands for that of the new bytes."""
+    if start <= 0:
+        raise SubstringError("negative substring length not allowed")
+    return data[: start - 1] + new + data[max(start - 1 + length, 0) :]
+
+
+def trim_bytea(data: bytes, characters: bytes, side: str) -> bytes:
+    """btrim(), ltrim() and rtrim() of bytea."""
+    return {"b": data.strip, "l": data.lstrip, "r": data.rstrip}[side](characters)
+
+
 def unistr(text: str) -> str:
     """unistr(): \\XXXX, \\+XXXXXX, \\uXXXX, \\UXXXXXXXX and \\\\."""
 
@@ -364,6 +392,10 @@ UDFS: Mapping[str, Udf] = {
     "tg_digest": Udf((_T, _B), _B, digest),
     "tg_substring_bytea": Udf((_B, _I, _I), _B, substring_bytea),
     "tg_get_byte": Udf((_B, _I), _I, get_byte),
+    "tg_set_byte": Udf((_B, _I, _I), _B, set_byte),
+    "tg_set_bit": Udf((_B, "BIGINT", _I), _B, set_bit),
+    "tg_overlay_bytea": Udf((_B, _B, _I, _I), _B, overlay_bytea),
+    "tg_trim_bytea": Udf((_B, _B, _T), _B, trim_bytea),
     "tg_get_bit": Udf((_B, "BIGINT"), _I, get_bit),
     "tg_unistr": Udf((_T,), _T, unistr),
     "tg_normalize": Udf((_T, _T), _T, normalize),
