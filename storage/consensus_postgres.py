@@ -95,7 +95,7 @@ class PostgresConsensus:
                 server_settings={"application_name": "tidegate", "synchronous_commit": "on"},
             )
         except _FAILURES as error:
-            raise StoreUnavailable(f"could not connect to the consensus store: {error}") from error
+            raise StoreUnavailable(f"could not connect to the consensus store: {_cause(error)}") from error
         try:
             await consensus._prepare()
         except BaseException:
@@ -204,7 +204,7 @@ class PostgresConsensus:
         try:
             connection = await self._pool.acquire(timeout=COMMAND_TIMEOUT_S)
         except _FAILURES as error:
-            raise StoreUnavailable(f"could not connect to the consensus store: {error}") from error
+            raise StoreUnavailable(f"could not connect to the consensus store: {_cause(error)}") from error
         try:
             return await work(connection)
         except TimeoutError as error:
@@ -214,7 +214,7 @@ class PostgresConsensus:
             raise _server_error(error, writes=writes) from error
         except _LOST as error:
             kind = Indeterminate if writes else StoreUnavailable
-            raise kind(f"lost the connection to the consensus store: {error}") from error
+            raise kind(f"lost the connection to the consensus store: {_cause(error)}") from error
         finally:
             # A connection that broke is the pool's to drop; releasing it must not hide what happened.
             with contextlib.suppress(*_FAILURES):
@@ -322,6 +322,13 @@ CREATE TABLE {schema}.diff (
     key text COLLATE "C" NOT NULL, seqno bigint NOT NULL, data bytea NOT NULL, PRIMARY KEY (key, seqno)
 );
 """
+
+
+def _cause(error: BaseException) -> str:
+    """What went wrong, also where the exception does not say."""
+    if isinstance(error, TimeoutError):
+        return "it does not answer; look whether PostgreSQL runs and can be reached"
+    return str(error) or type(error).__name__
 
 
 def _server_error(error: asyncpg.PostgresError, *, writes: bool) -> StorageError:
