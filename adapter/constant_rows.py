@@ -16,6 +16,7 @@ import pyarrow as pa
 from adapter.results import RecordBatch
 from planner import ir
 from planner import types as t
+from planner.errors import FeatureNotSupported
 from planner.physical import arrow_type, element_type
 from planner.text_values import apply_typmod
 from planner.types import SqlType
@@ -74,7 +75,9 @@ def _physical(type_: SqlType, value: Any) -> Any:
     if type_.oid == t.NUMERIC and isinstance(value, (Decimal, int)):
         scale = arrow_type(type_).scale
         number = Decimal(value)
-        return number.quantize(Decimal(1).scaleb(-scale), context=_EXACT) if number.is_finite() else number
+        if not number.is_finite():
+            raise FeatureNotSupported(f"numeric value {number} is not supported")
+        return number.quantize(Decimal(1).scaleb(-scale), context=_EXACT)
     return value
 
 

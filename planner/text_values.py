@@ -146,7 +146,9 @@ def _numeric(text: str, type: SqlType, settings: Mapping[str, str]) -> Decimal:
     body = text.strip(_SPACE)
     word = body.lower()
     if word in _FLOAT_WORDS:
-        raise FeatureNotSupported("numeric NaN and infinity are not supported")
+        if word == "nan":
+            return Decimal("NaN")
+        return Decimal("-Infinity" if word[0] == "-" else "Infinity")
     if not _FLOAT.match(body):
         raise _invalid("numeric", text)
     value = Decimal(body)
