@@ -87,7 +87,7 @@ class PostgresConsensus:
         try:
             consensus._pool = await asyncpg.create_pool(
                 dsn,
-                min_size=1,
+                min_size=0,
                 max_size=MAX_CONNECTIONS,
                 command_timeout=COMMAND_TIMEOUT_S,
                 # Nothing here changes a connection's state, and the default is a round trip after each operation.
