@@ -17,6 +17,7 @@ from planner.analyze import bind_execute
 from planner.errors import (
     FeatureNotSupported,
     InvalidSqlStatementName,
+    SerializationFailure,
     SqlError,
     UndefinedParameter,
 )
@@ -65,7 +66,9 @@ async def _run_by_what_is_known(running: Running, parsed: Parsed) -> Outcome | N
     defines = running.may_retry and not running.in_block and is_definition(plan.statement)
     if not defines and (not isinstance(plan.statement, ir.BoundInsert) or plan.reads):
         return None
-    mark, notices = transaction.mark(session.values), session.pending_notices
+    # A savepoint for every INSERT of a block would cut what it writes into pieces.
+    mark = transaction.mark(session.values) if transaction.txn is None else None
+    notices = session.pending_notices
     relied_on = dict(transaction.catalog_reads)
     await transaction.begin_statement(env, reads=False)
     if transaction.catalog is not plan.catalog:
@@ -89,6 +92,10 @@ async def _run_by_what_is_known(running: Running, parsed: Parsed) -> Outcome | N
             if failure is not None:
                 raise failure
             return outcome
+    if mark is None:
+        raise SerializationFailure(
+            "could not serialize access due to concurrent DDL", hint="The transaction might succeed if retried."
+        ) from failure
     transaction.undo(mark)
     transaction.relies_on_catalog, transaction.catalog_reads = False, relied_on
     session.drop_notices(notices)

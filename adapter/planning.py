@@ -79,7 +79,15 @@ class Plan:
         if "current_snapshot" in self.session_values:
             return True
         returning = getattr(self.statement, "returning", None)
-        return returning is not None and (returning.query.system or bool(scan_templates(returning.query.rel)))
+        if returning is None:
+            return False
+        inner = returning.query
+        return (
+            inner.system
+            or bool(scan_templates(inner.rel))
+            or _calls_any(inner, SIZE_FUNCTIONS)
+            or "current_snapshot" in session_values(inner)
+        )
 
     @property
     def is_utility(self) -> bool:

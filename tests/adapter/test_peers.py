@@ -272,3 +272,20 @@ async def test_a_repeatable_snapshot_stays_the_same(clients: list[Client]) -> No
     assert await there.value("select pg_current_snapshot()") == first
     await there.run("commit")
     assert await there.value("select pg_current_snapshot()") != first
+
+
+async def test_inserts_of_a_block_stay_together(clients: list[Client]) -> None:
+    here, there = clients
+    await here.run("create table t (a int not null)")
+    await there.value("select count(*) from t")
+    await there.run("begin")
+    for number in range(50):
+        await there.run(f"insert into t values ({number})")
+    transaction = there.session.transaction
+    assert transaction is not None
+    assert transaction.txn is not None
+    assert transaction.relies_on_catalog is False
+    (shard,) = transaction.txn.shards
+    assert len(transaction.txn.local_parts(shard)) == 1
+    await there.run("commit")
+    assert await here.value("select count(*) from t") == 50
