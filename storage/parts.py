@@ -47,7 +47,7 @@ PROVISIONAL_ROW_ID = 1 << 62
 
 _MAX_STAT_CHARS = 64
 _DICTIONARY_SAMPLE_ROWS = 4096
-_ROW_GROUP_ROWS = 1 << 17
+_ROW_GROUP_ROWS = 1 << 19
 _EPOCH_DATE = datetime.date(1970, 1, 1)
 _EPOCH = datetime.datetime(1970, 1, 1)  # noqa: DTZ001 - timestamps without a zone are naive
 _EPOCH_UTC = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
@@ -186,7 +186,7 @@ def encode_parquet(table: pa.Table) -> bytes:
         compression="zstd",
         row_group_size=_ROW_GROUP_ROWS,
         store_schema=True,
-        use_dictionary=True,
+        use_dictionary=repetitive_columns(table),
         # For engines that verify pages by themselves.
         write_page_checksum=True,
     )

@@ -7,17 +7,14 @@ import asyncio
 from collections.abc import Sequence
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from adapter.engines.engine import RecordBatch, WrittenPart
 from storage.environment import Environment
 from storage.ids import ShardId
-from storage.parts import repetitive_columns
+from storage.parts import encode_parquet
 
 PART_BYTES = 64 << 20
 """Arrow bytes gathered for one file; what this process holds of a result that it writes."""
-
-ROW_GROUP_ROWS = 1 << 17
 
 
 class PartFileWriter:
@@ -58,8 +55,4 @@ class PartFileWriter:
 
 def _encode(batches: Sequence[RecordBatch]) -> tuple[bytes, int]:
     table = pa.Table.from_batches(batches)
-    sink = pa.BufferOutputStream()
-    pq.write_table(
-        table, sink, compression="zstd", row_group_size=ROW_GROUP_ROWS, use_dictionary=repetitive_columns(table)
-    )
-    return sink.getvalue().to_pybytes(), table.num_rows
+    return encode_parquet(table), table.num_rows
