@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from adapter.ddl_tables import change, own_catalog
+from adapter.ddl_tables import change, own_catalog, owner_oid
 from adapter.relation_names import SYSTEM_SCHEMAS, describe, kind_of, look_up, shown_name
 from adapter.results import Notice
 from adapter.running import Running
@@ -95,16 +95,10 @@ def _drop_schemas(running: Running, statement: st.Drop) -> None:
                 raise InvalidSchemaName(f'schema "{name.name}" does not exist')
             _skip(running, f'schema "{name.name}" does not exist, skipping')
             continue
-        if schema.owner != _role_oid(running, catalog) and not _is_superuser(running):
+        if schema.owner != owner_oid(running) and not _is_superuser(running):
             raise InsufficientPrivilege(f"must be owner of schema {schema.name}")
         targets[schema.oid] = schema
     _drop_all(running, catalog, targets, cascade=statement.cascade)
-
-
-def _role_oid(running: Running, catalog: CatalogSnapshot) -> int:
-    from adapter.ddl_tables import owner_oid
-
-    return owner_oid(running)
 
 
 def _is_superuser(running: Running) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from adapter.evaluation import evaluate
+from adapter.evaluation import bind_execute_params, evaluate
 from adapter.planning import Plan, make_plan
 from adapter.queries import PreparedRead, prepare_plan
 from adapter.read_then_write import Target, check_not_null
@@ -353,8 +353,6 @@ async def _source_plan(running: Running, statement: st.CreateTableAs, catalog: C
         return make_plan(statement.query, running.session.bind_context(catalog), running.declared)
     plan = running.session.plan(statement.query, catalog, running.declared)
     if isinstance(plan.statement, st.Execute):
-        from adapter.dispatch import bind_execute_params
-
         prepared = running.session.statements.require(plan.statement.name)
         await bind_execute_params(running, plan.statement)
         assert prepared.parsed is not None

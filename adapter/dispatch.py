@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from adapter import copy_in, copy_out, cursor_statements, ddl, explain, settings_statements
+from adapter.evaluation import bind_execute_params
 from adapter.planning import WITHOUT_CATALOG, Plan, is_definition
 from adapter.queries import run_query
 from adapter.read_then_write import run_change
@@ -13,7 +14,6 @@ from adapter.transaction_control import is_control, prevent_in_block, require_bl
 from adapter.transactions import NeedsSnapshot
 from planner import ir
 from planner import statements as st
-from planner.analyze import bind_execute
 from planner.errors import (
     FeatureNotSupported,
     InvalidSqlStatementName,
@@ -200,21 +200,6 @@ async def _execute(running: Running, statement: st.Execute) -> Outcome:
         return Command(tag="EXECUTE")
     await bind_execute_params(running, statement)
     return await _begin_and_run(running, prepared.parsed)
-
-
-async def bind_execute_params(running: Running, statement: st.Execute) -> None:
-    """Evaluate EXECUTE's parameters; the rest of the statement runs with them."""
-    from adapter.evaluation import evaluate
-
-    session = running.session
-    prepared = session.statements.require(statement.name)
-    catalog = running.transaction.planning_catalog(session.state.env)
-    query = bind_execute(statement, prepared.param_types, session.bind_context(catalog))
-    values = await evaluate(running, catalog, query)
-    running.params = tuple(
-        ir.Literal(value=value, type=type_) for value, type_ in zip(values, prepared.param_types, strict=True)
-    )
-    running.declared = tuple(type_.oid for type_ in prepared.param_types)
 
 
 def _deallocate(running: Running, statement: st.Deallocate) -> Command:

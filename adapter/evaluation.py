@@ -10,6 +10,8 @@ from adapter.queries import prepare_read
 from adapter.row_text import literal_value
 from adapter.running import Running
 from planner import ir
+from planner import statements as st
+from planner.analyze import bind_execute
 from storage.catalog_model import CatalogSnapshot
 
 
@@ -23,3 +25,16 @@ async def evaluate(running: Running, catalog: CatalogSnapshot, query: ir.BoundQu
                 fields = query.rel.fields
                 return tuple(literal_value(batch.column(i), 0, field.type) for i, field in enumerate(fields))
     return tuple(None for _ in query.rel.fields)
+
+
+async def bind_execute_params(running: Running, statement: st.Execute) -> None:
+    """Evaluate EXECUTE's parameters; the rest of the statement runs with them."""
+    session = running.session
+    prepared = session.statements.require(statement.name)
+    catalog = running.transaction.planning_catalog(session.state.env)
+    query = bind_execute(statement, prepared.param_types, session.bind_context(catalog))
+    values = await evaluate(running, catalog, query)
+    running.params = tuple(
+        ir.Literal(value=value, type=type_) for value, type_ in zip(values, prepared.param_types, strict=True)
+    )
+    running.declared = tuple(type_.oid for type_ in prepared.param_types)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from adapter.evaluation import bind_execute_params
 from adapter.plan_tree import Node, PlanTree, json_node, text_lines
 from adapter.planning import Plan
-from adapter.queries import PreparedRead, may_skip_engines, prepare_plan
+from adapter.queries import PreparedRead, may_skip_engines, prepare_plan, run_query
+from adapter.read_then_write import run_change
 from adapter.results import ColumnDescription, Command, CopyIn, CopyOut
 from adapter.running import Outcome, RowsOutcome, Running
 from adapter.settings_statements import rows_outcome
@@ -31,8 +33,6 @@ async def run_explain(running: Running, statement: st.Explain) -> Outcome:
     title = None
     match plan.statement:
         case st.Execute():
-            from adapter.dispatch import bind_execute_params
-
             prepared = session.statements.require(plan.statement.name)
             await bind_execute_params(running, plan.statement)
             assert prepared.parsed is not None
@@ -70,9 +70,8 @@ def _change_title(running: Running, plan: Plan) -> str | None:
 
 async def _analyze(running: Running, plan: Plan) -> int:
     """Run it, and count the rows."""
-    from adapter.dispatch import run_rows
-
-    outcome = await run_rows(running, plan)
+    run = run_query if isinstance(plan.statement, ir.BoundQuery) else run_change
+    outcome = await run(running, plan)
     count = 0
     match outcome:
         case RowsOutcome() | CopyOut():

@@ -25,7 +25,7 @@ from planner.coercion import (
 from planner.errors import CannotCoerce, DatatypeMismatch, FeatureNotSupported, NumericValueOutOfRange, SqlError
 from planner.functions.numeric_shapes import cast_type, common_shape, shape_of
 from planner.ir import ArrayConstructor, Cast, Collate, Literal, Param, RowConstructor, Scalar
-from planner.reg_types import REG_TYPES, resolve_reg
+from planner.reg_types import resolve_reg
 from planner.text_values import apply_typmod, parse_text
 from planner.type_names import element_of, format_type
 from planner.types import (
@@ -40,6 +40,7 @@ from planner.types import (
     NUMERIC,
     OID,
     RECORD,
+    REG_TYPES,
     TEXT,
     TOO_WIDE,
     UNKNOWN,

@@ -21,8 +21,10 @@ from planner.parse import split_and_parse
 from planner.type_names import lookup_type, resolve_type_name
 from planner.types import (
     REGCLASS,
+    REGCOLLATION,
+    REGCONFIG,
+    REGDICTIONARY,
     REGNAMESPACE,
-    REGOPER,
     REGOPERATOR,
     REGPROC,
     REGPROCEDURE,
@@ -33,15 +35,6 @@ from storage.catalog_model import Role
 
 if TYPE_CHECKING:
     from planner.binding import BindContext
-
-REGCOLLATION = 4191
-REGCONFIG = 3734
-REGDICTIONARY = 3769
-
-REG_TYPES = frozenset(
-    {REGCLASS, REGNAMESPACE, REGOPER, REGOPERATOR, REGPROC, REGPROCEDURE, REGROLE, REGTYPE, REGCOLLATION, REGCONFIG,
-     REGDICTIONARY}
-)  # fmt: skip
 
 
 def resolve_reg(context: BindContext, oid: int, text: str) -> int:
@@ -227,4 +220,4 @@ def _invalid(message: str) -> SqlSyntaxError:
     return InvalidTextRepresentation(message)  # type: ignore[return-value]
 
 
-__all__ = ["REG_TYPES", "find_relation_oid", "registry", "resolve_reg", "split_name"]
+__all__ = ["find_relation_oid", "registry", "resolve_reg", "split_name"]

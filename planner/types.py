@@ -6,6 +6,7 @@ Equality is structural. The built-in types' OIDs are PostgreSQL's own, so they c
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 BOOL = 16
@@ -59,6 +60,17 @@ REGROLE = 4096
 MAX_DECIMAL_PRECISION = 38
 UNCONSTRAINED_NUMERIC_SCALE = 16
 """Fraction digits of a stored column of type numeric without precision; see docs/compatibility.md."""
+
+REGCONFIG = 3734
+REGDICTIONARY = 3769
+REGCOLLATION = 4191
+
+REG_TYPES: Mapping[int, str] = {
+    REGPROC: "regproc", REGPROCEDURE: "regprocedure", REGOPER: "regoper", REGOPERATOR: "regoperator",
+    REGCLASS: "regclass", REGTYPE: "regtype", REGNAMESPACE: "regnamespace", REGROLE: "regrole",
+    REGCONFIG: "regconfig", REGDICTIONARY: "regdictionary", REGCOLLATION: "regcollation",
+}  # fmt: skip
+"""The alias types of oid (PostgreSQL 15, 8.19), by oid. Engines have tg_<name>_in and tg_<name>_out for each."""
 
 
 @dataclass(frozen=True, slots=True)

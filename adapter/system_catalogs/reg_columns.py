@@ -16,36 +16,19 @@ from adapter.engines.engine import ExecutionContext
 from adapter.system_catalogs import reg_names
 from adapter.system_catalogs.contexts import Entered, entered_for
 from adapter.system_catalogs.tables import SystemCatalogs
-from planner import types
 from planner.physical import ELEMENT_ARRAYS, element_type
-from planner.types import SqlType
+from planner.types import REG_TYPES, SqlType
 
 RecordBatch: TypeAlias = Any
 
 REG_VALUE = pa.struct([pa.field("oid", pa.int64()), pa.field("name", pa.string())])
 
-KINDS = {
-    types.REGPROC: "regproc",
-    types.REGPROCEDURE: "regprocedure",
-    types.REGOPER: "regoper",
-    types.REGOPERATOR: "regoperator",
-    types.REGCLASS: "regclass",
-    types.REGTYPE: "regtype",
-    types.REGNAMESPACE: "regnamespace",
-    types.REGROLE: "regrole",
-    3734: "regconfig",
-    3769: "regdictionary",
-    4191: "regcollation",
-}
-"""The alias types by oid."""
-
-
-_OIDS = frozenset(oid for kind in KINDS for oid in (kind, ELEMENT_ARRAYS.get(kind, kind)))
+_OIDS = frozenset(oid for kind in REG_TYPES for oid in (kind, ELEMENT_ARRAYS.get(kind, kind)))
 
 
 def _kind(type: SqlType) -> str | None:
     element = element_type(type)
-    return KINDS.get(type.oid if element is None else element.oid)
+    return REG_TYPES.get(type.oid if element is None else element.oid)
 
 
 def has_reg_columns(columns: Sequence[SqlType]) -> bool:

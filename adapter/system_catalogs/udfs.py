@@ -21,8 +21,8 @@ from adapter.system_catalogs.objects import builtin_functions
 from adapter.system_catalogs.session_relations import pg_settings, pg_timezone_abbrevs, pg_timezone_names
 from planner import catalog_data
 from planner.errors import SqlError, UndefinedColumn, UndefinedObject
-from planner.functions.families.catalog import REG_TYPES
 from planner.identifiers import quote_identifier
+from planner.types import REG_TYPES
 from storage.catalog_model import PG_CATALOG_OID, Relation
 from storage.clock import SystemClock
 
@@ -316,17 +316,17 @@ UDFS: Mapping[str, Udf] = {
         f"tg_{kind}_in": Udf(
             args=(TEXT,), result=OID, call=lambda c, text, kind=kind: reg_names.reg_input(c, kind, text)
         )
-        for kind in REG_TYPES
+        for kind in REG_TYPES.values()
     },
     **{
         f"tg_{kind}_out": Udf(
             args=(OID,), result=TEXT, call=lambda c, oid, kind=kind: reg_names.reg_output(c, kind, oid)
         )
-        for kind in REG_TYPES
+        for kind in REG_TYPES.values()
     },
     **{
         f"tg_to_{kind}": Udf(args=(TEXT,), result=OID, call=lambda c, text, kind=kind: reg_names.to_reg(c, kind, text))
-        for kind in REG_TYPES
+        for kind in REG_TYPES.values()
     },
 }
 

@@ -18,16 +18,11 @@ from planner.lowering.templates import fill
 from planner.lowering.text_output import text_template
 from planner.physical import OID_TYPES, element_type
 from planner.type_names import format_type
-from planner.types import SqlType
+from planner.types import REG_TYPES, SqlType
 
 TEXT_TYPES = frozenset({types.TEXT, types.VARCHAR, types.BPCHAR, types.NAME, types.CHAR, types.UNKNOWN, 2275})
 INTEGERS = frozenset({types.INT2, types.INT4, types.INT8})
 FLOATS = frozenset({types.FLOAT4, types.FLOAT8})
-REG_TYPES = {
-    types.REGCLASS: "regclass", types.REGTYPE: "regtype", types.REGPROC: "regproc", types.REGNAMESPACE: "regnamespace",
-    types.REGROLE: "regrole", types.REGPROCEDURE: "regprocedure", types.REGOPER: "regoper",
-    types.REGOPERATOR: "regoperator", 3734: "regconfig", 3769: "regdictionary", 4191: "regcollation",
-}  # fmt: skip
 INTEGER_NAMES = {types.INT2: "smallint", types.INT4: "integer", types.INT8: "bigint"}
 
 _Maker: TypeAlias = Callable[[Context, SqlType, SqlType], "str | None"]

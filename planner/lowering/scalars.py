@@ -19,12 +19,12 @@ from planner.functions.forms import NOT_CONSTANT, CallSite, Form
 from planner.functions.registry import form
 from planner.functions.signature import Kind, Signature
 from planner.functions.spark_udfs import portable
-from planner.lowering.casts import REG_TYPES, cast_sql
+from planner.lowering.casts import cast_sql
 from planner.lowering.context import Context, is_simple
 from planner.lowering.templates import fill, quoted
 from planner.lowering.text_output import json_object, json_template, output_template, text_template
 from planner.physical import element_type
-from planner.types import SqlType
+from planner.types import REG_TYPES, SqlType
 
 if TYPE_CHECKING:
     from planner.lowering.relations import Relations

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 
 from planner import types
 from planner.errors import FeatureNotSupported
+from planner.functions import zones
 from planner.json_text import quote_json
 from planner.lowering.context import Context
 from planner.lowering.templates import fill
 from planner.physical import OID_TYPES, element_type
 from planner.type_names import format_type
-from planner.types import SqlType
+from planner.types import REG_TYPES, SqlType
 
 _TEXT_OIDS = frozenset(
     {types.TEXT, types.VARCHAR, types.BPCHAR, types.NAME, types.CHAR, types.UNKNOWN, types.UUID, types.JSON,
@@ -56,8 +57,6 @@ def text_template(ctx: Context, source: SqlType) -> str:
             return f"tg_interval_out({{0}}, {ctx.dialect.string(ctx.settings.intervalstyle)})"
         return _spark_interval(ctx)
     if oid in OID_TYPES and local:
-        from planner.lowering.casts import REG_TYPES
-
         name = REG_TYPES.get(oid)
         if name is not None:
             return f"tg_{name}_out({ctx.dialect.string(ctx.settings.token)}, {{0}})"
@@ -147,8 +146,6 @@ def _float(ctx: Context, oid: int) -> str:
 
 
 def _timestamptz(ctx: Context) -> str:
-    from planner.lowering.casts import to_local_time
-
     if ctx.local:
         if ctx.utc:
             return (
@@ -156,7 +153,7 @@ def _timestamptz(ctx: Context) -> str:
                 " VARCHAR) END"
             )
         return f"tg_timestamptz_out(epoch_us({{0}}), {ctx.dialect.string(ctx.settings.timezone)})"
-    wall = to_local_time(ctx)
+    wall = zones.to_local_time(ctx.engine, ctx.settings.timezone)
     if ctx.utc:
         return f"(CAST({wall} AS STRING) || '+00')"
     offset = f"timestampdiff(MINUTE, CAST({{0}} AS TIMESTAMP_NTZ), {wall})"

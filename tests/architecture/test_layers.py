@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,43 @@ def test_upward_imports_are_noticed() -> None:
     assert upward_imports("planner", "adapter.session")
     assert upward_imports("adapter", "frontend.server")
     assert not upward_imports("adapter", "storage.csn")
+
+
+def needs_of(tree: ast.AST, modules: set[str]) -> Iterator[str]:
+    """The modules that running `tree` imports sooner or later: not what only type checkers see."""
+    for node in ast.iter_child_nodes(tree):
+        match node:
+            case ast.If(test=ast.Name(id="TYPE_CHECKING")):
+                pass
+            case ast.Import():
+                yield from (alias.name for alias in node.names)
+            case ast.ImportFrom(module=str(module)):
+                inner = (f"{module}.{alias.name}" for alias in node.names)
+                yield from (name if name in modules else module for name in inner)
+            case _:
+                yield from needs_of(node, modules)
+
+
+def in_order(needs: dict[str, set[str]]) -> list[str]:
+    """Modules, each after those that it needs. Raises CycleError."""
+    return list(TopologicalSorter(needs).static_order())
+
+
+def test_no_module_needs_itself() -> None:
+    names = {".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path for path in MODULES}
+    needs = {
+        name: set(needs_of(ast.parse(path.read_text(encoding="utf-8")), set(names))).intersection(names)
+        for name, path in names.items()
+    }
+    assert sum(map(len, needs.values())) > len(needs)
+    assert set(in_order(needs)) == set(names)
+
+
+def test_cycles_are_noticed() -> None:
+    source = "import a\ndef later():\n    from b import c\nif TYPE_CHECKING:\n    import d"
+    assert list(needs_of(ast.parse(source), {"b.c"})) == ["a", "b.c"]
+    with pytest.raises(CycleError):
+        in_order({"a": {"b"}, "b": {"c"}, "c": {"a"}})
 
 
 @pytest.mark.parametrize(

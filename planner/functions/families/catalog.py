@@ -12,21 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from planner.functions.forms import Form, local_only
-
-REG_TYPES = (
-    "regclass",
-    "regtype",
-    "regproc",
-    "regprocedure",
-    "regoper",
-    "regoperator",
-    "regnamespace",
-    "regrole",
-    "regcollation",
-    "regconfig",
-    "regdictionary",
-)
-"""The alias types of oid, each with tg_<type>_in and tg_<type>_out."""
+from planner.types import REG_TYPES
 
 _SIMPLE = {
     "format_type(oid,int4)": "tg_format_type({token}, {0}, {1})",
@@ -186,7 +172,7 @@ def _all() -> Iterator[tuple[str, str]]:
     yield from _privilege_forms()
     for kind in _VISIBILITY:
         yield f"pg_{kind}_is_visible(oid)", f"tg_is_visible({{token}}, '{kind}', {{0}})"
-    for kind in REG_TYPES:
+    for kind in REG_TYPES.values():
         if kind not in ("regconfig", "regdictionary"):
             yield f"to_{kind}(text)", f"tg_to_{kind}({{token}}, {{0}})"
 
