@@ -1,4 +1,4 @@
-"""inet and cidr."""
+"""inet and cidr: their functions, casts and order (PostgreSQL 15, 9.12)."""
 
 from __future__ import annotations
 
