@@ -165,11 +165,12 @@ class XidBlocks:
 
     async def look(self) -> RunningXids:
         """Which xids run: of this process as of now, of the others by the register. One read, or none when alone."""
-        own = frozenset(self._own.running | self._own.in_doubt)
         if not self.shared and self._known_end is not None:
             end = self._next if self._next < self._end else self._known_end
-            return RunningXids(end=Xid(end), running={self._process: own})
+            return RunningXids(end=Xid(end), running={self._process: frozenset(self._own.running | self._own.in_doubt)})
         register = await self._read()
+        # NOTE: after the read. What was drawn while it was under way may be below its end.
+        own = frozenset(self._own.running | self._own.in_doubt)
         end = self._next if self._next < self._end == register.end else register.end
         return RunningXids(end=Xid(end), running={**register.running, self._process: own})
 

@@ -17,6 +17,7 @@ from collections import Counter
 from storage.csn import Csn
 from storage.identity import COMPLETE_KEY, MARKER_KEY
 from storage.ids import ShardId
+from storage.xids import Xid
 from tests.simulation.checker import Append, Operation, ReadList, Status, Transaction, check
 from tests.simulation.definitions import check_definitions
 from tests.simulation.loop import Process
@@ -57,6 +58,29 @@ def resolve(world: World, final: dict[str, list[Row]]) -> list[Attempt]:
             case _ if values and all(there):
                 committed.append(attempt)
     return committed
+
+
+def check_snapshots(world: World, committed: list[Attempt]) -> None:
+    """Transaction ids are given out once, and snapshots in PostgreSQL's form name what their CSN does not hold."""
+    drawn = [attempt.xid for attempt in world.attempts if attempt.xid is not None]
+    if len(drawn) != len(set(drawn)):
+        world.problem("a transaction id was given out twice")
+    wrote = [attempt for attempt in committed if attempt.xid is not None and attempt.writes]
+    for at, snapshot in world.pg_snapshots:
+        for attempt in wrote:
+            assert attempt.xid is not None
+            assert attempt.csn is not None
+            if snapshot.visible(Xid(attempt.xid)) != (attempt.csn <= at):
+                world.problem(f"snapshot {snapshot} at {at} is wrong about {attempt.xid}, committed at {attempt.csn}")
+
+
+async def check_outcomes(world: World, server: Server, committed: list[Attempt]) -> None:
+    """What became of each transaction can be asked for once no process is left that might still run it."""
+    happened = {attempt.xid for attempt in committed if attempt.writes}
+    for xid in [attempt.xid for attempt in world.attempts if attempt.xid is not None]:
+        status = await server.env.txid_status(xid)
+        if status not in ("committed", "aborted") or (status == "committed") != (xid in happened):
+            world.problem(f"transaction {xid} is {status}, and {'' if xid in happened else 'not '}committed")
 
 
 def check_model(world: World, committed: list[Attempt]) -> None:
@@ -165,6 +189,7 @@ async def _audit(world: World, server: Server) -> None:
         for table in world.tables:
             final[table] = [row for _, row in await read_table(world, server, table, at)]
     committed = resolve(world, final)
+    check_snapshots(world, committed)
     check_model(world, committed)
     await check_definitions(world, server)
     check_history(world)
@@ -172,6 +197,7 @@ async def _audit(world: World, server: Server) -> None:
     if balance != World.ACCOUNTS * World.OPENING_BALANCE:
         world.problem(f"the bank holds {balance} in the end")
     await asyncio.sleep(SETTLE_S)
+    await check_outcomes(world, server, committed)
     # Everything has been applied meanwhile, whoever committed it; commits go on being possible, and carry retractions.
     await env.keep_alive()
     state = env.cache.state

@@ -26,6 +26,7 @@ from storage.errors import (
     UnknownShard,
 )
 from storage.oracle import acquired
+from storage.outcomes import current_snapshot
 from storage.parts import ROW_ID
 from storage.shard import ShardChanges, ShardSnapshot
 from storage.txns import Committed, Txn
@@ -153,6 +154,7 @@ class ClientTransaction:
                 self.attempt.status = "committing"
                 result = await env.commit(self.txn, ts=ts, validated=validated, shards=shards)
                 if isinstance(result, Committed):
+                    self.attempt.csn = result.ts
                     await env.oracle.apply_write("user", ts)
                     return
             self.attempt.status = "working"
@@ -180,6 +182,10 @@ async def transact(world: World, server: Server, body: Callable[[ClientTransacti
         as_of = await env.oracle.read_ts("user")
         async with await env.hold(list(world.tables.values()), as_of):
             client = ClientTransaction(world, server, attempt, as_of)
+            if world.plan.xids and world.randomness.random() < world.plan.xids:
+                attempt.xid = client.txn.xid = await env.xids.draw()
+                if world.randomness.random() < world.plan.xids:
+                    world.pg_snapshots.append((as_of, await current_snapshot(env, as_of)))
             await body(client)
             await client.commit()
     except (Conflict, AsOfNotReadable, HoldExpired):
@@ -191,6 +197,8 @@ async def transact(world: World, server: Server, body: Callable[[ClientTransacti
         attempt.status = "info" if isinstance(error, EnvironmentFenced) and attempt.status == "committing" else "fail"
     else:
         attempt.status = "ok"
+    if attempt.xid is not None:
+        env.xids.ended(attempt.xid, in_doubt=attempt.status == "info")
     attempt.ended = world.now()
     world.loop.trace.add(f"client T{attempt.id} {attempt.status} at {attempt.csn} {attempt.operations}")
     return attempt

@@ -23,6 +23,7 @@ from storage.csn import Csn
 from storage.environment import Environment
 from storage.errors import Determinate, EnvironmentFenced, Indeterminate
 from storage.ids import ShardId
+from storage.xids import PgSnapshot
 from tests.simulation.loop import Process, SimulatedClock, SimulatedLoop, spawn
 from tests.simulation.network import STORMY, Conditions, Network, NetworkBlob, NetworkConsensus
 
@@ -57,6 +58,8 @@ class Plan:
     """Whether processes know at once who has died; a lone one then makes room when others join."""
     peers: bool = False
     """With `one_host`: whether a process that is alone takes timestamps by itself until another one joins."""
+    xids: float = 0.0
+    """Probability that a transaction has an id, and that it looks who else is running."""
     departures: float = 0.0
     """Probability that a disturbance lets all processes but one leave (or die), to come back after a while."""
     small_limits: bool = False
@@ -88,7 +91,8 @@ class Plan:
             pauses=0.3 if randomness.random() < 0.3 else 0.0,
         )
         peers = plan.one_host and randomness.random() < 0.7
-        return replace(plan, peers=peers, departures=0.3 + randomness.random() * 0.4 if peers else 0.0)
+        departures = 0.3 + randomness.random() * 0.4 if peers else 0.0
+        return replace(plan, peers=peers, departures=departures, xids=0.5 if randomness.random() < 0.5 else 0.0)
 
 
 @dataclass(slots=True)
@@ -103,6 +107,7 @@ class Attempt:
     deletes: list[tuple[str, Row]] = field(default_factory=list)
     operations: list[tuple[str, str, int, object]] = field(default_factory=list)
     """("append" or "read", table, key, value or values) in the order they happened."""
+    xid: int | None = None
     status: str = "working"
     """working, committing, ok, fail or info."""
     csn: Csn | None = None
@@ -180,6 +185,8 @@ class World:
         self.tables: dict[str, ShardId] = {}
         self.snapshots: dict[tuple[str, Csn], tuple[tuple[int, Row], ...]] = {}
         """Every snapshot anybody read: (row id, row) by table and CSN."""
+        self.pg_snapshots: list[tuple[Csn, PgSnapshot]] = []
+        """Snapshots in PostgreSQL's form, with their CSNs."""
         self.catalogs: dict[Csn, tuple[str, ...]] = {}
         """Every catalog anybody read, by CSN."""
         self.definitions: list[Definition] = []

@@ -10,6 +10,7 @@ import pytest
 
 from storage.blob_memory import MemoryBlob
 from storage.clock import SeededRandomness, SystemClock
+from storage.consensus import VersionedData
 from storage.consensus_memory import MemoryConsensus
 from storage.csn import Csn
 from storage.environment import Environment
@@ -153,3 +154,36 @@ async def test_a_snapshot_that_cannot_be_told_any_more_is_too_old() -> None:
     with pytest.raises(SnapshotTooOld):
         await current_snapshot(env, at)
     await current_snapshot(env, await env.oracle.read_ts("user"))
+
+
+class SlowToLook(MemoryConsensus):
+    """A store whose next `head` can be held up on its way there."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.holding = False
+        self.held = asyncio.Event()
+        self.gate = asyncio.Event()
+
+    async def head(self, key: str) -> VersionedData | None:
+        """See `Consensus.head`."""
+        if self.holding:
+            self.holding = False
+            self.held.set()
+            await self.gate.wait()
+        return await super().head(key)
+
+
+async def test_what_is_drawn_while_one_looks_is_not_overlooked() -> None:
+    consensus = SlowToLook()
+    env = await opened(MemoryBlob(), consensus, 1)
+    await create(env)
+    at = await env.oracle.read_ts("user")
+    consensus.holding = True
+    looking = asyncio.create_task(current_snapshot(env, at))
+    await consensus.held.wait()
+    xid = await env.xids.draw()
+    consensus.gate.set()
+    snapshot = await looking
+    assert snapshot.xmax == xid + 1
+    assert snapshot.xip == (xid,)
