@@ -214,6 +214,7 @@ def forms() -> Mapping[str, Form]:
         "decode(text,text)": local_only("tg_decode({0}, {1})"),
         "convert_from(bytea,name)": local_only("tg_convert_from({0}, {1})"),
         "convert_to(text,name)": local_only("tg_convert_to({0}, {1})"),
+        "position(bytea,bytea)": local_only("tg_position_bytea({0}, {1})"),
         "set_byte(bytea,int4,int4)": local_only("tg_set_byte({0}, {1}, {2})"),
         "set_bit(bytea,int8,int4)": local_only("tg_set_bit({0}, {1}, {2})"),
         "overlay(bytea,bytea,int4)": Form(

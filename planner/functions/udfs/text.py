@@ -392,6 +392,7 @@ UDFS: Mapping[str, Udf] = {
     "tg_digest": Udf((_T, _B), _B, digest),
     "tg_substring_bytea": Udf((_B, _I, _I), _B, substring_bytea),
     "tg_get_byte": Udf((_B, _I), _I, get_byte),
+    "tg_position_bytea": Udf((_B, _B), _I, lambda data, part: data.find(part) + 1),
     "tg_set_byte": Udf((_B, _I, _I), _B, set_byte),
     "tg_set_bit": Udf((_B, "BIGINT", _I), _B, set_bit),
     "tg_overlay_bytea": Udf((_B, _B, _I, _I), _B, overlay_bytea),
