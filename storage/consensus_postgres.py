@@ -21,6 +21,7 @@ import contextlib
 import re
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 import asyncpg
 
@@ -67,6 +68,7 @@ class PostgresConsensus:
         if _SCHEMA.fullmatch(schema) is None:
             raise ValueError(f"not a plain schema name: {schema!r}")
         self._dsn = dsn
+        self._where = _place(dsn)
         self._schema = schema
         self._clock = clock
         self._pool: Any = None
@@ -95,7 +97,9 @@ class PostgresConsensus:
                 server_settings={"application_name": "tidegate", "synchronous_commit": "on"},
             )
         except _FAILURES as error:
-            raise StoreUnavailable(f"could not connect to the consensus store: {_cause(error)}") from error
+            raise StoreUnavailable(
+                f"could not connect to the consensus store {consensus._where}: {_cause(error)}"
+            ) from error
         try:
             await consensus._prepare()
         except BaseException:
@@ -204,7 +208,9 @@ class PostgresConsensus:
         try:
             connection = await self._pool.acquire(timeout=COMMAND_TIMEOUT_S)
         except _FAILURES as error:
-            raise StoreUnavailable(f"could not connect to the consensus store: {_cause(error)}") from error
+            raise StoreUnavailable(
+                f"could not connect to the consensus store {self._where}: {_cause(error)}"
+            ) from error
         try:
             return await work(connection)
         except TimeoutError as error:
@@ -324,10 +330,18 @@ CREATE TABLE {schema}.diff (
 """
 
 
+def _place(dsn: str) -> str:
+    """Where `dsn` leads, for people: without what is secret in it."""
+    parts = urlsplit(dsn)
+    return (parts.netloc.rpartition("@")[2] or "on this host") + parts.path
+
+
 def _cause(error: BaseException) -> str:
     """What went wrong, also where the exception does not say."""
     if isinstance(error, TimeoutError):
-        return "it does not answer; look whether PostgreSQL runs and can be reached"
+        return "it does not answer; look whether PostgreSQL runs there and can be reached"
+    if isinstance(error, ConnectionRefusedError):
+        return f"{error}; look whether PostgreSQL runs there"
     return str(error) or type(error).__name__
 
 

@@ -153,7 +153,11 @@ def _open_blob(names: StoreNames) -> Blob:
     try:
         return ObjectBlob(names.blob, own)
     except Exception as error:
-        raise InvalidStore(f"cannot use the blob store {names.blob}: {error}") from error
+        # The library adds its internals after an empty line.
+        what = str(error).partition("\n\n")[0]
+        raise InvalidStore(
+            f"cannot use the blob store {names.blob}: {what} (expected a folder, s3://, gs:// or az://)"
+        ) from error
 
 
 def _postgres_address(url: str) -> tuple[str, str]:
