@@ -164,3 +164,42 @@ def test_an_idle_environment_costs_its_keep_alive_and_nothing_else(monkeypatch: 
         await env.close()
 
     slowly(work)
+
+
+def test_two_live_servers_wait_for_no_more_than_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loop_module, "MAX_STEPS", 1_000_000)
+
+    async def work(slow: Slow) -> None:
+        env = await slow.open(background=True, shared=True)
+        peer = await Environment.open(
+            blob=slow.blob.inner,
+            consensus=slow.consensus.inner,
+            clock=SimulatedClock(slow.loop),
+            random=SeededRandomness(2),
+            process="peer",
+            shared=True,
+        )
+        shard = await create(env, (0, "a"))
+        for number in range(1, 6):
+            # Both have followed what was done, and neither is at its keep-alive.
+            await asyncio.sleep(3)
+            assert (await slow.cost(lambda: insert(env, shard, (1, "a"))))[0] == 1
+            await asyncio.sleep(3)
+            waited, _, blob, found = await slow.cost(lambda: read(env, shard))
+            assert (waited, blob, len(found)) == (1, {}, 2 * number)
+            # What the peer has acknowledged is there at once.
+            await insert(peer, shard, (2, "b"))
+            assert len(await read(env, shard)) == 2 * number + 1
+            await asyncio.sleep(3)
+            definition = env.begin()
+            definition.create_shard(env.new_shard_id(), SCHEMA)
+            waited, *_ = await slow.cost(lambda txn=definition: commit(env, txn))  # type: ignore[misc]
+            assert waited == 1
+        large = env.begin()
+        large.write(shard, BIG)
+        await asyncio.sleep(3)
+        assert (await slow.cost(lambda: commit(env, large)))[0] == 1
+        await peer.close()
+        await env.close()
+
+    slowly(work)
