@@ -203,24 +203,24 @@ def _insert_values(
 ) -> Rel:  # fmt: skip
     statement = level.statement
     width = max((len(node.list.items) for node in select.values_lists), default=0)
-    columns = given
 
     def bind_item(index: int, node: Tree) -> Scalar:
+        position = given[index]
         if node.HasField("set_to_default"):
-            if index >= len(columns):
-                raise SqlSyntaxError("INSERT has more expressions than target columns")
-            position = columns[index]
             return default_value(statement, live[position], types[position])
         expr = bind(level, node)
-        if index >= len(columns):
-            raise SqlSyntaxError(
-                "INSERT has more expressions than target columns", position=statement.position_of(expr)
-            )
-        position = columns[index]
         return assign(statement, finish_row(statement, expr), live[position], types[position])
 
-    inner = level
-    rows = bind_rows(inner, select, bind_item)
+    for node in select.values_lists:
+        if len(node.list.items) > len(given):
+            # Before any value is made fit for its column.
+            exprs = [bind(level, item) for item in node.list.items if not item.HasField("set_to_default")]
+            extra = exprs[len(given)] if len(exprs) == len(node.list.items) else None
+            raise SqlSyntaxError(
+                "INSERT has more expressions than target columns",
+                position=None if extra is None else statement.position_of(extra),
+            )
+    rows = bind_rows(level, select, bind_item)
     if width < len(given) and columns_tree:
         raise SqlSyntaxError(
             "INSERT has more target columns than expressions",

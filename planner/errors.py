@@ -125,6 +125,18 @@ class InvalidArgumentForLogarithm(DataException):
     sqlstate = "2201E"
 
 
+class InvalidArgumentForWidthBucketFunction(DataException):
+    sqlstate = "2201G"
+
+
+class InvalidArgumentForNtile(DataException):
+    sqlstate = "22014"
+
+
+class InvalidArgumentForNthValue(DataException):
+    sqlstate = "22016"
+
+
 class InvalidArgumentForPowerFunction(DataException):
     sqlstate = "2201F"
 

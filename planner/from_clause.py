@@ -142,7 +142,7 @@ def _subselect(level: Level, tree: Tree) -> tuple[Rel, list[NsItem]]:
     finally:
         level.lateral_active = outer
     alias = tree.alias.aliasname
-    names = apply_column_aliases(level, tree.alias, alias, [field.name for field in rel.fields], -1)
+    names = apply_column_aliases(tree.alias, alias, [field.name for field in rel.fields])
     item = _item_of(level, rel, alias, names)
     return rel, [item]
 
@@ -226,7 +226,7 @@ def _function(level: Level, tree: Tree) -> tuple[Rel, list[NsItem]]:
     name = alias.aliasname if alias is not None else calls[0].signature.name
     names = [field.name for field in fields]
     if alias is not None and not tree.coldeflist:
-        names = apply_column_aliases(level, alias, name, names, -1)
+        names = apply_column_aliases(alias, name, names)
     item = _item_of(level, scan, name, names)
     item.scalar_function = len(fields) == 1 and calls[0].signature.result != RECORD
     return scan, [item]
@@ -349,7 +349,7 @@ def _scalar_item(
         fields.append(statement.new_field("ordinality", SqlType(INT8)))
         exprs.append(Literal(value=1, type=SqlType(INT8)))
     rel = Project(input=OneRow(), exprs=tuple(exprs), fields=tuple(fields))
-    names = apply_column_aliases(level, alias, label, [field.name for field in fields], -1)
+    names = apply_column_aliases(alias, label, [field.name for field in fields])
     item = _item_of(level, rel, label, names)
     item.scalar_function = len(fields) == 1
     return rel, [item]
@@ -418,7 +418,7 @@ def _join_items(
         using_alias = NsItem(alias=tree.join_using_alias.aliasname, columns=merged, cols_visible=False)
     if tree.HasField("alias"):
         alias = tree.alias
-        names = apply_column_aliases(level, alias, alias.aliasname, [column.name for column in columns], -1)
+        names = apply_column_aliases(alias, alias.aliasname, [column.name for column in columns])
         renamed = [NsColumn(name, column.expr) for column, name in zip(columns, names, strict=True)]
         return [NsItem(alias=alias.aliasname, columns=renamed)]
     for item in items:

@@ -24,6 +24,7 @@ from planner.errors import (
     SqlError,
     SqlSyntaxError,
     StatementTooComplex,
+    WindowingError,
 )
 
 LONG_TEXT_CHARS = 32 * 1024
@@ -171,6 +172,8 @@ def _syntax_error(error: postgast.PgQueryError, text: str) -> SqlError:
         return SqlSyntaxError(message, position=position)
     if message.startswith("stack depth limit"):
         return _too_deep()
+    if message.startswith("frame "):
+        return WindowingError(message, position=position)
     if message.startswith("invalid name"):
         return InvalidName(message, position=position)
     return SqlSyntaxError(message, position=position)

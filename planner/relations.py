@@ -72,7 +72,7 @@ def undefined_table(name: QualifiedName, position: int | None) -> UndefinedTable
     return UndefinedTable(f'relation "{shown}" does not exist', position=position)
 
 
-def apply_column_aliases(level: Level, alias: Tree | None, table: str, names: list[str], location: int) -> list[str]:
+def apply_column_aliases(alias: Tree | None, table: str, names: list[str]) -> list[str]:
     """Column names after ``AS t(a, b)``. Raises 42P10 for too many."""
     if alias is None or not alias.colnames:
         return names
@@ -80,7 +80,6 @@ def apply_column_aliases(level: Level, alias: Tree | None, table: str, names: li
     if len(given) > len(names):
         raise InvalidColumnReference(
             f'table "{table}" has {len(names)} columns available but {len(given)} columns specified',
-            position=level.statement.position(location),
         )
     return given + names[len(given) :]
 
@@ -145,7 +144,7 @@ def scan_table(
     statement = level.statement
     item_alias = alias.aliasname if alias is not None else relation.name
     template = _columns_of(relation)
-    names = apply_column_aliases(level, alias, item_alias, [name for name, _, _ in template], location)
+    names = apply_column_aliases(alias, item_alias, [name for name, _, _ in template])
     fields = statement.new_fields(template)
     columns = [NsColumn(name, field=item) for name, item in zip(names, fields, strict=True)]
     level.own_all(fields, item_alias, names)
@@ -180,7 +179,7 @@ def _sequence(level: Level, found: Sequence, tree: Tree, alias: Tree | None) -> 
         (name, type, Origin(relation_oid=found.oid, attnum=number))
         for number, (name, type) in enumerate(_SEQUENCE_COLUMNS, 1)
     ]
-    names = apply_column_aliases(level, alias, item_alias, [name for name, _, _ in template], tree.location)
+    names = apply_column_aliases(alias, item_alias, [name for name, _, _ in template])
     fields = statement.new_fields(template)
     level.own_all(fields, item_alias, names)
     row: tuple[Scalar, ...] = (
@@ -203,7 +202,7 @@ def _system_scan(level: Level, found: SystemRelation, tree: Tree, alias: Tree | 
     statement.system = True
     item_alias = alias.aliasname if alias is not None else found.name
     template = _columns_of(found)
-    names = apply_column_aliases(level, alias, item_alias, [name for name, _, _ in template], tree.location)
+    names = apply_column_aliases(alias, item_alias, [name for name, _, _ in template])
     fields = statement.new_fields(template)
     columns = [NsColumn(name, field=item) for name, item in zip(names, fields, strict=True)]
     level.own_all(fields, item_alias, names)
@@ -240,7 +239,7 @@ def _cte_scan(level: Level, cte: Cte, tree: Tree, alias: Tree | None) -> tuple[R
     statement = level.statement
     cte.references += 1
     item_alias = alias.aliasname if alias is not None else cte.name
-    names = apply_column_aliases(level, alias, item_alias, [name for name, _, _ in cte.columns], tree.location)
+    names = apply_column_aliases(alias, item_alias, [name for name, _, _ in cte.columns])
     fields = []
     columns = []
     for index, ((column_name, type, origin), name) in enumerate(zip(cte.columns, names, strict=True)):
@@ -269,7 +268,7 @@ def _view(level: Level, relation: Relation, tree: Tree, alias: Tree | None) -> t
         raise StatementTooComplex("stack depth limit exceeded")
     item_alias = alias.aliasname if alias is not None else relation.name
     live = relation.live_columns()
-    names = apply_column_aliases(level, alias, item_alias, [column.name for column in live], tree.location)
+    names = apply_column_aliases(alias, item_alias, [column.name for column in live])
     parsed = parse_view(relation.definition or "")
     rel = bind_in_view(statement, lambda inner: bind_query(inner, parsed.tree), parsed)
     columns = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from planner.errors import InvalidArgumentForNthValue, InvalidArgumentForNtile
 from planner.functions.families.comparison import interval_key
 from planner.functions.forms import CallSite, Form, both
 from planner.functions.numeric_division import quotient
@@ -223,18 +224,32 @@ def forms() -> Mapping[str, Form]:
     return given
 
 
+def _ntile(site: CallSite) -> str:
+    count = site.constants[0]
+    if isinstance(count, int) and count <= 0:
+        raise InvalidArgumentForNtile("argument of ntile must be greater than zero")
+    return "CAST(ntile({0}){f} AS INTEGER)" if site.engine == "local" else "ntile({0}){f}"
+
+
+def _nth_value(site: CallSite) -> str:
+    number = site.constants[1]
+    if isinstance(number, int) and number <= 0:
+        raise InvalidArgumentForNthValue("argument of nth_value must be greater than zero")
+    return "nth_value({0}, {1}){f}"
+
+
 def _window_functions() -> dict[str, Form]:
     given: dict[str, Form] = {}
     for name in ("row_number", "rank", "dense_rank"):
         given[f"{name}()"] = Form(local=f"{name}(){{f}}", spark=f"CAST({name}(){{f}} AS BIGINT)")
     for name in ("percent_rank", "cume_dist"):
         given[f"{name}()"] = both(f"{name}(){{f}}")
-    given["ntile(int4)"] = Form(local="CAST(ntile({0}){f} AS INTEGER)", spark="ntile({0}){f}")
+    given["ntile(int4)"] = both(_ntile)
     for name in ("lag", "lead"):
         given[f"{name}(anyelement)"] = both(f"{name}({{0}}){{f}}")
         given[f"{name}(anyelement,int4)"] = both(f"{name}({{0}}, {{1}}){{f}}")
         given[f"{name}(anycompatible,int4,anycompatible)"] = both(f"{name}({{0}}, {{1}}, {{2}}){{f}}")
     given["first_value(anyelement)"] = both("first_value({0}){f}")
     given["last_value(anyelement)"] = both("last_value({0}){f}")
-    given["nth_value(anyelement,int4)"] = both("nth_value({0}, {1}){f}")
+    given["nth_value(anyelement,int4)"] = both(_nth_value)
     return given

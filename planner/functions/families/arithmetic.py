@@ -178,14 +178,6 @@ def _shift(local: str, spark: str) -> Callable[[CallSite], str]:
     return template
 
 
-def _width_bucket(site: CallSite) -> str:
-    return (
-        "tg_width_bucket({0}, {1}, {2}, {3})"
-        if site.engine == "local"
-        else "CAST(width_bucket({0}, {1}, {2}, {3}) AS INT)"
-    )
-
-
 def _random(site: CallSite) -> str:
     return "random()" if site.engine == "local" else "rand()"
 
@@ -275,7 +267,7 @@ def forms() -> Mapping[str, Form]:
     given["scale(numeric)"] = both(_scale)
     given["min_scale(numeric)"] = local_only("tg_numeric_min_scale(CAST({0} AS VARCHAR))")
     given["trim_scale(numeric)"] = both("{0}")
-    given["width_bucket(float8,float8,float8,int4)"] = both(_width_bucket)
+    given["width_bucket(float8,float8,float8,int4)"] = local_only("tg_width_bucket({0}, {1}, {2}, {3})")
     given["width_bucket(numeric,numeric,numeric,int4)"] = local_only(
         "tg_width_bucket(CAST({0} AS DOUBLE), CAST({1} AS DOUBLE), CAST({2} AS DOUBLE), {3})"
     )

@@ -14,6 +14,7 @@ from planner.errors import (
     DivisionByZero,
     InvalidArgumentForLogarithm,
     InvalidArgumentForPowerFunction,
+    InvalidArgumentForWidthBucketFunction,
     InvalidParameterValue,
     NumericValueOutOfRange,
 )
@@ -284,9 +285,9 @@ def bit_count(data: bytes) -> int:
 def width_bucket(value: float, low: float, high: float, count: int) -> int:
     """width_bucket(value, low, high, count)."""
     if count <= 0:
-        raise InvalidArgumentForPowerFunction("count must be greater than zero")
+        raise InvalidArgumentForWidthBucketFunction("count must be greater than zero")
     if low == high:
-        raise InvalidArgumentForPowerFunction("lower bound cannot equal upper bound")
+        raise InvalidArgumentForWidthBucketFunction("lower bound cannot equal upper bound")
     if low < high:
         return 0 if value < low else count + 1 if value >= high else int(count * (value - low) / (high - low)) + 1
     return 0 if value > low else count + 1 if value <= high else int(count * (low - value) / (low - high)) + 1
