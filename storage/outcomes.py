@@ -85,7 +85,8 @@ async def current_snapshot(env: Environment, csn: Csn) -> PgSnapshot:
         raise SnapshotTooOld(f"the transactions that committed after {csn} are not all remembered")
     committed = dict(state.outcomes)
     for record in state.staged.values():
-        if record.txid in env.cache.implicit:
+        # NOTE: also one whose process is gone. It has not ended: whoever resolves it may yet find it committed.
+        if record.csn > csn or record.txid in env.cache.implicit:
             committed.update(dict.fromkeys(record.xids, record.csn))
     return pg_snapshot(look, csn, committed, {*state.leases, env.process})
 

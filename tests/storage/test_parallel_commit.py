@@ -14,6 +14,7 @@ from storage.csn import Csn
 from storage.environment import Environment
 from storage.errors import Determinate, Indeterminate, StoreTimeout, StoreUnavailable
 from storage.ids import ShardId
+from storage.outcomes import current_snapshot
 from storage.parallel_commit import STAGED_LIMIT_S
 from storage.part_store import TOMBSTONE
 from storage.txns import Committed, Txn, UpperMismatch
@@ -340,3 +341,18 @@ async def test_definitions_are_not_staged() -> None:
     assert isinstance(result, Committed)
     assert not env.cache.state.staged
     assert len(await read(env, shard, result.ts)) == 2000
+
+
+async def test_what_a_dead_coordinator_left_staged_runs_until_it_is_resolved() -> None:
+    world = World()
+    one, two = await world.open("one"), await world.open("two")
+    shard = await create(one, (0, "a"))
+    before = await two.oracle.read_ts("user")
+    xid = await one.xids.draw()
+    task = await staged(world, one, shard, xid)
+    task.cancel()
+    # Its process is gone, and with it its lease; what it staged may yet turn out to be committed.
+    await two.txns.tidy(expired=[one.process])
+    assert (await current_snapshot(two, before)).xip == (xid,)
+    assert world.blob.gate is not None
+    world.blob.gate.set()
