@@ -32,6 +32,7 @@ from storage.consensus import Consensus
 from storage.csn import Csn
 from storage.durable import DurableState
 from storage.errors import (
+    AsOfNotReadable,
     Determinate,
     EnvironmentFenced,
     Indeterminate,
@@ -178,7 +179,8 @@ class Environment:
         over at once. `liveness` tells which are dead; without `shared` others may join at any time, and this process
         takes timestamps by itself until then (`storage.peers`). With `background` False nothing runs by itself
         (`apply`, `keep_alive` and maintenance are the caller's). `validate` checks every structure after each change.
-        Raises NewerFormat, ForeignEnvironment, CorruptState.
+        Raises NewerFormat, ForeignEnvironment, CorruptState, and EnvironmentFenced when it took so long that others
+        took the process for dead.
         """
         process = f"{process}-{random_text(random)[:8]}"
         env = Environment(blob, consensus, clock, random, process, validate)
@@ -204,7 +206,12 @@ class Environment:
             env.xids.shared = True
         else:
             await env.xids.keep_to_itself()
-        await env.catalog.load(floor, last_write)
+        try:
+            await env.catalog.load(floor, last_write)
+        except AsOfNotReadable:
+            # Nobody lets go of what a lease keeps; so others have ended it, because this process stood still.
+            await env.leases.ensure()
+            raise
         if env.cache.state.pending:
             env.apply_soon()  # What a dead process has committed and not applied.
         if background:

@@ -8,11 +8,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from storage.catalog import CatalogStore
+from storage.catalog_model import CatalogUpdate, Schema
 from storage.clock import ManualClock
 from storage.csn import Csn
 from storage.environment import Environment
 from storage.errors import AsOfNotReadable, EnvironmentFenced
-from storage.ids import ShardId
+from storage.ids import CATALOG_SHARD, ShardId
 from storage.leases import LEASE_MS, ReadHold
 from storage.shard import ShardSnapshot
 from storage.shard_state import Hold
@@ -313,6 +315,27 @@ async def test_abandoned_uploads_go_and_live_ones_stay() -> None:
         await dead.commit(orphan, ts=Csn(env.cache.upper + 10))
     await commit(env, kept)
     assert len(await read(env, shard)) == 1000
+
+
+async def test_a_start_that_others_took_for_dead_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = ManualClock()
+    stores = Stores(clock=clock)
+    env = await stores.open("alive")
+    load = CatalogStore.load
+
+    async def late(store: CatalogStore, as_of: Csn, csn: Csn) -> None:
+        await outlive_the_dead(env, clock)
+        txn = env.begin()
+        txn.update_catalog([CatalogUpdate(record=Schema(oid=20_000, name="later", owner=10), diff=1)])
+        await commit(env, txn)
+        await env.advance_to_now()
+        handle = await env.open_shard(CATALOG_SHARD)
+        assert await handle.downgrade_since(Csn(handle.state.upper - 1)) > as_of
+        await load(store, as_of, csn)
+
+    monkeypatch.setattr(CatalogStore, "load", late)
+    with pytest.raises(EnvironmentFenced):
+        await stores.open("slow")
 
 
 async def test_a_compaction_of_a_process_taken_for_dead_cannot_bring_collected_files_in(
