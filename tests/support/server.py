@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -32,10 +31,11 @@ class TidegateServer:
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        """Starts the process and waits until it accepts connections; RuntimeError with its output if it ends."""
+        """Starts the process and waits until it says how to connect; RuntimeError with its output if it ends."""
         command = [sys.executable, "-m", "frontend.cli", "serve", "--data-dir", str(self.data_dir)]
         command += ["--listen", f"{self.host}:{self.port}", *self.arguments]
         with self.log.open("ab") as log:
+            printed_before = log.tell()
             self.process = subprocess.Popen(
                 command,
                 stdout=log,
@@ -43,15 +43,10 @@ class TidegateServer:
                 env={"TIDEGATE_PRUNING_AUDIT": "1", **os.environ, **self.environment},
             )
         deadline = time.monotonic() + START_TIMEOUT_S
-        while not self._accepts():
+        while b'psql "host=' not in self.log.read_bytes()[printed_before:]:
             if self.process.poll() is not None or time.monotonic() > deadline:
                 raise RuntimeError(f"the server did not start:\n{self.output()}")
             time.sleep(0.02)
-
-    def _accepts(self) -> bool:
-        with socket.socket() as probe:
-            probe.settimeout(1.0)
-            return probe.connect_ex((self.host, self.port)) == 0
 
     def output(self) -> str:
         """What the process has printed so far, over all its starts."""
