@@ -90,6 +90,7 @@ async def identify(consensus: Consensus, random: Randomness, blob: Blob) -> Envi
     if not record.marked:
         await _mark(blob, record.id)
     if await blob.size(COMPLETE_KEY) is None:
+        # Should it not be there after all, the next open writes it.
         with contextlib.suppress(Indeterminate):
             await blob.put_if_absent(COMPLETE_KEY, COMPLETE)
     return record

@@ -4,7 +4,8 @@
 threads; an execution holds one cursor of the database from its first step to the end of its stream. Cancel interrupts
 that cursor.
 
-The database is loaded and opened on a thread too; the first execution waits for it, and nothing else does.
+The database is loaded and opened on a thread too; the first execution waits for it, and nothing else does. When it
+cannot be opened every execution raises 55000, and the server lives on.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from adapter.engines.small_tables import SmallTables
 from adapter.engines.workers import Workers
 from adapter.system_catalogs.local_scans import LocalCatalog, Scope
 from adapter.system_catalogs.tables import SystemCatalogs
-from planner.errors import QueryCanceled
+from planner.errors import ObjectNotInPrerequisiteState, QueryCanceled
 from planner.functions import local_udfs
 from planner.ir import BoundQuery
 from planner.ir import Literal as LiteralValue
@@ -150,7 +151,7 @@ class LocalEngine:
         """See `Engine.execute`."""
         shape = self._lowered.shape(query)
         needs = self._lowered.needs(query)
-        opened = await asyncio.shield(self._opening)
+        opened = await self._opened()
         execution = _Execution(opened=opened, cursor=opened.database.acquire())
         running = self._running.setdefault(context.token, set())
         running.add(execution)
@@ -211,6 +212,15 @@ class LocalEngine:
         await asyncio.wait([self._opening])
         if self._opening.exception() is None:
             await asyncio.to_thread(self._opening.result().database.close)
+
+    async def _opened(self) -> _Opened:
+        """The database, once it is open. Raises 55000 when it cannot be opened."""
+        try:
+            return await asyncio.shield(self._opening)
+        except Exception as error:
+            raise ObjectNotInPrerequisiteState(
+                f"the local engine is not available: {error}", hint="Mend what is wrong and restart the server."
+            ) from error
 
     async def _step(self, execution: _Execution, work: Callable[[], T]) -> T:
         """Runs `work` on a thread. When the caller is cancelled the cursor is interrupted, and the thread has left

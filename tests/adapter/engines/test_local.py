@@ -14,7 +14,7 @@ import pytest
 from adapter.engines.local import LocalEngine
 from adapter.engines.local_database import Cursor, LocalDatabase
 from planner import ir, types
-from planner.errors import QueryCanceled
+from planner.errors import ObjectNotInPrerequisiteState, QueryCanceled
 from planner.types import SqlType
 from tests.adapter.engines.harness import INT8, World, constants, endless, literal, query, same, scan
 
@@ -23,6 +23,15 @@ TEXT = SqlType(types.TEXT)
 
 async def test_constants(world: World, local: LocalEngine) -> None:
     assert await world.rows(local, constants(literal(1), literal("é", TEXT)), {}) == [(1, "é")]
+
+
+async def test_a_database_that_cannot_be_opened_is_named(world: World) -> None:
+    (world.folder / "occupied").write_text("no folder")
+    engine = LocalEngine(world.env, blob_root=world.blob_root, directory=world.folder / "occupied")
+    for _ in range(2):
+        with pytest.raises(ObjectNotInPrerequisiteState, match=r"the local engine is not available: .*occupied"):
+            await world.rows(engine, constants(literal(1)), {})
+    await engine.close()
 
 
 async def test_no_columns_keep_their_rows(world: World, local: LocalEngine) -> None:
