@@ -98,7 +98,7 @@ class ServerState:
         self.system_relations = BuiltinRelations()
         self.sessions: dict[int, Session] = {}
         self.started_at = utc_now()
-        self.sequence_store = SequenceStore(env.consensus)
+        self.sequence_store = SequenceStore(env.consensus, env.clock)
         self._scratch = scratch
         self._pids = itertools.count(1)
         self.xids = XidMap(visible=env.cache.upper)

@@ -9,29 +9,24 @@ too late.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 
 import msgspec
 
 from storage.catalog_model import FIRST_USER_OID
 from storage.clock import Clock
-from storage.consensus import FIRST_SEQNO, Consensus, SeqNo, VersionedData
-from storage.errors import Determinate, Indeterminate
-from storage.registers import decode_register, encode_register
+from storage.consensus import Consensus
+from storage.registers import Register, decode_register
 
 OID_KEY = "catalog/oids"
+WHAT = "the reservation of oids"
 BLOCK_OIDS = 16_384
 """Oids reserved by one durable write."""
 
 MIN_OIDS = 4_096
 """Oids that one statement may need: a table of 1600 columns, each with a sequence and a constraint."""
 
-MAX_ATTEMPTS = 10
-RETRY_DELAY_S = 0.01
-TRUNCATE_EVERY = 16
 
-
-class _Register(msgspec.Struct, frozen=True, kw_only=True):
+class _Reservation(msgspec.Struct, frozen=True, kw_only=True):
     """Oids below `end` are reserved."""
 
     end: int
@@ -41,8 +36,7 @@ class OidBlocks:
     """The oids of one process. Belongs to one event loop."""
 
     def __init__(self, consensus: Consensus, clock: Clock) -> None:
-        self._consensus = consensus
-        self._clock = clock
+        self._register = Register(consensus, clock, OID_KEY, WHAT, _decode)
         self._next = 0
         self._end = 0
         self._reserving = asyncio.Lock()
@@ -65,29 +59,14 @@ class OidBlocks:
         return self._next - 1
 
     async def _reserve(self, floor: int) -> None:
-        for attempt in range(MAX_ATTEMPTS):
-            try:
-                head = await self._consensus.head(OID_KEY)
-                start = max(floor, _first_free(floor) if head is None else _decode(head.data).end)
-                seqno = FIRST_SEQNO if head is None else SeqNo(head.seqno + 1)
-                new = VersionedData(seqno=seqno, data=encode_register(_Register(end=start + BLOCK_OIDS)))
-                if not await self._consensus.compare_and_set(OID_KEY, None if head is None else head.seqno, new):
-                    continue
-            except (Determinate, Indeterminate):
-                # A block whose reservation may have happened is skipped: nobody takes from it.
-                if attempt == MAX_ATTEMPTS - 1:
-                    raise
-                await self._clock.sleep(RETRY_DELAY_S)
-                continue
-            if start != self._end:
-                self._next = start
-            self._end = start + BLOCK_OIDS
-            if seqno % TRUNCATE_EVERY == 0:
-                # Only room is at stake; a later reservation truncates.
-                with contextlib.suppress(Determinate, Indeterminate):
-                    await self._consensus.truncate(OID_KEY, seqno)
-            return
-        raise Determinate("could not reserve oids: other processes were always faster")
+        async def extend(reservation: _Reservation | None) -> _Reservation:
+            start = max(floor, _first_free(floor) if reservation is None else reservation.end)
+            return _Reservation(end=start + BLOCK_OIDS)
+
+        end = (await self._register.change(extend)).end
+        if end - BLOCK_OIDS != self._end:
+            self._next = end - BLOCK_OIDS
+        self._end = end
 
 
 def _first_free(floor: int) -> int:
@@ -96,5 +75,5 @@ def _first_free(floor: int) -> int:
     return floor if floor == FIRST_USER_OID else floor + BLOCK_OIDS
 
 
-def _decode(data: bytes) -> _Register:
-    return decode_register(data, _Register, "the reservation of oids")
+def _decode(data: bytes) -> _Reservation:
+    return decode_register(data, _Reservation, WHAT)

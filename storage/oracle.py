@@ -37,11 +37,11 @@ from typing import Literal, Protocol, TypeAlias
 import msgspec
 
 from storage.clock import Clock, Randomness
-from storage.consensus import Consensus, SeqNo, VersionedData
+from storage.consensus import Consensus
 from storage.csn import COUNTER_BITS, Csn, csn_from_ms
 from storage.errors import Determinate, EnvironmentFenced, Indeterminate, NewerFormat
 from storage.hlc import HybridLogicalClock
-from storage.registers import decode_register, encode_register
+from storage.registers import Register, decode_register
 from storage.visibility import PublishQueue
 
 Timeline: TypeAlias = Literal["user", "catalog"]
@@ -52,11 +52,6 @@ WINDOW_MS = 10_000
 
 WINDOW_KEY = "oracle/window"
 WINDOW_FORMAT = 1
-TRUNCATE_EVERY = 64
-"""Diffs of the window's key that may gather before they are truncated."""
-
-MAX_ATTEMPTS = 10
-"""Tries of one durable write whose store keeps failing, before the caller hears of it."""
 
 
 class Oracle(Protocol):
@@ -114,13 +109,12 @@ class InProcessOracle:
     """
 
     def __init__(self, consensus: Consensus, clock: Clock, owner: str) -> None:
-        self._consensus = consensus
+        self._register = Register(consensus, clock, WINDOW_KEY, "the CSN window", _decode)
         self._clock = clock
         self._owner = owner
         self._hlc = HybridLogicalClock(clock)
         self._queues = {timeline: PublishQueue(Csn(0)) for timeline in TIMELINES}
         self._window_end = Csn(0)
-        self._window_seqno: SeqNo | None = None
         self._extending = asyncio.Lock()
         self._background: asyncio.Task[None] | None = None
         self._failure: EnvironmentFenced | None = None
@@ -229,55 +223,29 @@ class InProcessOracle:
         return Csn(max(ts, csn_from_ms(self._clock.now_ms())) + (WINDOW_MS << COUNTER_BITS))
 
     async def _take_over(self) -> Csn:
-        for attempt in range(MAX_ATTEMPTS):
-            try:
-                head = await self._consensus.head(WINDOW_KEY)
-                last_end = Csn(0) if head is None else Csn(_decode(head.data).end)
-                self._window_seqno = None if head is None else head.seqno
-                self._hlc.observe(last_end)
-                await self._reserve(self._wanted_end(last_end))
-                return last_end
-            except (EnvironmentFenced, Determinate, Indeterminate):
-                # Another process is starting at the same moment, or the store fails: look again.
-                if attempt == MAX_ATTEMPTS - 1:
-                    raise
-        raise AssertionError("unreachable")
+        last_end = Csn(0)
+
+        async def take_over(window: _Window | None) -> _Window:
+            nonlocal last_end
+            if window is not None and window.owner == self._owner:
+                return window  # An attempt of ours took effect without our hearing of it.
+            last_end = Csn(0 if window is None else window.end)
+            self._hlc.observe(last_end)
+            return _Window(format=WINDOW_FORMAT, owner=self._owner, end=self._wanted_end(last_end))
+
+        self._window_end = Csn((await self._register.change(take_over)).end)
+        return last_end
 
     async def _reserve(self, end: Csn) -> None:
-        """Make `end` the durable end of the window.
+        """Make `end` the durable end of the window. Raises EnvironmentFenced when another process owns it now."""
 
-        Raises EnvironmentFenced when another process owns it now. An indeterminate write is read back.
-        """
-        window = _Window(format=WINDOW_FORMAT, owner=self._owner, end=end)
-        data = encode_register(window)
-        for attempt in range(MAX_ATTEMPTS):
-            seqno = SeqNo((self._window_seqno or 0) + 1)
-            try:
-                stored = await self._consensus.compare_and_set(
-                    WINDOW_KEY, self._window_seqno, VersionedData(seqno=seqno, data=data)
-                )
-                if not stored:
-                    head = await self._consensus.head(WINDOW_KEY)
-                    if head is None or _decode(head.data).owner != self._owner:
-                        raise EnvironmentFenced("another process has taken over the CSN window; stop this one")
-                    # An earlier attempt of ours took effect without our hearing of it.
-                    self._window_seqno = head.seqno
-                    if head.data != data:
-                        continue
-            except (Determinate, Indeterminate):
-                if attempt == MAX_ATTEMPTS - 1:
-                    raise
-                continue
-            else:
-                self._window_seqno = seqno if stored else self._window_seqno
-                break
-        else:
-            raise Determinate("could not reserve CSNs: the window kept moving")
+        async def move(window: _Window | None) -> _Window:
+            if window is None or window.owner != self._owner:
+                raise EnvironmentFenced("another process has taken over the CSN window; stop this one")
+            return window if window.end == end else _Window(format=WINDOW_FORMAT, owner=self._owner, end=end)
+
+        await self._register.change(move, from_seen=True)
         self._window_end = end
-        if self._window_seqno is not None and self._window_seqno % TRUNCATE_EVERY == 0:
-            # Only room is at stake; the next round truncates what this one could not.
-            with contextlib.suppress(Determinate, Indeterminate):
-                await self._consensus.truncate(WINDOW_KEY, self._window_seqno)
 
 
 def _decode(data: bytes) -> _Window:

@@ -15,7 +15,6 @@ A crash of a process leaves CSNs issued and never used, which is harmless.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
@@ -23,18 +22,16 @@ from typing import Protocol, TypeAlias
 import msgspec
 
 from storage.clock import Clock
-from storage.consensus import Consensus, SeqNo, VersionedData
+from storage.consensus import Consensus
 from storage.csn import Csn
-from storage.errors import Determinate, Indeterminate, NewerFormat
+from storage.errors import NewerFormat
 from storage.hlc import HybridLogicalClock
-from storage.oracle import MAX_ATTEMPTS, TIMELINES, TRUNCATE_EVERY, Timeline
-from storage.registers import decode_register, encode_register
+from storage.oracle import TIMELINES, Timeline
+from storage.registers import Register, decode_register
 from storage.round_trips import RoundTrips
 from storage.visibility import PublishQueue
 
 ROW_FORMAT = 1
-RETRY_DELAY_S = 0.01
-"""Pause between attempts at a row whose store fails."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,6 +108,9 @@ class _Row(msgspec.Struct, frozen=True, kw_only=True):
     published: int
 
 
+EMPTY_ROW = _Row(format=ROW_FORMAT, issued=0, published=0)
+
+
 class _Read(msgspec.Struct, frozen=True):
     """Ask for the published CSN."""
 
@@ -132,66 +132,31 @@ class _TimelineRow:
     """The row of one timeline: serves batches of requests, each batch with one round trip if nobody interferes."""
 
     def __init__(self, timeline: Timeline, consensus: Consensus, clock: Clock, hlc: HybridLogicalClock) -> None:
-        self.key = f"oracle/{timeline}"
-        self._consensus = consensus
-        self._clock = clock
+        what = f"the oracle's row of timeline {timeline}"
+        self._register = Register(consensus, clock, f"oracle/{timeline}", what, lambda data: _decode(what, data))
         self._hlc = hlc
-        self._row = _Row(format=ROW_FORMAT, issued=0, published=0)
-        self._seqno: SeqNo | None = None
         self.trips: RoundTrips[_Request, Csn] = RoundTrips(self._serve)
 
     async def _serve(self, requests: Sequence[_Request]) -> Sequence[Csn]:
-        for attempt in range(MAX_ATTEMPTS):
-            try:
-                answers = await self._try_serve(requests)
-            except (Determinate, Indeterminate):
-                # A write whose outcome is unknown is simply made again: CSNs that nobody got are skipped, and
-                # publishing is idempotent.
-                if attempt == MAX_ATTEMPTS - 1:
-                    raise
-                await self._clock.sleep(RETRY_DELAY_S)
-                await self._refresh_quietly()
-            else:
-                return answers
-        raise AssertionError("unreachable")
-
-    async def _try_serve(self, requests: Sequence[_Request]) -> Sequence[Csn]:
         writes = sum(isinstance(request, _Write) for request in requests)
         applied = max((request.ts for request in requests if isinstance(request, _Apply)), default=Csn(0))
         if not writes and not applied:
-            await self._refresh()
-            return [Csn(self._row.published)] * len(requests)
-        while True:
-            published = max(self._row.published, applied)
-            self._hlc.observe(Csn(max(self._row.issued, published)))
-            issued = [self._hlc.tick() for _ in range(writes)]
-            row = _Row(
-                format=ROW_FORMAT,
-                issued=max([self._row.issued, published, *issued]),
-                published=published,
-            )
-            seqno = SeqNo((self._seqno or 0) + 1)
-            new = VersionedData(seqno=seqno, data=encode_register(row))
-            if await self._consensus.compare_and_set(self.key, self._seqno, new):
-                break
-            await self._refresh()
-        self._seqno, self._row = seqno, row
-        if seqno % TRUNCATE_EVERY == 0:
-            # Only room is at stake; a later write truncates what this one could not.
-            with contextlib.suppress(Determinate, Indeterminate):
-                await self._consensus.truncate(self.key, seqno)
+            read = await self._register.read() or EMPTY_ROW
+            return [Csn(read.published)] * len(requests)
+        issued: list[Csn] = []
+
+        async def serve(row: _Row | None) -> _Row:
+            # NOTE: may be made again after a write whose outcome is not known. CSNs that nobody got are skipped, and
+            # publishing is idempotent.
+            row = row or EMPTY_ROW
+            published = max(row.published, applied)
+            self._hlc.observe(Csn(max(row.issued, published)))
+            issued[:] = [self._hlc.tick() for _ in range(writes)]
+            return _Row(format=ROW_FORMAT, issued=max([row.issued, published, *issued]), published=published)
+
+        published = (await self._register.change(serve, from_seen=True)).published
         remaining = iter(issued)
-        return [next(remaining) if isinstance(request, _Write) else Csn(row.published) for request in requests]
-
-    async def _refresh(self) -> None:
-        head = await self._consensus.head(self.key)
-        if head is not None:
-            self._seqno, self._row = head.seqno, _decode(self.key, head.data)
-
-    async def _refresh_quietly(self) -> None:
-        # The attempt that follows reports a store that keeps failing.
-        with contextlib.suppress(Determinate, Indeterminate):
-            await self._refresh()
+        return [next(remaining) if isinstance(request, _Write) else Csn(published) for request in requests]
 
 
 class ConsensusOracle:
@@ -265,8 +230,8 @@ class ConsensusOracle:
             task.exception()
 
 
-def _decode(key: str, data: bytes) -> _Row:
-    row = decode_register(data, _Row, f"the oracle's row {key!r}")
+def _decode(what: str, data: bytes) -> _Row:
+    row = decode_register(data, _Row, what)
     if row.format > ROW_FORMAT:
-        raise NewerFormat(f"the oracle's row {key!r} has format {row.format}; this version knows {ROW_FORMAT}")
+        raise NewerFormat(f"{what} has format {row.format}; this version knows {ROW_FORMAT}")
     return row

@@ -15,10 +15,12 @@ import asyncio
 import msgspec
 
 from storage.catalog_model import Sequence
-from storage.consensus import FIRST_SEQNO, Consensus, SeqNo, VersionedData
-from storage.registers import decode_register, encode_register
+from storage.clock import Clock
+from storage.consensus import Consensus
+from storage.registers import Register, decode_register
 
 SEQUENCE_PREFIX = "sequences/"
+WHAT = "the position of a sequence"
 BLOCK = 32
 """Numbers reserved at a time: PostgreSQL's SEQ_LOG_VALS, the most that a crash may skip."""
 
@@ -37,8 +39,9 @@ class _Position(msgspec.Struct, frozen=True):
 class SequenceStore:
     """The sequences of one process. `reserved` numbers are given out in order to whoever asks."""
 
-    def __init__(self, consensus: Consensus) -> None:
+    def __init__(self, consensus: Consensus, clock: Clock) -> None:
         self._consensus = consensus
+        self._clock = clock
         self._blocks: dict[int, list[int]] = {}
         self._locks: dict[int, asyncio.Lock] = {}
 
@@ -53,50 +56,45 @@ class SequenceStore:
             return taken
 
     async def set_value(self, sequence: Sequence, value: int, called: bool) -> None:
-        """Make `value` the last number (`called`) or the next one."""
+        """Make `value` the last number (`called`) or the next one.
+
+        Raises Indeterminate when it may have been done. It is not tried again then: numbers that others have drawn
+        since would be given out twice.
+        """
+
+        async def place(_: _Position | None) -> _Position:
+            return _Position(value, called)
+
         async with self._locks.setdefault(sequence.oid, asyncio.Lock()):
             self._blocks.pop(sequence.oid, None)
-            while not await self._write(sequence.oid, await self._head(sequence.oid), _Position(value, called)):
-                pass
+            await self._register(sequence.oid).change(place, repeat_doubtful=False)
 
     async def last_value(self, sequence: Sequence) -> tuple[int, bool]:
         """The last number given out here or reserved elsewhere, and whether it has been given out."""
         block = self._blocks.get(sequence.oid)
         if block:
             return block[0] - sequence.increment, True
-        head = await self._head(sequence.oid)
-        position = _decode(head) or _Position(sequence.start, False)
+        position = await self._register(sequence.oid).read() or _Position(sequence.start, False)
         return position.last, position.called
 
     async def _reserve(self, sequence: Sequence, wanted: int, needed: int) -> list[int]:
-        while True:
-            head = await self._head(sequence.oid)
-            position = _decode(head) or _Position(sequence.start, False)
-            numbers = _numbers(sequence, position, wanted)
+        numbers: list[int] = []
+
+        async def advance(position: _Position | None) -> _Position:
+            numbers[:] = _numbers(sequence, position or _Position(sequence.start, False), wanted)
             if len(numbers) < needed:
                 raise SequenceExhausted
-            if await self._write(sequence.oid, head, _Position(numbers[-1], True)):
-                return numbers
+            return _Position(numbers[-1], True)
 
-    async def _head(self, oid: int) -> VersionedData | None:
-        return await self._consensus.head(_key(oid))
+        await self._register(sequence.oid).change(advance)
+        return numbers
 
-    async def _write(self, oid: int, head: VersionedData | None, position: _Position) -> bool:
-        expected = None if head is None else head.seqno
-        seqno = FIRST_SEQNO if head is None else SeqNo(head.seqno + 1)
-        data = VersionedData(seqno=seqno, data=encode_register(position))
-        written = await self._consensus.compare_and_set(_key(oid), expected, data)
-        if written and seqno > FIRST_SEQNO:
-            await self._consensus.truncate(_key(oid), seqno)
-        return written
+    def _register(self, oid: int) -> Register[_Position]:
+        return Register(self._consensus, self._clock, f"{SEQUENCE_PREFIX}{oid}", WHAT, _decode)
 
 
-def _key(oid: int) -> str:
-    return f"{SEQUENCE_PREFIX}{oid}"
-
-
-def _decode(head: VersionedData | None) -> _Position | None:
-    return None if head is None else decode_register(head.data, _Position, "the position of a sequence")
+def _decode(data: bytes) -> _Position:
+    return decode_register(data, _Position, WHAT)
 
 
 def _numbers(sequence: Sequence, position: _Position, wanted: int) -> list[int]:

@@ -27,14 +27,14 @@ from dataclasses import dataclass, field
 import msgspec
 
 from storage.clock import Clock
-from storage.consensus import Consensus, SeqNo, VersionedData
+from storage.consensus import Consensus
 from storage.csn import Csn
-from storage.errors import Determinate, Indeterminate
-from storage.registers import decode_register, encode_register
+from storage.registers import Register, decode_register
 from storage.round_trips import RoundTrips
 from storage.xids import FIRST_NORMAL_XID, PgSnapshot, Xid
 
 XID_KEY = "oracle/xid"
+WHAT = "the reservation of xids"
 BLOCK_XIDS = 4096
 """Xids reserved by one durable write of a process that is alone; at most so many are skipped by a crash."""
 
@@ -43,10 +43,6 @@ SHARED_BLOCK_XIDS = 256
 
 MAX_BLOCKS = 512
 """Reservations whose owners are remembered, so that one can say what became of their xids."""
-
-MAX_ATTEMPTS = 10
-RETRY_DELAY_S = 0.01
-TRUNCATE_EVERY = 64
 
 
 class XidBlock(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,13 +54,16 @@ class XidBlock(msgspec.Struct, frozen=True, kw_only=True):
     csn: Csn
 
 
-class _Register(msgspec.Struct, frozen=True, kw_only=True):
+class _Xids(msgspec.Struct, frozen=True, kw_only=True):
     """What the consensus store keeps: xids below `end` are reserved; the newest reservations; the xids that run, of the
     processes that share the register."""
 
     end: int
     blocks: tuple[XidBlock, ...] = ()
     running: dict[str, tuple[int, ...]] = {}
+
+
+NONE_GIVEN_OUT = _Xids(end=FIRST_NORMAL_XID)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,8 +100,7 @@ class XidBlocks:
         leases: Callable[[], Collection[str]] = lambda: (),
         refresh: Callable[[], Awaitable[object]] | None = None,
     ) -> None:
-        self._consensus = consensus
-        self._clock = clock
+        self._register = Register(consensus, clock, XID_KEY, WHAT, _decode)
         self._process = process
         self._upper = upper
         self._leases = leases
@@ -192,7 +190,7 @@ class XidBlocks:
     # ------------------------------------------------------------ the register
 
     async def _reserve_block(self) -> None:
-        def extend(register: _Register) -> _Register:
+        def extend(register: _Xids) -> _Xids:
             start, end = register.end, register.end + BLOCK_XIDS
             block = XidBlock(start=start, end=end, process=self._process, csn=self._upper())
             return msgspec.structs.replace(register, end=end, blocks=(*register.blocks, block)[-MAX_BLOCKS:])
@@ -204,7 +202,7 @@ class XidBlocks:
         count = len(requests)
         drawn: set[int] = set()
 
-        def extend(register: _Register) -> _Register:
+        def extend(register: _Xids) -> _Xids:
             # NOTE: of an attempt whose outcome is not known some xids may stay behind, below the end and not running.
             start, end = register.end, register.end + count
             self._own.running -= drawn
@@ -224,39 +222,27 @@ class XidBlocks:
                 after = await self._change(extend)
             except BaseException:
                 self._own.running -= drawn
-                self._own.unsettled = True
                 raise
             if not self.shared:
                 self._known_end = after.end
         return [Xid(xid) for xid in sorted(drawn)]
 
-    async def _read(self) -> _Register:
-        head = await self._consensus.head(XID_KEY)
-        return _Register(end=FIRST_NORMAL_XID) if head is None else _decode(head.data)
+    async def _read(self) -> _Xids:
+        return await self._register.read() or NONE_GIVEN_OUT
 
-    async def _change(self, change: Callable[[_Register], _Register]) -> _Register:
+    async def _change(self, change: Callable[[_Xids], _Xids]) -> _Xids:
         """Write the register anew, with what runs here. Raises Determinate or Indeterminate when it cannot be."""
-        for attempt in range(MAX_ATTEMPTS):
-            try:
-                head = await self._consensus.head(XID_KEY)
-                register = _Register(end=FIRST_NORMAL_XID) if head is None else _decode(head.data)
-                seqno = SeqNo(1 if head is None else head.seqno + 1)
-                after = await self._with_running(change(register))
-                new = VersionedData(seqno=seqno, data=encode_register(after))
-                if not await self._consensus.compare_and_set(XID_KEY, None if head is None else head.seqno, new):
-                    continue
-                if seqno % TRUNCATE_EVERY == 0:
-                    await self._truncate(seqno)
-            except (Determinate, Indeterminate):
-                # Xids whose reservation may have happened are skipped: nobody gets them.
-                if attempt == MAX_ATTEMPTS - 1:
-                    raise
-                await self._clock.sleep(RETRY_DELAY_S)
-            else:
-                return after
-        raise Determinate("could not reserve transaction ids: other processes were always faster")
 
-    async def _with_running(self, register: _Register) -> _Register:
+        async def propose(xids: _Xids | None) -> _Xids:
+            return await self._with_running(change(xids or NONE_GIVEN_OUT))
+
+        try:
+            return await self._register.change(propose)
+        except BaseException:
+            self._own.unsettled = True
+            raise
+
+    async def _with_running(self, register: _Xids) -> _Xids:
         """`register` with what runs here, and without processes that are gone."""
         others = [name for name in register.running if name != self._process]
         if self._refresh is not None and any(name not in self._leases() for name in others):
@@ -268,12 +254,6 @@ class XidBlocks:
             running[self._process] = tuple(sorted(self._own.running | self._own.in_doubt))
             self._own.unsettled = False
         return msgspec.structs.replace(register, running=running)
-
-    async def _truncate(self, seqno: SeqNo) -> None:
-        try:
-            await self._consensus.truncate(XID_KEY, seqno)
-        except (Determinate, Indeterminate):
-            return  # Only room is at stake; a later reservation truncates.
 
 
 def pg_snapshot(look: RunningXids, csn: Csn, committed: Mapping[int, Csn], alive: Collection[str]) -> PgSnapshot:
@@ -289,6 +269,6 @@ def pg_snapshot(look: RunningXids, csn: Csn, committed: Mapping[int, Csn], alive
     return PgSnapshot(xmin=xip[0] if xip else look.end, xmax=look.end, xip=xip)
 
 
-def _decode(data: bytes) -> _Register:
+def _decode(data: bytes) -> _Xids:
     # The first versions wrote the end alone.
-    return _Register(end=int(data)) if data.isdigit() else decode_register(data, _Register, "the reservation of xids")
+    return _Xids(end=int(data)) if data.isdigit() else decode_register(data, _Xids, WHAT)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import itertools
 import threading
@@ -17,7 +18,7 @@ from storage.blob import Blob
 from storage.blob_local import LocalBlob
 from storage.blob_memory import MemoryBlob
 from storage.blob_object import ObjectBlob
-from storage.clock import SeededRandomness, SystemClock
+from storage.clock import ManualClock, SeededRandomness, SystemClock
 from storage.consensus import Consensus
 from storage.consensus_memory import MemoryConsensus
 from storage.consensus_postgres import PostgresConsensus
@@ -27,6 +28,14 @@ from storage.unreliable import NO_FAULTS, FaultRates, Faults, UnreliableBlob, Un
 from tests.support.postgres import PostgresServer
 
 _numbers = itertools.count(1)
+
+
+class Impatient(ManualClock):
+    """A clock whose pauses last no time."""
+
+    async def sleep(self, seconds: float) -> None:
+        """Let others run."""
+        await asyncio.sleep(0)
 
 
 class S3Server:

@@ -34,7 +34,7 @@ async def used(data: Path) -> None:
         await insert(env, shard, (number, "x" * 100))
     await env.oids.provide(16384)
     await env.xids.draw()
-    await SequenceStore(env.consensus).next_values(SEQUENCE, 1)
+    await SequenceStore(env.consensus, env.clock).next_values(SEQUENCE, 1)
     assert len(await read(env, shard)) == 41
     await env.close()
 
@@ -90,7 +90,7 @@ async def test_reservations_of_earlier_versions_are_read(tmp_path: Path) -> None
     await env.oids.provide(16384)
     assert env.oids.take() >= 16384 + 16384
     assert await env.xids.draw() > 4096
-    assert (await SequenceStore(env.consensus).next_values(SEQUENCE, 1))[0] > 32
+    assert (await SequenceStore(env.consensus, env.clock).next_values(SEQUENCE, 1))[0] > 32
     await env.close()
 
 
@@ -100,7 +100,7 @@ async def take_one_of_each(data: Path) -> None:
     try:
         await env.oids.provide(16384)
         await env.xids.draw()
-        await SequenceStore(env.consensus).next_values(SEQUENCE, 1)
+        await SequenceStore(env.consensus, env.clock).next_values(SEQUENCE, 1)
     finally:
         await env.close()
 

@@ -7,21 +7,14 @@ import asyncio
 import pytest
 
 from storage.catalog_model import FIRST_USER_OID
-from storage.clock import ManualClock, SeededRandomness
+from storage.clock import SeededRandomness
 from storage.consensus import SeqNo, VersionedData
 from storage.consensus_memory import MemoryConsensus
 from storage.counting import CountingConsensus
 from storage.errors import CorruptState
 from storage.oids import BLOCK_OIDS, MIN_OIDS, OID_KEY, OidBlocks
 from storage.unreliable import FaultRates, Faults, UnreliableConsensus
-
-
-class Impatient(ManualClock):
-    """A clock whose pauses last no time."""
-
-    async def sleep(self, seconds: float) -> None:
-        """Let others run."""
-        await asyncio.sleep(0)
+from tests.storage.stores import Impatient
 
 
 async def test_processes_take_different_oids() -> None:

@@ -14,6 +14,7 @@ from storage.csn import Csn, csn_from_ms
 from storage.errors import Determinate, EnvironmentFenced, Indeterminate
 from storage.oracle import WINDOW_KEY, WINDOW_MS, InProcessOracle, acquired
 from storage.unreliable import FaultRates, Faults, UnreliableConsensus
+from tests.storage.stores import Impatient
 
 
 async def open_oracle(
@@ -122,7 +123,7 @@ async def test_a_fence_found_in_the_background_stops_reads_too() -> None:
 
 
 async def test_a_failed_extension_does_not_block_later_writers() -> None:
-    clock = ManualClock()
+    clock = Impatient()
     faults = Faults(rates=FaultRates(), randomness=SeededRandomness(1), clock=clock)
     oracle = await open_oracle(UnreliableConsensus(MemoryConsensus(), faults), clock)
     faults.rates = FaultRates(fail_before=1.0)
@@ -137,7 +138,7 @@ async def test_a_failed_extension_does_not_block_later_writers() -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 async def test_windows_survive_an_unreliable_store(seed: int) -> None:
-    clock = ManualClock()
+    clock = Impatient()
     rates = FaultRates(fail_before=0.15, unknown_before=0.15, unknown_after=0.15)
     faults = Faults(rates=rates, randomness=SeededRandomness(seed), clock=clock)
     consensus = UnreliableConsensus(MemoryConsensus(), faults)

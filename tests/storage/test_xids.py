@@ -15,6 +15,7 @@ from storage.errors import CorruptState
 from storage.unreliable import FaultRates, Faults, UnreliableConsensus
 from storage.xid_blocks import BLOCK_XIDS, XID_KEY, XidBlocks
 from storage.xids import Finished, HybridSnapshot, Xid, XidMap
+from tests.storage.stores import Impatient
 
 
 def test_the_postgres_form() -> None:
@@ -168,10 +169,6 @@ async def test_a_block_costs_one_write() -> None:
 
 @pytest.mark.parametrize("seed", range(10))
 async def test_a_failing_store_never_yields_an_xid_twice(seed: int) -> None:
-    class Impatient(ManualClock):
-        async def sleep(self, seconds: float) -> None:
-            await asyncio.sleep(0)
-
     clock = Impatient()
     rates = FaultRates(fail_before=0.1, unknown_before=0.1, unknown_after=0.1)
     faults = Faults(rates=rates, randomness=SeededRandomness(seed), clock=clock)
