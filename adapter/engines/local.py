@@ -252,17 +252,17 @@ class LocalEngine:
             execution.scope = execution.resources.enter_context(
                 execution.opened.catalog.entered(scans, context, cursor)
             )
-            tables = {
-                oid: ScanSource(scan.sql(execution.cursor, self._env.blob)) for oid, scan in execution.scans.items()
-            }
+            tables = {oid: scan.source(execution.cursor, self._env.blob) for oid, scan in execution.scans.items()}
             tables.update(execution.scope.sources)
             for key, rows in (extra or {}).items():
                 name = f"extra{next(_extra_names)}"
                 cursor.register(name, rows.rename_columns([f"c{index + 1}" for index in range(rows.num_columns)]))
                 execution.resources.callback(cursor.unregister, name)
                 tables[key] = ScanSource(name)
-            sql = self._lowered.text(query, tables, params, context)
-            execution.reader = execution.cursor.stream(sql, BATCH_ROWS)
+            text = self._lowered.text(query, tables, params, context)
+            for oid, scan in execution.scans.items():
+                scan.offer(execution.cursor, text.constants.get(oid, ()))
+            execution.reader = execution.cursor.stream(text.sql, BATCH_ROWS)
             return self._next_batches(execution)
 
     def _fetch(self, execution: _Execution) -> tuple[list[RecordBatch], bool]:

@@ -7,12 +7,13 @@ until the execution ends.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from adapter.constant_rows import array_of
 from adapter.engines.engine import TableInput
 from adapter.engines.inline_pool import Generation, InlinePool
 from adapter.engines.scan_sources import (
@@ -29,6 +30,8 @@ from adapter.engines.scan_sources import (
 )
 from adapter.engines.small_tables import MAX_ROWS, SmallTables
 from planner.errors import InternalError
+from planner.ir import Literal
+from planner.lowering import ScanSource, constants_layout
 from planner.lowering.dialect import dialect
 from storage.blob import Blob
 from storage.parts import PROVISIONAL_ROW_ID, ROW_ID, Part
@@ -50,8 +53,8 @@ _registered = itertools.count()
 class LocalScan:
     """One table of one query: the plan and what was read for it.
 
-    All of a small table is in `rows`, under `name`. Of another one, `pooled` are the parts that the pool holds, and
-    `own` the rows that the open transaction inserted.
+    All of a small table is in `rows`, under `name` (with constants beside them, under a longer one). Of another one,
+    `pooled` are the parts that the pool holds, and `own` the rows that the open transaction inserted.
     """
 
     plan: ScanPlan
@@ -62,13 +65,16 @@ class LocalScan:
     generation: Generation | None
     missing: Mapping[PartIdentity, pa.Table]
     deleted: Any
-    registered: list[str]
+    registered: list[str] = field(default_factory=list)
+    offered: str | None = None
 
-    def sql(self, cursor: Cursor, blob: Blob) -> str:
-        """The FROM item, after registering on `cursor` what it refers to; blocks."""
+    def source(self, cursor: Cursor, blob: Blob) -> ScanSource:
+        """The FROM item, after registering on `cursor` what it refers to, but for a small table's rows; blocks."""
         if self.name is not None:
-            cursor.offer(self.name, self.rows)
-            return f"(SELECT {self._outputs()} FROM {self.name})"
+            outputs = self._outputs()
+            return ScanSource(
+                f"(SELECT {outputs} FROM {self.name})", f"(SELECT {outputs}{{columns}} FROM {self.name}{{layout}})"
+            )
         connection = cursor.connection
         selects = [self._pooled(connection)] if self.pooled else []
         if self.own:
@@ -76,14 +82,20 @@ class LocalScan:
             selects.append(f"SELECT {self._outputs()} FROM {self._register(connection, rows)}")
         for group in self.plan.files:
             selects.extend(self._files(connection, blob, group))
-        if not selects:
-            selects.append(self._nothing())
-        return f"({' UNION ALL '.join(selects)})"
+        return ScanSource(f"({' UNION ALL '.join(selects)})")
+
+    def offer(self, cursor: Cursor, constants: Sequence[Literal]) -> None:
+        """Puts a small table's rows, with a column of each of `constants`, where the FROM item finds them."""
+        if self.name is None or self.rows is None:
+            return
+        self.offered = self.name + constants_layout([constant.type for constant in constants])
+        cursor.offer(self.offered, with_constants(self.rows, constants))
 
     def unregister(self, cursor: Cursor) -> None:
-        """Takes back what `sql` registered; blocks."""
-        if self.name is not None:
-            cursor.withdraw(self.name)
+        """Takes back what `source` and `offer` made known; blocks."""
+        if self.offered is not None:
+            cursor.withdraw(self.offered)
+            self.offered = None
         for name in self.registered:
             cursor.connection.unregister(name)
         self.registered.clear()
@@ -91,13 +103,6 @@ class LocalScan:
     def _outputs(self) -> str:
         names = [column.name for column in self.plan.columns]
         return ", ".join([*names, ROW_ID] if self.plan.row_ids else names) or "1 AS nothing"
-
-    def _nothing(self) -> str:
-        local = dialect("local")
-        items = [f"{local.null(column.type)} AS {column.name}" for column in self.plan.columns]
-        if self.plan.row_ids:
-            items.append(f"CAST(NULL AS BIGINT) AS {ROW_ID}")
-        return f"SELECT {', '.join(items) or '1 AS nothing'} WHERE FALSE"
 
     def _register(self, connection: Connection, rows: pa.Table) -> str:
         name = f"arrow{next(_registered)}"
@@ -150,6 +155,17 @@ class LocalScan:
         return [f"SELECT {self._outputs()} FROM ({source}) WHERE TRUE{condition}" for source in sources]
 
 
+def with_constants(rows: pa.Table, constants: Sequence[Literal]) -> pa.Table:
+    """`rows` with the columns ``p1``, ``p2``, ..., each of which holds one of `constants` in every row."""
+    if not constants:
+        return rows
+    values = [array_of(constant.type, [constant.value]) for constant in constants]
+    return pa.Table.from_arrays(
+        [*rows.columns, *[pa.repeat(value[0], rows.num_rows) for value in values]],
+        names=[*rows.column_names, *[f"p{number}" for number in range(1, len(values) + 1)]],
+    )
+
+
 def _key(part: Part) -> str:
     if part.key is None:
         raise InternalError("a part is neither inline nor in the blob store")
@@ -170,7 +186,7 @@ async def prepare_scan(
     shard = table.relation.shard
     if shard is None:
         raise InternalError(f'relation "{table.relation.name}" has no shard')
-    if plan.inline and not plan.files and sum([part.rows for part in plan.inline]) <= MAX_ROWS:
+    if not plan.files and sum([part.rows for part in plan.inline]) <= MAX_ROWS:
         return LocalScan(
             plan=plan,
             name=small.name(shard, plan.columns),
@@ -180,7 +196,6 @@ async def prepare_scan(
             generation=None,
             missing={},
             deleted=None,
-            registered=[],
         )
     for group in plan.files:
         # DuckDB does not notice a flipped bit in a page.
@@ -204,7 +219,6 @@ async def prepare_scan(
             generation=generation,
             missing=missing,
             deleted=await deleted.ids(plan.deletes),
-            registered=[],
         )
     except BaseException:
         if generation is not None:

@@ -17,17 +17,25 @@ from adapter.engines.result_batches import ResultShape
 from adapter.engines.scan_sources import ScanNeeds, scan_needs
 from planner import ir
 from planner.ir import BoundQuery, Literal
-from planner.lowering import ScanSource, SessionSettings, capability, lower
+from planner.lowering import LoweredQuery, ScanSource, SessionSettings, capability, lower
 from planner.rewrite import walk
 
 MAX_QUERIES = 512
 """Bound queries known; about as many as plan caches hold between them."""
 
-_TOKEN = "\x02token\x02"
-"""Stands for the execution's token in kept text."""
+_TOKEN = "\0token\0"
+"""Stands for the execution's token in kept text. No value of a text has a NUL."""
 
 MAX_TEXTS = 8
 """Texts kept for one query: it may run with a few sets of parameters again and again, or with new ones each time."""
+
+
+@dataclass(frozen=True, slots=True)
+class EngineText:
+    """A statement of the engine; `constants` is what the sources of its relations have to hold besides, by oid."""
+
+    sql: str
+    constants: Mapping[int, tuple[Literal, ...]]
 
 
 @dataclass(slots=True)
@@ -37,7 +45,9 @@ class _Entry:
     judged: bool = False
     reason: str | None = None
     folds: bool | None = None
-    texts: OrderedDict[object, str] = field(default_factory=OrderedDict)
+    texts: OrderedDict[object, LoweredQuery] = field(default_factory=OrderedDict)
+    inlined: frozenset[int] = frozenset()
+    """The parameters that any text so far has had inside."""
     shape: ResultShape | None = None
 
 
@@ -82,24 +92,31 @@ class LoweredCache:
         tables: Mapping[int, ScanSource],
         params: Sequence[Literal],
         context: ExecutionContext,
-    ) -> str:
+    ) -> EngineText:
         """`query` as the engine's SQL. Raises what `planner.lowering.lower` raises."""
         entry = self._entry(query)
         settings = session_settings(context, token=_TOKEN)
-        key = (
-            tuple(source.sql for source in tables.values()),
+        sources = tuple([source.sql for source in tables.values()])
+        acting = (settings.timezone, settings.datestyle, settings.intervalstyle, settings.extra_float_digits)
+
+        def key(inlined: frozenset[int]) -> object:
             # By text: 0.0 equals -0.0 and 1.0 equals 1.00, but they are not the same value.
-            tuple([repr(param.value) for param in params]),
-            (settings.timezone, settings.datestyle, settings.intervalstyle, settings.extra_float_digits),
-        )
-        sql = entry.texts.get(key)
-        if sql is None:
-            sql = lower(query.rel, self._engine, tables, params, settings).sql
+            values = [repr(param.value) for index, param in enumerate(params, 1) if index in inlined]
+            return sources, acting, inlined, tuple(values)
+
+        lowered = entry.texts.get(key(entry.inlined))
+        if lowered is None:
+            lowered = lower(query.rel, self._engine, tables, params, settings)
             with self._lock:
-                entry.texts[key] = sql
+                entry.inlined |= lowered.inlined
+                entry.texts[key(entry.inlined)] = lowered
                 if len(entry.texts) > MAX_TEXTS:
                     entry.texts.popitem(last=False)
-        return sql.replace(_TOKEN, context.token)
+        constants = {
+            oid: tuple([params[given.index - 1] if isinstance(given, ir.Param) else given for given in held])
+            for oid, held in lowered.constants.items()
+        }
+        return EngineText(lowered.sql.replace(_TOKEN, context.token), constants)
 
     def _entry(self, query: BoundQuery) -> _Entry:
         with self._lock:

@@ -25,6 +25,7 @@ from adapter.engines.scan_sources import (
     ScanColumn,
     identity,
     inline_rows,
+    scan_schema,
     without_deleted,
 )
 from planner.errors import InternalError
@@ -102,6 +103,7 @@ class SmallTables:
         table = self._tables.get(key)
         if table is None:
             pieces = [await self._part(columns, part, name) for part, name in zip(parts, of, strict=True)]
+            pieces = pieces or [scan_schema(columns).empty_table()]
             table = without_deleted(pa.concat_tables(pieces), await self._deleted.ids(deletes)).combine_chunks()
             self._tables.put(key, table)
         return table

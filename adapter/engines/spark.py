@@ -309,7 +309,7 @@ class SparkEngine:
                     name = views.register(rows, _spark_columns(rows), profile)
                     registered.append(name)
                     sources[key] = ScanSource(name)
-                sql = self._lowered.text(query, sources, params, context)
+                sql = self._lowered.text(query, sources, params, context).sql
                 if not self._settings.local and used(sql):
                     raise FeatureNotSupported(
                         f"function {min(used(sql)).removeprefix('tg_')} is not supported on a Spark cluster",

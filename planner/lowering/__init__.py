@@ -1,7 +1,7 @@
 """Lowering: the typed IR to one engine's SQL text."""
 
 from planner.functions.forms import SessionSettings
-from planner.lowering.context import ScanSource
+from planner.lowering.context import ScanSource, constants_layout
 from planner.lowering.lower import LoweredQuery, capability, lower
 
-__all__ = ["LoweredQuery", "ScanSource", "SessionSettings", "capability", "lower"]
+__all__ = ["LoweredQuery", "ScanSource", "SessionSettings", "capability", "constants_layout", "lower"]

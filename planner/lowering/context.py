@@ -9,20 +9,38 @@ from dataclasses import dataclass, field
 from planner.errors import FeatureNotSupported, InternalError
 from planner.functions.forms import UTC_NAMES, EngineName, SessionSettings
 from planner.functions.spark_udfs import portable
-from planner.ir import Literal
+from planner.ir import Literal, Param
 from planner.lowering.dialect import Dialect, dialect
+from planner.types import SqlType
 
 
 @dataclass(frozen=True, slots=True)
 class ScanSource:
     """A FROM item (a view's name or a parenthesised SELECT) whose columns are ``c<attnum>`` (system relations:
-    position) and, when a row id is asked for, ``_row_id``."""
+    position) and, when a row id is asked for, ``_row_id``.
+
+    A source that can have columns of constants besides, ``p1``, ``p2``, ..., has `extended`: the FROM item with them,
+    where ``{columns}`` stands for their names (each after a comma) and ``{layout}`` for their types.
+    """
 
     sql: str
+    extended: str | None = None
+
+    def with_constants(self, types: Sequence[SqlType]) -> str:
+        """The FROM item with a column of constants of each of `types`."""
+        if not types or self.extended is None:
+            return self.sql
+        columns = "".join([f", p{number}" for number in range(1, len(types) + 1)])
+        return self.extended.replace("{columns}", columns).replace("{layout}", constants_layout(types))
+
+
+def constants_layout(types: Sequence[SqlType]) -> str:
+    """What tells sources with constants of other types apart."""
+    return "".join([f"_{type.oid}" for type in types])
 
 
 _SIMPLE = re.compile(
-    r"(?:t\d+\.c\d+|[cv]\d+(?:\.a\d+)?|t\d+\._row_id|\(?-?\d+(?:\.\d+)?(?:e0|[LSD]|BD)?\)?|'[^']*'|TRUE|FALSE|NULL"
+    r"(?:t\d+\.[cp]\d+|[cv]\d+(?:\.a\d+)?|t\d+\._row_id|\(?-?\d+(?:\.\d+)?(?:e0|[LSD]|BD)?\)?|'[^']*'|TRUE|FALSE|NULL"
     r"|(?:DATE|TIME|TIMESTAMP|TIMESTAMPTZ|TIMESTAMP_NTZ) '[^']*'|CAST\((?:NULL|-?\d+|'[^']*') AS"
     r" [^()]*(?:\(\d+,\d+\))?\))"
 )
@@ -51,6 +69,12 @@ class Context:
     columns: dict[int, str] = field(default_factory=dict)
     aliases: int = 0
     variables: int = 0
+    scans: dict[str, int] = field(default_factory=dict)
+    """By alias: the relation of each scan whose source can have constants."""
+    constants: dict[int, list[Literal | Param]] = field(default_factory=dict)
+    """By relation: the constants that its source is to have; p1 is the first."""
+    inlined: set[int] = field(default_factory=set)
+    """The parameters whose values the text depends on."""
 
     def __post_init__(self) -> None:
         self.dialect = dialect(self.engine)
@@ -74,6 +98,22 @@ class Context:
         """A new name for a bound value."""
         self.variables += 1
         return f"v{self.variables}"
+
+    def value(self, param: Param) -> object:
+        """The value of a parameter, which becomes part of the text."""
+        assert self.params is not None
+        self.inlined.add(param.index)
+        return self.params[param.index - 1].value
+
+    def beside(self, column: str, constant: Literal | Param) -> str | None:
+        """A column of the source of `column` (``t1.c2``) that holds `constant`; None when it can have none."""
+        alias, _, name = column.partition(".")
+        relation = self.scans.get(alias)
+        if relation is None or not name.startswith("c") or not name[1:].isdigit():
+            return None
+        constants = self.constants.setdefault(relation, [])
+        constants.append(constant)
+        return f"{alias}.p{len(constants)}"
 
     def python(self, template: str) -> str:
         """A template of the local engine that calls functions in Python, as this engine says it."""

@@ -9,16 +9,22 @@ from planner import ir
 from planner.errors import FeatureNotSupported, SqlError
 from planner.functions.forms import EngineName, SessionSettings
 from planner.lowering.context import Context, ScanSource
-from planner.lowering.relations import Relations
+from planner.lowering.relations import Relations, place_of
 from planner.lowering.scalars import Scalars
 
 
 @dataclass(frozen=True, slots=True)
 class LoweredQuery:
-    """A SELECT for an engine. Its columns are ``c<id>`` of `fields`, in order, with the types of `planner.physical`."""
+    """A SELECT for an engine. Its columns are ``c<id>`` of `fields`, in order, with the types of `planner.physical`.
+
+    `constants` are what the sources of relations have to hold besides their columns (`ScanSource.extended`). Of the
+    parameters only those in `inlined` (indexes from 1) have their values in the text.
+    """
 
     sql: str
     fields: tuple[ir.Field, ...]
+    constants: Mapping[int, tuple[ir.Literal | ir.Param, ...]]
+    inlined: frozenset[int]
 
 
 def lower(
@@ -54,4 +60,10 @@ def _lower(ctx: Context, rel: ir.Rel) -> LoweredQuery:
     if not ctx.local and select.source is None and select.set_operation is None:
         # Spark evaluates a projection of listed rows while it plans; for a missing FROM it runs a job.
         select.source = "VALUES (0)"
-    return LoweredQuery(relations.text(select, rel.fields), rel.fields)
+    sql = relations.text(select, rel.fields)
+    constants = {relation: tuple(ctx.constants.get(relation, ())) for relation in ctx.scans.values()}
+    for relation, given in constants.items():
+        assert ctx.tables is not None
+        item = ctx.tables[relation].with_constants([constant.type for constant in given])
+        sql = sql.replace(place_of(relation), item)
+    return LoweredQuery(sql, rel.fields, constants, frozenset(ctx.inlined))

@@ -31,6 +31,11 @@ MAX_ROW_COUNT = 2**62
 """The engine's largest LIMIT and OFFSET; more rows than that there are none."""
 
 
+def place_of(relation: int) -> str:
+    """Stands for the source of a relation that can be given constants. No value of a text has a NUL."""
+    return f"\0{relation}\0"
+
+
 class Relations:
     """The relational half of a lowering."""
 
@@ -86,7 +91,12 @@ class Relations:
             else:
                 assert field.origin is not None
                 columns[field.id] = f"{alias}.c{field.origin.attnum}"
-        return Select(self.ctx, columns, f"{self._source(rel.relation_oid)} AS {alias}")
+        source = self._source(rel.relation_oid)
+        if self.ctx.tables is not None and self.ctx.tables[rel.relation_oid].extended is not None:
+            # Which constants it is given is known once the rest is printed.
+            self.ctx.scans[alias] = rel.relation_oid
+            source = place_of(rel.relation_oid)
+        return Select(self.ctx, columns, f"{source} AS {alias}")
 
     def _system_scan(self, rel: ir.SystemScan) -> Select:
         if not self.ctx.local:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from planner import ir, types
 from planner.errors import InternalError
 from planner.functions.defaults import DEFAULTS, VARIADIC_ARRAYS
-from planner.functions.families.comparison import SPARK_ARRAY_KEY
+from planner.functions.families.comparison import OPERATORS, SPARK_ARRAY_KEY
 from planner.functions.forms import NOT_CONSTANT, CallSite, Form
 from planner.functions.registry import form
 from planner.functions.signature import Kind, Signature
@@ -32,6 +32,12 @@ if TYPE_CHECKING:
 _CONVERSION = re.compile(r"\{(text|cast|json|pretty|element_text):(\d+)\}")
 
 BOOLEAN = SqlType(types.BOOL)
+CONSTANTS_BESIDE = frozenset({
+    types.INT2, types.INT4, types.INT8, types.FLOAT8, types.TEXT, types.VARCHAR, types.BPCHAR, types.DATE,
+    types.TIMESTAMP, types.TIMESTAMPTZ, types.UUID,
+})  # fmt: skip
+"""Types whose constants can be columns of a scan. numeric is not among them: a literal's scale is part of its type."""
+
 INTERVAL_KEY = (
     "(CAST({0}.months AS {w}) * 2592000000000 + CAST({0}.days AS {w}) * 86400000000 + CAST({0}.micros AS {w}))"
 )
@@ -107,10 +113,9 @@ class Scalars:
         return self._constant(expr.value, expr.type)
 
     def _param(self, expr: ir.Param) -> str:
-        params = self.ctx.params
-        if params is None:
+        if self.ctx.params is None:
             return self.ctx.dialect.null(expr.type)
-        return self._constant(params[expr.index - 1].value, expr.type)
+        return self._constant(self.ctx.value(expr), expr.type)
 
     def _constant(self, value: object, type: SqlType) -> str:
         """A literal. The name of a catalog object, as a parameter of a reg* type has it, is looked up by the engine."""
@@ -133,20 +138,42 @@ class Scalars:
     # ------------------------------------------------------------ calls
 
     def _call(self, expr: ir.Call) -> str:
-        constants = tuple([self.constant(arg) for arg in expr.args])
-        args = [self.sql(arg) for arg in expr.args]
+        constants: tuple[object, ...] = (NOT_CONSTANT, NOT_CONSTANT)
+        compares = expr.signature.kind is Kind.OPERATOR and expr.signature.name in OPERATORS
+        args = self._beside_column(*expr.args) if compares else None
+        if args is None:
+            constants = tuple([self.constant(arg) for arg in expr.args])
+            args = [self.sql(arg) for arg in expr.args]
         site = CallSite(
             engine=self.ctx.engine, arg_types=tuple([arg.type for arg in expr.args]), type=expr.type,
             constants=constants, settings=self.ctx.settings, subquery=any("SELECT" in arg for arg in args),
         )  # fmt: skip
         return self._apply(expr.signature, args, site, expr.args)
 
+    def _beside_column(self, left: ir.Scalar, right: ir.Scalar) -> list[str] | None:
+        """Both sides of a comparison of a scanned column with a constant that the column's source can hold, so that the
+        text, and the engine's plan for it, is the same for every constant. None for others."""
+        if not self.ctx.scans:
+            return None
+        for constant, column in ((left, right), (right, left)):
+            if (
+                isinstance(constant, (ir.Literal, ir.Param))
+                and constant.type.oid in CONSTANTS_BESIDE
+                and isinstance(column, (ir.ColumnRef, ir.Cast))
+            ):
+                sql = self.sql(column)
+                held = self.ctx.beside(sql, constant)
+                if held is None:
+                    return None
+                return [held, sql] if constant is left else [sql, held]
+        return None
+
     def constant(self, expr: ir.Scalar) -> object:
         """The value of a literal or of a bound parameter; `NOT_CONSTANT` for everything else."""
         if isinstance(expr, ir.Literal):
             return expr.value
         if isinstance(expr, ir.Param) and self.ctx.params is not None:
-            return self.ctx.params[expr.index - 1].value
+            return self.ctx.value(expr)
         if isinstance(expr, ir.Cast) and expr.arg.type.shape is None and expr.type.oid in (types.TEXT, types.VARCHAR):
             inner = self.constant(expr.arg)
             return inner if isinstance(inner, str) and expr.type.typmod < 0 else NOT_CONSTANT
@@ -268,8 +295,8 @@ class Scalars:
         return f"({self.sql(expr.arg)} IS {'NOT ' if expr.negated else ''}{word})"
 
     def _distinct(self, expr: ir.Distinct) -> str:
-        left = self.key(self.sql(expr.left), expr.left.type)
-        right = self.key(self.sql(expr.right), expr.right.type)
+        sides = self._beside_column(expr.left, expr.right) or [self.sql(expr.left), self.sql(expr.right)]
+        left, right = self.key(sides[0], expr.left.type), self.key(sides[1], expr.right.type)
         if self.ctx.local:
             return f"({left} IS {'NOT ' if expr.negated else ''}DISTINCT FROM {right})"
         return f"({left} <=> {right})" if expr.negated else f"(NOT ({left} <=> {right}))"

@@ -16,6 +16,8 @@ from typing import Any, TypeAlias
 import psycopg
 import pyarrow as pa
 
+from adapter.engines.local_scans import with_constants
+from adapter.engines.small_tables import RowSource
 from adapter.engines.spark_functions import PYTHON_PATH, define
 from frontend.encoding.encoders import column_encoder
 from frontend.encoding.settings import FormatSettings
@@ -26,7 +28,7 @@ from planner.errors import SqlError
 from planner.functions.forms import EngineName, SessionSettings
 from planner.functions.spark_udfs import NAMES
 from planner.ir import BoundQuery, Field, Literal
-from planner.lowering import ScanSource, lower
+from planner.lowering import ScanSource, constants_layout, lower
 from planner.lowering.engine_errors import translate
 from planner.parse import split_and_parse
 from planner.physical import arrow_schema, arrow_type
@@ -156,8 +158,16 @@ class Engines:
 
     def lower(self, bound: BoundQuery, engine: EngineName, timezone: str = "UTC") -> tuple[str, tuple[Field, ...]]:
         """The engine's SQL."""
-        sources = {oid: ScanSource(name) for oid, name in self.oids.items()}
+        sources = {
+            oid: ScanSource(name, f"{name}{{layout}}" if engine == "local" else None) for oid, name in self.oids.items()
+        }
         lowered = lower(bound.rel, engine, sources, (), SessionSettings(timezone=timezone))
+        for oid, held in lowered.constants.items():
+            if held:
+                constants = [constant for constant in held if isinstance(constant, Literal)]
+                name = self.oids[oid]
+                layout = constants_layout([constant.type for constant in constants])
+                self.local.register(name + layout, RowSource(with_constants(self.tables[name], constants)))
         return lowered.sql, lowered.fields
 
     def execute(self, text: str, engine: EngineName) -> pa.Table:

@@ -63,17 +63,23 @@ async def test_point_reads_reuse_decoded_parts(
     assert sorted(await world.rows(local, query(found, table), older)) == [(0, "row 0"), (1, "row 1")]
 
 
-async def test_the_plan_of_a_small_table_outlives_its_changes(
-    world: World, local: LocalEngine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    used: list[str | None] = []
+@pytest.fixture
+def used(monkeypatch: pytest.MonkeyPatch) -> list[str | None]:
+    """The kept plan that each statement on a cursor has used, None where it had none."""
+    noted: list[str | None] = []
     plan = Cursor._plan
 
-    def noted(cursor: Cursor, sql: str) -> str | None:
-        used.append(plan(cursor, sql))
-        return used[-1]
+    def note(cursor: Cursor, sql: str) -> str | None:
+        noted.append(plan(cursor, sql))
+        return noted[-1]
 
-    monkeypatch.setattr(Cursor, "_plan", noted)
+    monkeypatch.setattr(Cursor, "_plan", note)
+    return noted
+
+
+async def test_the_plan_of_a_small_table_outlives_its_changes(
+    world: World, local: LocalEngine, used: list[str | None]
+) -> None:
     table = await world.table(("a", INT8))
     reading = query(scan(table, row_id=True), table)
     expected: list[tuple[int, int]] = []
@@ -84,6 +90,38 @@ async def test_the_plan_of_a_small_table_outlives_its_changes(
         assert sorted(await world.rows(local, reading, {table.oid: await world.input(table)})) == expected
     # Kept from the second run on; one cursor ran them all.
     assert used == [None] + ["plan0"] * 5
+
+
+@pytest.mark.parametrize("bound", [False, True])
+async def test_one_plan_serves_all_constants_beside_a_small_table(
+    world: World, local: LocalEngine, used: list[str | None], bound: bool
+) -> None:
+    table = await world.table(("a", INT8), ("b", TEXT))
+    await world.insert(table, [(number, f"row {number}") for number in range(10)])
+    found = scan(table)
+    for wanted in range(12):
+        constant = ir.Param(index=1, type=INT8) if bound else literal(wanted)
+        point = query(
+            ir.Filter(input=found, condition=same(found.fields[0], constant), fields=found.fields),
+            table,
+        )
+        rows = await world.rows(local, point, {table.oid: await world.input(table)}, [literal(wanted)])
+        assert rows == [(wanted, f"row {wanted}")] * (wanted < 10)
+    assert used == [None] + ["plan0"] * 11
+
+
+async def test_constants_of_several_executions_at_once(world: World, local: LocalEngine) -> None:
+    table = await world.table(("a", INT8))
+    await world.insert(table, [(number,) for number in range(20)])
+    found = scan(table)
+    point = query(
+        ir.Filter(input=found, condition=same(found.fields[0], ir.Param(index=1, type=INT8)), fields=found.fields),
+        table,
+    )
+    tables = {table.oid: await world.input(table)}
+    for _ in range(5):
+        rows = await asyncio.gather(*(world.rows(local, point, tables, [literal(wanted)]) for wanted in range(20)))
+        assert rows == [[(wanted,)] for wanted in range(20)]
 
 
 async def test_small_tables_of_several_executions_at_once(world: World, local: LocalEngine) -> None:
