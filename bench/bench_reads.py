@@ -2,12 +2,16 @@
 
 The same statements over the same rows on Tidegate (fast path and Spark path), the Spark Thrift Server, plain PySpark
 with the settings that Tidegate uses, and PostgreSQL, all running at once and asked in turn.
+
+The small reads are measured twice: as the same text again and again, as dashboards send them, and with constants that
+have never been there before, as applications do. Engines keep plans, so the second are dearer.
 """
 
 from __future__ import annotations
 
 import argparse
 import io
+import itertools
 import shutil
 import sys
 import tempfile
@@ -40,6 +44,20 @@ SMALL_READS = {
     "small aggregate": "SELECT kind, count(*), sum(amount) FROM small GROUP BY kind",
     "small join": "SELECT s.id, k.title FROM small s JOIN kinds k ON s.kind = k.kind WHERE s.id < 20",
 }
+NEW_CONSTANTS: dict[str, Callable[[int], str]] = {
+    "SELECT n": lambda n: f"SELECT {n}",
+    "point read, new constants": lambda n: (
+        f"SELECT id, label, amount FROM small WHERE id = {n % SMALL_ROWS} AND kind < {n}"
+    ),
+    "small aggregate, new constants": lambda n: (
+        f"SELECT kind, count(*), sum(amount) FROM small WHERE id < {n} GROUP BY kind"
+    ),
+    "small join, new constants": lambda n: (
+        f"SELECT s.id, k.title FROM small s JOIN kinds k ON s.kind = k.kind WHERE s.id < 20 AND s.id <> {n}"
+    ),
+}
+"""The small reads by a number that is new at each run and above all that the tables hold."""
+
 LARGE_AGGREGATE = "SELECT kind, count(*), sum(amount) FROM big GROUP BY kind"
 FETCH = "SELECT id, kind, amount FROM wide"
 # The settings of Tidegate's Spark path for small inputs, and for large ones.
@@ -77,6 +95,11 @@ def copy_in(connection: psycopg.Connection, tables: dict[str, pa.Table]) -> None
                 buffer = io.BytesIO()
                 csv.write_csv(batch, buffer, csv.WriteOptions(include_header=False))
                 copy.write(buffer.getvalue())
+
+
+def always(text: str) -> Callable[[int], str]:
+    """A statement that is the same at each run."""
+    return lambda _: text
 
 
 def over_the_wire(connection: psycopg.Connection) -> Callable[[str], int]:
@@ -140,19 +163,25 @@ def main() -> int:
             "PostgreSQL": over_the_wire(connections["postgres"]),
         }
         statements = {
-            **SMALL_READS,
-            f"aggregate over {options.rows:,} rows": LARGE_AGGREGATE,
-            "fetch 100,000 rows": FETCH,
+            **{what: always(text) for what, text in SMALL_READS.items()},
+            **NEW_CONSTANTS,
+            f"aggregate over {options.rows:,} rows": always(LARGE_AGGREGATE),
+            "fetch 100,000 rows": always(FETCH),
         }
+        numbers = itertools.count(1_000)
+
+        def asking(run: Callable[[str], int], statement: Callable[[int], str]) -> Callable[[], int]:
+            return lambda: run(statement(next(numbers)))
+
         for what, statement in statements.items():
             print(f"measuring: {what}", file=sys.stderr)
-            if statement == LARGE_AGGREGATE:
+            if statement(0) == LARGE_AGGREGATE:
                 for name, value in (("spark.sql.shuffle.partitions", "2"), ("spark.sql.adaptive.enabled", "true")):
                     spark.conf.set(name, value)
-            counts = {name: run(statement) for name, run in systems.items()}
+            runs = {name: asking(run, statement) for name, run in systems.items()}
+            counts = {name: run() for name, run in runs.items()}
             if len(set(counts.values())) != 1:
                 raise RuntimeError(f"{what}: the systems disagree on the number of rows: {counts}")
-            runs = {name: (lambda run=run, text=statement: run(text)) for name, run in systems.items()}
             samples[what] = interleaved(runs, rounds=options.rounds)
             for name, value in SMALL_SETTINGS:
                 spark.conf.set(name, value)
@@ -168,12 +197,14 @@ def main() -> int:
         def times_better(peer: str, own: str, statements_: list[str]) -> float:
             return geometric_mean([p50[what][peer] / p50[what][own] for what in statements_])
 
-        small = list(SMALL_READS)
+        small, new = list(SMALL_READS), list(NEW_CONSTANTS)
         large = [what for what in p50 if what.startswith("aggregate over")]
         fast, on_spark = "Tidegate, fast path", "Tidegate, Spark"
         ratios: dict[str, Any] = {
             "fast_path_vs_thrift": times_better("Spark Thrift Server", fast, small),
+            "fast_path_vs_thrift_new_constants": times_better("Spark Thrift Server", fast, new),
             "spark_vs_thrift": times_better("Spark Thrift Server", on_spark, small),
+            "spark_vs_thrift_new_constants": times_better("Spark Thrift Server", on_spark, new),
             "spark_vs_pyspark": times_better("PySpark", on_spark, small),
             "spark_vs_pyspark_5m": times_better("PySpark", on_spark, large),
             "fetch_vs_postgres": times_better("PostgreSQL", fast, ["fetch 100,000 rows"]),
