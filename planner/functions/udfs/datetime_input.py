@@ -1,0 +1,158 @@
+"""to_timestamp and to_date (PostgreSQL, section 9.8)."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Mapping
+
+from planner.errors import DatetimeFieldOverflow, InvalidDatetimeFormat
+from planner.functions.udfs.template_patterns import DAYS, MONTHS, tokens
+
+
+def _invalid_value(text: str, field: str, detail: str) -> InvalidDatetimeFormat:
+    return InvalidDatetimeFormat(f'invalid value "{text}" for "{field}"', detail=detail)
+
+
+def to_timestamp(text: str, pattern: str) -> dt.datetime:
+    """to_timestamp(text, pattern) and to_date: the wall-clock time that the fields say."""
+    found: dict[str, int] = {}
+    position = 0
+    parts = tokens(pattern)
+    for number, (token, part, _, _) in enumerate(parts):
+        if token != "field":
+            if part == " " or not part.isalnum():
+                if position < len(text) and not text[position].isalnum() and text[position] not in "+":
+                    position += 1
+            else:
+                position += len(part)
+            continue
+        while position < len(text) and text[position] == " ":
+            position += 1
+        if position >= len(text):
+            break
+        field = part.partition("\0")[0]
+        following = parts[number + 1] if number + 1 < len(parts) else None
+        position = _read_field(text, position, field, following is not None and following[0] == "field", found)
+    return _assembled(found, text)
+
+
+_WIDTHS = {
+    "HH24": 2,
+    "HH12": 2,
+    "HH": 2,
+    "MI": 2,
+    "SS": 2,
+    "MS": 3,
+    "US": 6,
+    "YYYY": 4,
+    "YYY": 3,
+    "YY": 2,
+    "Y": 1,
+    "MM": 2,
+    "DD": 2,
+    "DDD": 3,
+    "D": 1,
+    "W": 1,
+    "WW": 2,
+    "IW": 2,
+    "IYYY": 4,
+    "ID": 1,
+    "Q": 1,
+    "J": 7,
+    "CC": 2,
+    "SSSS": 5,
+    "SSSSS": 5,
+    "FF1": 1,
+    "FF2": 2,
+    "FF3": 3,
+    "FF4": 4,
+    "FF5": 5,
+    "FF6": 6,
+}
+
+
+def _read_field(text: str, position: int, field: str, adjacent: bool, found: dict[str, int]) -> int:
+    upper = field.upper()
+    if upper in ("MONTH", "MON", "DAY", "DY"):
+        names = MONTHS if upper in ("MONTH", "MON") else DAYS
+        rest = text[position:].lower()
+        for index, name in enumerate(names):
+            for form in (name,) if upper in ("MONTH", "DAY") else (name[:3],):
+                if rest.startswith(form.lower()):
+                    if names is MONTHS:
+                        found["MM"] = index + 1
+                    return position + len(form)
+        raise _invalid_value(
+            text[position : position + 3 if upper in ("MON", "DY") else None],
+            field,
+            "The given value did not match any of the allowed values for this field.",
+        )
+    if upper in ("AM", "PM", "A.M.", "P.M."):
+        found["PM"] = 1 if text[position : position + 1].lower() == "p" else 0
+        return position + len(field)
+    if upper in ("AD", "BC", "A.D.", "B.C."):
+        if text[position : position + 1].lower() == "b":
+            found["BC"] = 1
+        return position + len(field)
+    if upper == "Y,YYY":
+        match = re.compile(r"(\d+),(\d{3})").match(text, position)
+        if match is None:
+            raise _invalid_value(text[position : position + 5], field, "Value must be an integer.")
+        found["YYYY"] = int(match[1]) * 1000 + int(match[2])
+        return match.end()
+    if upper in ("TZH", "TZM", "OF", "TZ"):
+        match = re.compile(r"[+-]?\d+(?::\d+)?").match(text, position)
+        if match is None:
+            raise _invalid_value(text[position : position + 2], field, "Value must be an integer.")
+        found[upper] = int(match[0].partition(":")[0])
+        return match.end()
+    width = _WIDTHS.get(upper, 2)
+    limit = r"\d{1," + str(width) + "}" if adjacent or upper in ("MS", "US") or upper.startswith("FF") else r"\d+"
+    match = re.compile(r"[+-]?" + limit).match(text, position)
+    if match is None:
+        shown = text[position : position + width]
+        raise _invalid_value(shown, field, "Value must be an integer.")
+    digits = match[0]
+    value = int(digits)
+    if upper == "MS":
+        found["US"] = int(digits.ljust(3, "0")) * 1000
+    elif upper == "US" or upper.startswith("FF"):
+        found["US"] = int(digits.ljust(6, "0")[:6])
+    elif upper in ("YYY", "YY", "Y") and len(digits) < 4:
+        found["YYYY"] = (
+            value + (2000 if value < 70 else 1900) if value < 100 else value + (2000 if value < 520 else 1000)
+        )
+    else:
+        found["YYYY" if upper in ("YYY", "YY", "Y") else "HH12" if upper == "HH" else upper] = value
+    return match.end()
+
+
+def _assembled(found: Mapping[str, int], text: str) -> dt.datetime:
+    year, month, day = found.get("YYYY", 1), found.get("MM", 1), found.get("DD", 1)
+    hour = found.get("HH24", 0)
+    if "HH12" in found:
+        hour = found["HH12"]
+        if not 1 <= hour <= 12:
+            raise DatetimeFieldOverflow(
+                f'hour "{hour}" is invalid for the 12-hour clock',
+                hint="Use the 24-hour clock, or give an hour between 1 and 12.",
+            )
+        if "PM" in found:
+            hour = hour % 12 + 12 * found["PM"]
+    try:
+        if "J" in found:
+            date = dt.date.fromordinal(found["J"] - 1721425)
+        elif "IYYY" in found:
+            date = dt.date.fromisocalendar(found["IYYY"], found.get("IW", 1), found.get("ID", 1))
+        elif "DDD" in found and "MM" not in found:
+            date = dt.date(year, 1, 1) + dt.timedelta(days=found["DDD"] - 1)
+        elif "WW" in found and "MM" not in found:
+            date = dt.date(year, 1, 1) + dt.timedelta(days=(found["WW"] - 1) * 7)
+        else:
+            date = dt.date(year, month, day)
+        moment = dt.datetime.combine(date, dt.time(hour, found.get("MI", 0), found.get("SS", 0), found.get("US", 0)))
+    except ValueError:
+        raise DatetimeFieldOverflow(f'date/time field value out of range: "{text}"') from None
+    seconds = found.get("SSSS", found.get("SSSSS"))
+    return moment if seconds is None else moment + dt.timedelta(seconds=seconds)

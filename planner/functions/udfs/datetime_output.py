@@ -1,0 +1,173 @@
+"""to_char of timestamps and intervals (PostgreSQL, section 9.8)."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+
+from planner.datetime_text import load_zone
+from planner.errors import InvalidDatetimeFormat
+from planner.functions.udfs.template_patterns import DAYS, MONTHS, ordinal, tokens
+
+_ROMAN = ["I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X", "XI", "XII"]
+
+
+def to_char_timestamp(value: dt.datetime, pattern: str, zone: str) -> str:
+    """to_char(timestamp, pattern); `zone` is the session's time zone for timestamptz and empty otherwise."""
+    out: list[str] = []
+    for token, text, fill, _ in tokens(pattern):
+        if token != "field":
+            out.append(text)
+            continue
+        field, _, suffix = text.partition("\0")
+        shown = _moment_field(value, field, fill, zone)
+        out.append(ordinal(shown, suffix) if suffix and shown.lstrip("-").isdigit() else shown)
+    return "".join(out)
+
+
+def _padded(number: int, width: int, fill: bool) -> str:
+    return str(number) if fill else f"{number:0{width}d}"
+
+
+def _cased(names: list[str], index: int, field: str, fill: bool, width: int) -> str:
+    name = names[index]
+    shown = name.upper() if field.isupper() else name.lower() if field.islower() else name
+    return shown if fill else shown.ljust(width)
+
+
+def _moment_field(value: dt.datetime, field: str, fill: bool, zone: str) -> str:
+    iso_year, iso_week, iso_day = value.isocalendar()
+    hour12 = value.hour % 12 or 12
+    day_of_year = value.timetuple().tm_yday
+    weekday = (value.weekday() + 1) % 7
+    century = (value.year + 99) // 100
+    numbers = {
+        "HH24": (value.hour, 2),
+        "HH12": (hour12, 2),
+        "HH": (hour12, 2),
+        "MI": (value.minute, 2),
+        "SS": (value.second, 2),
+        "MS": (value.microsecond // 1000, 3),
+        "US": (value.microsecond, 6),
+        "YYYY": (value.year, 4),
+        "IYYY": (iso_year, 4),
+        "YYY": (value.year % 1000, 3),
+        "YY": (value.year % 100, 2),
+        "Y": (value.year % 10, 1),
+        "IYY": (iso_year % 1000, 3),
+        "IY": (iso_year % 100, 2),
+        "I": (iso_year % 10, 1),
+        "MM": (value.month, 2),
+        "DD": (value.day, 2),
+        "DDD": (day_of_year, 3),
+        "D": (weekday + 1, 1),
+        "ID": (iso_day, 1),
+        "IDDD": ((iso_week - 1) * 7 + iso_day, 3),
+        "W": ((value.day - 1) // 7 + 1, 1),
+        "WW": ((day_of_year - 1) // 7 + 1, 2),
+        "IW": (iso_week, 2),
+        "CC": (century, 2),
+        "Q": ((value.month - 1) // 3 + 1, 1),
+        "J": (value.toordinal() + 1721425, 1),
+    }
+    if field in numbers:
+        return _padded(*numbers[field], fill)
+    if field in ("SSSS", "SSSSS"):
+        return str(value.hour * 3600 + value.minute * 60 + value.second)
+    if field.startswith("FF"):
+        return f"{value.microsecond:06d}"[: int(field[2])]
+    if field.upper() == "MONTH":
+        return _cased(MONTHS, value.month - 1, field, fill, 9)
+    if field.upper() == "MON":
+        return _cased([name[:3] for name in MONTHS], value.month - 1, field, True, 3)
+    if field.upper() == "DAY":
+        return _cased(DAYS, weekday, field, fill, 9)
+    if field.upper() == "DY":
+        return _cased([name[:3] for name in DAYS], weekday, field, True, 3)
+    if field in ("AM", "PM"):
+        return "AM" if value.hour < 12 else "PM"
+    if field in ("am", "pm"):
+        return "am" if value.hour < 12 else "pm"
+    if field in ("A.M.", "P.M."):
+        return "A.M." if value.hour < 12 else "P.M."
+    if field in ("a.m.", "p.m."):
+        return "a.m." if value.hour < 12 else "p.m."
+    if field in ("AD", "BC", "A.D.", "B.C.", "ad", "bc", "a.d.", "b.c."):
+        word = "A.D." if "." in field else "AD"
+        return word if field.isupper() else word.lower()
+    if field == "Y,YYY":
+        return f"{value.year // 1000},{value.year % 1000:03d}"
+    if field in ("RM", "rm"):
+        roman = _ROMAN[value.month - 1]
+        roman = roman if fill else roman.ljust(4)
+        return roman if field == "RM" else roman.lower()
+    return _zone_field(value, field, zone)
+
+
+def _zone_field(value: dt.datetime, field: str, zone: str) -> str:
+    if not zone:
+        return "+00" if field in ("OF", "TZH") else "00" if field == "TZM" else ""
+    local = value.replace(tzinfo=load_zone(zone))
+    offset = local.utcoffset() or dt.timedelta()
+    minutes = int(offset.total_seconds()) // 60
+    sign = "-" if minutes < 0 else "+"
+    hours, rest = divmod(abs(minutes), 60)
+    if field == "TZH":
+        return f"{sign}{hours:02d}"
+    if field == "TZM":
+        return f"{rest:02d}"
+    if field == "OF":
+        return f"{sign}{hours:02d}" + (f":{rest:02d}" if rest else "")
+    name = local.tzname() or ""
+    return name if field == "TZ" else name.lower()
+
+
+def to_char_interval(interval: Mapping[str, int], pattern: str) -> str:
+    """to_char(interval, pattern): years, months, days and an unlimited hour."""
+    years, months = int(interval["months"] / 12), interval["months"] - int(interval["months"] / 12) * 12
+    micros = abs(interval["micros"])
+    sign = -1 if interval["micros"] < 0 else 1
+    hours, rest = divmod(micros, 3_600_000_000)
+    minutes, rest = divmod(rest, 60_000_000)
+    seconds, fraction = divmod(rest, 1_000_000)
+    hour12 = hours % 12 or 12
+    numbers = {
+        "HH24": (sign * hours, 2),
+        "HH12": (sign * hour12, 2),
+        "HH": (sign * hour12, 2),
+        "MI": (sign * minutes, 2),
+        "SS": (sign * seconds, 2),
+        "MS": (sign * (fraction // 1000), 3),
+        "US": (sign * fraction, 6),
+        "YYYY": (years, 4),
+        "YYY": (years % 1000, 3),
+        "YY": (years % 100, 2),
+        "Y": (years % 10, 1),
+        "MM": (months, 2),
+        "DD": (interval["days"], 1 if interval["days"] < 0 else 2),
+        "DDD": (interval["days"] + 30 * interval["months"], 3),
+        "Q": (((months - 1) // 3 + 1) if months else 0, 1),
+        "CC": (years // 100, 2),
+    }
+    out: list[str] = []
+    for token, text, fill, _ in tokens(pattern):
+        if token != "field":
+            out.append(text)
+            continue
+        field, _, suffix = text.partition("\0")
+        if field in numbers:
+            number, width = numbers[field]
+            shown = str(number) if fill else f"{number:0{width + (number < 0)}d}"
+        elif field in ("SSSS", "SSSSS"):
+            shown = str(sign * (hours * 3600 + minutes * 60 + seconds))
+        elif field.upper() in ("AM", "PM"):
+            shown = ("AM" if hours % 24 < 12 else "PM") if field.isupper() else ("am" if hours % 24 < 12 else "pm")
+        elif field.startswith("FF"):
+            shown = f"{fraction:06d}"[: int(field[2])]
+        else:
+            raise InvalidDatetimeFormat(
+                "invalid format specification for an interval value",
+                hint="Intervals are not tied to specific calendar dates.",
+            )
+        out.append(ordinal(shown, suffix) if suffix else shown)
+    return "".join(out)
