@@ -6,12 +6,16 @@ import argparse
 import multiprocessing
 import os
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 
 from tests.simulation.run import Outcome, run
 
 OUTPUT = sys.stdout
+
+PROGRESS_S = 30.0
+"""How often a long run says how far it is, on stderr."""
 
 HASH_SEED = "0"
 """Sets and maps of strings are iterated in the order of their hashes, which a seed must reproduce too."""
@@ -47,6 +51,7 @@ def main() -> int:
     totals = dict.fromkeys(("committed", "failed", "in_doubt", "kills", "switches", "faults", "steps"), 0)
     failing: list[int] = []
     done = 0
+    told = time.monotonic()
     for outcome in outcomes(range(options.first, options.first + options.seeds), options.workers):
         done += 1
         for name in totals:
@@ -58,6 +63,9 @@ def main() -> int:
             OUTPUT.flush()
             if not options.keep_going:
                 break
+        if time.monotonic() - told >= PROGRESS_S:
+            told = time.monotonic()
+            sys.stderr.write(f"{done} of {options.seeds} seeds, {len(failing)} failed\n")
     summary = ", ".join(f"{number} {name.replace('_', ' ')}" for name, number in totals.items())
     OUTPUT.write(f"{done} seeds: {len(failing)} failed; {summary}\n")
     return 1 if failing else 0
