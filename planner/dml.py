@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
@@ -174,6 +174,17 @@ def _has_clauses(select: Tree) -> bool:
     )
 
 
+def _assigned(statement: Statement, relation: Relation, by_name: Mapping[str, int], target: Tree) -> int:
+    """The position (in `by_name`) of the column that an INSERT or UPDATE gives a value."""
+    position = statement.position(target.location)
+    index = by_name.get(target.name)
+    if index is None:
+        raise UndefinedColumn(f'column "{target.name}" of relation "{relation.name}" does not exist', position=position)
+    if target.indirection:
+        raise FeatureNotSupported("assigning to a part of a column is not supported", position=position)
+    return index
+
+
 def _insert_columns(statement: Statement, relation: Relation, tree: Tree) -> list[int]:
     """Positions (in the live columns) of the columns that the statement gives values for."""
     live = relation.live_columns()
@@ -183,16 +194,11 @@ def _insert_columns(statement: Statement, relation: Relation, tree: Tree) -> lis
     found: list[int] = []
     for node in tree.cols:
         target = node.res_target
-        position = statement.position(target.location)
-        index = by_name.get(target.name)
-        if index is None:
-            raise UndefinedColumn(
-                f'column "{target.name}" of relation "{relation.name}" does not exist', position=position
-            )
-        if target.indirection:
-            raise FeatureNotSupported("assigning to a part of a column is not supported", position=position)
+        index = _assigned(statement, relation, by_name, target)
         if index in found:
-            raise DuplicateColumn(f'column "{target.name}" specified more than once', position=position)
+            raise DuplicateColumn(
+                f'column "{target.name}" specified more than once', position=statement.position(target.location)
+            )
         found.append(index)
     return found
 
@@ -347,21 +353,14 @@ def _assignments(
     multiple: dict[bytes, list[Scalar | None]] = {}
     for node in tree.target_list:
         target = node.res_target
-        position = statement.position(target.location)
-        index = by_name.get(target.name)
-        if index is None:
-            raise UndefinedColumn(
-                f'column "{target.name}" of relation "{relation.name}" does not exist', position=position
-            )
-        if target.indirection:
-            raise FeatureNotSupported("assigning to a part of a column is not supported", position=position)
+        index = _assigned(statement, relation, by_name, target)
         if index in changes:
             raise SqlSyntaxError(f'multiple assignments to same column "{target.name}"')
         expr: Scalar | None
         if target.val.HasField("multi_assign_ref"):
             reference = target.val.multi_assign_ref
             if reference.colno == 1:
-                current = _multiple(level, reference, position)
+                current = _multiple(level, reference, statement.position(target.location))
                 multiple[b"row"] = current
             current = multiple[b"row"]
             expr = current[reference.colno - 1]
