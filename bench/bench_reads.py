@@ -29,7 +29,7 @@ from pyarrow import csv
 from bench.peers import plain_pyspark, thrift_server
 from bench.report import geometric_mean, interleaved, machine, median_ms, print_json, print_table
 from tests.support.postgres import start_postgres
-from tests.support.server import run_server
+from tests.support.server import AS_SHIPPED, run_server
 
 SMALL_ROWS, GROUPS, FETCHED = 100, 7, 100_000
 TABLES = {
@@ -127,7 +127,7 @@ def main() -> int:
             pq.write_table(table, folder / f"{name}.parquet")
 
         print("starting the peers", file=sys.stderr)
-        ours = stack.enter_context(run_server(folder / "data"))
+        ours = stack.enter_context(run_server(folder / "data", environment=AS_SHIPPED))
         postgres = stack.enter_context(start_postgres(settings=("shared_buffers=512MB",)))
         thrift = stack.enter_context(thrift_server())
         spark = stack.enter_context(plain_pyspark(SPARK_SETTINGS))

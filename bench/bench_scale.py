@@ -21,7 +21,7 @@ import psutil
 import psycopg
 
 from bench.report import machine, print_json, print_table
-from tests.support.server import run_server
+from tests.support.server import AS_SHIPPED, run_server
 
 LIMIT_MB = 300.0
 SAMPLE_S = 0.05
@@ -88,7 +88,9 @@ def main() -> int:
     options = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="tidegate-scale-"))
     try:
-        with run_server(folder / "data", arguments=("--spark-conf", "spark.driver.memory=1g")) as server:
+        with run_server(
+            folder / "data", arguments=("--spark-conf", "spark.driver.memory=1g"), environment=AS_SHIPPED
+        ) as server:
             assert server.process is not None
             pid = server.process.pid
             table: list[list[str]] = [["", "rows", "seconds", "rows/s", "memory rise (MB)"]]

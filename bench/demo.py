@@ -20,7 +20,7 @@ import psycopg
 from bench.tpch.load import copy_tables, create_tables, generate, queries
 from bench.tpch.oracle import Row, answers, difference
 from tests.support.postgres import start_postgres
-from tests.support.server import run_server
+from tests.support.server import AS_SHIPPED, run_server
 
 CACHE = Path(__file__).resolve().parents[1] / ".cache" / "tpch"
 
@@ -69,7 +69,7 @@ def main() -> int:
         if options.port is None:
             folder = Path(tempfile.mkdtemp(prefix="tidegate-demo-"))
             stack.callback(shutil.rmtree, folder, ignore_errors=True)
-            dsn = stack.enter_context(run_server(folder / "data")).dsn()
+            dsn = stack.enter_context(run_server(folder / "data", environment=AS_SHIPPED)).dsn()
         else:
             dsn = f"host=127.0.0.1 port={options.port} user=postgres dbname=postgres"
         connection = stack.enter_context(psycopg.connect(dsn, autocommit=True))

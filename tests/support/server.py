@@ -15,16 +15,25 @@ from tests.support.postgres import free_port
 
 START_TIMEOUT_S = 240.0
 
+AUDITED = {"TIDEGATE_PRUNING_AUDIT": "1"}
+"""Every file that a read leaves out by its statistics is checked."""
+
+AS_SHIPPED: dict[str, str] = {}
+"""The server as its users have it."""
+
 
 class TidegateServer:
-    """A `tidegate serve` process over `data_dir`, accepting connections on `port`; its output goes to `log`."""
+    """A `tidegate serve` process over `data_dir`, accepting connections on `port`; its output goes to `log`.
+
+    `environment` are variables for it besides those of this process; `AUDITED` when not given.
+    """
 
     def __init__(
         self, data_dir: Path, *, arguments: tuple[str, ...] = (), environment: Mapping[str, str] | None = None
     ) -> None:
         self.data_dir = data_dir
         self.arguments = arguments
-        self.environment = dict(environment or {})
+        self.environment = dict(AUDITED if environment is None else environment)
         self.host = "127.0.0.1"
         self.port = free_port()
         self.log = data_dir.with_name(data_dir.name + ".log")
@@ -40,7 +49,7 @@ class TidegateServer:
                 command,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                env={"TIDEGATE_PRUNING_AUDIT": "1", **os.environ, **self.environment},
+                env={**os.environ, **self.environment},
             )
         deadline = time.monotonic() + START_TIMEOUT_S
         while b'psql "host=' not in self.log.read_bytes()[printed_before:]:
