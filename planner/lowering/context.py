@@ -105,15 +105,15 @@ class Context:
         self.inlined.add(param.index)
         return self.params[param.index - 1].value
 
-    def beside(self, column: str, constant: Literal | Param) -> str | None:
-        """A column of the source of `column` (``t1.c2``) that holds `constant`; None when it can have none."""
+    def beside(self, column: str, constants: Sequence[Literal | Param]) -> list[str] | None:
+        """Columns of the source of `column` (``t1.c2``) that hold `constants`; None when it can have none."""
         alias, _, name = column.partition(".")
         relation = self.scans.get(alias)
         if relation is None or not name.startswith("c") or not name[1:].isdigit():
             return None
-        constants = self.constants.setdefault(relation, [])
-        constants.append(constant)
-        return f"{alias}.p{len(constants)}"
+        held = self.constants.setdefault(relation, [])
+        held.extend(constants)
+        return [f"{alias}.p{number}" for number in range(len(held) - len(constants) + 1, len(held) + 1)]
 
     def python(self, template: str) -> str:
         """A template of the local engine that calls functions in Python, as this engine says it."""

@@ -38,6 +38,9 @@ CONSTANTS_BESIDE = frozenset({
 })  # fmt: skip
 """Types whose constants can be columns of a scan. numeric is not among them: a literal's scale is part of its type."""
 
+MAX_ITEMS_BESIDE = 16
+"""Longer lists are part of the text: the engine looks constants up faster than columns."""
+
 INTERVAL_KEY = (
     "(CAST({0}.months AS {w}) * 2592000000000 + CAST({0}.days AS {w}) * 86400000000 + CAST({0}.micros AS {w}))"
 )
@@ -156,17 +159,20 @@ class Scalars:
         if not self.ctx.scans:
             return None
         for constant, column in ((left, right), (right, left)):
-            if (
-                isinstance(constant, (ir.Literal, ir.Param))
-                and constant.type.oid in CONSTANTS_BESIDE
-                and isinstance(column, (ir.ColumnRef, ir.Cast))
-            ):
+            if isinstance(constant, (ir.Literal, ir.Param)) and isinstance(column, (ir.ColumnRef, ir.Cast)):
                 sql = self.sql(column)
-                held = self.ctx.beside(sql, constant)
+                held = self._beside(sql, (constant,))
                 if held is None:
                     return None
-                return [held, sql] if constant is left else [sql, held]
+                return [*held, sql] if constant is left else [sql, *held]
         return None
+
+    def _beside(self, column: str, constants: Sequence[ir.Scalar]) -> list[str] | None:
+        """The columns of the source of `column` that hold `constants`; None when it can hold none, or not all."""
+        given = [constant for constant in constants if isinstance(constant, (ir.Literal, ir.Param))]
+        if len(given) < len(constants) or not all(constant.type.oid in CONSTANTS_BESIDE for constant in given):
+            return None
+        return self.ctx.beside(column, given)
 
     def constant(self, expr: ir.Scalar) -> object:
         """The value of a literal or of a bound parameter; `NOT_CONSTANT` for everything else."""
@@ -333,9 +339,11 @@ class Scalars:
         }  # fmt: skip
         word = "NOT IN" if expr.negated else "IN"
         if same:
-            left = self.key(self.sql(expr.arg), expr.arg.type)
-            items = [self.key(self.sql(item), item.type) for item in expr.items]
-            return f"({left} {word} ({', '.join(items)}))"
+            arg = self.sql(expr.arg)
+            held = self._beside(arg, expr.items) if len(expr.items) <= MAX_ITEMS_BESIDE else None
+            sqls = held or [self.sql(item) for item in expr.items]
+            items = [self.key(sql, item.type) for sql, item in zip(sqls, expr.items, strict=True)]
+            return f"({self.key(arg, expr.arg.type)} {word} ({', '.join(items)}))"
         arg = self.sql(expr.arg)
         tests = [
             self.call(expr.equals, [arg, self.sql(item)], [expr.arg.type, item.type], BOOLEAN) for item in expr.items
