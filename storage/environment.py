@@ -41,6 +41,7 @@ from storage.errors import (
     StorageClosed,
     StorageError,
 )
+from storage.hlc import warn_if_ahead
 from storage.identity import identify
 from storage.ids import CATALOG_SHARD, ShardId, new_shard_id, random_text
 from storage.leases import Leases, ReadHold
@@ -199,6 +200,7 @@ class Environment:
             await env.txns.tidy(expired=[name for name in env.cache.state.leases if name != env.process])
             await env.staging.resolve_overdue()
         floor = Csn(env.cache.upper - 1)
+        warn_if_ahead(floor, clock)
         last_write = env.cache.state.registered[CATALOG_SHARD].last_write
         inner = env.peers.shared_oracle if shared else await env.peers.own_oracle()
         env.oracle = SwitchingOracle(inner, env.leases.ensure if liveness is not None else None)

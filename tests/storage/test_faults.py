@@ -10,6 +10,7 @@ from pathlib import Path
 
 import apsw
 import pytest
+from structlog.testing import capture_logs
 
 from storage import blob_local, consensus_sqlite, durable
 from storage.blob import ByteRange
@@ -123,6 +124,22 @@ async def test_a_wall_clock_that_jumps_changes_no_order_and_loses_no_process(jum
     third = await insert(again, shard, (1002, "d"))
     assert third.ts > second.ts + 1
     assert len(await read(again, shard)) == 1003
+
+
+@pytest.mark.parametrize(("behind_ms", "warned"), [(3_600_000, True), (5_000, False), (-3_600_000, False)])
+async def test_commits_ahead_of_the_clock_are_told_of_at_the_start(behind_ms: int, warned: bool) -> None:
+    clock = ManualClock()
+    stores = Stores(clock=clock)
+    env = await stores.open("one")
+    shard = await create(env, (0, "a"))
+    await env.close()
+    clock.jump(-behind_ms)
+    with capture_logs() as told:
+        env = await stores.open("two")
+    assert [entry["seconds"] for entry in told if "ahead of the system clock" in entry["event"]] == (
+        [pytest.approx(3600, abs=20)] if warned else []
+    )
+    assert len(await read(env, shard)) == 1
 
 
 @pytest.fixture

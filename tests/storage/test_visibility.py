@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 
 import pytest
+from structlog.testing import capture_logs
 
 from storage.clock import ManualClock
 from storage.csn import Csn, csn_counter, csn_from_ms, csn_ms
@@ -123,12 +124,18 @@ def test_a_clock_that_jumps_never_breaks_order(jump_ms: int) -> None:
     clock = ManualClock()
     hlc = HybridLogicalClock(clock)
     ticks = [hlc.tick()]
-    clock.jump(jump_ms)
-    ticks += [hlc.tick(), hlc.tick()]
-    clock.jump(-jump_ms)
-    ticks += [hlc.tick(), hlc.tick()]
+    with capture_logs() as told:
+        clock.advance(5_000)
+        ticks.append(hlc.tick())
+        assert told == []
+        clock.jump(jump_ms)
+        ticks += [hlc.tick(), hlc.tick()]
+        clock.jump(-jump_ms)
+        ticks += [hlc.tick(), hlc.tick()]
     assert ticks == sorted(set(ticks))
     assert hlc.jumps == 2
+    assert [entry["seconds"] for entry in told] == [jump_ms / 1000, -jump_ms / 1000]
+    assert all("the system clock jumped" in entry["event"] for entry in told)
 
 
 def test_a_full_counter_borrows_the_next_millisecond() -> None:
