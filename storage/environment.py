@@ -133,6 +133,8 @@ class Environment:
             random=random,
             publish=self._publish_staged,
             ensure_lease=self.leases.ensure,
+            renew_lease=self.leases.renew,
+            process=process,
         )
         self.reader = ShardReader(
             cache=self.cache,

@@ -9,7 +9,8 @@ The record is STAGED: it names the *promised parts*, those whose upload was not 
   tombstone (*prevention*). Whatever comes first decides the key for ever, so all observers reach the same verdict.
 - **Status resolution**: whoever is held up by a record whose coordinator looks dead prevents what is missing. One
   part prevented: ABORTED. All present: COMMITTED. The verdict is appended only if the record is still the one that
-  was looked at.
+  was looked at. A coordinator renews its lease while its uploads take long (the *heartbeat*), and looks dead when it
+  has not for `STAGED_LIMIT_S`.
 - The coordinator never reports a failure after its transaction may have been committed: it resolves it first, and
   what it cannot find out is `Indeterminate`.
 
@@ -21,12 +22,13 @@ lease cannot have ended; later it renews the lease first, which fails when it ha
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable, Collection
 
 from storage.blob import Blob
 from storage.clock import Clock, Randomness
 from storage.csn import Csn
-from storage.errors import Determinate, Indeterminate, PartPrevented
+from storage.errors import Determinate, EnvironmentFenced, Indeterminate, PartPrevented, StorageError
 from storage.ids import ShardId, new_token
 from storage.part_store import TOMBSTONE, PartStore
 from storage.txn import SealedTxn
@@ -35,7 +37,10 @@ from storage.txns_cache import TxnsCache
 from storage.txns_state import PromisedPart, Staged
 
 STAGED_LIMIT_S = 10.0
-"""How long a STAGED record may hold others up before they resolve it. Uploads of one part take less."""
+"""How long the coordinator of a STAGED record may be silent before those whom it holds up resolve it."""
+
+HEARTBEAT_S = 3.0
+"""How often a coordinator whose uploads are not finished says that it lives: a few times within `STAGED_LIMIT_S`."""
 
 CLOCK_STEP_S = 0.001
 """A rest of a wait below this counts as over: a clock may be unable to tell it from nothing."""
@@ -58,6 +63,8 @@ class ParallelCommit:
         random: Randomness,
         publish: Callable[[Csn], Awaitable[None]],
         ensure_lease: Callable[[], Awaitable[None]],
+        renew_lease: Callable[[], Awaitable[None]],
+        process: str,
     ) -> None:
         self._txns = txns
         self._cache = cache
@@ -67,7 +74,12 @@ class ParallelCommit:
         self._random = random
         self._publish = publish
         self._ensure_lease = ensure_lease
-        self._first_seen: dict[str, float] = {}
+        self._renew_lease = renew_lease
+        self._process = process
+        self._coordinated: set[str] = set()
+        """Transactions whose uploads and outcome this process looks after now."""
+        self._heard: dict[str, tuple[int | None, float]] = {}
+        """By staged transaction, the beat of its coordinator's lease and when it was first seen (monotonic)."""
         self._resolving: dict[str, asyncio.Task[None]] = {}
 
     async def commit(
@@ -89,6 +101,25 @@ class ParallelCommit:
         durable.
         """
         txid = new_token(self._random)
+        self._coordinated.add(txid)
+        try:
+            return await self._commit(txid, sealed, promised, ts, validated, shards, xids, owners, recorded)
+        finally:
+            # A record that is left is resolved by whoever meets it first, this process included.
+            self._coordinated.discard(txid)
+
+    async def _commit(
+        self,
+        txid: str,
+        sealed: SealedTxn,
+        promised: tuple[PromisedPart, ...],
+        ts: Csn,
+        validated: Csn | None,
+        shards: Collection[ShardId],
+        xids: tuple[int, ...],
+        owners: frozenset[str],
+        recorded: Callable[[], None] | None,
+    ) -> CommitResult:
         try:
             result = await self._txns.commit(
                 sealed,
@@ -111,23 +142,46 @@ class ParallelCommit:
         await self._publish(ts)
         if recorded is not None:
             recorded()
-        failure = await self._parts.finished(part.key for part in promised)
-        if failure is None:
-            await self._ensure_lease()
-            if txid in self._cache.state.staged:
-                self._cache.implicit.add(txid)
-                self._cache.wake()
-            return result
+        failure = await self._uploaded(promised)
         # A part that is certainly not there needs no tombstone: only its coordinator, this process, would write it.
-        committed = not isinstance(failure, Determinate) and await self._settle(promised)
+        if failure is None or (not isinstance(failure, Determinate) and await self._settle(promised)):
+            await self._assure_committed(txid)
+            return result
         record = self._cache.state.staged.get(txid)
         if record is not None:
-            await self._txns.resolve(record, committed)
-        if committed:
-            return result
+            # The verdict stands; what cannot be written now is written by whoever meets the record.
+            with contextlib.suppress(Determinate, Indeterminate):
+                await self._txns.resolve(record, False)
         if isinstance(failure, PartPrevented):
             raise failure
         raise Determinate(f"a part could not be stored, and the transaction has been aborted: {failure}") from failure
+
+    async def _uploaded(self, promised: tuple[PromisedPart, ...]) -> StorageError | None:
+        """Wait for the uploads, with a heartbeat meanwhile; the first failure, or None when all are stored."""
+        beating = asyncio.ensure_future(self._beat())
+        try:
+            return await self._parts.finished(part.key for part in promised)
+        finally:
+            beating.cancel()
+
+    async def _beat(self) -> None:
+        while True:
+            await self._clock.sleep(HEARTBEAT_S)
+            # Who cannot say that it lives may be taken for dead; what comes of it is found out afterwards.
+            with contextlib.suppress(Determinate, Indeterminate, EnvironmentFenced):
+                await self._renew_lease()
+
+    async def _assure_committed(self, txid: str) -> None:
+        """All parts of `txid` are stored: note that it is committed. Indeterminate when that cannot be made sure of."""
+        try:
+            await self._ensure_lease()
+        except (Determinate, Indeterminate, EnvironmentFenced) as error:
+            raise Indeterminate(
+                f"everything is stored, but this process cannot tell whether it still had its lease by then: {error}"
+            ) from error
+        if txid in self._cache.state.staged:
+            self._cache.implicit.add(txid)
+            self._cache.wake()
 
     async def _settle(self, promised: tuple[PromisedPart, ...]) -> bool:
         """The verdict, in spite of a store that fails now and then; Indeterminate when it fails for long."""
@@ -153,9 +207,8 @@ class ParallelCommit:
 
     async def wait_resolved(self, record: Staged) -> None:
         """Return when something about `record` has changed; resolve it oneself when its coordinator looks dead."""
-        waited = self._clock.monotonic() - self._seen(record)
-        left = STAGED_LIMIT_S - waited
-        if left < CLOCK_STEP_S or record.process not in self._cache.state.leases:
+        left = STAGED_LIMIT_S - self._silent_s(record)
+        if left < CLOCK_STEP_S:
             await self.resolve(record)
             return
         changed = asyncio.ensure_future(self._cache.changed())
@@ -166,11 +219,21 @@ class ParallelCommit:
             changed.cancel()
             pause.cancel()
 
-    def _seen(self, record: Staged) -> float:
-        """When this process first saw `record` (monotonic)."""
-        if len(self._first_seen) > 2 * len(self._cache.state.staged) + 16:
-            self._first_seen = {t: at for t, at in self._first_seen.items() if t in self._cache.state.staged}
-        return self._first_seen.setdefault(record.txid, self._clock.monotonic())
+    def _silent_s(self, record: Staged) -> float:
+        """For how long this process has heard nothing of the coordinator of `record`; as good as ever if it is gone."""
+        if record.process == self._process:
+            return 0.0 if record.txid in self._coordinated else STAGED_LIMIT_S
+        lease = self._cache.state.leases.get(record.process)
+        if lease is None:
+            return STAGED_LIMIT_S
+        now = self._clock.monotonic()
+        if len(self._heard) > 2 * len(self._cache.state.staged) + 16:
+            self._heard = {txid: heard for txid, heard in self._heard.items() if txid in self._cache.state.staged}
+        beat, at = self._heard.get(record.txid, (None, now))
+        if beat != lease.beats:
+            at = now
+        self._heard[record.txid] = (lease.beats, at)
+        return now - at
 
     async def resolve(self, record: Staged) -> None:
         """Find out what became of `record` and write it down. Several callers share one attempt."""
@@ -188,13 +251,13 @@ class ParallelCommit:
         await self._txns.resolve(record, await self.verdict(record.promised))
 
     async def resolve_overdue(self) -> int:
-        """Resolve every record that has been staged for too long or whose process is gone. Returns how many."""
+        """Resolve every record whose coordinator is silent for too long or gone. Returns how many."""
         await self._txns.make_explicit()
-        now = self._clock.monotonic()
-        resolved = 0
-        for record in list(self._cache.state.staged.values()):
-            overdue = now - self._seen(record) >= STAGED_LIMIT_S
-            if overdue or record.process not in self._cache.state.leases:
-                await self.resolve(record)
-                resolved += 1
-        return resolved
+        overdue = [
+            record
+            for record in self._cache.state.staged.values()
+            if self._silent_s(record) >= STAGED_LIMIT_S and record.txid not in self._cache.implicit
+        ]
+        for record in overdue:
+            await self.resolve(record)
+        return len(overdue)

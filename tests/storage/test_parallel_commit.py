@@ -14,6 +14,7 @@ from storage.csn import Csn
 from storage.environment import Environment
 from storage.errors import Determinate, Indeterminate, StoreTimeout, StoreUnavailable
 from storage.ids import ShardId
+from storage.leases import LEASE_MS
 from storage.outcomes import current_snapshot
 from storage.parallel_commit import STAGED_LIMIT_S
 from storage.part_store import TOMBSTONE
@@ -32,6 +33,7 @@ class SlowBlob(MemoryBlob):
         self.delay_s = 0.0
         self.gate: asyncio.Event | None = None
         self.fail: Exception | None = None
+        self.lose_answers = False
         self.waiting = 0
 
     async def put_if_absent(self, key: str, data: bytes) -> bool:
@@ -43,19 +45,25 @@ class SlowBlob(MemoryBlob):
             if self.gate is not None:
                 self.waiting += 1
                 await self.gate.wait()
+            if self.lose_answers:
+                await super().put_if_absent(key, data)
+                raise StoreTimeout("no answer")
         return await super().put_if_absent(key, data)
 
 
 class SlowConsensus(MemoryConsensus):
-    """Compare-and-sets on the txns shard take `delay_s`, or lose their answer."""
+    """Compare-and-sets on the txns shard take `delay_s`, or lose their answer; or the store cannot be reached."""
 
     def __init__(self, clock: ManualClock) -> None:
         super().__init__()
         self.manual = clock
         self.delay_s = 0.0
         self.lose_answers = False
+        self.unreachable = False
 
     async def compare_and_set(self, key: str, expected_seqno: SeqNo | None, new: VersionedData) -> bool:
+        if self.unreachable:
+            raise StoreUnavailable("no route")
         if self.delay_s and key == "txns":
             await self.manual.sleep(self.delay_s)
         result = await super().compare_and_set(key, expected_seqno, new)
@@ -64,7 +72,7 @@ class SlowConsensus(MemoryConsensus):
         return result
 
     async def scan(self, key: str, from_seqno: SeqNo, limit: int | None = None) -> list[VersionedData]:
-        if self.lose_answers and key == "txns":
+        if self.unreachable or (self.lose_answers and key == "txns"):
             raise StoreUnavailable("no route")
         return await super().scan(key, from_seqno, limit)
 
@@ -217,6 +225,68 @@ async def test_the_work_of_a_dead_coordinator_with_all_parts_present_is_committe
     assert len(found) == 2000
     assert not peer.cache.state.staged
     assert await peer.txid_status(77) == "committed"
+
+
+async def test_a_living_coordinator_may_take_as_long_as_it_needs() -> None:
+    world = World()
+    env, peer = await world.open("one"), await world.open("two")
+    shard = await create(env, (1, "a"))
+    task = await staged(world, env, shard)
+    await peer.cache.durable.refresh()
+    reading = asyncio.create_task(read(peer, shard, Csn(peer.cache.upper - 1)))
+    for _ in range(3 * round(STAGED_LIMIT_S)):
+        world.clock.advance(1_000)
+        for _ in range(50):
+            await asyncio.sleep(0)
+        for process in (env, peer):
+            await process.cache.durable.refresh()
+            assert await process.staging.resolve_overdue() == 0
+    assert not task.done()
+    assert not reading.done()
+    assert world.blob.gate is not None
+    world.blob.gate.set()
+    assert isinstance(await task, Committed)
+    await env.apply_all()
+    await peer.cache.durable.refresh()
+    assert len(await reading) == 2001
+
+
+async def test_who_cannot_be_sure_of_its_lease_any_more_answers_that_the_outcome_is_not_known() -> None:
+    world = World()
+    env, peer = await world.open("one"), await world.open("two")
+    shard = await create(env)
+    xid = await env.xids.draw()
+    task = await staged(world, env, shard, xid)
+    # The consensus store cannot be reached for longer than the lease is safe; the blob store can.
+    world.consensus.unreachable = True
+    world.clock.advance(LEASE_MS)
+    assert world.blob.gate is not None
+    world.blob.gate.set()
+    await world.run(task)
+    assert isinstance(task.exception(), Indeterminate)
+    world.consensus.unreachable = False
+    # Everything was stored: it has committed. Nobody coordinates it any more, so its process needs not wait either.
+    assert await env.staging.resolve_overdue() == 1
+    assert await env.txid_status(xid) == "committed"
+    await peer.cache.durable.refresh()
+    assert len(await read(peer, shard, Csn(peer.cache.upper - 1))) == 2000
+
+
+async def test_an_upload_in_doubt_that_is_there_is_a_commit_even_if_that_cannot_be_written_down() -> None:
+    world = World()
+    env = await world.open("one")
+    shard = await create(env)
+    world.blob.gate = asyncio.Event()
+    txn = await big_txn(env, shard)
+    task: asyncio.Task[object] = asyncio.create_task(env.commit(txn, ts=await env.oracle.write_ts("user")))
+    while not env.cache.state.staged:
+        await env.cache.changed()
+    world.blob.lose_answers = world.consensus.unreachable = True
+    world.blob.gate.set()
+    await world.run(task)
+    assert isinstance(task.result(), Committed)
+    world.blob.lose_answers = world.consensus.unreachable = False
+    assert len(await read(env, shard)) == 2000
 
 
 async def test_the_work_of_a_dead_coordinator_with_a_missing_part_is_aborted() -> None:
