@@ -6,6 +6,7 @@ of the kind the mistake must cause.
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,9 +17,11 @@ import pytest
 
 from storage.csn import Csn
 from storage.durable import DurableState
-from storage.errors import StoreUnavailable
+from storage.errors import Determinate, Indeterminate, StoreUnavailable
 from storage.maintenance import Maintenance
 from storage.oracle_shared import TxnsOracle
+from storage.parallel_commit import ParallelCommit
+from storage.part_store import PartStore
 from storage.shard import DataShard
 from storage.txns import Txns
 from tests.simulation import network
@@ -41,8 +44,11 @@ def busy(seed: int) -> Plan:
         clock_jumps=False,
         conditions=STORM,
         one_host=False,
+        peers=False,
+        departures=0.0,
         small_limits=True,
         spills=True,
+        staged=True,
     )
 
 
@@ -123,6 +129,37 @@ def wrong_kind_of_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(network, "StoreTimeout", StoreUnavailable)
 
 
+def answers_before_the_uploads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A transaction is acknowledged once its record is staged, whatever becomes of its parts."""
+
+    async def uploaded(self: ParallelCommit, promised: Any) -> None:
+        return None
+
+    monkeypatch.setattr(ParallelCommit, "_uploaded", uploaded)
+
+
+def aborts_without_prevention(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A part that is missing counts as never coming, without a tombstone at its key."""
+
+    async def verdict(self: ParallelCommit, promised: Any) -> bool:
+        return all([await self._blob.size(part.key) == part.length for part in promised])
+
+    monkeypatch.setattr(ParallelCommit, "verdict", verdict)
+
+
+def uploads_over_tombstones(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A part is stored whether or not its key has been decided."""
+
+    async def put_once(self: PartStore, key: str, data: bytes) -> None:
+        while True:
+            with contextlib.suppress(Determinate, Indeterminate):
+                return await self._blob.put(key, data)
+
+    monkeypatch.setattr(PartStore, "_put_once", put_once)
+
+
+LOST = r"is lost|too many|missing|the bank holds|MissingBlob|is not in the blob store|not committed"
+
 MISTAKES: list[tuple[Callable[[pytest.MonkeyPatch], None], str]] = [
     (no_validation, r"lost-update|G2|G-single|the bank holds|deleted row|too many"),
     (cached_read_timestamp, r"G-single-realtime"),
@@ -131,7 +168,14 @@ MISTAKES: list[tuple[Callable[[pytest.MonkeyPatch], None], str]] = [
     (apply_loses_a_write, r"too many|missing|is lost|the bank holds|CorruptState|does not fit"),
     (collects_what_others_upload, r"MissingBlob|live blobs are gone|is not in the blob store"),
     (wrong_kind_of_error, r"failed and is there|is there|too many"),
+    (answers_before_the_uploads, LOST),
+    (aborts_without_prevention, LOST),
+    (uploads_over_tombstones, LOST),
 ]
+
+
+def test_without_a_mistake_the_same_seeds_find_nothing() -> None:
+    assert [problem for seed in range(MAX_SEEDS) for problem in run(seed, plan=busy(seed)).problems] == []
 
 
 @pytest.mark.parametrize(("mistake", "pattern"), MISTAKES, ids=[mistake.__name__ for mistake, _ in MISTAKES])

@@ -65,6 +65,10 @@ class Plan:
     small_limits: bool = False
     """Whether rollups, compactions, files and orphan collection come about after a few steps already."""
 
+    def __post_init__(self) -> None:
+        # Who takes timestamps by itself has to learn of others; without that anything may be found, mistake or not.
+        assert self.one_host or not self.peers, "peers need one_host"
+
     @staticmethod
     def draw(seed: int) -> Plan:
         """The plan of `seed`."""
