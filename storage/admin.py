@@ -9,16 +9,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-import msgspec
-
 from storage import txns_state
 from storage.blob import Blob
 from storage.clock import Clock, Randomness
 from storage.consensus import FIRST_SEQNO, Consensus
 from storage.csn import Csn, csn_ms
 from storage.durable import DurableState
-from storage.errors import CorruptState, ForeignEnvironment
-from storage.identity import COMPLETE_KEY, ENVIRONMENT_KEY, MARKER_KEY, EnvironmentRecord
+from storage.errors import ForeignEnvironment
+from storage.identity import COMPLETE_KEY, ENVIRONMENT_KEY, MARKER_KEY, EnvironmentRecord, decode_record
 from storage.ids import ShardId
 from storage.shard import DataShard, append_of
 from storage.shard_state import Hold, ShardState, apply_op
@@ -83,7 +81,7 @@ class Inspector:
         self.random = random
 
     async def record(self) -> EnvironmentRecord:
-        """What identifies the environment. Raises ForeignEnvironment when there is none, CorruptState."""
+        """What identifies the environment. Raises ForeignEnvironment when there is none, NewerFormat, CorruptState."""
         head = await self.consensus.head(ENVIRONMENT_KEY)
         if head is None:
             if await self.blob.get(COMPLETE_KEY) is not None:
@@ -92,10 +90,7 @@ class Inspector:
                     "consensus store from a backup"
                 )
             raise ForeignEnvironment("there is no Tidegate environment here")
-        try:
-            return msgspec.json.decode(head.data, type=EnvironmentRecord)
-        except msgspec.MsgspecError as error:
-            raise CorruptState(f"the environment record cannot be decoded: {error}") from error
+        return decode_record(head.data)
 
     async def txns(self) -> TxnsState:
         """The txns shard now."""

@@ -75,8 +75,21 @@ async def identify(consensus: Consensus, random: Randomness, blob: Blob) -> Envi
         data = VersionedData(seqno=FIRST_SEQNO, data=msgspec.json.encode(record))
         with contextlib.suppress(Indeterminate):
             await consensus.compare_and_set(ENVIRONMENT_KEY, None, data)
+    record = decode_record(head.data)
+    await check_marker(blob, record)
+    if not record.marked:
+        await _mark(blob, record.id)
+    if await blob.size(COMPLETE_KEY) is None:
+        # Should it not be there after all, the next open writes it.
+        with contextlib.suppress(Indeterminate):
+            await blob.put_if_absent(COMPLETE_KEY, COMPLETE)
+    return record
+
+
+def decode_record(data: bytes) -> EnvironmentRecord:
+    """The record that `data` holds. Raises ForeignEnvironment when it is not Tidegate's, NewerFormat, CorruptState."""
     try:
-        record = msgspec.json.decode(head.data, type=EnvironmentRecord)
+        record = msgspec.json.decode(data, type=EnvironmentRecord)
     except msgspec.MsgspecError as error:
         raise CorruptState(f"the environment record cannot be decoded: {error}") from error
     if record.product != "tidegate":
@@ -86,13 +99,6 @@ async def identify(consensus: Consensus, random: Randomness, blob: Blob) -> Envi
             f"the environment has format {record.format}, but this version of Tidegate reads formats up to "
             f"{FORMAT_VERSION}; upgrade Tidegate"
         )
-    await check_marker(blob, record)
-    if not record.marked:
-        await _mark(blob, record.id)
-    if await blob.size(COMPLETE_KEY) is None:
-        # Should it not be there after all, the next open writes it.
-        with contextlib.suppress(Indeterminate):
-            await blob.put_if_absent(COMPLETE_KEY, COMPLETE)
     return record
 
 

@@ -35,6 +35,10 @@ from storage.local_environment import open_local_environment
 POSTGRES_SCHEMES = ("postgres", "postgresql")
 DEFAULT_SCHEMA = "tidegate"
 
+OBJECT_SCHEMES = frozenset({"s3", "s3a", "gs", "az", "azure", "abfs", "abfss"})
+"""Object stores that keep what they have acknowledged and decide conditional writes. The library knows more schemes,
+such as the memory of a process."""
+
 CLIENT_OPTIONS = frozenset({"allow_http", "allow_invalid_certificates", "connect_timeout", "proxy_url", "timeout"})
 """Options of the connection and not of the store."""
 
@@ -140,6 +144,8 @@ def _open_blob(names: StoreNames) -> Blob:
     if folder is not None:
         return LocalBlob(folder)
     assert names.blob is not None
+    if urlsplit(names.blob).scheme not in OBJECT_SCHEMES:
+        raise InvalidStore(f"cannot use the blob store {names.blob}: expected a folder, s3://, gs:// or az://")
     own: dict[str, Any] = {key: value for key, value in names.blob_options.items() if key not in CLIENT_OPTIONS}
     client: dict[str, Any] = {
         key: value == "true" if key.startswith("allow_") else value

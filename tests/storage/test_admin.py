@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pyarrow.parquet as pq
@@ -14,8 +15,9 @@ from storage.admin import Inspector
 from storage.catalog_model import CatalogUpdate, Relation
 from storage.clock import SeededRandomness
 from storage.consensus import FIRST_SEQNO, SeqNo, VersionedData
+from storage.durable import FORMAT_VERSION
 from storage.environment import Environment
-from storage.errors import CorruptPart, CorruptState, Determinate, ForeignEnvironment, MissingBlob
+from storage.errors import CorruptPart, CorruptState, Determinate, ForeignEnvironment, MissingBlob, NewerFormat
 from storage.export import clone_shard, export_shard
 from storage.identity import ENVIRONMENT_KEY, MARKER_KEY
 from storage.ids import ShardId
@@ -168,6 +170,32 @@ async def test_the_blob_store_of_another_environment_is_refused() -> None:
     emptied.blob = other.blob
     with pytest.raises(ForeignEnvironment, match="belong together"):
         await emptied.open()
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "says"),
+    [
+        ({"format": FORMAT_VERSION + 1}, NewerFormat, "upgrade Tidegate"),
+        ({"product": "something"}, ForeignEnvironment, "belongs to 'something'"),
+    ],
+)
+async def test_an_environment_of_a_newer_version_or_another_product_is_refused(
+    change: dict[str, Any], error: type[Exception], says: str
+) -> None:
+    stores = Stores()
+    env, _ = await populated(stores)
+    await env.close()
+    head = await stores.consensus.head(ENVIRONMENT_KEY)
+    assert head is not None
+    changed = msgspec.json.encode({**msgspec.json.decode(head.data), **change})
+    new = VersionedData(seqno=SeqNo(head.seqno + 1), data=changed)
+    assert await stores.consensus.compare_and_set(ENVIRONMENT_KEY, head.seqno, new)
+    with pytest.raises(error, match=says):
+        await stores.open()
+    with pytest.raises(error, match=says):
+        await fsck.fsck(inspector(stores))
+    with pytest.raises(error, match=says):
+        await inspector(stores).overview()
 
 
 async def test_data_without_their_consensus_store_are_refused_and_left_alone() -> None:
