@@ -6,9 +6,11 @@ from __future__ import annotations
 import asyncio
 import itertools
 import os
-from collections.abc import AsyncIterator, Iterator
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
@@ -29,11 +31,49 @@ from storage.counting import CountingBlob, CountingConsensus
 from storage.environment import Environment
 from storage.local_environment import ProcessFiles
 from storage.stores import StoreNames
+from storage.unreliable import NO_FAULTS, Faults, UnreliableBlob, UnreliableConsensus
 from tests.adapter.harness import Client, connect
 from tests.storage.stores import postgres_url
 from tests.support.postgres import PostgresServer
 
 SCHEMAS = itertools.count()
+OPERATION_S = 0.1
+"""What each operation of a slow store takes."""
+
+_T = TypeVar("_T")
+
+
+class Slow(Faults):
+    """Makes each operation of both stores take `delay_s`, and notes when each was under way."""
+
+    def __init__(self) -> None:
+        super().__init__(rates=NO_FAULTS, randomness=SeededRandomness(1), clock=SystemClock())
+        self.delay_s = 0.0
+        self.spans: list[tuple[float, float]] = []
+
+    async def call(self, what: str, operation: Callable[[], Awaitable[_T]], *, writes: bool) -> _T:
+        start = time.monotonic()
+        await asyncio.sleep(self.delay_s / 2)
+        try:
+            return await operation()
+        finally:
+            await asyncio.sleep(self.delay_s / 2)
+            self.spans.append((start, time.monotonic()))
+
+    async def waited(self, work: Awaitable[object]) -> int:
+        """How many operations `work` waits for one after the other: of those at one time only one counts."""
+        self.delay_s = OPERATION_S
+        self.spans.clear()
+        await work
+        self.delay_s = 0.0
+        operations = 0
+        over = 0.0
+        for start, end in sorted(self.spans):
+            if start >= over:
+                operations, over = operations + 1, end
+            else:
+                over = min(over, end)
+        return operations
 
 
 class Counted:
@@ -44,8 +84,9 @@ class Counted:
 
     def __init__(self, blob: Blob, consensus: Consensus, *, asks: bool) -> None:
         self.asks = asks
-        self.blob = CountingBlob(blob)
-        self.consensus = CountingConsensus(consensus)
+        self.slow = Slow()
+        self.blob = CountingBlob(UnreliableBlob(blob, self.slow))
+        self.consensus = CountingConsensus(UnreliableConsensus(consensus, self.slow))
         self.state: ServerState
         self.peer: ServerState | None = None
 
@@ -277,6 +318,26 @@ async def test_begin_and_settings_ask_nothing(counted: Counted) -> None:
     with counted.costs(writes=0):
         await client.session.prepare("", "begin", ())
         await client.session.prepare("", "set timezone = 'UTC'", ())
+
+
+async def test_with_stores_of_100_ms_a_statement_waits_for_one_operation(counted: Counted) -> None:
+    client = await prepared(await connect(counted.state), "create table t (a int, b text); create table u (a int)")
+    waited, read = counted.slow.waited, int(counted.asks)
+    await client.rows("select * from t")
+    assert await waited(client.run("insert into t values (1, 'x')")) == 1
+    assert await waited(client.rows("select a from t")) == read
+    assert await waited(client.run("update t set b = 'y'")) == 1 + read
+    assert await waited(client.run("begin; insert into t values (2, 'x'); insert into u values (1); commit")) == 1
+    assert await waited(client.run("create table v (a int)")) == 1
+    await client.run("begin")
+    await client.run("insert into t select g, repeat('x', 100) from generate_series(1, 5000) g")
+    counts = counted.blob.counts.copy()
+    assert await waited(client.run("commit")) == 1
+    assert dict((counted.blob.counts - counts).calls) == {"put_if_absent": 1}
+    clients = [client, *[await connect(counted.state) for _ in range(7)]]
+    inserting = asyncio.gather(*(each.run("insert into u values (1)") for each in clients))
+    # Who comes while the first is written shares the next write.
+    assert await waited(inserting) <= 2
 
 
 async def test_groups_share_one_write(counted: Counted) -> None:
