@@ -8,6 +8,7 @@ it reads.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from pathlib import Path
@@ -24,17 +25,17 @@ from storage.catalog_model import CatalogUpdate, Relation
 from storage.csn import Csn
 from storage.durable import Abandon
 from storage.environment import Environment
-from storage.errors import AsOfNotReadable, Determinate, UnknownShard
+from storage.errors import AsOfNotReadable, Determinate, Indeterminate, UnknownShard
 from storage.ids import ShardId, random_text
 from storage.oracle import acquired
 from storage.part_store import PartStore
 from storage.parts import ROW_ID, Part
 from storage.shard import DataShard, ShardSnapshot, snapshot_of
-from storage.shard_state import Hold, SetHold, ShardDiff, ShardState
+from storage.shard_state import HOLD_MS, Hold, SetHold, ShardDiff, ShardState
 from storage.txns import Committed, Txn
 
-HOLD_MS = 600_000
-"""How long an `InspectorReader` that died keeps history from being folded."""
+RENEW_S = HOLD_MS / 4 / 1000
+"""How often an `InspectorReader` renews what it holds."""
 
 
 class SnapshotReader(Protocol):
@@ -56,15 +57,27 @@ class InspectorReader:
         self._name = f"inspector/{random_text(inspector.random)}"
 
     async def hold(self, shards: Iterable[ShardId], at: Csn) -> AbstractAsyncContextManager[object]:
-        """A hold at `at` in each shard, for `HOLD_MS`. Raises AsOfNotReadable when the history there is gone."""
-        stack = AsyncExitStack()
-        until_ms = self._inspector.clock.now_ms() + HOLD_MS
-        for shard in shards:
-            handle = self._inspector.handle(shard)
-            await handle.refresh()
-            await _set_hold(handle, self._name, Hold(at=at, expires_ms=until_ms, reason="export"))
-            stack.push_async_callback(_set_hold, handle, self._name, None)
-        return stack
+        """A hold at `at` in each shard, renewed for as long as it lasts. Raises AsOfNotReadable."""
+        async with AsyncExitStack() as stack:
+            handles = [self._inspector.handle(shard) for shard in shards]
+            for handle in handles:
+                await handle.refresh()
+                await _set_hold(handle, self._name, self._hold(at))
+                stack.push_async_callback(_set_hold, handle, self._name, None)
+            renewing = asyncio.get_running_loop().create_task(self._renew(handles, at))
+            stack.push_async_callback(_stopped, renewing)
+            return stack.pop_all()
+
+    def _hold(self, at: Csn) -> Hold:
+        return Hold(at=at, expires_ms=self._inspector.clock.now_ms() + HOLD_MS, reason="export")
+
+    async def _renew(self, handles: Sequence[DataShard], at: Csn) -> None:
+        while True:
+            await self._inspector.clock.sleep(RENEW_S)
+            for handle in handles:
+                # The next round tries again, well before the hold expires.
+                with contextlib.suppress(Determinate, Indeterminate):
+                    await _set_hold(handle, self._name, self._hold(at))
 
     async def newest(self) -> Csn:
         """The newest CSN that can be read."""
@@ -87,6 +100,12 @@ class InspectorReader:
     async def read_part(self, part: Part, columns: Sequence[str] | None = None) -> pa.Table:
         """See `Environment.read_part`."""
         return await self._store.read(part, columns)
+
+
+async def _stopped(task: asyncio.Task[None]) -> None:
+    """End `task`."""
+    task.cancel()
+    await asyncio.wait([task])
 
 
 async def _set_hold(handle: DataShard, name: str, hold: Hold | None) -> None:

@@ -23,7 +23,7 @@ from storage.csn import Csn
 from storage.durable import Abandon
 from storage.errors import AsOfNotReadable, HoldExpired
 from storage.ids import ShardId
-from storage.shard_state import Hold, SetHold, ShardDiff, ShardState
+from storage.shard_state import HOLD_MS, Hold, SetHold, ShardDiff, ShardState
 from storage.txns_state import Lease
 
 if TYPE_CHECKING:
@@ -34,9 +34,6 @@ LEASE_MS = 30_000
 
 SAFE_SHARE = 0.8
 """The share of `LEASE_MS` for which a process trusts its own lease: room for clocks that run differently."""
-
-DURABLE_HOLD_MS = 60_000
-"""Life of a hold in a shard's own state without renewal, in wall-clock time."""
 
 HISTORY_MS = 2_000
 """History kept without any hold, so that a reader can take a timestamp first and the hold after it."""
@@ -182,7 +179,7 @@ class Leases:
     async def _write(self, shard: ShardId, hold: ReadHold) -> None:
         """Install, renew or remove `hold` in the state of `shard`."""
         assert hold.durable_name is not None
-        until_ms = self._env.clock.now_ms() + DURABLE_HOLD_MS
+        until_ms = self._env.clock.now_ms() + HOLD_MS
         value = None if hold.released else Hold(at=hold.at, expires_ms=until_ms, reason=self._env.process)
         await self.write(shard, hold.durable_name, value)
 

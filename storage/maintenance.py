@@ -239,9 +239,9 @@ class Maintenance:
             if registration is None:
                 continue
             # NOTE: a hold in the shard protects what its reader resolved, like a lease.
-            now_ms = env.clock.now_ms()
-            holds = [h.at for h in handle.state.holds.values() if h.expires_ms is None or h.expires_ms >= now_ms]
-            held = min([limit, *holds])
+            if handle.state.holds:
+                await handle.refresh()  # Ours may have been seen last before they were renewed.
+            held = min([limit, *(hold.at for hold in handle.live_holds().values())])
             if registration.transitions and held >= registration.required_at:
                 keys = [item.key for item in handle.state.garbage.values() if item.seqno <= registration.transitions]
                 removed += await self._remove_garbage(handle, keys)
@@ -284,8 +284,7 @@ class Maintenance:
             except UnknownShard:
                 continue  # Another process was faster.
             await handle.refresh()
-            now_ms = env.clock.now_ms()
-            if any(h.expires_ms is None or h.expires_ms >= now_ms for h in handle.state.holds.values()):
+            if handle.live_holds():
                 continue
             if not handle.state.dropped:
                 await handle.update(lambda s: Abandon(None) if s.dropped else ShardDiff((Drop(),)))

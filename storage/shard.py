@@ -22,8 +22,10 @@ from storage.errors import AsOfNotReadable, UnknownShard
 from storage.ids import ShardId
 from storage.parts import Part
 from storage.shard_state import (
+    HOLD_MS,
     Append,
     DowngradeSince,
+    Hold,
     SchemaVersion,
     SetHold,
     ShardDiff,
@@ -141,6 +143,8 @@ class DataShard:
         )
         self._clock = clock
         self._consensus = consensus
+        self._renewals: dict[str, tuple[Hold, float]] = {}
+        """By name, each hold as it was last seen, and since when (monotonic)."""
 
     @property
     def state(self) -> ShardState:
@@ -207,20 +211,30 @@ class DataShard:
         """Let history before `since` go, as far as the shard's holds allow. Returns the since that is in force."""
 
         def propose(state: ShardState) -> ShardDiff | Abandon[None]:
-            now_ms = self._clock.now_ms()
-            ops: list[ShardOp] = []
-            target = since
-            for name, hold in state.holds.items():
-                if hold.expires_ms is not None and hold.expires_ms < now_ms:
-                    ops.append(SetHold(name=name, hold=None))
-                else:
-                    target = min(target, hold.at)
+            live = self._live_holds(state)
+            ops: list[ShardOp] = [SetHold(name=name, hold=None) for name in state.holds if name not in live]
+            target = min([since, *(hold.at for hold in live.values())])
             if target > state.since and target < state.upper:
                 ops.append(DowngradeSince(since=target))
             return ShardDiff(tuple(ops)) if ops else Abandon(None)
 
         await self.durable.update(propose)
         return self.state.since
+
+    def live_holds(self) -> dict[str, Hold]:
+        """The holds in the state as last seen that have not expired, as far as this process has watched them."""
+        return self._live_holds(self.state)
+
+    def _live_holds(self, state: ShardState) -> dict[str, Hold]:
+        now = self._clock.monotonic()
+        before, self._renewals = self._renewals, {}
+        live = {}
+        for name, hold in state.holds.items():
+            seen, at = before.get(name, (hold, now))
+            self._renewals[name] = (hold, at if seen == hold else now)
+            if hold.expires_ms is None or (now - self._renewals[name][1]) * 1000 <= HOLD_MS:
+                live[name] = hold
+        return live
 
     async def update(self, propose: Callable[[ShardState], ShardDiff | Abandon[None]]) -> bool:
         """Append what `propose` builds; False when it declined."""

@@ -38,8 +38,14 @@ class SchemaVersion(msgspec.Struct, frozen=True, kw_only=True):
         return decode_schema(self.arrow)
 
 
+HOLD_MS = 60_000
+"""A hold that has not been renewed for so long has expired. Told by the monotonic clock of who looks: wall clocks of
+two hosts are not compared, and one may jump."""
+
+
 class Hold(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A hold keeps `since` at or below `at`. Critical ones (`expires_ms` None) stay until released."""
+    """A hold keeps `since` at or below `at`. Critical ones (`expires_ms` None) stay until released; others are renewed
+    with another `expires_ms`, the time until which their owner means to keep them by its own clock."""
 
     at: Csn
     expires_ms: int | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,12 +14,12 @@ import pytest
 from storage import admin, fsck
 from storage.admin import Inspector
 from storage.catalog_model import CatalogUpdate, Relation
-from storage.clock import SeededRandomness
+from storage.clock import ManualClock, SeededRandomness
 from storage.consensus import FIRST_SEQNO, SeqNo, VersionedData
 from storage.durable import FORMAT_VERSION
 from storage.environment import Environment
 from storage.errors import CorruptPart, CorruptState, Determinate, ForeignEnvironment, MissingBlob, NewerFormat
-from storage.export import clone_shard, export_shard
+from storage.export import InspectorReader, clone_shard, export_shard
 from storage.identity import ENVIRONMENT_KEY, MARKER_KEY
 from storage.ids import ShardId
 from storage.part_store import TOMBSTONE
@@ -235,6 +236,36 @@ async def test_lost_files_of_an_environment_are_noticed_on_reading() -> None:
     again = await stores.open()
     with pytest.raises(MissingBlob):
         await read(again, shard)
+
+
+async def test_what_an_export_reads_stays_however_long_it_takes() -> None:
+    clock = ManualClock()
+    stores = Stores(clock=clock)
+    env, shard = await populated(stores)
+    await env.apply_all()
+    reader = InspectorReader(inspector(stores))
+    at = await reader.newest()
+    async with await reader.hold([shard], at):
+        snapshot = await reader.snapshot(shard, at)
+        for number in range(40):
+            await insert(env, shard, (number, "later"))
+        txn = env.begin()
+        txn.delete(shard, deletion((10, 9, "x" * 100)))
+        await commit(env, txn)
+        for _ in range(60):
+            clock.advance(20_000)
+            for _ in range(50):
+                await asyncio.sleep(0)
+            await env.apply_all()
+            await env.advance_to_now()
+            await env.keep_alive()
+            await env.maintenance.compact(shard)
+            await env.maintenance.collect()
+        for part in (*snapshot.inserts, *snapshot.deletes):
+            await reader.read_part(part)
+        assert (await env.open_shard(shard)).state.since <= at
+    await (await env.open_shard(shard)).refresh()
+    assert not (await env.open_shard(shard)).state.holds
 
 
 async def test_export_and_clone_at_a_csn(tmp_path: Path) -> None:

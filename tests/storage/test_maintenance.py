@@ -17,7 +17,7 @@ from storage.errors import AsOfNotReadable, EnvironmentFenced
 from storage.ids import CATALOG_SHARD, ShardId
 from storage.leases import LEASE_MS, ReadHold
 from storage.shard import ShardSnapshot
-from storage.shard_state import Hold
+from storage.shard_state import HOLD_MS, Hold
 from tests.storage.environments import (
     SCHEMA,
     Stores,
@@ -245,6 +245,39 @@ async def test_a_hold_below_the_since_is_refused_and_an_old_one_respected() -> N
     await settle(env, clock, shard)
     with pytest.raises(AsOfNotReadable):
         await env.hold([shard], at)
+    with pytest.raises(AsOfNotReadable):
+        await env.snapshot(shard, at)
+
+
+@pytest.mark.parametrize("jump_ms", [3_600_000, -3_600_000])
+async def test_a_hold_expires_when_it_is_not_renewed_any_more_whatever_the_wall_clock_says(jump_ms: int) -> None:
+    clock = ManualClock()
+    stores = Stores(clock=clock)
+    env = await stores.open()
+    shard = await create(env, (1, "a"))
+    at = await env.oracle.read_ts("user")
+    await env.critical_hold(shard, "meanwhile", at)
+    for number in range(40):
+        await insert(env, shard, (number, "b"))
+    await settle(env, clock, shard)
+    hold = await env.hold([shard], at)
+    assert hold.durable_name is not None
+    await env.release_critical_hold(shard, "meanwhile")
+    # The clock of whoever compacts is wrong, or becomes right again.
+    clock.jump(jump_ms)
+    handle = await env.open_shard(shard)
+    for _ in range(5):
+        await handle.downgrade_since(Csn(handle.state.upper - 1))
+        assert set(handle.state.holds) == {hold.durable_name}
+        clock.advance(HOLD_MS // 2)
+        await settle(env, clock, shard)
+        assert await read(env, shard, at) == {0: (1, "a")}
+    # Its owner dies.
+    env.leases.holds.discard(hold)
+    for _ in range(3):
+        clock.advance(HOLD_MS // 2)
+        await handle.downgrade_since(Csn(handle.state.upper - 1))
+    assert not handle.state.holds
     with pytest.raises(AsOfNotReadable):
         await env.snapshot(shard, at)
 
