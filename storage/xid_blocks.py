@@ -118,13 +118,10 @@ class XidBlocks:
         `ended`."""
         while not self.shared:
             if self._next < self._end:
-                xid = Xid(self._next)
-                self._next += 1
-                self._own.running.add(xid)
-                return xid
+                return self._take()
             async with self._reserving:
-                if self._next >= self._end and not self.shared:
-                    await self._reserve_block()
+                if not self.shared:
+                    return await self._from_block()
         return await self._draws.ask(None)
 
     def ended(self, xid: int, *, in_doubt: bool = False) -> None:
@@ -189,6 +186,18 @@ class XidBlocks:
 
     # ------------------------------------------------------------ the register
 
+    def _take(self) -> Xid:
+        xid = Xid(self._next)
+        self._next += 1
+        self._own.running.add(xid)
+        return xid
+
+    async def _from_block(self) -> Xid:
+        """The next xid of a process that is alone; `_reserving` is held."""
+        if self._next >= self._end:
+            await self._reserve_block()
+        return self._take()
+
     async def _reserve_block(self) -> None:
         def extend(register: _Xids) -> _Xids:
             start, end = register.end, register.end + BLOCK_XIDS
@@ -218,13 +227,15 @@ class XidBlocks:
             return msgspec.structs.replace(register, end=end, blocks=(*register.blocks, block)[-MAX_BLOCKS:])
 
         async with self._reserving:
+            if not self.shared:
+                # SUBTLE: asked for while others drew too, served once they have left. The register now ends above the
+                # block that has been reserved since, and an xid from there would be above the end that `look` tells.
+                return [await self._from_block() for _ in requests]
             try:
-                after = await self._change(extend)
+                await self._change(extend)
             except BaseException:
                 self._own.running -= drawn
                 raise
-            if not self.shared:
-                self._known_end = after.end
         return [Xid(xid) for xid in sorted(drawn)]
 
     async def _read(self) -> _Xids:

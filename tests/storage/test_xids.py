@@ -203,3 +203,18 @@ async def test_a_reservation_of_an_earlier_version_is_continued() -> None:
     blocks = XidBlocks(consensus, ManualClock())
     assert await blocks.block_of(50) is None
     assert await blocks.draw() == 4099
+
+
+async def test_a_draw_that_comes_after_the_others_have_left_is_below_the_end_that_is_told() -> None:
+    blocks = XidBlocks(MemoryConsensus(), ManualClock(), "p")
+    await blocks.share()
+    late = asyncio.ensure_future(blocks.draw())
+    await asyncio.sleep(0)
+    # Asked for while others drew too; its round trip begins once this process is alone and has a block.
+    await blocks.keep_to_itself()
+    drawn = await blocks.draw()
+    assert not late.done()
+    xid = await late
+    look = await blocks.look()
+    assert drawn < xid < look.end
+    assert look.running == {"p": {drawn, xid}}
