@@ -16,6 +16,7 @@ import msgspec
 from adapter.ddl_drop import dependents_of, direct_dependents, remove, report_cascade
 from adapter.ddl_tables import (
     change,
+    checked_default,
     column_of,
     declare_constraints,
     default_query,
@@ -191,8 +192,9 @@ async def _add_column(running: Running, relation: Relation, action: st.AddColumn
         default = nextval_default(schema, sequence)
         column = msgspec.structs.replace(column, not_null=True, default=default)
     elif column.default is not None:
-        query = default_query(running, column)
-        if has_rows:
+        column = checked_default(running, column)
+        if has_rows and column.default is not None:
+            query = default_query(running, column)
             if any(
                 isinstance(node, ir.Call) and node.signature.volatility is Volatility.VOLATILE for node in walk(query)
             ):
@@ -316,7 +318,7 @@ def broken_views(
 def _set_default(running: Running, relation: Relation, action: st.SetDefault) -> None:
     column = msgspec.structs.replace(_column(relation, action.name), default=action.default)
     if column.default is not None:
-        default_query(running, column)
+        column = checked_default(running, column)
     change(running, removed=[relation], added=[_with_column(relation, column)])
 
 

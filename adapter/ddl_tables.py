@@ -20,7 +20,8 @@ from adapter.transaction_control import check_writable
 from planner import ir
 from planner import statements as st
 from planner import types as t
-from planner.analyze import bind_default, define_view
+from planner.analyze import define_view
+from planner.defaults import bind_default, stored_default
 from planner.errors import (
     DependentObjectsStillExist,
     DuplicateColumn,
@@ -135,9 +136,6 @@ async def create_table(running: Running, statement: st.CreateTable) -> None:
         shard=running.session.state.env.new_shard_id(),
     )
     change(running, added=[relation, *sequences, *constraints])
-    for column in columns:
-        if column.default is not None:
-            default_query(running, column)
     make_shard(running, relation)
 
 
@@ -184,6 +182,8 @@ def _columns(
             sequence = owned_sequence(running, statement.name.name, schema, table_oid, column)
             sequences.append(sequence)
             column = msgspec.structs.replace(column, not_null=True, default=nextval_default(schema, sequence))
+        elif column.default is not None:
+            column = checked_default(running, column)
         columns.append(column)
     return columns, sequences
 
@@ -230,6 +230,15 @@ def default_query(running: Running, column: Column) -> ir.BoundQuery:
     assert column.default is not None
     type_ = column_type(column.type_oid, column.typmod)
     return bind_default(column.default, column.name, type_, running.session.bind_context(own_catalog(running)))
+
+
+def checked_default(running: Running, column: Column) -> Column:
+    """The column with its DEFAULT as the catalog keeps it. Raises the binder's errors for a bad one."""
+    assert column.default is not None
+    default_query(running, column)
+    type_ = column_type(column.type_oid, column.typmod)
+    kept = stored_default(column.default, type_, running.session.bind_context(own_catalog(running)))
+    return msgspec.structs.replace(column, default=kept)
 
 
 async def missing_value(running: Running, column: Column) -> str | None:

@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from planner import ir
-from planner import types as t
+from planner.deparse import literal_text
 from planner.functions.signature import Kind
-from planner.text_values import format_text
 from planner.type_names import format_type
-
-_BARE = frozenset({t.BOOL, t.INT2, t.INT4, t.INT8, t.FLOAT4, t.FLOAT8, t.NUMERIC, t.OID})
 
 
 def scalar_text(expr: ir.Scalar, names: Mapping[int, str]) -> str:
@@ -24,7 +21,7 @@ def scalar_text(expr: ir.Scalar, names: Mapping[int, str]) -> str:
 
     match expr:
         case ir.Literal():
-            return _literal(expr)
+            return literal_text(expr)
         case ir.Param():
             return f"${expr.index}"
         case ir.ColumnRef():
@@ -84,15 +81,3 @@ def scalar_text(expr: ir.Scalar, names: Mapping[int, str]) -> str:
             return "ARRAY(SubPlan)"
         case ir.Collate():
             return f'({show(expr.arg)} COLLATE "{expr.collation}")'
-
-
-def _literal(literal: ir.Literal) -> str:
-    if literal.value is None:
-        return f"NULL::{format_type(literal.type.oid, literal.type.typmod)}"
-    text = format_text(literal.value, literal.type)
-    if literal.type.oid == t.BOOL:
-        return "true" if literal.value else "false"
-    if literal.type.oid in _BARE and not text.startswith("-"):
-        return text
-    quoted = text.replace("'", "''")
-    return f"'{quoted}'::{format_type(literal.type.oid, literal.type.typmod)}"

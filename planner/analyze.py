@@ -20,18 +20,16 @@ from planner.casting import coerce_to_target
 from planner.coercion import Context
 from planner.command_tags import command_tag
 from planner.ddl import select_into
-from planner.dml import assign, bind_delete, bind_insert, bind_update, bound_query, parse_expression
-from planner.errors import DatatypeMismatch, FeatureNotSupported, SqlSyntaxError, StatementTooComplex
+from planner.dml import bind_delete, bind_insert, bind_update, bound_query
+from planner.errors import DatatypeMismatch, SqlSyntaxError, StatementTooComplex
 from planner.expressions import bind_clause
 from planner.ir import BoundDelete, BoundInsert, BoundQuery, BoundStatement, BoundUpdate, Scalar
 from planner.parse import Parsed
 from planner.query import bind_query, one_row_query
-from planner.relations import bind_in_view
 from planner.type_names import format_type
 from planner.types import SqlType
 from planner.utility import utility_statement
 from planner.views import ViewDefinition, define_query, define_view
-from storage.catalog_model import Column
 
 AnyStatement: TypeAlias = BoundStatement | st.UtilityStatement
 
@@ -104,33 +102,7 @@ def bind_execute(execute: st.Execute, param_types: Sequence[SqlType], context: B
     return bound_query(statement, one_row_query(statement, exprs, names))
 
 
-def bind_default(text: str, column: str, type: SqlType, context: BindContext) -> BoundQuery:
-    """A DEFAULT expression for a column of `type`, as a query of one row and column.
-
-    Raises 42804 when it cannot be assigned to the column, 0A000 for column references, 42803 and the like.
-    """
-    parsed, tree = parse_expression(text)
-    statement = new_statement(parsed, context)
-    target = Column(attnum=1, name=column, type_oid=type.oid, typmod=type.typmod)
-
-    def bind(level: Level) -> Scalar:
-        if tree.HasField("column_ref"):
-            raise FeatureNotSupported("cannot use column reference in DEFAULT expression")
-        expr = bind_clause(level, tree, "DEFAULT expressions")
-        try:
-            return assign(statement, expr, target, type)
-        except DatatypeMismatch:
-            raise DatatypeMismatch(
-                f'column "{column}" is of type {format_type(type.oid)} but default expression is of type '
-                f"{format_type(expr.type.oid)}",
-                hint="You will need to rewrite or cast the expression.",
-            ) from None
-
-    expr: Scalar = bind_in_view(statement, bind, parsed)
-    return bound_query(statement, one_row_query(statement, [expr], [column]))
-
-
 __all__ = [
     "AnyStatement", "BindContext", "BoundDelete", "BoundInsert", "BoundQuery", "BoundUpdate", "ViewDefinition",
-    "analyze", "bind_default", "bind_execute", "command_tag", "define_query", "define_view",
+    "analyze", "bind_execute", "command_tag", "define_query", "define_view",
 ]  # fmt: skip

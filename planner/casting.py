@@ -22,11 +22,12 @@ from planner.coercion import (
     mismatched,
     pathway,
 )
+from planner.date_words import moving_time
 from planner.errors import CannotCoerce, DatatypeMismatch, FeatureNotSupported, NumericValueOutOfRange, SqlError
 from planner.functions.numeric_shapes import cast_type, common_shape, shape_of
 from planner.ir import ArrayConstructor, Cast, Collate, Literal, Param, RowConstructor, Scalar
 from planner.reg_types import resolve_reg
-from planner.text_values import apply_typmod, parse_text
+from planner.text_values import apply_typmod, date_style, parse_text
 from planner.type_names import element_of, format_type
 from planner.types import (
     BPCHAR,
@@ -123,6 +124,18 @@ def convert_literal(statement: Statement, literal: Literal, type: SqlType) -> Li
     return result
 
 
+def _moving_time(statement: Statement, literal: Literal, type: SqlType) -> Scalar | None:
+    if not isinstance(literal.value, str):
+        return None
+    location = statement.location(literal)
+    try:
+        found = moving_time(literal.value, type.oid, date_style(statement.context.settings))
+    except SqlError as error:
+        error.position = statement.position(location)
+        raise
+    return None if found is None else statement.at(found, location)
+
+
 def coerce(statement: Statement, expr: Scalar, target: SqlType, context: Context) -> Scalar:
     """`expr` as a value of `target`'s type, without regard to typmod (coerce_type). The conversion must exist."""
     source = expr.type
@@ -134,7 +147,7 @@ def coerce(statement: Statement, expr: Scalar, target: SqlType, context: Context
         return expr
     if source.oid == UNKNOWN:
         if isinstance(expr, Literal):
-            return convert_literal(statement, expr, target)
+            return _moving_time(statement, expr, target) or convert_literal(statement, expr, target)
         if isinstance(expr, Param):
             return statement.set_param_type(expr, target)
         if isinstance(expr, Collate):

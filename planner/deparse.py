@@ -1,11 +1,18 @@
-"""Parse trees back to SQL text: stored expressions (defaults, checks) and view definitions."""
+"""Parse trees and constants back to SQL text: stored expressions (defaults, checks) and view definitions."""
 
 from __future__ import annotations
 
 import postgast
 from postgast import pg_query_pb2 as pb
 
+from planner import types as t
+from planner.ir import Literal
 from planner.parse import Tree
+from planner.text_values import format_text
+from planner.type_names import format_type
+
+_BARE = frozenset({t.BOOL, t.INT2, t.INT4, t.INT8, t.FLOAT4, t.FLOAT8, t.NUMERIC, t.OID})
+"""Types whose constants need no quotes."""
 
 
 def expression_text(node: Tree) -> str:
@@ -23,3 +30,16 @@ def query_text(node: Tree) -> str:
     result.stmts.add().stmt.CopyFrom(node)
     text: str = postgast.deparse(result)
     return text
+
+
+def literal_text(literal: Literal) -> str:
+    """A constant, as PostgreSQL prints it."""
+    if literal.value is None:
+        return f"NULL::{format_type(literal.type.oid, literal.type.typmod)}"
+    if literal.type.oid == t.BOOL:
+        return "true" if literal.value else "false"
+    text = format_text(literal.value, literal.type)
+    if literal.type.oid in _BARE and text[0].isdigit():
+        return text
+    quoted = text.replace("'", "''")
+    return f"'{quoted}'::{format_type(literal.type.oid, literal.type.typmod)}"

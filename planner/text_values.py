@@ -206,7 +206,8 @@ def _vector(text: str, type: SqlType, settings: Mapping[str, str]) -> tuple[int,
     return tuple(parse_text(part, element) for part in text.split())  # type: ignore[misc]
 
 
-def _style(settings: Mapping[str, str]) -> str:
+def date_style(settings: Mapping[str, str]) -> str:
+    """The DateStyle among session settings."""
     return _setting(settings, "DateStyle", "ISO, MDY")
 
 
@@ -231,11 +232,11 @@ _PARSERS: dict[int, Callable[[str, SqlType, Mapping[str, str]], object]] = {
     t.BYTEA: _bytea,
     t.UUID: _uuid,
     t.INTERVAL: _interval,
-    t.DATE: lambda text, type, settings: parse_date(text, _style(settings)),
-    t.TIME: lambda text, type, settings: parse_time(text, _style(settings)),
-    t.TIMETZ: lambda text, type, settings: _format_time(parse_timetz(text, _style(settings), _zone(settings))),
-    t.TIMESTAMP: lambda text, type, settings: parse_timestamp(text, _style(settings)),
-    t.TIMESTAMPTZ: lambda text, type, settings: parse_timestamptz(text, _style(settings), _zone(settings)),
+    t.DATE: lambda text, type, settings: parse_date(text, date_style(settings)),
+    t.TIME: lambda text, type, settings: parse_time(text, date_style(settings)),
+    t.TIMETZ: lambda text, type, settings: _format_time(parse_timetz(text, date_style(settings), _zone(settings))),
+    t.TIMESTAMP: lambda text, type, settings: parse_timestamp(text, date_style(settings)),
+    t.TIMESTAMPTZ: lambda text, type, settings: parse_timestamptz(text, date_style(settings), _zone(settings)),
     t.JSON: lambda text, type, settings: check_json(text),
     t.JSONB: lambda text, type, settings: normalize_jsonb(text),
     t.INET: lambda text, type, settings: parse_inet(text).inet(),
@@ -511,7 +512,7 @@ def format_float(value: float, *, single: bool = False) -> str:
 
 
 def _format_date(value: date, settings: Mapping[str, str]) -> str:
-    style, _, order = _style(settings).upper().partition(",")
+    style, _, order = date_style(settings).upper().partition(",")
     order = order.strip() or "MDY"
     if style == "GERMAN":
         return f"{value.day:02d}.{value.month:02d}.{value.year:04d}"
@@ -538,7 +539,7 @@ def _format_datetime(value: datetime, settings: Mapping[str, str]) -> str:
         zone = _offset_text(value.utcoffset() or timedelta())
         name = value.tzname() or ""
         abbreviation = " " + name if name.isalpha() else " " + zone
-    style, _, order = _style(settings).upper().partition(",")
+    style, _, order = date_style(settings).upper().partition(",")
     clock = _clock_text(value.time())
     if style == "POSTGRES":
         month = _MONTH_NAMES[value.month - 1]

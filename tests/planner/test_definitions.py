@@ -5,11 +5,13 @@ from __future__ import annotations
 import pytest
 
 from planner import ir
-from planner.analyze import analyze, bind_default, bind_execute, define_view
+from planner.analyze import analyze, bind_execute, define_view
+from planner.defaults import bind_default, stored_default
 from planner.errors import (
     DatatypeMismatch,
     DuplicateColumn,
     FeatureNotSupported,
+    GroupingError,
     SqlSyntaxError,
     StatementTooComplex,
     UndefinedColumn,
@@ -19,7 +21,7 @@ from planner.ir import Literal
 from planner.parse import split_and_parse
 from planner.session_values import session_values, substitute
 from planner.statements import CreateView, Execute
-from planner.types import INT4, INT8, NUMERIC, TEXT, TIMESTAMPTZ, SqlType, numeric_typmod
+from planner.types import BOOL, DATE, FLOAT4, INT4, INT8, NUMERIC, TEXT, TIMESTAMPTZ, VARCHAR, SqlType, numeric_typmod
 from storage.catalog_model import CatalogUpdate, Column
 from storage.csn import Csn
 from tests.planner.support import context_of, corpus_context, create
@@ -84,6 +86,34 @@ def test_defaults() -> None:
     )
     with pytest.raises(FeatureNotSupported, match="cannot use column reference in DEFAULT expression"):
         bind_default("a", "c", SqlType(INT4), context)
+    with pytest.raises(FeatureNotSupported, match="cannot use subquery in DEFAULT expression"):
+        bind_default("1 + (SELECT 1)", "c", SqlType(INT4), context)
+    with pytest.raises(GroupingError, match="aggregate functions are not allowed in DEFAULT expressions"):
+        bind_default("sum(1)", "c", SqlType(INT4), context)
+
+
+@pytest.mark.parametrize(
+    ("written", "type", "kept"),
+    [
+        ("'it''s'", TEXT, "'it''s'::text"),
+        ("'ab'", VARCHAR, "'ab'::character varying"),
+        ("'5'", INT4, "5"),
+        ("-1", INT8, "'-1'::integer"),
+        ("-1.50", NUMERIC, "'-1.50'::numeric"),
+        ("'yes'", BOOL, "true"),
+        ("'nan'", FLOAT4, "'NaN'::real"),
+        ("'01/02/2020'", DATE, "'2020-01-02'::date"),
+        ("'x'::varchar", TEXT, "'x'::character varying"),
+        ("'now'", TIMESTAMPTZ, "'now'"),
+        ("NULL", TEXT, None),
+        ("1 + 2", INT4, "1 + 2"),
+        ("current_date", DATE, "CURRENT_DATE"),
+    ],
+)
+def test_defaults_that_are_constants_are_kept_as_postgresql_prints_them(
+    written: str, type: int, kept: str | None
+) -> None:
+    assert stored_default(written, SqlType(type), corpus_context()) == kept
 
 
 def execute(sql: str) -> Execute:

@@ -12,7 +12,7 @@ from planner.functions.forms import NOT_CONSTANT, CallSite, Form, both, local_on
 from planner.functions.numeric_division import quotient
 from planner.functions.numeric_shapes import shape_of
 from planner.functions.spark_udfs import checked
-from planner.types import INT2
+from planner.types import INT2, INT8
 
 _INTS = ("int2", "int4", "int8")
 _MIXED = [(a, b) for a in _INTS for b in _INTS]
@@ -186,6 +186,17 @@ def _constant_sign(site: CallSite) -> str:
     return "CAST(sign({0}) AS {t})"
 
 
+def _remainder(site: CallSite) -> str:
+    """DuckDB takes the smallest number % -1 for an overflow, in the type that it computes in."""
+    divisor = site.constants[1]
+    if divisor == -1:
+        return "({0} & CAST(0 AS {t}))"
+    if divisor is not NOT_CONSTANT:
+        return "({0} % {1})"
+    wider = "HUGEINT" if site.type.oid == INT8 else "BIGINT"
+    return f"CAST({{0}} % CAST({{1}} AS {wider}) AS {{t}})"
+
+
 def forms() -> Mapping[str, Form]:
     """The family's forms."""
     given: dict[str, Form] = {}
@@ -196,7 +207,7 @@ def forms() -> Mapping[str, Form]:
             given[f"{symbol}({a},{b})"] = Form(local=f"({{0}} {symbol} {{1}})", spark=f"({{0}} {symbol}{mark} {{1}})")
         given[f"/({a},{b})"] = Form(local="({0} // {1})", spark="CAST({0} div {1} AS {t})")
     for name in _INTS:
-        given[f"%({name},{name})"] = given[f"mod({name},{name})"] = Form(local="({0} % {1})", spark="({0} % {1})")
+        given[f"%({name},{name})"] = given[f"mod({name},{name})"] = Form(local=_remainder, spark="({0} % {1})")
         given[f"-({name})"] = Form(
             local="(CAST(0 AS {t}) - {0})", spark=f"(CAST(0 AS {{t}}) -{' /*int8*/' if name == 'int8' else ''} {{0}})"
         )

@@ -10,10 +10,18 @@ from planner.functions.spark_udfs import checked
 _DIGESTS = {"sha224": 224, "sha256": 256, "sha384": 384, "sha512": 512}
 
 
+def _strict(site: CallSite, made: str, *arguments: int) -> str:
+    """`made`, or NULL when one of the arguments is: for templates in which greatest and least would pass over it."""
+    doubtful = [f"{{{index}}} IS NOT NULL" for index in arguments if site.constants[index] in (None, NOT_CONSTANT)]
+    return f"CASE WHEN {' AND '.join(doubtful)} THEN {made} END" if doubtful else made
+
+
 def _substr(site: CallSite) -> str:
     start = site.constants[1]
     if len(site.constants) == 2:
-        return "substring({0}, {1})" if isinstance(start, int) and start >= 1 else "substring({0}, greatest({1}, 1))"
+        if isinstance(start, int) and start >= 1:
+            return "substring({0}, {1})"
+        return _strict(site, "substring({0}, greatest({1}, 1))", 1)
     length = site.constants[2]
     if isinstance(start, int) and start >= 1 and isinstance(length, int) and length >= 0:
         return "substring({0}, {1}, {2})"
@@ -21,36 +29,65 @@ def _substr(site: CallSite) -> str:
     size = "least(greatest(CAST({1} AS BIGINT) + {2} - greatest({1}, 1), 0), 2147483647)"
     if site.engine == "spark":
         size = f"CAST({size} AS INT)"
-    return f"CASE WHEN {{2}} < 0 THEN {fault} ELSE substring({{0}}, greatest({{1}}, 1), {size}) END"
+    made = _strict(site, f"substring({{0}}, greatest({{1}}, 1), {size})", 1, 2)
+    return f"CASE WHEN {{2}} < 0 THEN {fault} ELSE {made} END"
 
 
 def _left(site: CallSite) -> str:
     count = site.constants[1]
     if isinstance(count, int) and count >= 0:
         return "left({0}, {1})"
-    return "CASE WHEN {1} >= 0 THEN left({0}, {1}) ELSE left({0}, CAST(greatest(length({0}) + {1}, 0) AS INT)) END"
+    return (
+        "CASE WHEN {1} >= 0 THEN left({0}, {1}) WHEN {1} < 0 THEN "
+        "left({0}, CAST(greatest(length({0}) + {1}, 0) AS INT)) END"
+    )
 
 
 def _right(site: CallSite) -> str:
     count = site.constants[1]
     if isinstance(count, int) and count >= 0:
         return "right({0}, {1})"
-    return "CASE WHEN {1} >= 0 THEN right({0}, {1}) ELSE right({0}, CAST(greatest(length({0}) + {1}, 0) AS INT)) END"
+    return (
+        "CASE WHEN {1} >= 0 THEN right({0}, {1}) WHEN {1} < 0 THEN "
+        "right({0}, CAST(greatest(length({0}) + {1}, 0) AS INT)) END"
+    )
+
+
+MAX_PADDED = 268_435_454
+"""Characters that lpad and rpad make at most: PostgreSQL counts four bytes for each against its limit of 1 GB."""
+
+MAX_REPEATED = 1_073_741_819
+"""Bytes that repeat makes at most."""
 
 
 def _pad(name: str) -> Callable[[CallSite], str]:
     def template(site: CallSite) -> str:
-        if len(site.arg_types) == 2:
-            return f"{name}({{0}}, greatest({{1}}, 0), ' ')"
-        fill = site.constants[2]
-        if isinstance(fill, str) and fill:
-            return f"{name}({{0}}, greatest({{1}}, 0), {{2}})"
-        return (
-            f"CASE WHEN {{2}} = '' THEN left({{0}}, greatest({{1}}, 0)) ELSE {name}({{0}}, greatest({{1}}, 0),"
-            " {2}) END"
-        )
+        padded = f"{name}({{0}}, greatest({{1}}, 0), ' ')"
+        if len(site.arg_types) == 3:
+            padded = f"{name}({{0}}, greatest({{1}}, 0), {{2}})"
+            if not (isinstance(site.constants[2], str) and site.constants[2]):
+                padded = f"CASE WHEN {{2}} = '' THEN left({{0}}, greatest({{1}}, 0)) ELSE {padded} END"
+        length = site.constants[1]
+        padded = _strict(site, padded, 1)
+        if length is None or (isinstance(length, int) and length <= MAX_PADDED):
+            return padded
+        return _unless_too_large(site, f"{{1}} > {MAX_PADDED} AND {{0}} IS NOT NULL", padded)
 
     return template
+
+
+def _repeat(site: CallSite) -> str:
+    repeated = "repeat({0}, greatest({1}, 0))"
+    text, count = site.constants
+    if isinstance(text, str) and isinstance(count, int) and len(text.encode()) * count <= MAX_REPEATED:
+        return repeated
+    repeated = _strict(site, repeated, 1)
+    size = "strlen({0})" if site.engine == "local" else "octet_length({0})"
+    return _unless_too_large(site, f"CAST({size} AS BIGINT) * {{1}} > {MAX_REPEATED}", repeated)
+
+
+def _unless_too_large(site: CallSite, condition: str, made: str) -> str:
+    return f"CASE WHEN {condition} THEN {raised(site, '54000', 'requested length too large')} ELSE {made} END"
 
 
 def _trim(local: str, side: str) -> Form:
@@ -123,10 +160,8 @@ def _overlay(site: CallSite) -> str:
     length = "length({1})" if len(site.arg_types) == 3 else "{3}"
     fault = raised(site, "22011", "negative substring length not allowed")
     cast = "CAST({2} + " + length + " AS INT)"
-    return (
-        f"CASE WHEN {{2}} <= 0 THEN {fault} ELSE concat(left({{0}}, {{2}} - 1), {{1}}, "
-        f"substring({{0}}, greatest({cast}, 1))) END"
-    )
+    made = f"concat(left({{0}}, {{2}} - 1), {{1}}, substring({{0}}, greatest({cast}, 1)))"
+    return f"CASE WHEN {{2}} <= 0 THEN {fault} ELSE {_strict(site, made, *range(len(site.arg_types)))} END"
 
 
 def _encode(site: CallSite) -> str | None:
@@ -190,7 +225,7 @@ def forms() -> Mapping[str, Form]:
         "btrim(text,text)": _trim("trim", "BOTH"),
         "replace(text,text,text)": both(_replace),
         "translate(text,text,text)": both("translate({0}, {1}, {2})"),
-        "repeat(text,int4)": both("repeat({0}, greatest({1}, 0))"),
+        "repeat(text,int4)": both(_repeat),
         "reverse(text)": both("reverse({0})"),
         "strpos(text,text)": position,
         "position(text,text)": position,
