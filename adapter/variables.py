@@ -24,9 +24,11 @@ from planner.errors import (
     FeatureNotSupported,
     InvalidName,
     InvalidParameterValue,
+    SqlError,
     UndefinedObject,
 )
 from planner.identifiers import quote_identifier
+from planner.interval_text import parse_interval
 
 _BOOLS = {"on": "on", "true": "on", "yes": "on", "1": "on", "off": "off", "false": "off", "no": "off", "0": "off"}
 _MEMORY_UNITS = {"B": Decimal(1) / 1024, "kB": Decimal(1), "MB": Decimal(1024), "GB": Decimal(1024**2)}
@@ -97,7 +99,10 @@ def canonical_value(setting: Setting, text: str, current: str | None = None) -> 
     """
     match setting.type:
         case "bool":
-            return _bool_value(setting, text)
+            value = _bool_value(setting, text)
+            if value == "off" and setting.name == "standard_conforming_strings":
+                raise FeatureNotSupported("non-standard string literals are not supported")
+            return value
         case "integer":
             return _number_value(setting, text, integer=True)
         case "real":
@@ -109,7 +114,9 @@ def canonical_value(setting: Setting, text: str, current: str | None = None) -> 
 
 
 def _invalid(setting: Setting, text: str, *, detail: str | None = None, hint: str | None = None) -> Exception:
-    return InvalidParameterValue(f'invalid value for parameter "{setting.name}": "{text}"', detail=detail, hint=hint)
+    # Enums are called as the statement called them, which is in lower case.
+    name = setting.name.lower() if setting.type == "enum" else setting.name
+    return InvalidParameterValue(f'invalid value for parameter "{name}": "{text}"', detail=detail, hint=hint)
 
 
 def _bool_value(setting: Setting, text: str) -> str:
@@ -265,15 +272,16 @@ _ZONES: dict[str, str] = {}
 
 
 def time_zone_name(setting: Setting, text: str) -> str:
-    """The canonical spelling of a time zone: an IANA name in any case, or an offset in hours as PostgreSQL's own
-    POSIX form (`5` is `<+05>-05`)."""
+    """The canonical spelling of a time zone: an IANA name in any case, or an offset, in hours or as the text of an
+    interval constant, as PostgreSQL's own POSIX form (`5` is `<+05>-05`)."""
     if not _ZONES:
         _ZONES.update({name.lower(): name for name in zoneinfo.available_timezones()})
     known = _ZONES.get(text.strip().lower())
     if known is not None:
         return known
+    interval = re.fullmatch(r"interval\s+'([^']*)'", text.strip(), re.IGNORECASE)
     try:
-        hours = Decimal(text.strip())
+        hours = _interval_hours(setting, text, interval[1]) if interval else Decimal(text.strip())
     except InvalidOperation:
         hours = None
     if hours is not None and -24 < hours < 24:
@@ -286,6 +294,17 @@ def time_zone_name(setting: Setting, text: str) -> str:
     if re.fullmatch(r"(<[^>]+>|[A-Za-z]{3,})[+-]?\d{1,2}(:\d{2})?", text.strip()):
         return text.strip()
     raise _invalid(setting, text)
+
+
+def _interval_hours(setting: Setting, text: str, written: str) -> Decimal:
+    try:
+        value = parse_interval(written)
+    except SqlError:
+        raise _invalid(setting, text) from None
+    if value.months or value.days:
+        unit = "months" if value.months else "days"
+        raise _invalid(setting, text, detail=f"Cannot specify {unit} in time zone interval.")
+    return Decimal(value.micros) / 3_600_000_000
 
 
 def quote_list(items: list[str]) -> str:

@@ -54,15 +54,12 @@ def _to_string(site: CallSite) -> str:
     if element is not None and element.oid == BOOL:
         text = BOOL_LETTERS
     if site.engine == "local":
-        if len(site.arg_types) == 2:
-            return (
-                f"array_to_string(list_filter(list_transform({{0}}, lambda e: {text}), lambda e: e IS NOT NULL), {{1}})"
-            )
-        return (
-            "CASE WHEN {0} IS NULL OR {1} IS NULL THEN NULL WHEN {2} IS NULL THEN array_to_string(list_filter("
-            f"list_transform({{0}}, lambda e: {text}), lambda e: e IS NOT NULL), {{1}}) ELSE array_to_string("
-            f"list_transform({{0}}, lambda e: coalesce({text}, {{2}})), {{1}}) END"
-        )
+        # DuckDB's array_to_string wants a constant separator; concat_ws passes over the elements that are NULL.
+        joined = f"concat_ws({{1}}, list_transform({{0}}, lambda e: {text}))"
+        if len(site.arg_types) == 3:
+            replaced = f"concat_ws({{1}}, list_transform({{0}}, lambda e: coalesce({text}, {{2}})))"
+            joined = f"CASE WHEN {{2}} IS NULL THEN {joined} ELSE {replaced} END"
+        return f"CASE WHEN {{0}} IS NOT NULL AND {{1}} IS NOT NULL THEN {joined} END"
     if len(site.arg_types) == 2:
         return f"array_join(transform({{0}}, e -> {text}), {{1}})"
     return (
@@ -200,7 +197,8 @@ def forms() -> Mapping[str, Form]:
         "array_replace(anycompatiblearray,anycompatible,anycompatible)": both(_replace),
         "array_fill(anyelement,int4[])": both(_filled),
         "width_bucket(anycompatible,anycompatiblearray)": Form(
-            local="CAST(len(list_filter({1}, lambda b: b <= {0})) AS INTEGER)", spark="size(filter({1}, b -> b <= {0}))"
+            local="CASE WHEN {0} IS NOT NULL THEN CAST(len(list_filter({1}, lambda b: b <= {0})) AS INTEGER) END",
+            spark="CASE WHEN {0} IS NOT NULL AND {1} IS NOT NULL THEN size(filter({1}, b -> b <= {0})) END",
         ),
         "trim_array(anyarray,int4)": Form(
             local=(

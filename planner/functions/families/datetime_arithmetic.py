@@ -149,9 +149,15 @@ def _overlaps(site: CallSite) -> str:
     s1, s2 = "{0}", "{2}"
     e1 = _moment_interval("+", 0, 1)(site) if site.arg_types[1].oid == INTERVAL else "{1}"
     e2 = _moment_interval("+", 2, 3)(site) if site.arg_types[3].oid == INTERVAL else "{3}"
-    a, b = f"least({s1}, {e1})", f"greatest({s1}, {e1})"
-    c, d = f"least({s2}, {e2})", f"greatest({s2}, {e2})"
-    return f"(({a} < {d} AND {c} < {b}) OR {a} = {c})"
+    # The end of a span with a NULL is NULL, its start is what is known of it; of two NULLs nothing is known.
+    a, b = f"least({s1}, {e1})", f"CASE WHEN {s1} > {e1} THEN {s1} WHEN {s1} IS NOT NULL THEN {e1} END"
+    c, d = f"least({s2}, {e2})", f"CASE WHEN {s2} > {e2} THEN {s2} WHEN {s2} IS NOT NULL THEN {e2} END"
+    known = f"{b} IS NOT NULL AND {d} IS NOT NULL"
+    return (
+        f"CASE WHEN {a} > {c} THEN CASE WHEN {d} IS NULL THEN NULL WHEN {a} < {d} THEN TRUE WHEN {b} IS NOT NULL THEN "
+        f"FALSE END WHEN {a} < {c} THEN CASE WHEN {b} IS NULL THEN NULL WHEN {c} < {b} THEN TRUE WHEN {d} IS NOT NULL "
+        f"THEN FALSE END WHEN {a} = {c} THEN CASE WHEN {known} THEN TRUE END END"
+    )
 
 
 def forms() -> Mapping[str, Form]:

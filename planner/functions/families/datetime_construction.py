@@ -116,7 +116,7 @@ def forms() -> Mapping[str, Form]:
         given[f"{name}(interval)"] = local_only(f"tg_{name}({{0}})")
     for type in ("date", "timestamp", "timestamptz"):
         given[f"isfinite({type})"] = both(_isfinite)
-    given["isfinite(interval)"] = both("({0} IS NOT NULL)")
+    given["isfinite(interval)"] = both("CASE WHEN {0} IS NOT NULL THEN TRUE END")
     given["date_bin(interval,timestamp,timestamp)"] = local_only(
         "make_timestamp(tg_date_bin({0}, epoch_us({1}), epoch_us({2})))"
     )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from planner.functions.forms import CallSite, Form, both, raised
 from planner.functions.intervals import interval_struct, moment_micros, time_micros, unless_null, whole_division
@@ -87,7 +88,7 @@ def _unit_fault(site: CallSite, field: str) -> str:
 
 
 def _extract(site: CallSite) -> str | None:
-    """extract() of numeric, date_part() of double precision; None for a field that is not constant."""
+    """extract() of numeric, date_part() of double precision, of a constant field."""
     field = _field(site)
     if field is None:
         return None
@@ -277,12 +278,38 @@ def _trunc_interval(site: CallSite, field: str) -> str | None:
     return unless_null(site.engine, "1", interval_struct(site.engine, "{1}.months", "{1}.days", part))
 
 
+def _any_field(template: Callable[[CallSite], str | None]) -> Callable[[CallSite], str | None]:
+    """`template`, which wants its field to be constant, for fields that only the execution knows too."""
+
+    def made(site: CallSite) -> str | None:
+        if site.constants[0] is None:
+            return "CAST(NULL AS {t})"
+        if isinstance(site.constants[0], str):
+            return template(site)
+        spellings: dict[str, list[str]] = {field: [field] for field in sorted(_UNITS)}
+        for alias, field in _UNIT_ALIASES.items():
+            if alias != field:
+                spellings[field].append(alias)
+        branches = "WHEN {0} IS NULL OR {1} IS NULL THEN NULL"
+        for field, names in spellings.items():
+            value = template(replace(site, constants=(field, *site.constants[1:])))
+            if value is None:
+                return None
+            branches += f" WHEN lower({{0}}) IN ({', '.join(repr(name) for name in names)}) THEN {value}"
+        error = "error" if site.engine == "local" else "raise_error"
+        type = _TYPE_NAMES[site.arg_types[1].oid]
+        unknown = f"concat('TG:22023:unit \"', lower({{0}}), '\" not recognized for type {type}')"
+        return f"CASE {branches} ELSE {error}({unknown}) END"
+
+    return made
+
+
 def forms() -> Mapping[str, Form]:
     """The family's forms."""
     given: dict[str, Form] = {}
     for type in ("date", "time", "timestamp", "timestamptz", "interval"):
-        given[f"extract(text,{type})"] = both(_extract)
-        given[f"date_part(text,{type})"] = both(_extract)
+        given[f"extract(text,{type})"] = both(_any_field(_extract))
+        given[f"date_part(text,{type})"] = both(_any_field(_extract))
     for type in ("timestamp", "timestamptz", "interval", "timestamptz,text"):
-        given[f"date_trunc(text,{type})"] = both(_trunc)
+        given[f"date_trunc(text,{type})"] = both(_any_field(_trunc))
     return given

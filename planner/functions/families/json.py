@@ -69,7 +69,7 @@ def forms() -> Mapping[str, Form]:
         "#-(jsonb,text[])": local_only("tg_jsonb_delete_path({0}, {1})"),
         "@>(jsonb,jsonb)": local_only("tg_jsonb_contains({0}, {1})"),
         "<@(jsonb,jsonb)": local_only("tg_jsonb_contains({1}, {0})"),
-        "?(jsonb,text)": local_only("tg_jsonb_exists({0}, [{1}], 'any')"),
+        "?(jsonb,text)": local_only("CASE WHEN {1} IS NOT NULL THEN tg_jsonb_exists({0}, [{1}], 'any') END"),
         "?|(jsonb,text[])": local_only("tg_jsonb_exists({0}, {1}, 'any')"),
         "?&(jsonb,text[])": local_only("tg_jsonb_exists({0}, {1}, 'all')"),
         "jsonb_set(jsonb,text[],jsonb,bool)": local_only("tg_jsonb_set({0}, {1}, {2}, {3})"),
