@@ -112,9 +112,10 @@ def _plan(running: Running, parsed: Parsed, catalog: CatalogSnapshot | None = No
 
 def _refuse_parameters(parsed: Parsed) -> None:
     """A statement of a query string has no values for parameters."""
-    for tree in subtrees(parsed.tree):
-        if tree.DESCRIPTOR.name == "ParamRef":
-            raise UndefinedParameter(f"there is no parameter ${tree.number}", position=parsed.position(tree.location))
+    found = [tree for tree in subtrees(parsed.tree) if tree.DESCRIPTOR.name == "ParamRef"]
+    if found:
+        first = min(found, key=lambda tree: tree.location)
+        raise UndefinedParameter(f"there is no parameter ${first.number}", position=parsed.position(first.location))
 
 
 async def run_rows(running: Running, plan: Plan) -> Outcome:

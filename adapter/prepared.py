@@ -20,6 +20,7 @@ from planner.errors import (
     DuplicateCursor,
     DuplicatePreparedStatement,
     FeatureNotSupported,
+    IndeterminateDatatype,
     InFailedSqlTransaction,
     InvalidCursorName,
     InvalidSqlStatementName,
@@ -38,6 +39,17 @@ MAX_PARAMETERS = 65_535
 """The protocol counts parameters in 16 bits."""
 
 _ABORTED = "current transaction is aborted, commands ignored until end of transaction block"
+
+
+def _declared_only(declared: tuple[int, ...], used: int) -> tuple[SqlType, ...]:
+    """Types of the parameters beyond `used` that the client declared: they count, though the statement does without.
+
+    Raises 42P18 for one of no type.
+    """
+    for number, oid in enumerate(declared[used:], used + 1):
+        if oid == 0:
+            raise IndeterminateDatatype(f"could not determine data type of parameter ${number}")
+    return tuple(SqlType(oid) for oid in declared[used:])
 
 
 class Statements:
@@ -109,6 +121,8 @@ class Statements:
             if parsed.kind != "transaction_stmt":
                 plan = self._plan(parsed, declared)
                 param_types, columns = plan.param_types, self.columns_of(plan)
+        if not from_sql:
+            param_types += _declared_only(declared, len(param_types))
         self._statements[name] = PreparedStatement(
             name=name,
             text=text,

@@ -220,11 +220,11 @@ class Connection:
         self._channel.write(backend.PARSE_COMPLETE)
 
     async def _bind(self, message: Bind) -> None:
+        types = self._session.statement_param_types(message.statement)
+        params = decode_params(message, types, self._session.settings)
         for code in message.result_formats:
             if code not in (TEXT_FORMAT, BINARY_FORMAT):
                 raise InvalidParameterValue(f"unsupported format code: {code}")
-        types = self._session.statement_param_types(message.statement)
-        params = decode_params(message, types, self._session.settings)
         await self._session.bind(message.portal, message.statement, params, message.result_formats)
         self._send_notices()
         self._channel.write(backend.BIND_COMPLETE)

@@ -257,6 +257,21 @@ CONVERSATIONS: dict[str, list[Step]] = {
         q("copy nope to stdout"), q("copy pairs(zz) to stdout"), q("copy pairs from stdin (format xml)"),
         q("copy pairs from stdin (nope 1)"),
     ],
+    "declared parameters that nothing uses": [
+        ext(parse("a", "select 1", (23, 25)), describe("S", "a"), bind("", "a", [b"1", b"x"]), execute()),
+        ext(parse("b", "set application_name = 'x'", (23,)), describe("S", "b"), bind("", "b", [b"1"]), execute()),
+        ext(parse("c", "begin", (25,)), bind("", "c", [None]), execute()), ext(bind("", "c")), q("rollback"),
+        ext(parse("", "", (23,)), describe("S"), bind("", "", [b"1"]), execute()), ext(parse("", "listen x", (0,))),
+        ext(parse("", "truncate conv", (23, 0))),
+    ],
+    "what is checked first in a Bind": [
+        ext(bind("", "nope", [b"1"], result_formats=(3,))), ext(parse("s", "select $1::int")),
+        ext(bind("", "s", [], result_formats=(3,))), ext(bind("", "s", [b"1"], (2,), (3,))),
+        ext(bind("", "s", [b"x"], (), (3,))),
+    ],
+    "parameters without values": [
+        q("select $2, $1"), q("insert into pairs values ($1, $2), ($3, $4)"),
+    ],
     "command tags": [
         q("create table tags(a int, b text)"), q("insert into tags values (1, 'a'), (2, 'b')"),
         q("update tags set b = 'c'"),
