@@ -30,6 +30,7 @@ class PlanTree:
         self._catalog = catalog
         self._verbose = verbose
         self._names: dict[int, str] = {}
+        self._tables: dict[int, str] = {}
 
     def build(self, rel: ir.Rel) -> Node:
         """The tree of `rel`."""
@@ -39,6 +40,8 @@ class PlanTree:
     def _learn(self, node: Any) -> None:
         """Names of all columns, by id."""
         for rel in relations_in(node):
+            if isinstance(rel, ir.With):
+                self._tables.update((table.id, table.name) for table in rel.tables)
             if isinstance(rel, (ir.Scan, ir.SystemScan, ir.CteScan, ir.Values, ir.FunctionScan)):
                 for f in rel.fields:
                     self._names[f.id] = f.name
@@ -125,7 +128,7 @@ class PlanTree:
             case ir.With():
                 return self._with(rel)
             case ir.CteScan():
-                return Node(title=f"CTE Scan on {rel.cte}", type="CTE Scan")
+                return Node(title=f"CTE Scan on {self._tables[rel.cte]}", type="CTE Scan")
 
     def _project(self, rel: ir.Project) -> Node:
         """A projection of columns is part of its input's node; one that computes is a Result above it."""
@@ -146,14 +149,14 @@ class PlanTree:
 
     def _with(self, rel: ir.With) -> Node:
         body = self._node(rel.body)
-        for table in rel.tables:
+        for index, table in enumerate(rel.tables):
             child = self._node(table.rel)
             child.role = f"CTE {table.name}"
             if table.step is not None:
                 step = self._node(table.step)
                 child = Node(title="Recursive Union", type="Recursive Union", inputs=[child, step], role=child.role)
                 child.inputs[0].role = None
-            body.inputs.insert(0, child)
+            body.inputs.insert(index, child)
         return body
 
 

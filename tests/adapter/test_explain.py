@@ -34,6 +34,23 @@ async def test_json(client: Client) -> None:
     assert plan["Tables"][0]["Parts Read"] == 1
 
 
+async def test_common_tables_are_called_by_name(client: Client) -> None:
+    text = (
+        "explain with recursive r(n) as (select 1 union all select n + 1 from r where n < 3), s as materialized "
+        "(select n from r) select * from s"
+    )
+    lines = [row[0] for row in await client.rows(text)]
+    assert lines[:7] == [
+        "CTE Scan on s",
+        "  CTE r",
+        "    ->  Recursive Union",
+        "        ->  Result",
+        "        ->  CTE Scan on r",
+        "              Filter: (n < 3)",
+        "  CTE s",
+    ]
+
+
 async def test_constants_need_no_engine(client: Client) -> None:
     lines = [row[0] for row in await client.rows("explain select 1")]
     assert lines[:2] == ["Result", "Engine: none (its rows are constants)"]
