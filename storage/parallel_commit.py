@@ -36,8 +36,11 @@ from storage.txns import CommitResult, Committed, Txns
 from storage.txns_cache import TxnsCache
 from storage.txns_state import PromisedPart, Staged
 
-STAGED_LIMIT_S = 10.0
-"""How long the coordinator of a STAGED record may be silent before those whom it holds up resolve it."""
+STAGED_LIMIT_S = 8.0
+"""How long the coordinator of a STAGED record may be silent before those whom it holds up resolve it.
+
+NOTE: less than `environment.KEEP_ALIVE_S`. A process that lives but has given a record up, because it cannot reach the
+blob store for example, keeps its lease; others take the record over between two of its renewals."""
 
 HEARTBEAT_S = 3.0
 """How often a coordinator whose uploads are not finished says that it lives: a few times within `STAGED_LIMIT_S`."""

@@ -11,12 +11,12 @@ from storage.clock import ManualClock, SeededRandomness
 from storage.consensus import SeqNo, VersionedData
 from storage.consensus_memory import MemoryConsensus
 from storage.csn import Csn
-from storage.environment import Environment
+from storage.environment import KEEP_ALIVE_S, Environment
 from storage.errors import Determinate, Indeterminate, StoreTimeout, StoreUnavailable
 from storage.ids import ShardId
 from storage.leases import LEASE_MS
 from storage.outcomes import current_snapshot
-from storage.parallel_commit import STAGED_LIMIT_S
+from storage.parallel_commit import HEARTBEAT_S, STAGED_LIMIT_S
 from storage.part_store import TOMBSTONE
 from storage.txns import Committed, Txn, UpperMismatch
 from tests.storage.environments import create, read, rows
@@ -234,7 +234,7 @@ async def test_a_living_coordinator_may_take_as_long_as_it_needs() -> None:
     task = await staged(world, env, shard)
     await peer.cache.durable.refresh()
     reading = asyncio.create_task(read(peer, shard, Csn(peer.cache.upper - 1)))
-    for _ in range(3 * round(STAGED_LIMIT_S)):
+    for _ in range(4 * round(STAGED_LIMIT_S)):
         world.clock.advance(1_000)
         for _ in range(50):
             await asyncio.sleep(0)
@@ -249,6 +249,27 @@ async def test_a_living_coordinator_may_take_as_long_as_it_needs() -> None:
     await env.apply_all()
     await peer.cache.durable.refresh()
     assert len(await reading) == 2001
+
+
+async def test_a_record_that_its_living_process_has_given_up_is_resolved_by_others() -> None:
+    world = World()
+    env, peer = await world.open("one"), await world.open("two")
+    shard = await create(env)
+    txn = await big_txn(env, shard)
+    ts = await env.oracle.write_ts("user")
+    assert isinstance(await env.commit(txn, ts=ts), Committed)
+    await peer.cache.durable.refresh()
+    reading = asyncio.create_task(read(peer, shard, ts))
+    for second in range(4 * round(KEEP_ALIVE_S)):
+        if second % round(KEEP_ALIVE_S) == 0:
+            await env.leases.renew()
+        world.clock.advance(1_000)
+        for _ in range(50):
+            await asyncio.sleep(0)
+        await peer.cache.durable.refresh()
+    assert reading.done()
+    assert len(reading.result()) == 2000
+    assert 2 * HEARTBEAT_S < STAGED_LIMIT_S < KEEP_ALIVE_S
 
 
 async def test_who_cannot_be_sure_of_its_lease_any_more_answers_that_the_outcome_is_not_known() -> None:
