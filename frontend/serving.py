@@ -117,6 +117,8 @@ async def _serve(configuration: Configuration, listeners: Sequence[tuple[str, Se
         gc.enable()
         await _until_stopped(server.stop, state.env.deposed)
     finally:
+        # What is frozen is never torn down, and libraries complain of that at the exit.
+        gc.unfreeze()
         await state.close()
 
 
