@@ -34,7 +34,7 @@ from storage.clock import SystemClock, SystemRandomness
 from storage.csn import Csn
 from storage.errors import AsOfNotReadable, Determinate, InvalidStore, StorageError
 from storage.export import InspectorReader, clone_table, export_shard
-from storage.ids import CATALOG_SHARD
+from storage.ids import CATALOG_SHARD, ShardId
 from storage.stores import StoreNames, open_environment, opened_stores
 
 
@@ -70,7 +70,8 @@ async def _run(arguments: argparse.Namespace) -> int:
         inspector = admin.Inspector(blob=blob, consensus=consensus, clock=clock, random=SystemRandomness())
         match arguments.action:
             case "overview":
-                text = admin.render(await inspector.overview(), inspector.clock.now_ms())
+                tables = _tables(await fsck.Fsck(inspector).catalog())
+                text = admin.render(await inspector.overview(), inspector.clock.now_ms(), tables)
             case "fsck":
                 report = await fsck.fsck(inspector, deep=not arguments.shallow)
                 sys.stdout.write(fsck.render(report) + "\n")
@@ -126,6 +127,17 @@ def missing_values(relation: Relation) -> dict[str, pa.Scalar]:
 
 def _schemas(records: list[CatalogRecord], name: str) -> set[int]:
     return {record.oid for record in records if isinstance(record, Schema) and record.name == (name or "public")}
+
+
+def _tables(records: list[CatalogRecord]) -> dict[ShardId, str]:
+    """The name of each shard's table, qualified by its schema."""
+    schemas = {record.oid: record.name for record in records if isinstance(record, Schema)}
+    names = {
+        record.shard: f"{schemas.get(record.schema, record.schema)}.{record.name}"
+        for record in records
+        if isinstance(record, Relation) and record.shard is not None
+    }
+    return {**names, CATALOG_SHARD: "(catalog)"}
 
 
 def _find(records: list[CatalogRecord], name: str) -> Relation:

@@ -7,6 +7,7 @@ moment while it looked.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from storage import txns_state
@@ -181,8 +182,8 @@ class Inspector:
         )
 
 
-def render(overview: Overview, now_ms: int) -> str:
-    """`overview` as text for a terminal."""
+def render(overview: Overview, now_ms: int, tables: Mapping[ShardId, str]) -> str:
+    """`overview` as text for a terminal. `tables` names what is in the shards."""
     lines = [
         f"environment {overview.id}, format {overview.format}",
         f"upper {_csn(overview.upper)}, since {_csn(overview.since)}",
@@ -203,12 +204,13 @@ def render(overview: Overview, now_ms: int) -> str:
             f"  {record.txid} at {_csn(record.csn)} by {record.process}: "
             f"{len(record.writes)} shards, {len(record.promised)} promised parts of {promised} bytes"
         )
-    lines += ["", f"{'shard':<28} {'rows':>12} {'bytes':>14} {'inline':>7} {'files':>6} {'deletes':>7} {'behind':>6}"]
+    heading = f"{'shard':<28} {'rows':>12} {'bytes':>14} {'inline':>7} {'files':>6} {'deletes':>7} {'behind':>6}  table"
+    lines += ["", heading]
     for item in overview.shards:
-        state = " dropped" if item.dropped else ""
+        table = "(dropped)" if item.dropped else tables.get(item.shard, "")
         lines.append(
             f"{item.shard:<28} {item.rows:>12} {item.bytes:>14} {item.inline_parts:>7} {item.files:>6} "
-            f"{item.delete_parts:>7} {item.unapplied_writes:>6}{state}"
+            f"{item.delete_parts:>7} {item.unapplied_writes:>6}  {table}".rstrip()
         )
         lines += [f"  hold {name}: at {_csn(hold.at)} {hold.reason}" for name, hold in sorted(item.holds.items())]
     lines += ["", "blob store"]

@@ -46,7 +46,9 @@ async def test_beside_a_running_server(tmp_path: Path, capsys: pytest.CaptureFix
     env = await open_local_environment(data)
     await populate(env)
     assert await run("admin", "--data-dir", str(data), "overview") == 0
-    assert env.process in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert env.process in told
+    assert "public.t" in told
     assert await run("admin", "fsck", "--data-dir", str(data)) == 0
     assert "clean" in capsys.readouterr().out
     assert await run("admin", "--data-dir", str(data), "export", "t", str(tmp_path / "out")) == 0

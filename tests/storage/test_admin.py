@@ -58,8 +58,8 @@ async def test_overview_counts_what_is_there_and_writes_nothing() -> None:
     assert item.unapplied_writes == 2
     assert item.physical_upper < item.logical_upper == env.cache.upper
     assert [usage.prefix for usage in seen.blobs] == ["parts/"]
-    text = admin.render(seen, stores.clock.now_ms())
-    for wanted in (shard, env.process, seen.id, "2 writes not retracted"):
+    text = admin.render(seen, stores.clock.now_ms(), {shard: "public.t"})
+    for wanted in (shard, "public.t", env.process, seen.id, "2 writes not retracted"):
         assert wanted in text
 
 
