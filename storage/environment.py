@@ -60,6 +60,7 @@ from storage.shard_state import (
     Hold,
 )
 from storage.subscribe import SubscribeEvent, subscribe
+from storage.troubles import Troubles
 from storage.txns import CommitResult, Committed, Txn, Txns, UpperMismatch
 from storage.txns_cache import TxnsCache
 from storage.txns_state import TXNS_KEY, TxnsDiff, TxnsMachine, TxnsState
@@ -122,6 +123,7 @@ class Environment:
             self.cache.durable.refresh,
         )
         self.oids = OidBlocks(consensus, clock)
+        self.troubles = Troubles()
         self.txns = Txns(self.cache, lambda shard: self.reader.open_shard(shard), self._handle, clock, process)
         self.leases = Leases(self)
         self.staging = ParallelCommit(
@@ -304,9 +306,11 @@ class Environment:
         except StorageError as error:
             if isinstance(error, StorageClosed):
                 return
-            log.warning("storage background work failed", work=name, error=str(error))
+            self.troubles.failed(name, error)
             await self.clock.sleep(1.0)
             self._work.set()
+        else:
+            self.troubles.succeeded(name)
 
     async def keep_alive(self) -> None:
         """Renew this process's lease and retract what it has applied, in one write."""

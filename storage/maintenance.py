@@ -396,13 +396,16 @@ class Maintenance:
         for shard in list(touched):
             touched.discard(shard)
             if self.compaction_due(shard):
+                work = f"compaction of {shard}"
                 try:
                     await self.compact(shard)
                 except UnknownShard:
-                    continue  # Dropped meanwhile.
+                    self._env.troubles.succeeded(work)  # Dropped meanwhile.
                 except (Determinate, Indeterminate) as error:
-                    log.warning("compaction failed", shard=shard, error=str(error))
+                    self._env.troubles.failed(work, error)
                     touched.add(shard)
+                else:
+                    self._env.troubles.succeeded(work)
         await self.bury_dead()
         await self._env.staging.resolve_overdue()
         await self.collect()
