@@ -7,6 +7,7 @@ SQL of its columns into the context, where scalars find them.
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields as dataclass_fields
@@ -17,7 +18,7 @@ from planner import ir
 from planner.errors import InternalError
 from planner.functions.signature import Kind
 from planner.lowering.aggregates import Aggregates
-from planner.lowering.context import Context, is_simple
+from planner.lowering.context import Context, is_simple, is_volatile
 from planner.lowering.functions_in_from import FunctionsInFrom
 from planner.lowering.scalars import Scalars
 from planner.lowering.select import OrderKey, Select, is_reference, may_inline
@@ -29,6 +30,10 @@ COMPUTED_KEYS = 1_000_000
 
 MAX_ROW_COUNT = 2**62
 """The engine's largest LIMIT and OFFSET; more rows than that there are none."""
+
+
+_FIRST_KEY_ID = 1 << 30
+"""Ids of columns that hold window keys; the binder's count from 1."""
 
 
 def place_of(relation: int) -> str:
@@ -48,6 +53,7 @@ class Relations:
         self.functions = FunctionsInFrom(ctx, scalars)
         self._ctes: dict[int, int] = {}
         self._computed: dict[ir.ScalarSubquery, int] = {}
+        self._key_ids = itertools.count(_FIRST_KEY_ID)
 
     def build(self, rel: ir.Rel) -> Select:
         """The SELECT of a node; the SQL of its columns is in scope afterwards."""
@@ -343,13 +349,46 @@ class Relations:
             or select.group_by is not None or select.order_by or not self._inlinable(select, expressions)
         ):  # fmt: skip
             select = self._wrap(select)
+        calls = rel.calls
+        if self.ctx.local:
+            select, calls = self._stable_keys(select, calls)
         computed = {
             field.id: self.windows.sql(call)
-            for field, call in zip(rel.fields[len(rel.input.fields) :], rel.calls, strict=True)
+            for field, call in zip(rel.fields[len(rel.input.fields) :], calls, strict=True)
         }
         select.columns = {**select.columns, **computed}
         select.windowed = True
         return select
+
+    def _stable_keys(
+        self, select: Select, calls: tuple[ir.WindowCall, ...]
+    ) -> tuple[Select, tuple[ir.WindowCall, ...]]:
+        """DuckDB partitions and orders by nothing that it takes for volatile, which includes whatever may raise an
+        error of ours: such keys become columns first."""
+        columns: dict[int, str] = {}
+
+        def stable(expr: ir.Scalar) -> ir.Scalar:
+            sql = self.scalars.sql(expr)
+            if "error(" not in sql and not is_volatile(sql):
+                return expr
+            id = next(self._key_ids)
+            columns[id] = sql
+            return ir.ColumnRef(id=id, type=expr.type)
+
+        stabilized = tuple(
+            [
+                replace(
+                    call,
+                    partition_by=tuple([stable(expr) for expr in call.partition_by]),
+                    order_by=tuple([replace(key, expr=stable(key.expr)) for key in call.order_by]),
+                )
+                for call in calls
+            ]
+        )
+        if not columns:
+            return select, calls
+        select.columns = {**select.columns, **columns}
+        return self._wrap(select), stabilized
 
     # ------------------------------------------------------------ two inputs
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from planner import ir, types
+from planner.functions.forms import NOT_CONSTANT
 from planner.functions.signature import Kind
 from planner.lowering.aggregates import Aggregates
 from planner.lowering.context import Context
@@ -15,6 +16,7 @@ from planner.lowering.select import Select
 if TYPE_CHECKING:
     from planner.lowering.relations import Relations
 
+_INTEGERS = frozenset({types.INT2, types.INT4, types.INT8})
 _FRAMELESS = frozenset({"row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile", "lag", "lead"})
 _BOUNDS = {
     "unbounded_preceding": "UNBOUNDED PRECEDING", "current_row": "CURRENT ROW",
@@ -104,17 +106,22 @@ class Windows:
         return f"{self._offset(bound.offset)} {word}"
 
     def _offset(self, offset: ir.Scalar) -> str:
+        if isinstance(offset, ir.Cast) and {offset.type.oid, offset.arg.type.oid} <= _INTEGERS:
+            offset = offset.arg
+        if isinstance(offset, ir.Param) and self.ctx.params is None:
+            # Asked whether the engine can run it at all: it can when the value is known.
+            return "0"
         constant = self.scalars.constant(offset)
         if offset.type.oid != types.INTERVAL:
             if isinstance(constant, int) and constant < 0:
                 from planner.errors import InvalidParameterValue
 
                 raise InvalidParameterValue("frame starting offset must not be negative")
-            return (
-                str(constant)
-                if isinstance(constant, int) and not isinstance(constant, bool)
-                else self.scalars.sql(offset)
-            )
+            if isinstance(constant, int) and not isinstance(constant, bool):
+                return str(constant)
+            if constant is NOT_CONSTANT and not self.ctx.local:
+                raise self.ctx.unsupported("a window frame whose offset is not constant")
+            return self.scalars.sql(offset)
         if not isinstance(constant, ir.Interval):
             raise self.ctx.unsupported("a window frame whose interval is not constant")
         if self.ctx.local:
