@@ -22,6 +22,7 @@ from adapter.server_state import ServerOptions, ServerState
 from frontend.configuration import Configuration
 from frontend.server import Server, ServerLimits
 from frontend.store_names import store_names
+from planner.errors import SqlError
 from storage.errors import StorageError
 from storage.stores import check_names
 
@@ -96,6 +97,8 @@ async def _serve(configuration: Configuration, listeners: Sequence[tuple[str, Se
         state = await ServerState.open(options)
     except StorageError as error:
         raise StartFailed(str(error)) from error
+    except SqlError as error:
+        raise StartFailed(f"settings: {error.message}") from error
     except OSError as error:
         raise StartFailed(f"cannot open the data directory {configuration.data_dir}: {error}") from error
     server = Server(

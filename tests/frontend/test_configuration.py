@@ -176,9 +176,9 @@ def test_serve_prints_the_line_refuses_a_taken_port_and_stops_on_a_signal(tmp_pa
 SERVE = ("serve", "--listen", "127.0.0.1:0", "--event-loop", "asyncio", "--spark-start", "lazy")
 
 
-def serve(data_dir: Path) -> subprocess.Popen[str]:
+def serve(data_dir: Path, *arguments: str) -> subprocess.Popen[str]:
     """`tidegate serve` on a free port."""
-    command = [sys.executable, "-m", "frontend.cli", *SERVE, "--data-dir", str(data_dir)]
+    command = [sys.executable, "-m", "frontend.cli", *SERVE, "--data-dir", str(data_dir), *arguments]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ)
 
 
@@ -209,6 +209,17 @@ def test_what_cannot_be_served_is_named(tmp_path: Path) -> None:
         assert server.returncode == 1
         assert error.startswith("tidegate: error: ")
         assert hint in error
+
+
+def test_default_settings_that_are_wrong_are_named(tmp_path: Path) -> None:
+    for given, fault in (
+        ("timezone=Nowhere", 'invalid value for parameter "TimeZone": "Nowhere"'),
+        ("nosuch=1", 'unrecognized configuration parameter "nosuch"'),
+    ):
+        server = serve(tmp_path / "data", "--set", given)
+        _, error = server.communicate()
+        assert server.returncode == 1
+        assert error == f"tidegate: error: settings: {fault}\n"
 
 
 @pytest.mark.parametrize("command", ["serve", "admin"])
