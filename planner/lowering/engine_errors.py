@@ -58,7 +58,9 @@ def translate(
 ) -> SqlError:
     """The SqlError for an exception: `message` is the engine's text, `condition` and `parameters` Spark's error class
     (``DIVIDE_BY_ZERO``) and its message parameters."""
-    own = _own(message)
+    # A subquery that Spark refuses is quoted with the errors that it might have raised.
+    refused = condition is not None and condition.startswith("UNSUPPORTED_SUBQUERY")
+    own = None if refused else _own(message)
     if own is not None:
         return own
     found = _local(message) if engine == "local" else _spark(message, condition or "", parameters or {})
