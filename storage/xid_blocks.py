@@ -108,6 +108,9 @@ class XidBlocks:
         self._next = 0
         self._end = 0
         self._known_end: int | None = None
+        self._reserved_from: int | None = None
+        """While a block is being reserved: where it begins. The register may end above it already, but none of its xids
+        has been drawn."""
         self._own = _Own()
         self._reserving = asyncio.Lock()
         self._draws: RoundTrips[None, Xid] = RoundTrips(self._draw_shared)
@@ -167,6 +170,8 @@ class XidBlocks:
         # NOTE: after the read. What was drawn while it was under way may be below its end.
         own = frozenset(self._own.running | self._own.in_doubt)
         end = self._next if self._next < self._end == register.end else register.end
+        if self._reserved_from is not None:
+            end = min(end, self._reserved_from)
         return RunningXids(end=Xid(end), running={**register.running, self._process: own})
 
     async def block_of(self, xid: int) -> XidBlock | None:
@@ -201,11 +206,15 @@ class XidBlocks:
     async def _reserve_block(self) -> None:
         def extend(register: _Xids) -> _Xids:
             start, end = register.end, register.end + BLOCK_XIDS
+            self._reserved_from = start
             block = XidBlock(start=start, end=end, process=self._process, csn=self._upper())
             return msgspec.structs.replace(register, end=end, blocks=(*register.blocks, block)[-MAX_BLOCKS:])
 
-        self._end = self._known_end = (await self._change(extend)).end
-        self._next = self._end - BLOCK_XIDS
+        try:
+            self._end = self._known_end = (await self._change(extend)).end
+            self._next = self._end - BLOCK_XIDS
+        finally:
+            self._reserved_from = None
 
     async def _draw_shared(self, requests: Sequence[None]) -> Sequence[Xid]:
         count = len(requests)

@@ -218,3 +218,31 @@ async def test_a_draw_that_comes_after_the_others_have_left_is_below_the_end_tha
     look = await blocks.look()
     assert drawn < xid < look.end
     assert look.running == {"p": {drawn, xid}}
+
+
+class Withholding(MemoryConsensus):
+    """Answers what it has stored when it is told to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stored = asyncio.Event()
+        self.answer = asyncio.Event()
+
+    async def compare_and_set(self, key: str, expected: SeqNo | None, new: VersionedData) -> bool:
+        result = await super().compare_and_set(key, expected, new)
+        self.stored.set()
+        await self.answer.wait()
+        return result
+
+
+async def test_a_block_that_is_being_reserved_has_not_ended() -> None:
+    consensus = Withholding()
+    blocks = XidBlocks(consensus, ManualClock(), "p")
+    drawing = asyncio.ensure_future(blocks.draw())
+    await consensus.stored.wait()
+    looking = asyncio.ensure_future(blocks.look())
+    for _ in range(10):
+        await asyncio.sleep(0)
+    consensus.answer.set()
+    look, xid = await looking, await drawing
+    assert xid >= look.end or xid in look.running["p"]
