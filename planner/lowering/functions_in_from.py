@@ -58,7 +58,10 @@ class FunctionsInFrom:
     def _single(self, call: ir.FunctionCall) -> Select:
         if call.signature.kind is not Kind.SET_RETURNING:
             sql = self.scalars._apply(call.signature, [self.scalars.sql(arg) for arg in call.args], self._site(call))
-            return Select(self.ctx, {call.fields[0].id: sql})
+            if len(call.fields) == 1:
+                return Select(self.ctx, {call.fields[0].id: sql})
+            alias = self.ctx.alias()
+            return Select(self.ctx, self._members(call, f"{alias}.c1"), f"(SELECT {sql} AS c1) AS {alias}")
         alias = self.ctx.alias()
         table = self._table(call)
         if table is not None:

@@ -16,7 +16,7 @@ from planner.errors import InternalError
 from planner.functions.defaults import DEFAULTS, VARIADIC_ARRAYS
 from planner.functions.families.comparison import OPERATORS, SPARK_ARRAY_KEY
 from planner.functions.forms import NOT_CONSTANT, CallSite, Form
-from planner.functions.registry import form
+from planner.functions.registry import form, output_columns
 from planner.functions.signature import Kind, Signature
 from planner.functions.spark_udfs import portable
 from planner.lowering.casts import cast_sql
@@ -142,6 +142,8 @@ class Scalars:
 
     def _call(self, expr: ir.Call) -> str:
         constants: tuple[object, ...] = (NOT_CONSTANT, NOT_CONSTANT)
+        if expr.type.oid == types.RECORD and output_columns(expr.signature) is not None:
+            raise self.ctx.unsupported(f"function {expr.signature.name} outside of FROM")
         compares = expr.signature.kind is Kind.OPERATOR and expr.signature.name in OPERATORS
         args = self._beside_column(*expr.args) if compares else None
         if args is None:
