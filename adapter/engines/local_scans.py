@@ -159,11 +159,18 @@ def with_constants(rows: pa.Table, constants: Sequence[Literal]) -> pa.Table:
     """`rows` with the columns ``p1``, ``p2``, ..., each of which holds one of `constants` in every row."""
     if not constants:
         return rows
-    values = [array_of(constant.type, [constant.value]) for constant in constants]
+    columns = [_repeated(array_of(constant.type, [constant.value]), rows.num_rows) for constant in constants]
     return pa.Table.from_arrays(
-        [*rows.columns, *[pa.repeat(value[0], rows.num_rows) for value in values]],
-        names=[*rows.column_names, *[f"p{number}" for number in range(1, len(values) + 1)]],
+        [*rows.columns, *columns],
+        names=[*rows.column_names, *[f"p{number}" for number in range(1, len(columns) + 1)]],
     )
+
+
+def _repeated(value: pa.Array, rows: int) -> pa.Array:
+    """The one element of `value` in every row. A text is there once, however long it is."""
+    if pa.types.is_string(value.type):
+        return pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, pa.int8()), rows), value)
+    return pa.repeat(value[0], rows)
 
 
 def _key(part: Part) -> str:

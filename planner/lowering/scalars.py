@@ -38,6 +38,9 @@ CONSTANTS_BESIDE = frozenset({
 })  # fmt: skip
 """Types whose constants can be columns of a scan. numeric is not among them: a literal's scale is part of its type."""
 
+MAX_CHARS_BESIDE = 1_000
+"""Longer constants are part of the text: what is computed of them is computed for every row."""
+
 MAX_ITEMS_BESIDE = 16
 """Longer lists are part of the text: the engine looks constants up faster than columns."""
 
@@ -172,7 +175,7 @@ class Scalars:
     def _beside(self, column: str, constants: Sequence[ir.Scalar]) -> list[str] | None:
         """The columns of the source of `column` that hold `constants`; None when it can hold none, or not all."""
         given = [constant for constant in constants if isinstance(constant, (ir.Literal, ir.Param))]
-        if len(given) < len(constants) or not all(constant.type.oid in CONSTANTS_BESIDE for constant in given):
+        if len(given) < len(constants) or not all(_can_stand_beside(constant) for constant in given):
             return None
         return self.ctx.beside(column, given)
 
@@ -519,6 +522,15 @@ class Scalars:
 
 def _negatable(expr: ir.QuantifiedSubquery) -> bool:
     return len(expr.operators) == 1 and expr.quantifier == "any" and expr.operators[0].name == "="
+
+
+def _can_stand_beside(constant: ir.Literal | ir.Param) -> bool:
+    """Whether a column of a scan may hold `constant`. The answer is the same for all values of a parameter."""
+    if isinstance(constant, ir.Param):
+        # Nothing is computed of the other types: see `Scalars.key`.
+        return constant.type.oid in CONSTANTS_BESIDE and constant.type.oid != types.BPCHAR
+    long = isinstance(constant.value, str) and len(constant.value) > MAX_CHARS_BESIDE
+    return constant.type.oid in CONSTANTS_BESIDE and not long
 
 
 def _negated(expr: ir.QuantifiedSubquery) -> ir.Scalar:

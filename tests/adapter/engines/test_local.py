@@ -13,6 +13,7 @@ import pytest
 
 from adapter.engines.local import LocalEngine
 from adapter.engines.local_database import Cursor, LocalDatabase
+from adapter.engines.local_scans import with_constants
 from planner import ir, types
 from planner.errors import ObjectNotInPrerequisiteState, QueryCanceled
 from planner.types import SqlType
@@ -108,6 +109,22 @@ async def test_one_plan_serves_all_constants_beside_a_small_table(
         rows = await world.rows(local, point, {table.oid: await world.input(table)}, [literal(wanted)])
         assert rows == [(wanted, f"row {wanted}")] * (wanted < 10)
     assert used == [None] + ["plan0"] * 11
+
+
+async def test_a_long_constant_is_held_once(world: World, local: LocalEngine) -> None:
+    rows = pa.table({"c1": pa.array([str(number) for number in range(8192)])})
+    held = with_constants(rows, [literal("x" * 1_000_000, TEXT), literal(7), literal(None, TEXT)])
+    assert held.nbytes < rows.nbytes + 1_000_000 + 8192 * 16
+    table = await world.table(("a", TEXT))
+    await world.insert(table, [("x" * 1_000_000,), ("y",)])
+    found = scan(table)
+    point = query(
+        ir.Filter(input=found, condition=same(found.fields[0], ir.Param(index=1, type=TEXT)), fields=found.fields),
+        table,
+    )
+    for wanted in ("y", "x" * 1_000_000, "z", "y"):
+        rows_ = await world.rows(local, point, {table.oid: await world.input(table)}, [literal(wanted, TEXT)])
+        assert rows_ == [(wanted,)] * (wanted != "z")
 
 
 async def test_constants_of_several_executions_at_once(world: World, local: LocalEngine) -> None:
