@@ -70,9 +70,10 @@ class Context:
     aliases: int = 0
     variables: int = 0
     scans: dict[str, int] = field(default_factory=dict)
-    """By alias: the relation of each scan whose source can have constants."""
+    """By alias: the relation of each scan whose source can have constants. A scan leaves once its rows are grouped:
+    only keys may be referred to from then on."""
     constants: dict[int, list[Literal | Param]] = field(default_factory=dict)
-    """By relation: the constants that its source is to have; p1 is the first."""
+    """By relation whose source can have constants: those that it is to have; p1 is the first."""
     inlined: set[int] = field(default_factory=set)
     """The parameters whose values the text depends on."""
 
@@ -111,7 +112,7 @@ class Context:
         relation = self.scans.get(alias)
         if relation is None or not name.startswith("c") or not name[1:].isdigit():
             return None
-        held = self.constants.setdefault(relation, [])
+        held = self.constants[relation]
         held.extend(constants)
         return [f"{alias}.p{number}" for number in range(len(held) - len(constants) + 1, len(held) + 1)]
 

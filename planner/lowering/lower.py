@@ -61,7 +61,7 @@ def _lower(ctx: Context, rel: ir.Rel) -> LoweredQuery:
         # Spark evaluates a projection of listed rows while it plans; for a missing FROM it runs a job.
         select.source = "VALUES (0)"
     sql = relations.text(select, rel.fields)
-    constants = {relation: tuple(ctx.constants.get(relation, ())) for relation in ctx.scans.values()}
+    constants = {relation: tuple(held) for relation, held in ctx.constants.items()}
     for relation, given in constants.items():
         assert ctx.tables is not None
         item = ctx.tables[relation].with_constants([constant.type for constant in given])

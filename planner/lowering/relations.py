@@ -23,6 +23,7 @@ from planner.lowering.functions_in_from import FunctionsInFrom
 from planner.lowering.scalars import Scalars
 from planner.lowering.select import OrderKey, Select, is_reference, may_inline
 from planner.lowering.windows import Windows
+from planner.rewrite import walk
 from planner.types import INTERVAL, SqlType
 
 COMPUTED_KEYS = 1_000_000
@@ -101,6 +102,7 @@ class Relations:
         if self.ctx.tables is not None and self.ctx.tables[rel.relation_oid].extended is not None:
             # Which constants it is given is known once the rest is printed.
             self.ctx.scans[alias] = rel.relation_oid
+            self.ctx.constants.setdefault(rel.relation_oid, [])
             source = place_of(rel.relation_oid)
         return Select(self.ctx, columns, f"{source} AS {alias}")
 
@@ -149,12 +151,21 @@ class Relations:
             select.set_operation is not None
             or not self._inlinable(select, rel.exprs)
             or (select.distinct and not self._renames_all(rel))
+            or self._refused_among_groups(select, rel.exprs)
         ):
             select = self._wrap(select)
         select.columns = {
             field.id: self.scalars.typed(expr, field.type) for field, expr in zip(rel.fields, rel.exprs, strict=True)
         }
         return select
+
+    def _refused_among_groups(self, select: Select, exprs: Sequence[ir.Scalar]) -> bool:
+        """Whether Spark would take a correlated subquery among `exprs` for one that depends on more than the groups."""
+        return (
+            not self.ctx.local
+            and select.group_by is not None
+            and any(isinstance(node, ir.ScalarSubquery) for node in walk(tuple(exprs)))
+        )
 
     def _renames_all(self, rel: ir.Project) -> bool:
         ids = [expr.id for expr in rel.exprs if isinstance(expr, ir.ColumnRef)]
@@ -165,9 +176,9 @@ class Relations:
 
     def _filter(self, rel: ir.Filter) -> Select:
         select = self.build(rel.input)
-        mergeable = not (
-            select.distinct or select.windowed or select.expanded or select.limited() or select.set_operation
-        ) and self._inlinable(select, (rel.condition,))
+        open_ = not (select.distinct or select.windowed or select.expanded or select.limited() or select.set_operation)
+        conditions = (rel.condition,)
+        mergeable = open_ and self._inlinable(select, conditions) and not self._refused_among_groups(select, conditions)
         # Spark does not find the keys of GROUPING() in HAVING once there is an ORDER BY.
         if not mergeable or (not self.ctx.local and any("grouping(" in sql for sql in select.columns.values())):
             select = self._wrap(select)
@@ -289,6 +300,7 @@ class Relations:
     # ------------------------------------------------------------ groups and windows
 
     def _aggregate(self, rel: ir.Aggregate) -> Select:
+        enclosing = dict(self.ctx.scans)
         select = self.build(rel.input)
         expressions = (
             *rel.keys,
@@ -333,6 +345,7 @@ class Relations:
                 }
             )
         select.columns = columns
+        self.ctx.scans = enclosing
         return select
 
     def _grouping(self, keys: Sequence[str]) -> str:
