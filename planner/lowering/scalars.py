@@ -160,7 +160,11 @@ class Scalars:
 
     def _beside_column(self, left: ir.Scalar, right: ir.Scalar) -> list[str] | None:
         """Both sides of a comparison of a scanned column with a constant that the column's source can hold, so that the
-        text, and the engine's plan for it, is the same for every constant. None for others."""
+        text, and the engine's plan for it, is the same for every constant. None for others.
+
+        SUBTLE: where an outer join puts NULLs in place of the scan's row, the constant is NULL too. That is right only
+        for what gives NULL whenever the column is NULL: not for IS DISTINCT FROM.
+        """
         if not self.ctx.scans:
             return None
         for constant, column in ((left, right), (right, left)):
@@ -306,8 +310,8 @@ class Scalars:
         return f"({self.sql(expr.arg)} IS {'NOT ' if expr.negated else ''}{word})"
 
     def _distinct(self, expr: ir.Distinct) -> str:
-        sides = self._beside_column(expr.left, expr.right) or [self.sql(expr.left), self.sql(expr.right)]
-        left, right = self.key(sides[0], expr.left.type), self.key(sides[1], expr.right.type)
+        left = self.key(self.sql(expr.left), expr.left.type)
+        right = self.key(self.sql(expr.right), expr.right.type)
         if self.ctx.local:
             return f"({left} IS {'NOT ' if expr.negated else ''}DISTINCT FROM {right})"
         return f"({left} <=> {right})" if expr.negated else f"(NOT ({left} <=> {right}))"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,21 +9,6 @@ import pytest
 from planner.functions.forms import EngineName
 from tests.differential.cases import all_files, read_cases, run_cases
 from tests.differential.harness import Engines, Oracle
-from tests.support.postgres import PostgresServer
-
-
-@pytest.fixture(scope="module")
-def oracle(postgres: PostgresServer) -> Oracle:
-    """The real PostgreSQL with the test tables."""
-    return Oracle(postgres.dsn())
-
-
-@pytest.fixture(scope="module")
-def engines(oracle: Oracle) -> Iterator[Engines]:
-    """Both engines with the same tables."""
-    both = Engines(oracle)
-    yield both
-    both.close()
 
 
 @pytest.mark.parametrize("path", all_files(), ids=lambda path: path.stem)

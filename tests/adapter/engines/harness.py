@@ -12,7 +12,7 @@ import pyarrow as pa
 from adapter.constant_rows import batch_of
 from adapter.engines.engine import Engine, ExecutionContext, TableInput
 from planner import ir, types
-from planner.functions.registry import aggregates
+from planner.functions.registry import aggregates, operators
 from planner.physical import arrow_type
 from planner.types import SqlType, column_type
 from storage.catalog_model import PUBLIC_SCHEMA_OID, Column, Relation
@@ -165,6 +165,12 @@ def query(rel: ir.Rel, *relations: Relation) -> ir.BoundQuery:
 def same(field: ir.Field, value: ir.Scalar) -> ir.Scalar:
     """`field IS NOT DISTINCT FROM value`."""
     return ir.Distinct(left=ir.ColumnRef(id=field.id, type=field.type), right=value, negated=True, type=BOOL)
+
+
+def equal(field: ir.Field, value: ir.Scalar) -> ir.Scalar:
+    """`field = value`."""
+    signature = next(found for found in operators("=") if found.args == (field.type.oid, value.type.oid))
+    return ir.Call(signature=signature, args=(ir.ColumnRef(id=field.id, type=field.type), value), type=BOOL)
 
 
 def literal(value: object, type: SqlType = INT8) -> ir.Literal:

@@ -17,7 +17,7 @@ from adapter.engines.local_scans import with_constants
 from planner import ir, types
 from planner.errors import ObjectNotInPrerequisiteState, QueryCanceled
 from planner.types import SqlType
-from tests.adapter.engines.harness import INT8, World, constants, endless, literal, query, same, scan
+from tests.adapter.engines.harness import INT8, World, constants, endless, equal, literal, query, same, scan
 
 TEXT = SqlType(types.TEXT)
 
@@ -103,7 +103,7 @@ async def test_one_plan_serves_all_constants_beside_a_small_table(
     for wanted in range(12):
         constant = ir.Param(index=1, type=INT8) if bound else literal(wanted)
         point = query(
-            ir.Filter(input=found, condition=same(found.fields[0], constant), fields=found.fields),
+            ir.Filter(input=found, condition=equal(found.fields[0], constant), fields=found.fields),
             table,
         )
         rows = await world.rows(local, point, {table.oid: await world.input(table)}, [literal(wanted)])
@@ -119,7 +119,7 @@ async def test_a_long_constant_is_held_once(world: World, local: LocalEngine) ->
     await world.insert(table, [("x" * 1_000_000,), ("y",)])
     found = scan(table)
     point = query(
-        ir.Filter(input=found, condition=same(found.fields[0], ir.Param(index=1, type=TEXT)), fields=found.fields),
+        ir.Filter(input=found, condition=equal(found.fields[0], ir.Param(index=1, type=TEXT)), fields=found.fields),
         table,
     )
     for wanted in ("y", "x" * 1_000_000, "z", "y"):
@@ -132,7 +132,7 @@ async def test_constants_of_several_executions_at_once(world: World, local: Loca
     await world.insert(table, [(number,) for number in range(20)])
     found = scan(table)
     point = query(
-        ir.Filter(input=found, condition=same(found.fields[0], ir.Param(index=1, type=INT8)), fields=found.fields),
+        ir.Filter(input=found, condition=equal(found.fields[0], ir.Param(index=1, type=INT8)), fields=found.fields),
         table,
     )
     tables = {table.oid: await world.input(table)}
