@@ -11,9 +11,11 @@ from tests.support.postgres import PostgresServer
 
 
 @pytest.fixture(scope="module")
-def oracle(postgres: PostgresServer) -> Oracle:
+def oracle(postgres: PostgresServer) -> Iterator[Oracle]:
     """The real PostgreSQL with the test tables."""
-    return Oracle(postgres.dsn())
+    measure = Oracle(postgres.dsn())
+    yield measure
+    measure.connection.close()
 
 
 @pytest.fixture(scope="module")

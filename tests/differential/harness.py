@@ -61,7 +61,7 @@ class Oracle:
 
     def __init__(self, dsn: str) -> None:
         with psycopg.connect(dsn, autocommit=True) as postgres:
-            postgres.execute("DROP DATABASE IF EXISTS differential")
+            postgres.execute("DROP DATABASE IF EXISTS differential WITH (FORCE)")
             postgres.execute("CREATE DATABASE differential TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C.UTF-8'")
         self.connection = psycopg.connect(dsn, dbname="differential", autocommit=True)
         self.connection.execute("SET timezone = 'UTC'")
