@@ -115,6 +115,7 @@ def main() -> int:
     """Runs the benchmark; returns the exit status."""
     parser = argparse.ArgumentParser(prog="make bench NAME=reads", description=__doc__)
     parser.add_argument("--rounds", type=int, default=30)
+    parser.add_argument("--in-a-row", type=int, default=3, help="runs of one system before the next has its turn")
     parser.add_argument("--rows", type=int, default=5_000_000, help="rows of the large table")
     options = parser.parse_args()
 
@@ -182,7 +183,7 @@ def main() -> int:
             counts = {name: run() for name, run in runs.items()}
             if len(set(counts.values())) != 1:
                 raise RuntimeError(f"{what}: the systems disagree on the number of rows: {counts}")
-            samples[what] = interleaved(runs, rounds=options.rounds)
+            samples[what] = interleaved(runs, rounds=options.rounds, in_a_row=options.in_a_row)
             for name, value in SMALL_SETTINGS:
                 spark.conf.set(name, value)
 
@@ -209,7 +210,7 @@ def main() -> int:
             "spark_vs_pyspark_5m": times_better("PySpark", on_spark, large),
             "fetch_vs_postgres": times_better("PostgreSQL", fast, ["fetch 100,000 rows"]),
         }
-        print_json("reads", ratios, {"rounds": options.rounds, "rows": options.rows})
+        print_json("reads", ratios, {"rounds": options.rounds, "in_a_row": options.in_a_row, "rows": options.rows})
     return 0
 
 

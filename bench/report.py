@@ -22,11 +22,18 @@ def geometric_mean(values: Sequence[float]) -> float:
 
 
 def interleaved(
-    runs: Mapping[str, Callable[[], object]], *, rounds: int, warm_up: int = 2, budget_s: float = 60.0
+    runs: Mapping[str, Callable[[], object]],
+    *,
+    rounds: int,
+    in_a_row: int = 1,
+    warm_up: int = 2,
+    budget_s: float = 60.0,
 ) -> dict[str, list[float]]:
-    """Times each of `runs` `rounds` times, taking turns so that all see the same machine; seconds by name.
+    """Times each of `runs` in `rounds` turns, so that all see the same machine; seconds by name.
 
-    Stops early, after at least three rounds, when `budget_s` is spent.
+    A turn is `in_a_row` runs one after the other, as one client sends them: with a single one everybody is measured
+    with what the others have left in the processor's caches. Stops early, after at least three rounds, when
+    `budget_s` is spent.
     """
     for _ in range(warm_up):
         for run in runs.values():
@@ -35,9 +42,10 @@ def interleaved(
     start = time.perf_counter()
     for turn in range(rounds):
         for name, run in runs.items():
-            before = time.perf_counter()
-            run()
-            samples[name].append(time.perf_counter() - before)
+            for _ in range(in_a_row):
+                before = time.perf_counter()
+                run()
+                samples[name].append(time.perf_counter() - before)
         if turn >= 2 and time.perf_counter() - start > budget_s:
             break
     return samples
