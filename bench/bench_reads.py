@@ -115,7 +115,7 @@ def main() -> int:
     """Runs the benchmark; returns the exit status."""
     parser = argparse.ArgumentParser(prog="make bench NAME=reads", description=__doc__)
     parser.add_argument("--rounds", type=int, default=30)
-    parser.add_argument("--in-a-row", type=int, default=3, help="runs of one system before the next has its turn")
+    parser.add_argument("--in-a-row", type=int, default=1, help="runs of one system before the next has its turn")
     parser.add_argument("--rows", type=int, default=5_000_000, help="rows of the large table")
     options = parser.parse_args()
 
