@@ -192,6 +192,15 @@ def _conditions(scalar: ir.Scalar) -> tuple[Condition, ...]:
     return () if found is None else (found,)
 
 
+def exact_conditions(scalar: ir.Scalar) -> tuple[Condition, ...] | None:
+    """The conditions that `scalar` is the conjunction of; None when it says more than simple conditions can."""
+    if isinstance(scalar, ir.BoolOp) and scalar.op == "and":
+        parts = [exact_conditions(arg) for arg in scalar.args]
+        return None if None in parts else tuple([condition for part in parts if part for condition in part])
+    found = _condition(scalar)
+    return None if found is None else (found,)
+
+
 def _condition(scalar: ir.Scalar) -> Condition | None:
     match scalar:
         case ir.ColumnRef() if scalar.type.oid == t.BOOL:

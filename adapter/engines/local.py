@@ -4,8 +4,13 @@
 threads; an execution holds one cursor of the database from its first step to the end of its stream. Cancel interrupts
 that cursor.
 
-The database is loaded and opened on a thread too; the first execution waits for it, and nothing else does. When it
-cannot be opened every execution raises 55000, and the server lives on.
+There are two databases. What reads small tables, system relations or no tables at all runs on one with a single thread:
+to wake others takes longer than such a query, and many of them run at once. What reads larger tables runs on one with
+a thread for each core. Rows that are only picked out of one small table need no database at all (`Lookup`).
+
+A database is loaded and opened on a thread too, the first with the server, the other when it is first needed; the
+executions that need it wait for it, and nothing else does. When it cannot be opened every execution on it raises 55000,
+and the server lives on.
 """
 
 from __future__ import annotations
@@ -22,7 +27,7 @@ import pyarrow as pa
 
 from adapter.engines.engine import ArrowTable, EngineName, ExecutionContext, RecordBatch, TableInput, WrittenPart
 from adapter.engines.inline_pool import InlinePool
-from adapter.engines.local_scans import LocalScan, prepare_scan, release_scan
+from adapter.engines.local_scans import LocalScan, is_small, large_scan, plan_local, release_scan, small_scan
 from adapter.engines.lowered import LoweredCache
 from adapter.engines.part_files import PartFileWriter
 from adapter.engines.scan_sources import DeletedRows
@@ -106,38 +111,40 @@ class LocalEngine:
         self._env = env
         self.catalogs = catalogs if catalogs is not None else SystemCatalogs()
         """The system relations' contents, shared with whoever names catalog objects."""
+        self._blob_root = blob_root
+        self._directory = directory
+        self._memory_limit = memory_limit
+        self._threads = threads
         self._deleted = DeletedRows(env)
         self._small = SmallTables(env, self._deleted)
         self._lowered = LoweredCache("local")
         self._workers = Workers(MAX_THREADS, "local-engine")
         self._running: dict[str, set[_Execution]] = {}
+        self._serial = self._workers.run(lambda: self._open("serial", 1))
+        self._parallel: asyncio.Future[_Opened] | None = None
 
-        def open_database() -> _Opened:
-            from adapter.engines import local_database
+    def _open(self, name: str, threads: int | None) -> _Opened:
+        """Opens a database with `threads` threads (None: one for each core); blocks."""
+        from adapter.engines import local_database
 
-            made: list[LocalCatalog] = []
-            database = local_database.LocalDatabase(
-                directories=() if blob_root is None else (blob_root,),
-                scratch=directory,
-                memory_limit=memory_limit,
-                threads=threads,
-                register=(
-                    local_udfs.register,
-                    lambda connection: made.append(LocalCatalog(connection, self.catalogs)),
-                ),
-            )
-            return _Opened(
-                database=database,
-                catalog=made[0],
-                pool=InlinePool(database),
-                errors=(local_database.Error, pa.ArrowException, OSError),
-            )
-
-        self._opening = self._workers.run(open_database)
+        made: list[LocalCatalog] = []
+        database = local_database.LocalDatabase(
+            directories=() if self._blob_root is None else (self._blob_root,),
+            scratch=self._directory / name,
+            memory_limit=self._memory_limit,
+            threads=threads,
+            register=(local_udfs.register, lambda connection: made.append(LocalCatalog(connection, self.catalogs))),
+        )
+        return _Opened(
+            database=database,
+            catalog=made[0],
+            pool=InlinePool(database),
+            errors=(local_database.Error, pa.ArrowException, OSError),
+        )
 
     def unsupported(self, query: BoundQuery) -> str | None:
         """See `Engine.unsupported`."""
-        return self._lowered.unsupported(query)
+        return None if self._lowered.lookup(query) is not None else self._lowered.unsupported(query)
 
     async def execute(
         self,
@@ -151,19 +158,24 @@ class LocalEngine:
         """See `Engine.execute`."""
         shape = self._lowered.shape(query)
         needs = self._lowered.needs(query)
-        opened = await self._opened()
+        plans = {oid: plan_local(tables[oid], row_ids=row_ids) for oid, row_ids in needs.tables.items()}
+        small = all(map(is_small, plans.values()))
+        lookup = self._lowered.lookup(query) if small else None
+        if lookup is not None:
+            plan = plans[lookup.relation_oid]
+            rows = await self._small.rows(plan.columns, plan.inline, plan.deletes)
+            yield shape.conform(lookup.pick(rows, params))
+            return
+        opened = await self._opened(small)
         execution = _Execution(opened=opened, cursor=opened.database.acquire())
         running = self._running.setdefault(context.token, set())
         running.add(execution)
         try:
-            for oid, row_ids in needs.tables.items():
-                execution.scans[oid] = await prepare_scan(
-                    tables[oid],
-                    row_ids=row_ids,
-                    reader=self._env,
-                    small=self._small,
-                    pool=opened.pool,
-                    deleted=self._deleted,
+            for oid, plan in plans.items():
+                execution.scans[oid] = (
+                    await small_scan(tables[oid], plan, self._small)
+                    if is_small(plan)
+                    else await large_scan(tables[oid], plan, reader=self._env, pool=opened.pool, deleted=self._deleted)
                 )
             batches, more = await self._step(execution, lambda: self._begin(execution, query, params, context, extra))
             while True:
@@ -209,14 +221,23 @@ class LocalEngine:
         for token in list(self._running):
             await self.cancel(token)
         await asyncio.to_thread(self._workers.close)
-        await asyncio.wait([self._opening])
-        if self._opening.exception() is None:
-            await asyncio.to_thread(self._opening.result().database.close)
+        for opening in (self._serial, self._parallel):
+            if opening is not None:
+                await asyncio.wait([opening])
+                if opening.exception() is None:
+                    await asyncio.to_thread(opening.result().database.close)
 
-    async def _opened(self) -> _Opened:
-        """The database, once it is open. Raises 55000 when it cannot be opened."""
+    async def _opened(self, small: bool) -> _Opened:
+        """The database for reads of small tables, or that for others, once it is open. Raises 55000 when it cannot be
+        opened."""
+        if small:
+            opening = self._serial
+        else:
+            if self._parallel is None:
+                self._parallel = self._workers.run(lambda: self._open("parallel", self._threads))
+            opening = self._parallel
         try:
-            return await asyncio.shield(self._opening)
+            return opening.result() if opening.done() else await asyncio.shield(opening)
         except Exception as error:
             raise ObjectNotInPrerequisiteState(
                 f"the local engine is not available: {error}", hint="Mend what is wrong and restart the server."

@@ -34,6 +34,7 @@ from planner.ir import Literal
 from planner.lowering import ScanSource, constants_layout
 from planner.lowering.dialect import dialect
 from storage.blob import Blob
+from storage.ids import ShardId
 from storage.parts import PROVISIONAL_ROW_ID, ROW_ID, Part
 
 if TYPE_CHECKING:
@@ -179,31 +180,34 @@ def _key(part: Part) -> str:
     return part.key
 
 
-async def prepare_scan(
-    table: TableInput,
-    *,
-    row_ids: bool,
-    reader: PartReader,
-    small: SmallTables,
-    pool: InlinePool,
-    deleted: DeletedRows,
+def plan_local(table: TableInput, *, row_ids: bool) -> ScanPlan:
+    """The plan of a scan of `table`, whose files are read into memory when they are small."""
+    return plan_scan(table, row_ids=row_ids, memory_bytes=MEMORY_BYTES)
+
+
+def is_small(plan: ScanPlan) -> bool:
+    """Whether all rows of the table are read as those of a small table (`small_scan`)."""
+    return not plan.files and sum([part.rows for part in plan.inline]) <= MAX_ROWS
+
+
+async def small_scan(table: TableInput, plan: ScanPlan, small: SmallTables) -> LocalScan:
+    """The scan of a table that is small, with its rows."""
+    return LocalScan(
+        plan=plan,
+        name=small.name(_shard(table), plan.columns),
+        rows=await small.rows(plan.columns, plan.inline, plan.deletes),
+        pooled=(),
+        own=(),
+        generation=None,
+        missing={},
+        deleted=None,
+    )
+
+
+async def large_scan(
+    table: TableInput, plan: ScanPlan, *, reader: PartReader, pool: InlinePool, deleted: DeletedRows
 ) -> LocalScan:
-    """Reads what a scan of `table` needs in memory. `release_scan` afterwards."""
-    plan = plan_scan(table, row_ids=row_ids, memory_bytes=MEMORY_BYTES)
-    shard = table.relation.shard
-    if shard is None:
-        raise InternalError(f'relation "{table.relation.name}" has no shard')
-    if not plan.files and sum([part.rows for part in plan.inline]) <= MAX_ROWS:
-        return LocalScan(
-            plan=plan,
-            name=small.name(shard, plan.columns),
-            rows=await small.rows(plan.columns, plan.inline, plan.deletes),
-            pooled=(),
-            own=(),
-            generation=None,
-            missing={},
-            deleted=None,
-        )
+    """The scan of any table, with what has to be read into memory for it. `release_scan` afterwards."""
     for group in plan.files:
         # DuckDB does not notice a flipped bit in a page.
         await reader.verify_parts(group.parts)
@@ -212,7 +216,7 @@ async def prepare_scan(
     generation: Generation | None = None
     missing: dict[PartIdentity, pa.Table] = {}
     if committed:
-        generation = pool.lease(shard, plan.columns, committed)
+        generation = pool.lease(_shard(table), plan.columns, committed)
     try:
         if generation is not None:
             for part in generation.missing(committed):
@@ -231,6 +235,12 @@ async def prepare_scan(
         if generation is not None:
             pool.release(generation)
         raise
+
+
+def _shard(table: TableInput) -> ShardId:
+    if table.relation.shard is None:
+        raise InternalError(f'relation "{table.relation.name}" has no shard')
+    return table.relation.shard
 
 
 def release_scan(scan: LocalScan, pool: InlinePool) -> None:

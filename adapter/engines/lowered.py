@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from adapter.engines.engine import EngineName, ExecutionContext
+from adapter.engines.lookups import Lookup, lookup_of
 from adapter.engines.result_batches import ResultShape
 from adapter.engines.scan_sources import ScanNeeds, scan_needs
 from planner import ir
@@ -49,6 +50,9 @@ class _Entry:
     inlined: frozenset[int] = frozenset()
     """The parameters that any text so far has had inside."""
     shape: ResultShape | None = None
+    lookup: Lookup | None = None
+    looked: bool = False
+    """Whether `lookup` is known."""
 
 
 class LoweredCache:
@@ -77,6 +81,14 @@ class LoweredCache:
         if entry.folds is None:
             entry.folds = _folds(query.rel)
         return entry.folds
+
+    def lookup(self, query: BoundQuery) -> Lookup | None:
+        """`query` as a lookup in one table, or None when it is more than that."""
+        entry = self._entry(query)
+        if not entry.looked:
+            entry.lookup = lookup_of(query.rel)
+            entry.looked = True
+        return entry.lookup
 
     def unsupported(self, query: BoundQuery) -> str | None:
         """Why the engine cannot run `query`, or None when it can."""

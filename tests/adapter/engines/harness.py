@@ -162,6 +162,12 @@ def query(rel: ir.Rel, *relations: Relation) -> ir.BoundQuery:
     return ir.BoundQuery(rel=rel, relations=frozenset(relation.oid for relation in relations))
 
 
+def ordered(rel: ir.Rel) -> ir.Sort:
+    """`rel` in the order of its first column: more than a lookup."""
+    key = ir.ColumnRef(id=rel.fields[0].id, type=rel.fields[0].type)
+    return ir.Sort(input=rel, keys=(ir.SortKey(expr=key, descending=False, nulls_first=False),), fields=rel.fields)
+
+
 def same(field: ir.Field, value: ir.Scalar) -> ir.Scalar:
     """`field IS NOT DISTINCT FROM value`."""
     return ir.Distinct(left=ir.ColumnRef(id=field.id, type=field.type), right=value, negated=True, type=BOOL)

@@ -17,9 +17,10 @@ from adapter.engines.local_scans import with_constants
 from planner import ir, types
 from planner.errors import ObjectNotInPrerequisiteState, QueryCanceled
 from planner.types import SqlType
-from tests.adapter.engines.harness import INT8, World, constants, endless, equal, literal, query, same, scan
+from tests.adapter.engines.harness import INT8, World, constants, endless, equal, literal, ordered, query, same, scan
 
 TEXT = SqlType(types.TEXT)
+THREADS = 3
 
 
 async def test_constants(world: World, local: LocalEngine) -> None:
@@ -78,11 +79,59 @@ def used(monkeypatch: pytest.MonkeyPatch) -> list[str | None]:
     return noted
 
 
+async def test_a_lookup_needs_no_database(world: World, local: LocalEngine, used: list[str | None]) -> None:
+    table = await world.table(("a", INT8), ("b", TEXT))
+    found = scan(table, row_id=True)
+    point = query(
+        ir.Filter(input=found, condition=equal(found.fields[0], ir.Param(index=1, type=INT8)), fields=found.fields),
+        table,
+    )
+    empty = {table.oid: await world.input(table)}
+    await world.insert(table, [(number % 5, f"row {number}") for number in range(10)])
+    await world.insert(table, [(None, None)])
+    full = {table.oid: await world.input(table)}
+    await world.delete(table, pa.table({"_row_id": [3], "c1": [3], "c2": ["row 3"]}))
+    less = {table.oid: await world.input(table)}
+    assert await world.rows(local, point, empty, [literal(3)]) == []
+    assert await world.rows(local, point, full, [literal(3)]) == [(3, "row 3", 3), (3, "row 8", 8)]
+    assert await world.rows(local, point, less, [literal(3)]) == [(3, "row 8", 8)]
+    assert await world.rows(local, point, less, [literal(None)]) == []
+    assert used == []
+    assert local.unsupported(point) is None
+
+
+async def test_larger_tables_are_read_by_all_threads(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    local = LocalEngine(world.env, blob_root=world.blob_root, directory=world.folder / "scratch", threads=THREADS)
+    threads: list[int] = []
+    stream = Cursor.stream
+
+    def note(cursor: Cursor, sql: str, batch_rows: int) -> object:
+        threads.extend(cursor.connection.execute("SELECT current_setting('threads')").fetchall()[0])
+        return stream(cursor, sql, batch_rows)
+
+    monkeypatch.setattr(Cursor, "stream", note)
+    monkeypatch.setattr("adapter.engines.local_scans.MAX_ROWS", 10)
+    small, large = await world.table(("a", INT8)), await world.table(("a", INT8))
+    await world.insert(small, [(number,) for number in range(10)])
+    await world.insert(large, [(number,) for number in range(11)])
+    left, right = scan(small, first=10), scan(large, first=20)
+    both = ir.Join(
+        kind="cross", left=left, right=right, condition=None, lateral=False, fields=(*left.fields, *right.fields)
+    )
+    inputs = {table.oid: await world.input(table) for table in (small, large)}
+    assert len(await world.rows(local, query(ordered(left), small), inputs)) == 10
+    assert len(await world.rows(local, query(ordered(right), large), inputs)) == 11
+    assert len(await world.rows(local, query(both, small, large), inputs)) == 110
+    assert await world.rows(local, constants(literal(1)), {}) == [(1,)]
+    assert threads == [1, THREADS, THREADS, 1]
+    await local.close()
+
+
 async def test_the_plan_of_a_small_table_outlives_its_changes(
     world: World, local: LocalEngine, used: list[str | None]
 ) -> None:
     table = await world.table(("a", INT8))
-    reading = query(scan(table, row_id=True), table)
+    reading = query(ordered(scan(table, row_id=True)), table)
     expected: list[tuple[int, int]] = []
     for number in range(6):
         await world.insert(table, [(number,), (-number,)])
@@ -103,7 +152,7 @@ async def test_one_plan_serves_all_constants_beside_a_small_table(
     for wanted in range(12):
         constant = ir.Param(index=1, type=INT8) if bound else literal(wanted)
         point = query(
-            ir.Filter(input=found, condition=equal(found.fields[0], constant), fields=found.fields),
+            ordered(ir.Filter(input=found, condition=equal(found.fields[0], constant), fields=found.fields)),
             table,
         )
         rows = await world.rows(local, point, {table.oid: await world.input(table)}, [literal(wanted)])
@@ -119,7 +168,9 @@ async def test_a_long_constant_is_held_once(world: World, local: LocalEngine) ->
     await world.insert(table, [("x" * 1_000_000,), ("y",)])
     found = scan(table)
     point = query(
-        ir.Filter(input=found, condition=equal(found.fields[0], ir.Param(index=1, type=TEXT)), fields=found.fields),
+        ordered(
+            ir.Filter(input=found, condition=equal(found.fields[0], ir.Param(index=1, type=TEXT)), fields=found.fields)
+        ),
         table,
     )
     for wanted in ("y", "x" * 1_000_000, "z", "y"):
@@ -132,7 +183,9 @@ async def test_constants_of_several_executions_at_once(world: World, local: Loca
     await world.insert(table, [(number,) for number in range(20)])
     found = scan(table)
     point = query(
-        ir.Filter(input=found, condition=equal(found.fields[0], ir.Param(index=1, type=INT8)), fields=found.fields),
+        ordered(
+            ir.Filter(input=found, condition=equal(found.fields[0], ir.Param(index=1, type=INT8)), fields=found.fields)
+        ),
         table,
     )
     tables = {table.oid: await world.input(table)}
@@ -147,7 +200,7 @@ async def test_small_tables_of_several_executions_at_once(world: World, local: L
     for number in range(5):
         await world.insert(table, [(number,)])
         snapshots.append({table.oid: await world.input(table)})
-    reading = query(scan(table), table)
+    reading = query(ordered(scan(table)), table)
     for _ in range(5):
         found = await asyncio.gather(*(world.rows(local, reading, snapshot) for snapshot in snapshots))
         assert [sorted(rows) for rows in found] == [[(n,) for n in range(count + 1)] for count in range(5)]
