@@ -7,6 +7,7 @@ here, in microseconds; whatever needs computing goes to an engine.
 from __future__ import annotations
 
 import datetime
+from collections import OrderedDict
 from collections.abc import Sequence
 from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import Any, cast
@@ -31,6 +32,12 @@ _TIMESTAMP_INFINITY = 2**63 - 1
 _STRINGS = frozenset({t.TEXT, t.VARCHAR, t.BPCHAR})
 _INTEGER_BOUNDS = {t.INT2: 2**15, t.INT4: 2**31, t.INT8: 2**63}
 
+MAX_KEPT_ROWS = 512
+"""Queries whose row is kept."""
+
+MAX_KEPT_BYTES = 1024
+"""A longer row carries data and rarely comes again."""
+
 
 def constant_batch(rel: ir.Rel, params: Sequence[ir.Literal]) -> RecordBatch | None:
     """The rows of `rel` when it consists of literals and parameters only; None when an engine has to compute."""
@@ -38,6 +45,27 @@ def constant_batch(rel: ir.Rel, params: Sequence[ir.Literal]) -> RecordBatch | N
     if rows is None:
         return None
     return batch_of([field.type for field in rel.fields], rows)
+
+
+class ConstantRows:
+    """`constant_batch` of queries, which keeps the row of one without parameters, such as ``SELECT 1``. Belongs to the
+    event loop."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[int, tuple[ir.BoundQuery, RecordBatch]] = OrderedDict()
+        """By identity of the query, which an entry keeps alive."""
+
+    def of(self, query: ir.BoundQuery, params: Sequence[ir.Literal]) -> RecordBatch | None:
+        """See `constant_batch`."""
+        known = self._kept.get(id(query))
+        if known is not None:
+            return known[1]
+        rows = constant_batch(query.rel, params)
+        if rows is not None and not query.param_types and rows.num_rows == 1 and rows.nbytes <= MAX_KEPT_BYTES:
+            self._kept[id(query)] = (query, rows)
+            if len(self._kept) > MAX_KEPT_ROWS:
+                self._kept.popitem(last=False)
+        return rows
 
 
 def batch_of(types: Sequence[SqlType], rows: Sequence[Sequence[Any]]) -> RecordBatch:

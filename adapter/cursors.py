@@ -18,32 +18,32 @@ from planner.statements import Fetch
 
 
 class RowReader:
-    """Pulls rows in chosen numbers from a stream of batches; what is left of a batch waits for the next pull."""
+    """Pulls rows in chosen numbers from a stream of batches; what is left of a batch waits for the next pull. `count`
+    is the number of rows that were handed out."""
 
     def __init__(self, batches: AsyncIterator[RecordBatch]) -> None:
         self._batches = batches
         self._rest: RecordBatch | None = None
         self.exhausted = False
+        self.count = 0
 
-    async def read(self, limit: int | None) -> AsyncIterator[RecordBatch]:
-        """At most `limit` rows (None: all that remain)."""
-        remaining = limit
-        while remaining is None or remaining > 0:
-            batch = self._rest
+    async def next(self, limit: int | None) -> RecordBatch | None:
+        """Some rows, at most `limit` (None: as many as come); None when there are no more, or none are wanted."""
+        if limit == 0:
+            return None
+        while True:
+            batch = self._rest if self._rest is not None else await self._pull()
             self._rest = None
             if batch is None:
-                batch = await self._next()
-                if batch is None:
-                    return
-            if remaining is not None and batch.num_rows > remaining:
-                self._rest = batch.slice(remaining)
-                batch = batch.slice(0, remaining)
-            if remaining is not None:
-                remaining -= batch.num_rows
+                return None
+            if limit is not None and batch.num_rows > limit:
+                self._rest = batch.slice(limit)
+                batch = batch.slice(0, limit)
             if batch.num_rows:
-                yield batch
+                self.count += batch.num_rows
+                return batch
 
-    async def _next(self) -> RecordBatch | None:
+    async def _pull(self) -> RecordBatch | None:
         if self.exhausted:
             return None
         try:
@@ -51,6 +51,12 @@ class RowReader:
         except StopAsyncIteration:
             self.exhausted = True
             return None
+
+    async def read(self, limit: int | None) -> AsyncIterator[RecordBatch]:
+        """At most `limit` rows (None: all that remain)."""
+        stop = None if limit is None else self.count + limit
+        while (batch := await self.next(None if stop is None else stop - self.count)) is not None:
+            yield batch
 
     async def close(self) -> None:
         """End the stream."""

@@ -11,7 +11,6 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Any
 
-from adapter.constant_rows import constant_batch
 from adapter.engines.engine import Engine, ExecutionContext
 from adapter.planning import Plan, describe_fields
 from adapter.predicates import ScanTemplate, scan_templates
@@ -98,7 +97,11 @@ async def prepare_read(
     if sizes:
         context = replace(context, facts=await sized_facts(session, catalog))
     scanned = frozenset(template.relation_oid for template in templates)
-    rows = constant_batch(query.rel, running.params) if constants and not scanned and not query.system else None
+    rows = (
+        session.state.constant_rows.of(query, running.params)
+        if constants and not scanned and not query.system
+        else None
+    )
     if rows is not None:
         empty = ResolvedTables(inputs={}, total_parts={})
         return PreparedRead(

@@ -56,10 +56,27 @@ class RowsOutcome:
 Outcome: TypeAlias = Command | RowsOutcome | CopyOut | CopyIn
 
 
-async def batches_of(*batches: RecordBatch) -> AsyncIterator[RecordBatch]:
+class _AtHand(AsyncIterator[RecordBatch]):
+    """Batches that need not be waited for."""
+
+    __slots__ = ("_batches",)
+
+    def __init__(self, batches: tuple[RecordBatch, ...]) -> None:
+        self._batches = iter(batches)
+
+    async def __anext__(self) -> RecordBatch:
+        for batch in self._batches:
+            return batch
+        raise StopAsyncIteration
+
+    async def aclose(self) -> None:
+        """Lets go of what has not been read, as closing a generator does."""
+        self._batches = iter(())
+
+
+def batches_of(*batches: RecordBatch) -> AsyncIterator[RecordBatch]:
     """A stream of batches that are at hand."""
-    for batch in batches:
-        yield batch
+    return _AtHand(batches)
 
 
 def select_tag(count: int) -> str:

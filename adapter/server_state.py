@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from adapter import variables
+from adapter.constant_rows import ConstantRows
 from adapter.engines.engine import Engine, TableInput
 from adapter.engines.local import LocalEngine
 from adapter.engines.router import choose
@@ -93,6 +94,7 @@ class ServerState:
         self.catalogs = local_engine.catalogs if isinstance(local_engine, LocalEngine) else SystemCatalogs()
         self.spark_engine: SparkEngine | None = None
         self.plans = PlanCache()
+        self.constant_rows = ConstantRows()
         self.committer = GroupCommitter(env)
         self.notifications = NotificationHub()
         self.system_relations = BuiltinRelations()

@@ -163,12 +163,12 @@ class Session(SessionCore):
         self, running: Running, reader: RowReader, limit: int | None, *, commit: bool, close: bool
     ) -> AsyncIterator[RecordBatch]:
         """Pull `limit` rows of a running statement; at the end the statement is over (and committed)."""
-        rows = reader.read(limit)
+        stop = None if limit is None else reader.count + limit
         done = False
         try:
             while True:
                 with running.scope:
-                    batch = await anext(rows, None)
+                    batch = await reader.next(None if stop is None else stop - reader.count)
                     if batch is None:
                         if close:
                             await reader.close()
@@ -336,39 +336,24 @@ class Session(SessionCore):
         assert running is not None
         assert reader is not None
         assert portal.tag is not None
-        sent = 0
-
-        async def batches() -> AsyncIterator[RecordBatch]:
-            nonlocal sent
-            async for batch in self._deliver(running, reader, max_rows or None, commit=commit, close=False):
-                sent += batch.num_rows
-                yield batch
-
+        before = reader.count
         return Rows(
             columns=columns,
-            batches=batches(),
+            batches=self._deliver(running, reader, max_rows or None, commit=commit, close=False),
             tag=portal.tag,
-            suspended=lambda: max_rows > 0 and sent == max_rows,
+            suspended=lambda: max_rows > 0 and reader.count - before == max_rows,
         )
 
     def _execute_cursor(self, portal: Portal, max_rows: int) -> StatementResult:
         """Execute of a SQL cursor through the protocol: fetches forward."""
         assert portal.cursor is not None
         running = self._begin_statement(self.state.fetch_statement, (), (), False, ())
-        rows = portal.cursor.fetch(control.fetch_forward(portal.name, max_rows or None))
-        sent = 0
-
-        async def batches() -> AsyncIterator[RecordBatch]:
-            nonlocal sent
-            async for batch in self._deliver(running, RowReader(rows), None, commit=False, close=True):
-                sent += batch.num_rows
-                yield batch
-
+        reader = RowReader(portal.cursor.fetch(control.fetch_forward(portal.name, max_rows or None)))
         return Rows(
             columns=portal.columns or (),
-            batches=batches(),
+            batches=self._deliver(running, reader, None, commit=False, close=True),
             tag=lambda count: f"SELECT {count}",
-            suspended=lambda: max_rows > 0 and sent == max_rows,
+            suspended=lambda: max_rows > 0 and reader.count == max_rows,
         )
 
     async def close_statement(self, name: str) -> None:

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 
 from adapter.cancellation import CancelScope
 from adapter.notifications import Listener
-from adapter.planning import Plan
+from adapter.planning import MAX_CACHED_TEXT_CHARS, Plan
 from adapter.portals import PortalTable
 from adapter.prepared import Statements
 from adapter.results import (
     Notice,
 )
 from adapter.running import Running
-from adapter.transactions import Isolation, Status, Transaction
+from adapter.transactions import FAILED, IDLE, IN_BLOCK, ISOLATION_LEVELS, Transaction
 from adapter.variables import REPORTED, SettingValues, number_of, split_list
 from adapter.wall_clock import utc_now
 from planner.analyze import BindContext
@@ -77,6 +77,10 @@ class SessionCore:
         self._notices: list[Notice] = []
         self._reported: dict[str, str] = {}
         self._reported_values: SettingValues | None = None
+        self._context: tuple[CatalogSnapshot, SettingValues, str, BindContext] | None = None
+        """The latest bind context, with what it was made of."""
+        self._planned: tuple[Parsed, tuple[int, ...], BindContext, Plan] | None = None
+        """The latest plan, with what it was made of: Execute asks for the one that Bind has asked for."""
         self._timer: asyncio.TimerHandle | None = None
         self._idle_timer: asyncio.TimerHandle | None = None
         self._tokens = 0
@@ -91,8 +95,8 @@ class SessionCore:
     def transaction_status(self) -> str:
         """ReadyForQuery's indicator: I, T or E."""
         if self.transaction is None or self.transaction.implicit:
-            return Status.IDLE.value
-        return Status.FAILED.value if self.transaction.failed else Status.IN_BLOCK.value
+            return IDLE
+        return FAILED if self.transaction.failed else IN_BLOCK
 
     @property
     def settings(self) -> Mapping[str, str]:
@@ -227,7 +231,7 @@ class SessionCore:
         """Start a transaction with the session's defaults."""
         values = self.values
         self.transaction = Transaction(
-            isolation=Isolation(values["default_transaction_isolation"]),
+            isolation=ISOLATION_LEVELS[values["default_transaction_isolation"]],
             read_only=values["default_transaction_read_only"] == "on",
             deferrable=values["default_transaction_deferrable"] == "on",
             implicit=implicit,
@@ -346,7 +350,10 @@ class SessionCore:
 
     def bind_context(self, catalog: CatalogSnapshot) -> BindContext:
         """What the binder needs of the session."""
-        return BindContext(
+        known = self._context
+        if known is not None and known[0] is catalog and known[1] is self.values and known[2] == self.user:
+            return known[3]
+        context = BindContext(
             catalog=catalog,
             search_path=self.search_path(),
             settings=self.values.flat,
@@ -354,6 +361,8 @@ class SessionCore:
             database=self.database,
             system_relations=self.state.system_relations,
         )
+        self._context = (catalog, self.values, self.user, context)
+        return context
 
     async def refresh_catalog(self) -> None:
         """Bring what statements are bound against up to anything acknowledged so far, by whatever process."""
@@ -364,7 +373,13 @@ class SessionCore:
 
     def plan(self, parsed: Parsed, catalog: CatalogSnapshot, declared: tuple[int, ...] = ()) -> Plan:
         """The plan of `parsed` against `catalog`, from the cache if it can be."""
-        return self.state.plans.plan(parsed, self.bind_context(catalog), declared)
+        context = self.bind_context(catalog)
+        known = self._planned
+        if known is not None and known[0] is parsed and known[2] is context and known[1] == declared:
+            return known[3]
+        plan = self.state.plans.plan(parsed, context, declared)
+        self._planned = (parsed, declared, context, plan) if len(parsed.text) <= MAX_CACHED_TEXT_CHARS else None
+        return plan
 
     # ------------------------------------------------------------ timers
 
@@ -383,11 +398,12 @@ class SessionCore:
             timeout_ms = number_of(
                 "idle_in_transaction_session_timeout", self.values["idle_in_transaction_session_timeout"]
             )
-            error: SqlError = IdleInTransactionSessionTimeout(
-                "terminating connection due to idle-in-transaction timeout", fatal=True
-            )
+            kind: type[SqlError] = IdleInTransactionSessionTimeout
+            reason = "terminating connection due to idle-in-transaction timeout"
         else:
             timeout_ms = number_of("idle_session_timeout", self.values["idle_session_timeout"])
-            error = IdleSessionTimeout("terminating connection due to idle-session timeout", fatal=True)
+            kind = IdleSessionTimeout
+            reason = "terminating connection due to idle-session timeout"
         if timeout_ms > 0:
+            error = kind(reason, fatal=True)
             self._idle_timer = asyncio.get_running_loop().call_later(timeout_ms / 1000, self.terminate, error)

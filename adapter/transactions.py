@@ -51,12 +51,11 @@ class Isolation(Enum):
         return self in (Isolation.REPEATABLE_READ, Isolation.SERIALIZABLE)
 
 
-class Status(Enum):
-    """ReadyForQuery's transaction status."""
+ISOLATION_LEVELS = {level.value: level for level in Isolation}
+"""The levels by SQL's name in lower case."""
 
-    IDLE = "I"
-    IN_BLOCK = "T"
-    FAILED = "E"
+IDLE, IN_BLOCK, FAILED = "I", "T", "E"
+"""ReadyForQuery's transaction status: outside a block, in one, in one that has failed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

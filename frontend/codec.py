@@ -51,7 +51,11 @@ from planner.errors import (
 )
 
 _LARGE_CODES = frozenset(b"QFBPdp")
-_SMALL_CODES = frozenset(b"XCDEHScf")
+_LIMITS = {
+    **dict.fromkeys(_LARGE_CODES, LARGE_MESSAGE_BYTES),
+    **dict.fromkeys(b"XCDEHScf", SMALL_MESSAGE_BYTES),
+}
+"""By type: the longest length that a message may announce."""
 _COMPACT_FROM_BYTES = 1 << 16
 
 
@@ -124,14 +128,12 @@ class _Reader:
         end = self.body.find(0, self.position)
         if end < 0:
             raise ProtocolViolation("invalid string in message")
-        raw = self.body[self.position : end]
-        self.position = end + 1
-        return decode_utf8(raw)
+        start, self.position = self.position, end + 1
+        return decode_utf8(self.body[start:end]) if end > start else ""
 
     def int16s(self) -> tuple[int, ...]:
         count = self.int16()
-        start = self._take(2 * count)
-        return struct.unpack_from(f">{count}h", self.body, start)
+        return struct.unpack_from(f">{count}h", self.body, self._take(2 * count)) if count else ()
 
     def end(self) -> None:
         if self.position != len(self.body):
@@ -326,28 +328,26 @@ class Decoder:
                 return None
             message, self._skipped = self._skipped, None
             return message
-        if self.buffered < 5:
-            if self.buffered:
-                self._check_code(self._buffer[self._position])
+        buffer, start = self._buffer, self._position
+        buffered = len(buffer) - start
+        if not buffered:
             return None
-        code = self._buffer[self._position]
-        self._check_code(code)
-        length = int.from_bytes(self._buffer[self._position + 1 : self._position + 5], "big")
-        limit = LARGE_MESSAGE_BYTES if code in _LARGE_CODES else SMALL_MESSAGE_BYTES
+        code = buffer[start]
+        limit = _LIMITS.get(code)
+        if limit is None:
+            raise FramingError(ProtocolViolation(f"invalid frontend message type {code}", fatal=True))
+        if buffered < 5:
+            return None
+        length = int.from_bytes(buffer[start + 1 : start + 5], "big")
         if length < 4 or length > limit:
             raise FramingError(None)
-        if code in _LARGE_CODES and length - 4 > self._max_message_bytes:
+        if length - 4 > self._max_message_bytes and code in _LARGE_CODES:
             return self._skip_message(code, length)
-        if self.buffered < length + 1:
+        if buffered < length + 1:
             return None
-        start = self._position + 5
-        body = bytes(self._buffer[start : start + length - 4])
+        body = bytes(buffer[start + 5 : start + length + 1])
         self._advance(length + 1)
         return decode_message(code, body)
-
-    def _check_code(self, code: int) -> None:
-        if code not in _LARGE_CODES and code not in _SMALL_CODES:
-            raise FramingError(ProtocolViolation(f"invalid frontend message type {code}", fatal=True))
 
     def _skip_message(self, code: int, length: int) -> FrontendMessage | None:
         error = ProgramLimitExceeded(

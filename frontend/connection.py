@@ -63,6 +63,9 @@ OFFLOAD_CELLS = 4_096
 """Rows times columns from which encoding a chunk is moved off the event loop: about half a millisecond of work."""
 
 
+_STRAY = frozenset({CopyData, CopyDone, CopyFail})
+"""Messages that are ignored outside COPY."""
+
 # NOTE: threads of our own. In the loop's default pool engines may all be waiting for us to take their batches.
 _ENCODERS = ThreadPoolExecutor(max_workers=os.cpu_count() or 1, thread_name_prefix="encode")
 
@@ -133,13 +136,14 @@ class Connection:
             self.idle = True
             message = await self._channel.receive()
             self.idle = False
-            if message is None or isinstance(message, Terminate):
+            kind = type(message)
+            if message is None or kind is Terminate:
                 return
-            if isinstance(message, CopyData | CopyDone | CopyFail):
-                continue  # stray COPY messages are ignored
-            if isinstance(message, PasswordMessage):
+            if kind in _STRAY:
+                continue
+            if kind is PasswordMessage:
                 raise ProtocolViolation("invalid frontend message type 112", fatal=True)
-            if self._skip_until_sync and not isinstance(message, Sync):
+            if self._skip_until_sync and kind is not Sync:
                 continue
             await self._handle(message)
 

@@ -27,7 +27,15 @@ import pyarrow as pa
 
 from adapter.engines.engine import ArrowTable, EngineName, ExecutionContext, RecordBatch, TableInput, WrittenPart
 from adapter.engines.inline_pool import InlinePool
-from adapter.engines.local_scans import LocalScan, is_small, large_scan, plan_local, release_scan, small_scan
+from adapter.engines.local_scans import (
+    ConstantColumns,
+    LocalScan,
+    is_small,
+    large_scan,
+    plan_local,
+    release_scan,
+    small_scan,
+)
 from adapter.engines.lowered import LoweredCache
 from adapter.engines.part_files import PartFileWriter
 from adapter.engines.scan_sources import DeletedRows
@@ -37,7 +45,7 @@ from adapter.system_catalogs.local_scans import LocalCatalog, Scope
 from adapter.system_catalogs.tables import SystemCatalogs
 from planner.errors import ObjectNotInPrerequisiteState, QueryCanceled
 from planner.functions import local_udfs
-from planner.ir import BoundQuery
+from planner.ir import BoundQuery, SystemScan
 from planner.ir import Literal as LiteralValue
 from planner.lowering import ScanSource
 from planner.lowering.engine_errors import translate
@@ -117,6 +125,7 @@ class LocalEngine:
         self._threads = threads
         self._deleted = DeletedRows(env)
         self._small = SmallTables(env, self._deleted)
+        self._beside = ConstantColumns()
         self._lowered = LoweredCache("local")
         self._workers = Workers(MAX_THREADS, "local-engine")
         self._running: dict[str, set[_Execution]] = {}
@@ -269,22 +278,31 @@ class LocalEngine:
         cursor = execution.cursor.connection
         with self._translated(execution):
             execution.opened.pool.drop_unused(cursor)
-            scans = self._lowered.needs(query).system
-            execution.scope = execution.resources.enter_context(
-                execution.opened.catalog.entered(scans, context, cursor)
-            )
             tables = {oid: scan.source(execution.cursor, self._env.blob) for oid, scan in execution.scans.items()}
-            tables.update(execution.scope.sources)
+            system = self._lowered.needs(query).system
+            if system:
+                tables.update(self._entered(execution, context, system).sources)
             for key, rows in (extra or {}).items():
                 name = f"extra{next(_extra_names)}"
                 cursor.register(name, rows.rename_columns([f"c{index + 1}" for index in range(rows.num_columns)]))
                 execution.resources.callback(cursor.unregister, name)
                 tables[key] = ScanSource(name)
             text = self._lowered.text(query, tables, params, context)
+            if text.names_execution and not system:
+                self._entered(execution, context, {})
             for oid, scan in execution.scans.items():
-                scan.offer(execution.cursor, text.constants.get(oid, ()))
+                scan.offer(execution.cursor, self._beside, text.constants.get(oid, ()))
             execution.reader = execution.cursor.stream(text.sql, BATCH_ROWS)
             return self._next_batches(execution)
+
+    @staticmethod
+    def _entered(
+        execution: _Execution, context: ExecutionContext, system: Mapping[int, tuple[SystemScan, bool]]
+    ) -> Scope:
+        """Makes the relations of `system` and, for catalog functions, `context` known until the execution ends."""
+        entering = execution.opened.catalog.entered(system, context, execution.cursor.connection)
+        execution.scope = execution.resources.enter_context(entering)
+        return execution.scope
 
     def _fetch(self, execution: _Execution) -> tuple[list[RecordBatch], bool]:
         """The next batches, and whether there may be more; without more the execution has ended."""

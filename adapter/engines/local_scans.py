@@ -7,7 +7,9 @@ until the execution ends.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -47,6 +49,9 @@ MEMORY_BYTES = 2 << 20
 """A table whose files have no more than this is read into memory once: opening a file takes longer than a point read
 of a table."""
 
+MAX_KEPT_CONSTANTS = 64
+"""Small tables kept with constants beside their rows; each is at most some hundred KiB."""
+
 _registered = itertools.count()
 
 
@@ -85,12 +90,12 @@ class LocalScan:
             selects.extend(self._files(connection, blob, group))
         return ScanSource(f"({' UNION ALL '.join(selects)})")
 
-    def offer(self, cursor: Cursor, constants: Sequence[Literal]) -> None:
+    def offer(self, cursor: Cursor, beside: ConstantColumns, constants: tuple[Literal, ...]) -> None:
         """Puts a small table's rows, with a column of each of `constants`, where the FROM item finds them."""
         if self.name is None or self.rows is None:
             return
         self.offered = self.name + constants_layout([constant.type for constant in constants])
-        cursor.offer(self.offered, with_constants(self.rows, constants))
+        cursor.offer(self.offered, beside.of(self.rows, constants))
 
     def unregister(self, cursor: Cursor) -> None:
         """Takes back what `source` and `offer` made known; blocks."""
@@ -156,19 +161,37 @@ class LocalScan:
         return [f"SELECT {self._outputs()} FROM ({source}) WHERE TRUE{condition}" for source in sources]
 
 
-def with_constants(rows: pa.Table, constants: Sequence[Literal]) -> pa.Table:
-    """`rows` with the columns ``p1``, ``p2``, ..., each of which holds one of `constants` in every row."""
-    if not constants:
-        return rows
-    columns = [_repeated(array_of(constant.type, [constant.value]), rows.num_rows) for constant in constants]
-    return pa.Table.from_arrays(
-        [*rows.columns, *columns],
-        names=[*rows.column_names, *[f"p{number}" for number in range(1, len(columns) + 1)]],
-    )
+class ConstantColumns:
+    """Small tables with constants beside their rows; the latest are kept. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[object, tuple[pa.Table, pa.Table]] = OrderedDict()
+        """By identity of the rows, which an entry keeps alive, and the constants."""
+
+    def of(self, rows: pa.Table, constants: tuple[Literal, ...]) -> pa.Table:
+        """`rows` with the columns ``p1``, ``p2``, ..., each of which holds one of `constants` in every row."""
+        if not constants:
+            return rows
+        key = (id(rows), constants)
+        with self._lock:
+            kept = self._kept.get(key)
+            if kept is not None:
+                self._kept.move_to_end(key)
+                return kept[1]
+        made = rows
+        for number, constant in enumerate(constants, 1):
+            made = made.append_column(f"p{number}", _repeated(constant, rows.num_rows))
+        with self._lock:
+            self._kept[key] = (rows, made)
+            if len(self._kept) > MAX_KEPT_CONSTANTS:
+                self._kept.popitem(last=False)
+        return made
 
 
-def _repeated(value: pa.Array, rows: int) -> pa.Array:
-    """The one element of `value` in every row. A text is there once, however long it is."""
+def _repeated(constant: Literal, rows: int) -> pa.Array:
+    """`constant` in every row. A text is there once, however long it is."""
+    value = array_of(constant.type, [constant.value])
     if pa.types.is_string(value.type):
         return pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, pa.int8()), rows), value)
     return pa.repeat(value[0], rows)

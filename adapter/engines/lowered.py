@@ -33,10 +33,21 @@ MAX_TEXTS = 8
 
 @dataclass(frozen=True, slots=True)
 class EngineText:
-    """A statement of the engine; `constants` is what the sources of its relations have to hold besides, by oid."""
+    """A statement of the engine; `constants` is what the sources of its relations have to hold besides, by oid.
+    `names_execution`: it calls functions that look for the execution's context."""
 
     sql: str
     constants: Mapping[int, tuple[Literal, ...]]
+    names_execution: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Latest:
+    """The text that was asked for last, with what it depends on but for parameters."""
+
+    settings: Mapping[str, str]
+    sources: tuple[str, ...]
+    lowered: LoweredQuery
 
 
 @dataclass(slots=True)
@@ -49,6 +60,7 @@ class _Entry:
     texts: OrderedDict[object, LoweredQuery] = field(default_factory=OrderedDict)
     inlined: frozenset[int] = frozenset()
     """The parameters that any text so far has had inside."""
+    latest: _Latest | None = None
     shape: ResultShape | None = None
     lookup: Lookup | None = None
     looked: bool = False
@@ -107,8 +119,16 @@ class LoweredCache:
     ) -> EngineText:
         """`query` as the engine's SQL. Raises what `planner.lowering.lower` raises."""
         entry = self._entry(query)
-        settings = session_settings(context, token=_TOKEN)
         sources = tuple([source.sql for source in tables.values()])
+        latest = entry.latest
+        if (
+            latest is not None
+            and latest.settings is context.settings
+            and latest.sources == sources
+            and not (params and entry.inlined)
+        ):
+            return _completed(latest.lowered, params, context)
+        settings = session_settings(context, token=_TOKEN)
         acting = (settings.timezone, settings.datestyle, settings.intervalstyle, settings.extra_float_digits)
 
         def key(inlined: frozenset[int]) -> object:
@@ -124,11 +144,8 @@ class LoweredCache:
                 entry.texts[key(entry.inlined)] = lowered
                 if len(entry.texts) > MAX_TEXTS:
                     entry.texts.popitem(last=False)
-        constants = {
-            oid: tuple([params[given.index - 1] if isinstance(given, ir.Param) else given for given in held])
-            for oid, held in lowered.constants.items()
-        }
-        return EngineText(lowered.sql.replace(_TOKEN, context.token), constants)
+        entry.latest = _Latest(context.settings, sources, lowered)
+        return _completed(lowered, params, context)
 
     def _entry(self, query: BoundQuery) -> _Entry:
         with self._lock:
@@ -142,6 +159,16 @@ class LoweredCache:
             if len(self._entries) > MAX_QUERIES:
                 self._entries.popitem(last=False)
         return entry
+
+
+def _completed(lowered: LoweredQuery, params: Sequence[Literal], context: ExecutionContext) -> EngineText:
+    constants = {
+        oid: tuple([params[given.index - 1] if isinstance(given, ir.Param) else given for given in held])
+        for oid, held in lowered.constants.items()
+    }
+    names_execution = _TOKEN in lowered.sql
+    sql = lowered.sql.replace(_TOKEN, context.token) if names_execution else lowered.sql
+    return EngineText(sql, constants, names_execution)
 
 
 def _folds(rel: ir.Rel) -> bool:

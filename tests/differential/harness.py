@@ -16,7 +16,9 @@ from typing import Any, TypeAlias
 import psycopg
 import pyarrow as pa
 
-from adapter.engines.local_scans import with_constants
+from adapter.engines.local_scans import ConstantColumns
+from adapter.engines.lookups import lookup_of
+from adapter.engines.result_batches import ResultShape
 from adapter.engines.small_tables import RowSource
 from adapter.engines.spark_functions import PYTHON_PATH, define
 from frontend.encoding.encoders import column_encoder
@@ -152,9 +154,21 @@ class Engines:
         try:
             bound = self.bind(sql, timezone)
             text, fields = self.lower(bound, engine, timezone)
-            return _rows(self.execute(text, engine), fields, FormatSettings(time_zone=timezone))
+            rows = _rows(self.execute(text, engine), fields, FormatSettings(time_zone=timezone))
+            if engine == "local":
+                self._check_lookup(bound, sql, rows, FormatSettings(time_zone=timezone))
+            return rows
         except SqlError as error:
             return Error(error.sqlstate, error.message)
+
+    def _check_lookup(self, bound: BoundQuery, sql: str, rows: Outcome, settings: FormatSettings) -> None:
+        """What the local engine answers without its database is what it answers with it."""
+        lookup = lookup_of(bound.rel)
+        if lookup is not None:
+            picked = lookup.pick(self.tables[self.oids[lookup.relation_oid]].combine_chunks(), ())
+            table = pa.Table.from_batches([ResultShape(bound.rel.fields).conform(picked)])
+            found = _rows(table, bound.rel.fields, settings)
+            assert found == rows, f"{sql}\n  looked up: {found}\n  by the database: {rows}"
 
     def lower(self, bound: BoundQuery, engine: EngineName, timezone: str = "UTC") -> tuple[str, tuple[Field, ...]]:
         """The engine's SQL."""
@@ -164,10 +178,10 @@ class Engines:
         lowered = lower(bound.rel, engine, sources, (), SessionSettings(timezone=timezone))
         for oid, held in lowered.constants.items():
             if held:
-                constants = [constant for constant in held if isinstance(constant, Literal)]
+                constants = tuple(constant for constant in held if isinstance(constant, Literal))
                 name = self.oids[oid]
                 layout = constants_layout([constant.type for constant in constants])
-                self.local.register(name + layout, RowSource(with_constants(self.tables[name], constants)))
+                self.local.register(name + layout, RowSource(ConstantColumns().of(self.tables[name], constants)))
         return lowered.sql, lowered.fields
 
     def execute(self, text: str, engine: EngineName) -> pa.Table:

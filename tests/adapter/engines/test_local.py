@@ -13,7 +13,7 @@ import pytest
 
 from adapter.engines.local import LocalEngine
 from adapter.engines.local_database import Cursor, LocalDatabase
-from adapter.engines.local_scans import with_constants
+from adapter.engines.local_scans import ConstantColumns
 from planner import ir, types
 from planner.errors import ObjectNotInPrerequisiteState, QueryCanceled
 from planner.types import SqlType
@@ -162,7 +162,7 @@ async def test_one_plan_serves_all_constants_beside_a_small_table(
 
 async def test_a_long_constant_is_held_once(world: World, local: LocalEngine) -> None:
     rows = pa.table({"c1": pa.array([str(number) for number in range(8192)])})
-    held = with_constants(rows, [literal("x" * 1_000_000, TEXT), literal(7), literal(None, TEXT)])
+    held = ConstantColumns().of(rows, (literal("x" * 1_000_000, TEXT), literal(7), literal(None, TEXT)))
     assert held.nbytes < rows.nbytes + 1_000_000 + 8192 * 16
     table = await world.table(("a", TEXT))
     await world.insert(table, [("x" * 1_000_000,), ("y",)])
