@@ -36,6 +36,7 @@ from adapter.engines.local_scans import (
     release_scan,
     small_scan,
 )
+from adapter.engines.lookups import Indexes
 from adapter.engines.lowered import LoweredCache
 from adapter.engines.part_files import PartFileWriter
 from adapter.engines.scan_sources import DeletedRows
@@ -126,6 +127,7 @@ class LocalEngine:
         self._deleted = DeletedRows(env)
         self._small = SmallTables(env, self._deleted)
         self._beside = ConstantColumns()
+        self._indexes = Indexes()
         self._lowered = LoweredCache("local")
         self._workers = Workers(MAX_THREADS, "local-engine")
         self._running: dict[str, set[_Execution]] = {}
@@ -173,7 +175,7 @@ class LocalEngine:
         if lookup is not None:
             plan = plans[lookup.relation_oid]
             rows = await self._small.rows(plan.columns, plan.inline, plan.deletes)
-            yield shape.conform(lookup.pick(rows, params))
+            yield shape.conform(lookup.pick(rows, params, self._indexes))
             return
         opened = await self._opened(small)
         execution = _Execution(opened=opened, cursor=opened.database.acquire())

@@ -3,13 +3,17 @@
 ``SELECT a, b FROM t WHERE id = $1`` is what applications ask most. Over a few thousand rows it takes Arrow some
 microseconds; an engine would spend a hundred times that on getting to the rows. Only comparisons that mean the same to
 Arrow and to PostgreSQL are taken: not those of floating-point numbers (NaN) and of numeric (scales).
+
+A column that is looked up again by equality gets an index, which lives as long as the table does not change.
 """
 
 from __future__ import annotations
 
+import operator
+from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -34,6 +38,27 @@ _COMPARE: Mapping[str, Callable[[Any, Any], Any]] = {
     ">=": pc.greater_equal,
 }
 
+_INDEXED = _INTEGERS | {t.TEXT, t.VARCHAR, t.UUID}
+"""Types whose values are the same to Python and to PostgreSQL: equal, less and greater at once."""
+
+_TEST: Mapping[str, Callable[[Any, Any], bool]] = {
+    "=": operator.eq,
+    "<>": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+MAX_INDEXES = 32
+"""Indexes kept; one of 8,192 rows is about a megabyte."""
+
+MAX_TESTED_ONE_BY_ONE = 64
+"""So many rows that an index has found are tested for the other conditions in Python; more are faster in Arrow."""
+
+Index: TypeAlias = Mapping[object, Sequence[int]]
+"""By value: where it is, in ascending order."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lookup:
@@ -44,13 +69,16 @@ class Lookup:
     conditions: tuple[tuple[str, SqlType, Condition], ...]
     outputs: tuple[str, ...]
 
-    def pick(self, rows: pa.Table, params: Sequence[ir.Literal]) -> pa.RecordBatch:
+    def pick(self, rows: pa.Table, params: Sequence[ir.Literal], indexes: Indexes) -> pa.RecordBatch:
         """The answer over `rows`, in their order; the columns have the names of the table's."""
         batches = rows.to_batches()
         if not batches:
             return pa.RecordBatch.from_pylist([], rows.select(self.outputs).schema)
         # The rows of a small table are one piece.
         (batch,) = batches
+        positions = self._by_index(rows, batch, params, indexes)
+        if positions is not None:
+            return _at(batch.select(self.outputs), positions)
         mask: Any = None
         for column, type_, condition in self.conditions:
             met = _met(batch.column(column), type_, condition, params)
@@ -59,6 +87,68 @@ class Lookup:
             mask = met if mask is None else pc.and_(mask, met)
         picked = batch.select(self.outputs)
         return picked if mask is None else picked.filter(mask)
+
+    def _by_index(
+        self, rows: pa.Table, batch: pa.RecordBatch, params: Sequence[ir.Literal], indexes: Indexes
+    ) -> Sequence[int] | None:
+        """Where the rows are, found by an index; None when no index tells."""
+        for chosen in self.conditions:
+            column, type_, condition = chosen
+            if condition.op != "=" or type_.oid not in _INDEXED:
+                continue
+            index = indexes.get(rows, column)
+            if index is None:
+                return None
+            found = index.get(_value(condition.operand, params), ())
+            rest = [other for other in self.conditions if other is not chosen]
+            if rest and len(found) > MAX_TESTED_ONE_BY_ONE:
+                return None
+            for name, other_type, other in rest:
+                if other_type.oid not in _INDEXED or other.op not in _TEST:
+                    return None
+                value = _value(other.operand, params)
+                if value is None:
+                    return ()
+                held, test = batch.column(name), _TEST[other.op]
+                found = [at for at in found if (own := held[at].as_py()) is not None and test(own, value)]
+            return found
+        return None
+
+
+class Indexes:
+    """Indexes of small tables: by column the positions of each value but NULL. The latest are kept. Belongs to the
+    event loop."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[tuple[int, str], tuple[pa.Table, Index | None]] = OrderedDict()
+        """By identity of the rows, which an entry keeps alive. None: looked up once, and not worth an index yet."""
+
+    def get(self, rows: pa.Table, column: str) -> Index | None:
+        """The index of `column`, from the second time on that it is asked for."""
+        key = (id(rows), column)
+        kept = self._kept.get(key)
+        if kept is not None and kept[1] is not None:
+            self._kept.move_to_end(key)
+            return kept[1]
+        index: Index | None = None
+        if kept is not None:
+            made: dict[object, list[int]] = {}
+            for position, value in enumerate(rows.column(column).to_pylist()):
+                if value is not None:
+                    made.setdefault(value, []).append(position)
+            index = made
+        self._kept[key] = (rows, index)
+        if len(self._kept) > MAX_INDEXES:
+            self._kept.popitem(last=False)
+        return index
+
+
+def _at(batch: pa.RecordBatch, positions: Sequence[int]) -> pa.RecordBatch:
+    if not positions:
+        return batch.slice(0, 0)
+    if positions[-1] - positions[0] == len(positions) - 1:
+        return batch.slice(positions[0], len(positions))
+    return batch.take(pa.array(positions, pa.int32()))
 
 
 def lookup_of(rel: ir.Rel) -> Lookup | None:
@@ -120,7 +210,8 @@ def _met(column: pa.Array, type_: SqlType, condition: Condition, params: Sequenc
     return None if value is None else _COMPARE[condition.op](column, _scalar(type_, value))
 
 
-def _value(operand: ir.Literal | ir.Param, params: Sequence[ir.Literal]) -> object:
+def _value(operand: object, params: Sequence[ir.Literal]) -> object:
+    assert isinstance(operand, (ir.Literal, ir.Param))
     return params[operand.index - 1].value if isinstance(operand, ir.Param) else operand.value
 
 

@@ -17,6 +17,8 @@ class ResultShape:
 
     def __init__(self, fields: Sequence[Field]) -> None:
         self.schema = arrow_schema(fields)
+        self._fitting: pa.Schema | None = None
+        """A schema of the engine's that differs from ours in nothing but names."""
 
     def conform(self, batch: RecordBatch) -> RecordBatch:
         """`batch` with the physical types; columns that have them already are not copied.
@@ -26,8 +28,13 @@ class ResultShape:
         wanted = self.schema
         if not len(wanted):
             return pa.RecordBatch.from_struct_array(pa.array([{}] * batch.num_rows, pa.struct([])))
-        if batch.schema.equals(wanted):
+        schema = batch.schema
+        if schema.equals(wanted):
             return batch
+        if self._fitting is not None and schema.equals(self._fitting):
+            return pa.RecordBatch.from_arrays(batch.columns, schema=wanted)
+        if schema.types == wanted.types:
+            self._fitting = schema
         arrays = []
         for index, field in enumerate(wanted):
             array = batch.column(index)

@@ -17,7 +17,7 @@ import psycopg
 import pyarrow as pa
 
 from adapter.engines.local_scans import ConstantColumns
-from adapter.engines.lookups import lookup_of
+from adapter.engines.lookups import Indexes, lookup_of
 from adapter.engines.result_batches import ResultShape
 from adapter.engines.small_tables import RowSource
 from adapter.engines.spark_functions import PYTHON_PATH, define
@@ -165,10 +165,12 @@ class Engines:
         """What the local engine answers without its database is what it answers with it."""
         lookup = lookup_of(bound.rel)
         if lookup is not None:
-            picked = lookup.pick(self.tables[self.oids[lookup.relation_oid]].combine_chunks(), ())
-            table = pa.Table.from_batches([ResultShape(bound.rel.fields).conform(picked)])
-            found = _rows(table, bound.rel.fields, settings)
-            assert found == rows, f"{sql}\n  looked up: {found}\n  by the database: {rows}"
+            held, indexes = self.tables[self.oids[lookup.relation_oid]].combine_chunks(), Indexes()
+            for how in ("without an index", "with an index"):
+                picked = lookup.pick(held, (), indexes)
+                table = pa.Table.from_batches([ResultShape(bound.rel.fields).conform(picked)])
+                found = _rows(table, bound.rel.fields, settings)
+                assert found == rows, f"{sql}\n  looked up {how}: {found}\n  by the database: {rows}"
 
     def lower(self, bound: BoundQuery, engine: EngineName, timezone: str = "UTC") -> tuple[str, tuple[Field, ...]]:
         """The engine's SQL."""
