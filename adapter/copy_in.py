@@ -7,10 +7,10 @@ defaults: constants once, sequence numbers and volatile expressions for each row
 from __future__ import annotations
 
 from contextlib import aclosing
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+from msgspec import Struct
 
 from adapter.constant_rows import array_of, constant_value
 from adapter.copy_out import copy_columns, copy_format, refuse_files
@@ -35,8 +35,7 @@ from planner.types import SqlType, column_type
 from storage.catalog_model import CatalogSnapshot, Column, Sequence
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Default:
+class _Default(Struct, frozen=True, kw_only=True):
     """How a column that is not copied gets its values: a constant, a sequence, or an expression for each row."""
 
     type: SqlType

@@ -48,7 +48,7 @@ _HANDLERS: dict[type, _Handler] = {
     st.AlterSetting: ddl_objects.alter_setting,
 }
 
-_OUTSIDE_BLOCKS = {st.CreateDatabase: "CREATE DATABASE", st.DropDatabase: "DROP DATABASE"}
+_OUTSIDE_BLOCKS: dict[type, str] = {st.CreateDatabase: "CREATE DATABASE", st.DropDatabase: "DROP DATABASE"}
 
 _UNSUPPORTED: dict[type, str] = {
     st.RefreshMaterializedView: "REFRESH MATERIALIZED VIEW",

@@ -29,10 +29,10 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
 import structlog
+from msgspec import Struct, field
 
 from adapter.store_errors import sql_error
 from adapter.transactions import CommitRequest
@@ -87,8 +87,7 @@ RETRY_S = 0.5
 RETRY_HINT = "The transaction might succeed if retried."
 
 
-@dataclass(slots=True, eq=False)
-class _Waiting:
+class _Waiting(Struct, eq=False):
     request: CommitRequest
     done: asyncio.Future[Csn]
     taken: bool = False
@@ -114,16 +113,14 @@ BEYOND = Csn(2**63 - 1)
 """Above every CSN."""
 
 
-@dataclass(slots=True, eq=False)
-class _InFlight:
+class _InFlight(Struct, eq=False):
     """A group that is being written, at `ts`; its members that are decided."""
 
     ts: Csn
     members: tuple[Txn, ...]
 
 
-@dataclass(slots=True, eq=False)
-class GroupCommitter:
+class GroupCommitter(Struct, eq=False):
     """The committer of one server process. `start` it, `close` it; `commit` from any session."""
 
     env: Environment

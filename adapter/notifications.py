@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 MAX_QUEUED = 10_000
 """Notifications that wait for one busy session; beyond, the oldest are lost rather than the server's memory."""
 
 
-@dataclass(slots=True, eq=False)
-class Listener:
+class Listener(Struct, eq=False):
     """A session's side: what it listens to and what waits for it. `arrived` is called when something came."""
 
     pid: int

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from adapter.expression_text import scalar_text
 from planner import ir
 from storage.catalog_model import CatalogSnapshot, Relation
 
 
-@dataclass(slots=True, kw_only=True)
-class Node:
+class Node(Struct, kw_only=True):
     """One node: its title, what else PostgreSQL would call it, details (label, value), and its inputs."""
 
     title: str
@@ -165,12 +164,12 @@ def relations_in(node: Any) -> Iterator[Any]:
     if isinstance(node, tuple):
         for item in node:
             yield from relations_in(item)
-    elif dataclasses.is_dataclass(node) and not isinstance(node, (ir.Field, ir.Literal, ir.ColumnRef)):
+    elif isinstance(node, Struct) and not isinstance(node, (ir.Field, ir.Literal, ir.ColumnRef)):
         if isinstance(node, _RELATIONS):
             yield node
-        for f in dataclasses.fields(node):
-            value = getattr(node, f.name)
-            if isinstance(value, tuple) or dataclasses.is_dataclass(value):
+        for name in node.__struct_fields__:
+            value = getattr(node, name)
+            if isinstance(value, (tuple, Struct)):
                 yield from relations_in(value)
 
 
@@ -183,9 +182,9 @@ _INPUTS = frozenset({"input", "left", "right", "body", "tables"})
 
 def _subqueries(rel: ir.Rel) -> Iterator[ir.Rel]:
     """The relations inside the node's own expressions."""
-    for f in dataclasses.fields(rel):
-        if f.name not in _INPUTS and f.name != "fields":
-            yield from _outermost(getattr(rel, f.name))
+    for name in rel.__struct_fields__:
+        if name not in _INPUTS and name != "fields":
+            yield from _outermost(getattr(rel, name))
 
 
 def _outermost(node: Any) -> Iterator[ir.Rel]:
@@ -194,9 +193,9 @@ def _outermost(node: Any) -> Iterator[ir.Rel]:
             yield from _outermost(item)
     elif isinstance(node, _RELATIONS):
         yield node
-    elif dataclasses.is_dataclass(node) and not isinstance(node, (ir.Field, ir.Literal, ir.ColumnRef)):
-        for f in dataclasses.fields(node):
-            yield from _outermost(getattr(node, f.name))
+    elif isinstance(node, Struct) and not isinstance(node, (ir.Field, ir.Literal, ir.ColumnRef)):
+        for name in node.__struct_fields__:
+            yield from _outermost(getattr(node, name))
 
 
 def text_lines(node: Node, depth: int = 0, annotations: Mapping[int, str] | None = None) -> list[str]:

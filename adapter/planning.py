@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from adapter.predicates import ScanTemplate, scan_templates
 from adapter.results import ColumnDescription
@@ -51,8 +52,7 @@ _DEFINITIONS = (
 BoundStatement: TypeAlias = ir.BoundStatement | st.UtilityStatement
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class Plan(Struct, frozen=True, kw_only=True):
     """A bound statement. `query` is the relational part that engines run, where there is one; `session_values`, `acts`
     and `sizes` tell what has to be filled in before."""
 

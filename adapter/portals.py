@@ -8,8 +8,9 @@ once their transaction has committed.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from datetime import datetime
+
+from msgspec import Struct, field
 
 from adapter.cursors import CursorRows, RowReader
 from adapter.planning import Plan
@@ -19,8 +20,7 @@ from planner.parse import Parsed
 from planner.types import SqlType
 
 
-@dataclass(slots=True, kw_only=True)
-class PreparedStatement:
+class PreparedStatement(Struct, kw_only=True):
     """A statement as prepared. `parsed` is None for an empty one. `columns` is what it was described with, which must
     not change behind the client's back."""
 
@@ -34,8 +34,7 @@ class PreparedStatement:
     prepared_at: datetime
 
 
-@dataclass(slots=True, kw_only=True)
-class Portal:
+class Portal(Struct, kw_only=True):
     """A bound statement on its way, or a cursor (`cursor` set).
 
     `rows` is set once a statement that returns rows has begun; `finished` once a statement has run to its end.
@@ -70,8 +69,7 @@ class Portal:
             await self.cursor.close()
 
 
-@dataclass(slots=True)
-class PortalTable:
+class PortalTable(Struct):
     """The portals of a session, by name."""
 
     portals: dict[str, Portal] = field(default_factory=dict)

@@ -15,14 +15,14 @@ condition passes through them.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec import Struct
+from msgspec.structs import replace
 
 from planner import ir
 from planner import types as t
@@ -45,8 +45,7 @@ _COMPARE: dict[str, Any] = {
 _STRICT = frozenset(_FLIPPED) | {"in", "is not null"}
 
 
-@dataclass(frozen=True, slots=True)
-class Condition:
+class Condition(Struct, frozen=True):
     """`column op operand`: `operand` is a Literal, a Param, a tuple of them (op ``in``) or None (``is null``)."""
 
     field: int
@@ -54,8 +53,7 @@ class Condition:
     operand: ir.Literal | ir.Param | tuple[ir.Literal | ir.Param, ...] | None
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(Struct, frozen=True):
     """A condition with its value, on a physical column."""
 
     column: str
@@ -67,8 +65,7 @@ Conjunction: TypeAlias = tuple[Comparison, ...]
 """All of them must hold; empty means every row."""
 
 
-@dataclass(frozen=True, slots=True)
-class ScanTemplate:
+class ScanTemplate(Struct, frozen=True):
     """One scan of a query: the relation, and conditions whose parameters have no values yet."""
 
     relation_oid: int
@@ -140,9 +137,7 @@ def _scans(rel: ir.Rel, conditions: tuple[Condition, ...]) -> Iterator[ScanTempl
             yield from _nested(rel.keys)
         case ir.Project():
             renamed = {f.id: e.id for f, e in zip(rel.fields, rel.exprs, strict=True) if isinstance(e, ir.ColumnRef)}
-            below = tuple(
-                dataclasses.replace(c, field=renamed[c.field]) if c.field in renamed else c for c in conditions
-            )
+            below = tuple(replace(c, field=renamed[c.field]) if c.field in renamed else c for c in conditions)
             yield from _scans(rel.input, below)
             yield from _nested(rel.exprs)
         case ir.Join():
@@ -180,9 +175,9 @@ def _nested(node: Any, *, top: bool = False) -> Iterator[ScanTemplate]:
             yield from _nested(item)
     elif isinstance(node, _RELATIONS) and not top:
         yield from _scans(node, ())
-    elif dataclasses.is_dataclass(node):
-        for field in dataclasses.fields(node):
-            yield from _nested(getattr(node, field.name))
+    elif isinstance(node, Struct):
+        for name in node.__struct_fields__:
+            yield from _nested(getattr(node, name))
 
 
 def _conditions(scalar: ir.Scalar) -> tuple[Condition, ...]:

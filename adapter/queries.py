@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, replace
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from adapter.engines.engine import Engine, ExecutionContext
 from adapter.planning import Plan, describe_fields
@@ -31,8 +33,7 @@ _ONLY_READING = frozenset({"select_stmt", "declare_cursor_stmt", "copy_stmt", "e
 """Statements that may see rows that are not durable: what they read goes nowhere."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PreparedRead:
+class PreparedRead(Struct, frozen=True, kw_only=True):
     """A query ready to run. `rows` holds its rows when they are constants; otherwise `engine` runs it, and `reason`
     says why that one."""
 

@@ -13,11 +13,12 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from collections.abc import Sequence as SequenceOf
 from contextlib import aclosing
-from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec import Struct
+from msgspec.structs import replace
 
 from adapter.constant_rows import constant_value
 from adapter.planning import Plan
@@ -39,8 +40,7 @@ from storage.ids import ShardId
 from storage.parts import ROW_ID, UploadedPart
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
+class Target(Struct, frozen=True, kw_only=True):
     """The table that is written: its live columns in attnum order, and those that may not be NULL."""
 
     relation: Relation

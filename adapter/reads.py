@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
 import pyarrow as pa
+from msgspec import Struct
 
 from adapter.engines.engine import TableInput
 from adapter.predicates import Conjunction, ScanTemplate, bind_templates, may_match
@@ -31,8 +31,7 @@ if TYPE_CHECKING:
     from storage.txn import Txn
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResolvedTables:
+class ResolvedTables(Struct, frozen=True, kw_only=True):
     """What a query reads: `inputs` by relation oid, and how many parts each table had before pruning."""
 
     inputs: Mapping[int, TableInput]

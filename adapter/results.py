@@ -22,8 +22,9 @@ Python rows. A `Rows` result is lazy: the frontend pulls batches as fast as the 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass
 from typing import Any, TypeAlias
+
+from msgspec import Struct
 
 from planner.ir import Origin
 from planner.types import SqlType
@@ -32,8 +33,7 @@ RecordBatch: TypeAlias = Any
 """A pyarrow.RecordBatch (pyarrow ships no type information)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ColumnDescription:
+class ColumnDescription(Struct, frozen=True, kw_only=True):
     """One column of a result, as RowDescription needs it."""
 
     name: str
@@ -41,16 +41,14 @@ class ColumnDescription:
     origin: Origin | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StatementDescription:
+class StatementDescription(Struct, frozen=True, kw_only=True):
     """What Describe of a prepared statement answers. `columns` is None for statements that return no rows."""
 
     param_types: tuple[SqlType, ...]
     columns: tuple[ColumnDescription, ...] | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Notice:
+class Notice(Struct, frozen=True, kw_only=True):
     """A NoticeResponse: severity is NOTICE, WARNING, INFO, DEBUG or LOG."""
 
     severity: str
@@ -60,8 +58,7 @@ class Notice:
     hint: str | None = None
 
 
-@dataclass(slots=True, kw_only=True)
-class Rows:
+class Rows(Struct, kw_only=True):
     """Rows to send, then a command tag.
 
     `tag` makes the tag from the number of rows sent by this execution (`SELECT n`, `FETCH n`, `INSERT 0 n`). When
@@ -76,20 +73,17 @@ class Rows:
     binary: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Command:
+class Command(Struct, frozen=True, kw_only=True):
     """A statement that returns no rows: its command tag."""
 
     tag: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Empty:
+class Empty(Struct, frozen=True, kw_only=True):
     """An empty query string."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CopyFormat:
+class CopyFormat(Struct, frozen=True, kw_only=True):
     """Options of COPY (PostgreSQL, "COPY"). `format` is text, csv or binary; the rest as the command has them, with
     its defaults filled in. `force_*` list column positions (0-based)."""
 
@@ -105,8 +99,7 @@ class CopyFormat:
     force_null: tuple[int, ...] = ()
 
 
-@dataclass(slots=True, kw_only=True)
-class CopyOut:
+class CopyOut(Struct, kw_only=True):
     """COPY ... TO STDOUT: the frontend formats the batches. The tag is `COPY n`."""
 
     columns: tuple[ColumnDescription, ...]
@@ -114,8 +107,7 @@ class CopyOut:
     batches: AsyncIterator[RecordBatch]
 
 
-@dataclass(slots=True, kw_only=True)
-class CopyIn:
+class CopyIn(Struct, kw_only=True):
     """COPY ... FROM STDIN: the frontend decodes the client's bytes into record batches with physical types of
     `columns` and feeds them to `write`; then calls `finish` for the row count (tag `COPY n`), or `abort` with the
     reason.
@@ -134,8 +126,7 @@ class CopyIn:
 StatementResult: TypeAlias = Rows | Command | Empty | CopyOut | CopyIn
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StartupParameters:
+class StartupParameters(Struct, frozen=True, kw_only=True):
     """What a client said at start-up: `settings` are all other parameters (options already split into name and
     value). `remote_address` is the client's IP address and port, with a colon between them."""
 

@@ -9,8 +9,9 @@ rows. 0A000 where a call stands elsewhere, or for more than `MAX_ROWS` rows.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from adapter.running import Running
 from adapter.session_functions import act, acting_calls

@@ -8,9 +8,10 @@ other outcome has finished its work, and an autocommit transaction commits befor
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, TypeAlias
+
+from msgspec import Struct
 
 from adapter.cancellation import CancelScope
 from adapter.results import ColumnDescription, Command, CopyIn, CopyOut, RecordBatch
@@ -22,8 +23,7 @@ if TYPE_CHECKING:
     from adapter.transactions import Transaction
 
 
-@dataclass(slots=True, kw_only=True, eq=False)
-class Running:
+class Running(Struct, kw_only=True, eq=False):
     """A statement in execution. `in_block` tells whether it is inside a transaction block, or one of several
     statements of a query string (PostgreSQL's IsTransactionBlock)."""
 
@@ -42,8 +42,7 @@ class Running:
     token: str = ""
 
 
-@dataclass(slots=True, kw_only=True)
-class RowsOutcome:
+class RowsOutcome(Struct, kw_only=True):
     """Rows, and the tag for the number of rows sent."""
 
     columns: tuple[ColumnDescription, ...]

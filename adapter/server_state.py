@@ -11,13 +11,13 @@ import asyncio
 import contextlib
 import itertools
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import structlog
+from msgspec import Struct, field
 
 from adapter import variables
 from adapter.constant_rows import ConstantRows
@@ -68,8 +68,7 @@ RETAIN_EVERY = 256
 MAX_BACKEND_PID = 2**31 - 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServerOptions:
+class ServerOptions(Struct, frozen=True, kw_only=True):
     """How a server is started. `settings` are defaults for all sessions; `warm_spark` False leaves Spark to the first
     statement that needs it."""
 

@@ -6,11 +6,10 @@ differs on purpose (server_version, default_transaction_isolation, jit) says wha
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
+class Setting(Struct, frozen=True, kw_only=True):
     """One setting. `type` is bool, integer, real, string or enum; `context` as pg_settings has it (internal,
     postmaster, sighup, superuser, user, ...). `unit` is the unit of a plain number: kB, ms, s, min.
 

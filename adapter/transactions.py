@@ -18,10 +18,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from adapter.predicates import Conjunction
 from adapter.variables import SettingValues
@@ -58,8 +59,7 @@ IDLE, IN_BLOCK, FAILED = "I", "T", "E"
 """ReadyForQuery's transaction status: outside a block, in one, in one that has failed."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TableRead:
+class TableRead(Struct, frozen=True, kw_only=True):
     """What was read of one table at `as_of`: the rows that satisfy one of `conjunctions`."""
 
     relation_oid: int
@@ -72,8 +72,7 @@ class NeedsSnapshot(Exception):
     """A statement that was begun without asking for the newest snapshot turns out to read rows."""
 
 
-@dataclass(slots=True)
-class Mark:
+class Mark(Struct):
     """A place in a transaction that it can be taken back to; a savepoint when it has a name."""
 
     name: str
@@ -85,8 +84,7 @@ class Mark:
     listens: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CommitRequest:
+class CommitRequest(Struct, frozen=True, kw_only=True):
     """What the group committer needs of a transaction that wants to commit."""
 
     txn: Txn
@@ -101,8 +99,7 @@ class CommitRequest:
     the newest catalog."""
 
 
-@dataclass(slots=True, kw_only=True)
-class Transaction:
+class Transaction(Struct, kw_only=True):
     """See the module's contract. `implicit` transactions end with their statement, query string or Sync."""
 
     isolation: Isolation

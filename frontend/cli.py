@@ -14,7 +14,8 @@ import os
 import socket
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from frontend.auth import ListenRefused, check_trust
 from frontend.configuration import Configuration, ConfigurationError, addresses, load_configuration
@@ -26,8 +27,7 @@ EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Command:
+class Command(Struct, frozen=True, kw_only=True):
     """A subcommand. `configure` adds its arguments; `run` gets them parsed and returns the exit status."""
 
     name: str

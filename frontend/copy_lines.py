@@ -7,7 +7,8 @@ by column instead and comes here for the header, for unusual input, and to find 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from adapter.results import CopyFormat
 from frontend.codec import decode_utf8
@@ -33,15 +34,13 @@ def shown(text: str) -> str:
     return text if len(text) <= MAX_SHOWN else text[:MAX_SHOWN] + "..."
 
 
-@dataclass(slots=True)
-class LineEnding:
+class LineEnding(Struct):
     """The style of line ends, which the first line decides: "\\n", "\\r\\n" or "\\r"; empty until known."""
 
     style: bytes = b""
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(Struct, frozen=True):
     """One line without its end. `last` is set on a line that the end-of-data marker ends."""
 
     content: bytes

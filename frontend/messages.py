@@ -6,8 +6,9 @@ What a client may send, decoded (`FrontendMessage`), and the codes of what a ser
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from msgspec import Struct
 
 PROTOCOL_3_0 = 0x0003_0000
 PROTOCOL_3_2 = 0x0003_0002
@@ -23,26 +24,22 @@ LARGE_MESSAGE_BYTES = 0x3FFF_FFFE
 """PostgreSQL's PQ_LARGE_MESSAGE_LIMIT: beyond it a length is taken for garbage and the connection ends."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SslRequest:
+class SslRequest(Struct, frozen=True, kw_only=True):
     """Asks whether the server speaks TLS; answered by one byte."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GssEncRequest:
+class GssEncRequest(Struct, frozen=True, kw_only=True):
     """Asks whether the server speaks GSSAPI encryption; answered by one byte."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CancelRequest:
+class CancelRequest(Struct, frozen=True, kw_only=True):
     """Cancels what the named session runs. `secret` is 4 bytes, or up to 256 with protocol 3.2."""
 
     backend_pid: int
     secret: bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Startup:
+class Startup(Struct, frozen=True, kw_only=True):
     """The start-up packet: requested protocol version and parameters in the client's order."""
 
     version: int
@@ -52,20 +49,17 @@ class Startup:
 StartupMessage: TypeAlias = SslRequest | GssEncRequest | CancelRequest | Startup
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Query:
+class Query(Struct, frozen=True, kw_only=True):
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Parse:
+class Parse(Struct, frozen=True, kw_only=True):
     name: str
     text: str
     param_oids: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bind:
+class Bind(Struct, frozen=True, kw_only=True):
     portal: str
     statement: str
     param_formats: tuple[int, ...]
@@ -73,72 +67,60 @@ class Bind:
     result_formats: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Describe:
+class Describe(Struct, frozen=True, kw_only=True):
     """`kind` is S (statement) or P (portal)."""
 
     kind: str
     name: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Execute:
+class Execute(Struct, frozen=True, kw_only=True):
     portal: str
     max_rows: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Close:
+class Close(Struct, frozen=True, kw_only=True):
     """`kind` is S (statement) or P (portal)."""
 
     kind: str
     name: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sync:
+class Sync(Struct, frozen=True, kw_only=True):
     pass
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Flush:
+class Flush(Struct, frozen=True, kw_only=True):
     pass
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Terminate:
+class Terminate(Struct, frozen=True, kw_only=True):
     pass
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CopyData:
+class CopyData(Struct, frozen=True, kw_only=True):
     data: bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CopyDone:
+class CopyDone(Struct, frozen=True, kw_only=True):
     pass
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CopyFail:
+class CopyFail(Struct, frozen=True, kw_only=True):
     message: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FunctionCall:
+class FunctionCall(Struct, frozen=True, kw_only=True):
     function_oid: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PasswordMessage:
+class PasswordMessage(Struct, frozen=True, kw_only=True):
     """Any answer in authentication; which one it is the method in progress knows."""
 
     body: bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Malformed:
+class Malformed(Struct, frozen=True, kw_only=True):
     """A message whose frame is right and whose content is not. `error` is what the client is told, as if the message
     had failed; `code` is its type byte."""
 

@@ -11,9 +11,9 @@ import asyncio
 import socket
 import ssl
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import structlog
+from msgspec import Struct
 
 from frontend import backend
 from frontend.cancel import CancelRegistry
@@ -40,8 +40,7 @@ log = structlog.get_logger("frontend")
 _DRAIN_POLL_S = 0.02
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServerLimits:
+class ServerLimits(Struct, frozen=True, kw_only=True):
     """Bounds of the listener."""
 
     max_connections: int = 200

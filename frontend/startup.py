@@ -6,7 +6,7 @@ character literally; `-c name=value` and `--name=value` are settings, anything e
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from adapter.results import StartupParameters
 from frontend.messages import PROTOCOL_3_0, PROTOCOL_3_2, Startup
@@ -15,8 +15,7 @@ from planner.errors import FeatureNotSupported, InvalidAuthorizationSpecificatio
 _PROTOCOL_OPTION_PREFIX = "_pq_."
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Negotiated:
+class Negotiated(Struct, frozen=True, kw_only=True):
     """The outcome: `version` is what both sides speak; `newest` is told to the client when it asked for more, together
     with the protocol options that nobody here knows."""
 

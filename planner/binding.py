@@ -8,8 +8,10 @@ set-returning functions found in its expressions, which stand there as reference
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeAlias, TypeVar
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from planner.errors import AmbiguousParameter, IndeterminateDatatype, UndefinedParameter
 from planner.ir import AggregateCall, ColumnRef, Field, FunctionCall, Origin, Param, Rel, Scalar
@@ -22,8 +24,7 @@ from storage.catalog_model import CatalogSnapshot
 _T = TypeVar("_T")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BindContext:
+class BindContext(Struct, frozen=True, kw_only=True):
     """What binding depends on besides the text. `search_path` holds schema names as `current_schemas(true)` lists
     them: pg_catalog is searched first when it is not mentioned. `settings` are TimeZone, DateStyle, IntervalStyle and
     the like, which decide what literals mean."""
@@ -62,8 +63,7 @@ class NsColumn:
         return self._expr
 
 
-@dataclass(slots=True, kw_only=True)
-class NsItem:
+class NsItem(Struct, kw_only=True):
     """A FROM item in scope. `alias` is what qualifies its columns (None for an unnamed join). `schema` and `database`
     qualify an unaliased relation, whose own name is `relation_name`. The flags are those of PostgreSQL's
     ParseNamespaceItem. `row_type` is the oid of a relation's row type, RECORD otherwise. `scalar_function` marks an
@@ -118,8 +118,7 @@ Handler: TypeAlias = Callable[["Level", Tree], Scalar]
 """What binds the expressions of one kind of parse node."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Grammar:
+class Grammar(Struct, frozen=True, kw_only=True):
     """How each expression (by kind of node) and each query is bound. Expressions hold queries and queries hold
     expressions: their modules reach each other through this table, which `planner.binder` makes."""
 
@@ -169,8 +168,7 @@ class Level:
             from_ids[item.id] = (alias, name)
 
 
-@dataclass(slots=True)
-class DefinitionNotes:
+class DefinitionNotes(Struct):
     """What writing out a view's query needs: for each SELECT the columns (qualifier, name) of the stars in its target
     list, the unqualified column references with what qualifies them, and the NATURAL joins with their columns."""
 

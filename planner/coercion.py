@@ -7,9 +7,11 @@ Nothing here looks at expressions; `planner.casting` applies casts to them.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import lru_cache
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from planner.catalog_data import casts, types
 from planner.errors import DatatypeMismatch
@@ -97,8 +99,7 @@ def binary_coercible(source: int, target: int) -> bool:
 # ---------------------------------------------------------------- overloads
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(Struct, frozen=True):
     """An overload with the argument types it would have in this call (defaults left out, variadic expanded).
     `expanded` is how many arguments the variadic one stands for, 0 when it is not expanded."""
 

@@ -8,10 +8,11 @@ range; infinity and -infinity are the strings themselves.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, timezone, tzinfo
 from functools import lru_cache
 from zoneinfo import ZoneInfo
+
+from msgspec import Struct
 
 from planner.catalog_data import columns
 from planner.errors import (
@@ -76,8 +77,7 @@ class OutOfRange(Exception):
         self.month_day = month_day
 
 
-@dataclass(slots=True)
-class _Fields:
+class _Fields(Struct):
     year: int | None = None
     month: int | None = None
     day: int | None = None

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import lru_cache
 from typing import Any
+
+from msgspec.structs import replace
 
 from planner.binding import Level, NsItem, Statement
 from planner.casting import coerce_to_target, finish_row, resolve_unknown, to_boolean, with_shape

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from itertools import product
 from typing import Any
 
+from msgspec.structs import replace
 from postgast import pg_query_pb2 as pb
 
 from planner.binding import Level
@@ -79,7 +79,7 @@ class Grouping:
             self.outer_depth += 1
             changes["rel"] = transform(node.rel, self._replace)
             self.outer_depth -= 1
-            return dataclasses.replace(node, **changes)
+            return replace(node, **changes)
         return None
 
     def _ungrouped(self, node: ColumnRef) -> Scalar:

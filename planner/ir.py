@@ -14,24 +14,23 @@ exactly the types of its signature (after polymorphism is resolved).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Literal as OneOf
 from typing import TypeAlias
+
+from msgspec import Struct, field
 
 from planner.functions.signature import Signature
 from planner.types import SqlType
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Origin:
+class Origin(Struct, frozen=True, kw_only=True):
     """The table column that an output column plainly is, for RowDescription."""
 
     relation_oid: int
     attnum: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Field:
+class Field(Struct, frozen=True, kw_only=True):
     """An output column of a relational node. `name` is for people; `id` is what expressions refer to."""
 
     id: int
@@ -43,8 +42,7 @@ class Field:
 # ---------------------------------------------------------------- scalars
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Literal:
+class Literal(Struct, frozen=True, kw_only=True):
     """A constant. `value` is None (NULL) or, by type: bool, int, str (text, uuid, json), bytes, float,
     decimal.Decimal, datetime.date/time/datetime (naive = timestamp, UTC-aware = timestamptz), `Interval`, tuple
     (arrays). Infinite dates and timestamps are the strings "infinity" and "-infinity"."""
@@ -53,8 +51,7 @@ class Literal:
     type: SqlType
 
 
-@dataclass(frozen=True, slots=True)
-class Interval:
+class Interval(Struct, frozen=True):
     """PostgreSQL's interval: three numbers that are never normalised across each other."""
 
     months: int
@@ -62,24 +59,21 @@ class Interval:
     micros: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Param:
+class Param(Struct, frozen=True, kw_only=True):
     """`$index` (1-based). Its value is given at execution as a `Literal` of the same type."""
 
     index: int
     type: SqlType
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ColumnRef:
+class ColumnRef(Struct, frozen=True, kw_only=True):
     """The column with this id, of this query or an enclosing one."""
 
     id: int
     type: SqlType
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionValue:
+class SessionValue(Struct, frozen=True, kw_only=True):
     """What depends on session or transaction: `name` is one of now, statement_timestamp, clock_timestamp, current_user,
     session_user, current_database, current_schema, current_schemas, search_path, timezone, backend_pid, txid,
     setting:<name>, ... It is replaced by a `Literal` before lowering (planner.session_values.substitute)."""
@@ -89,8 +83,7 @@ class SessionValue:
     args: tuple[Scalar, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class Call(Struct, frozen=True, kw_only=True):
     """A function or operator applied to arguments. `signature` says which; the registry has its form per engine."""
 
     signature: Signature
@@ -98,8 +91,7 @@ class Call:
     type: SqlType
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cast:
+class Cast(Struct, frozen=True, kw_only=True):
     """A conversion from `arg.type` to `type`. `explicit` truncates to a length where assignment raises 22001."""
 
     arg: Scalar
@@ -107,8 +99,7 @@ class Cast:
     explicit: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BoolOp:
+class BoolOp(Struct, frozen=True, kw_only=True):
     """AND / OR over two or more boolean operands, or NOT over one."""
 
     op: OneOf["and", "or", "not"]
@@ -116,8 +107,7 @@ class BoolOp:
     type: SqlType
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IsNull:
+class IsNull(Struct, frozen=True, kw_only=True):
     """`arg IS NULL` or, negated, IS NOT NULL. For a row value PostgreSQL's all-fields rule is made explicit by the
     binder."""
 
@@ -126,8 +116,7 @@ class IsNull:
     type: SqlType
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BooleanTest:
+class BooleanTest(Struct, frozen=True, kw_only=True):
     """`arg IS [NOT] TRUE | FALSE | UNKNOWN`."""
 
     arg: Scalar
@@ -136,8 +125,7 @@ class BooleanTest:
     type: SqlType
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Distinct:
+class Distinct(Struct, frozen=True, kw_only=True):
     """`left IS [NOT] DISTINCT FROM right`; both have the same type."""
 
     left: Scalar
@@ -146,8 +134,7 @@ class Distinct:
     type: SqlType
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
+class Case(Struct, frozen=True, kw_only=True):
     """Searched CASE (a simple CASE is rewritten by the binder). No ELSE is ELSE NULL."""
 
     whens: tuple[tuple[Scalar, Scalar], ...]
@@ -155,16 +142,14 @@ class Case:
     type: SqlType
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Coalesce:
+class Coalesce(Struct, frozen=True, kw_only=True):
     """COALESCE; all arguments have the result's type."""
 
     args: tuple[Scalar, ...]
     type: SqlType
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MinMax:
+class MinMax(Struct, frozen=True, kw_only=True):
     """GREATEST / LEAST, which ignore NULLs; all arguments have the result's type."""
 
     op: OneOf["greatest", "least"]
@@ -172,8 +157,7 @@ class MinMax:
     type: SqlType
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InList:
+class InList(Struct, frozen=True, kw_only=True):
     """`arg [NOT] IN (items)` with PostgreSQL's three-valued result; `equals` is the = operator chosen for it."""
 
     arg: Scalar
@@ -183,8 +167,7 @@ class InList:
     type: SqlType
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QuantifiedArray:
+class QuantifiedArray(Struct, frozen=True, kw_only=True):
     """`arg op ANY|ALL (array)`; `operator` compares arg with the array's element type."""
 
     arg: Scalar
@@ -194,16 +177,14 @@ class QuantifiedArray:
     type: SqlType
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ArrayConstructor:
+class ArrayConstructor(Struct, frozen=True, kw_only=True):
     """ARRAY[...]; `type` is the array type, items have its element type (or are arrays, for more dimensions)."""
 
     items: tuple[Scalar, ...]
     type: SqlType
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Subscript:
+class Subscript(Struct, frozen=True, kw_only=True):
     """`arg[index]`, or `arg[index:upper]` when `slice`; indexes are int4, 1-based (0-based for int2vector,
     oidvector)."""
 
@@ -214,8 +195,7 @@ class Subscript:
     type: SqlType
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RowConstructor:
+class RowConstructor(Struct, frozen=True, kw_only=True):
     """ROW(...). `names` are f1, f2, ... unless it comes from a whole-row reference. `type` is record. With `nullable`
     it is a row that an outer join may lack: NULL when all items are."""
 
@@ -225,8 +205,7 @@ class RowConstructor:
     nullable: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FieldSelect:
+class FieldSelect(Struct, frozen=True, kw_only=True):
     """`(arg).name` of a record whose fields the binder knows; `index` is its place among them, from 0."""
 
     arg: Scalar
@@ -235,16 +214,14 @@ class FieldSelect:
     index: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScalarSubquery:
+class ScalarSubquery(Struct, frozen=True, kw_only=True):
     """A subquery as a value: NULL without rows, 21000 with more than one."""
 
     rel: Rel
     type: SqlType
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Exists:
+class Exists(Struct, frozen=True, kw_only=True):
     """`[NOT] EXISTS (rel)`."""
 
     rel: Rel
@@ -252,8 +229,7 @@ class Exists:
     type: SqlType
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QuantifiedSubquery:
+class QuantifiedSubquery(Struct, frozen=True, kw_only=True):
     """`(args) op ANY|ALL (rel)`; IN is `= ANY`, NOT IN is `<> ALL`.
 
     With several columns `operators` compares them pairwise (row comparison, for = and <> only).
@@ -266,16 +242,14 @@ class QuantifiedSubquery:
     type: SqlType
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ArraySubquery:
+class ArraySubquery(Struct, frozen=True, kw_only=True):
     """ARRAY(subquery): an empty array without rows; keeps the subquery's order."""
 
     rel: Rel
     type: SqlType
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Collate:
+class Collate(Struct, frozen=True, kw_only=True):
     """`arg COLLATE "C"` and its like: only bytewise collations exist, so the value is unchanged."""
 
     arg: Scalar
@@ -311,8 +285,7 @@ Scalar: TypeAlias = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SortKey:
+class SortKey(Struct, frozen=True, kw_only=True):
     """One ORDER BY key, with the null order always said."""
 
     expr: Scalar
@@ -320,8 +293,7 @@ class SortKey:
     nulls_first: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AggregateCall:
+class AggregateCall(Struct, frozen=True, kw_only=True):
     """An aggregate over a group. For ordered-set aggregates `args` are the direct arguments and `order_by` the
     WITHIN GROUP keys. `count(*)` has no args."""
 
@@ -333,16 +305,14 @@ class AggregateCall:
     order_by: tuple[SortKey, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FrameBound:
+class FrameBound(Struct, frozen=True, kw_only=True):
     """One end of a window frame; `offset` for the two OFFSET kinds."""
 
     kind: OneOf["unbounded_preceding", "offset_preceding", "current_row", "offset_following", "unbounded_following"]
     offset: Scalar | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Frame:
+class Frame(Struct, frozen=True, kw_only=True):
     """A window frame, never implicit: the binder writes PostgreSQL's default out."""
 
     mode: OneOf["rows", "range", "groups"]
@@ -351,8 +321,7 @@ class Frame:
     exclude: OneOf["no_others", "current_row", "group", "ties"] = "no_others"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WindowCall:
+class WindowCall(Struct, frozen=True, kw_only=True):
     """A window function, or an aggregate over a frame."""
 
     signature: Signature
@@ -367,15 +336,13 @@ class WindowCall:
 # ---------------------------------------------------------------- relations
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OneRow:
+class OneRow(Struct, frozen=True, kw_only=True):
     """A single row without columns: SELECT without FROM."""
 
     fields: tuple[Field, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scan:
+class Scan(Struct, frozen=True, kw_only=True):
     """A user table. Each field's origin says which attnum it reads. `row_id`, when asked for, is the id of an extra
     int8 output column (also the last of `fields`) with the row's id."""
 
@@ -384,8 +351,7 @@ class Scan:
     row_id: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SystemScan:
+class SystemScan(Struct, frozen=True, kw_only=True):
     """A system relation: `schema`.`name` of pg_catalog, information_schema or tidegate; runs on the local engine.
     A field's origin attnum is its position in the relation (1-based; system columns negative)."""
 
@@ -395,16 +361,14 @@ class SystemScan:
     fields: tuple[Field, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Values:
+class Values(Struct, frozen=True, kw_only=True):
     """Constant rows (expressions without column references to this query)."""
 
     rows: tuple[tuple[Scalar, ...], ...]
     fields: tuple[Field, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FunctionCall:
+class FunctionCall(Struct, frozen=True, kw_only=True):
     """One function in FROM. `fields` are its own output columns. A scalar function gives one row."""
 
     signature: Signature
@@ -412,8 +376,7 @@ class FunctionCall:
     fields: tuple[Field, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FunctionScan:
+class FunctionScan(Struct, frozen=True, kw_only=True):
     """Functions in FROM, zipped as ROWS FROM does; `ordinality` is the id of the WITH ORDINALITY column (int8, 1-based,
     last of `fields`)."""
 
@@ -422,8 +385,7 @@ class FunctionScan:
     fields: tuple[Field, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Project:
+class Project(Struct, frozen=True, kw_only=True):
     """Computes `exprs`, one for each of `fields`."""
 
     input: Rel
@@ -431,8 +393,7 @@ class Project:
     fields: tuple[Field, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProjectSet:
+class ProjectSet(Struct, frozen=True, kw_only=True):
     """Set-returning functions of a select list: each input row repeats as long as the longest of `functions`, the
     others padded with NULL. Output: the input's fields, then the functions' fields."""
 
@@ -441,8 +402,7 @@ class ProjectSet:
     fields: tuple[Field, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Filter:
+class Filter(Struct, frozen=True, kw_only=True):
     """The rows for which `condition` is true."""
 
     input: Rel
@@ -450,8 +410,7 @@ class Filter:
     fields: tuple[Field, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Join:
+class Join(Struct, frozen=True, kw_only=True):
     """A join; `fields` are left's then right's. With `lateral`, the right side may refer to the left's columns.
     USING and NATURAL are rewritten by the binder to a condition and a projection."""
 
@@ -463,8 +422,7 @@ class Join:
     fields: tuple[Field, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Aggregate:
+class Aggregate(Struct, frozen=True, kw_only=True):
     """Groups by `keys` and computes `calls`. `fields` are the keys' columns then the calls' columns.
 
     `grouping_sets`, when not None, lists sets of indexes into `keys` (a key absent from a set is NULL there);
@@ -480,8 +438,7 @@ class Aggregate:
     groupings: tuple[tuple[int, ...], ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Window:
+class Window(Struct, frozen=True, kw_only=True):
     """Computes `calls` over the input's rows; `fields` are the input's then one for each call."""
 
     input: Rel
@@ -489,8 +446,7 @@ class Window:
     fields: tuple[Field, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Deduplicate:
+class Deduplicate(Struct, frozen=True, kw_only=True):
     """DISTINCT (`on` empty: all columns) or DISTINCT ON (`on`: keep the first row by `order_by` of each group)."""
 
     input: Rel
@@ -499,8 +455,7 @@ class Deduplicate:
     fields: tuple[Field, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sort:
+class Sort(Struct, frozen=True, kw_only=True):
     """The input in order."""
 
     input: Rel
@@ -508,8 +463,7 @@ class Sort:
     fields: tuple[Field, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limit:
+class Limit(Struct, frozen=True, kw_only=True):
     """At most `count` rows (None: all; int8 expression; NULL: all) after skipping `offset`. Keeps its input's
     order. With `ties`, also the peers of the last row, by the keys of the `Sort` that is its input."""
 
@@ -520,8 +474,7 @@ class Limit:
     fields: tuple[Field, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SetOperation:
+class SetOperation(Struct, frozen=True, kw_only=True):
     """UNION, INTERSECT, EXCEPT; column i of the output stands for column i of both sides, which have its type."""
 
     op: OneOf["union", "intersect", "except"]
@@ -531,8 +484,7 @@ class SetOperation:
     fields: tuple[Field, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CommonTable:
+class CommonTable(Struct, frozen=True, kw_only=True):
     """A CTE's definition. When `recursive`, `rel` is the non-recursive term, `step` the recursive one (which reads
     `CteScan` of this id) and `union_all` tells whether duplicates stay."""
 
@@ -544,8 +496,7 @@ class CommonTable:
     materialized: bool | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class With:
+class With(Struct, frozen=True, kw_only=True):
     """`body` with common tables in scope; later ones may read earlier ones."""
 
     tables: tuple[CommonTable, ...]
@@ -553,8 +504,7 @@ class With:
     fields: tuple[Field, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CteScan:
+class CteScan(Struct, frozen=True, kw_only=True):
     """Reads the common table `cte`: output column i is its column i."""
 
     cte: int
@@ -585,8 +535,7 @@ Rel: TypeAlias = (
 # ---------------------------------------------------------------- bound statements
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BoundQuery:
+class BoundQuery(Struct, frozen=True, kw_only=True):
     """A SELECT, VALUES or TABLE. The result's columns are `rel.fields`, in order. `param_types[i]` is the type of
     $i+1. `relations` are the oids of all user tables and views read (views are expanded); `system` is true when a
     system relation is read."""
@@ -599,8 +548,7 @@ class BoundQuery:
     for_update: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BoundInsert:
+class BoundInsert(Struct, frozen=True, kw_only=True):
     """INSERT. `source` yields one column for each of `columns` (attnums), already coerced to the column's type
     (assignment), defaults filled in for all live columns of the table, so `columns` is every live attnum in order.
     `returning` reads `Scan` fields through the ids in `returning_fields` (one per column)."""
@@ -612,8 +560,7 @@ class BoundInsert:
     returning: Returning | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BoundUpdate:
+class BoundUpdate(Struct, frozen=True, kw_only=True):
     """UPDATE. `read` yields: the row id (int8), every live column's old value (attnum order), then every live
     column's new value (assignment-coerced, attnum order). One row per changed row (a join that matches a row
     several times keeps one)."""
@@ -625,8 +572,7 @@ class BoundUpdate:
     returning: Returning | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BoundDelete:
+class BoundDelete(Struct, frozen=True, kw_only=True):
     """DELETE. `read` yields the row id (int8), then every live column's old value (attnum order)."""
 
     relation_oid: int
@@ -635,8 +581,7 @@ class BoundDelete:
     returning: Returning | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Returning:
+class Returning(Struct, frozen=True, kw_only=True):
     """RETURNING: `query` reads the affected rows as `CteScan(cte=RETURNING_ROWS)`, whose columns are the table's
     live columns."""
 

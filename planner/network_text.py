@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from planner.errors import InvalidTextRepresentation
 
@@ -16,8 +17,7 @@ _DOTTED = re.compile(r"(\d+(?:\.\d+)*)(?:/(\d+))?")
 _COLONS = re.compile(r"([0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*)(?:/(\d+))?")
 
 
-@dataclass(frozen=True, slots=True)
-class Network:
+class Network(Struct, frozen=True):
     """An address of 32 (`version` 4) or 128 bits (6) as a number, with the length of its network part."""
 
     version: int

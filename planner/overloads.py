@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from planner.binding import Level
 from planner.casting import coerce, explicit_cast, finish_row, resolve_unknown
@@ -40,8 +41,7 @@ _AGGREGATE_HINT = (
 )
 
 
-@dataclass(slots=True)
-class Resolved:
+class Resolved(Struct):
     """A call whose overload is chosen: concrete signature, arguments cast to it, and the result's type."""
 
     signature: Signature

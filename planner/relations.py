@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, TypeAlias
+
+from msgspec import Struct, field
 
 from planner.binding import BindContext, Level, NsColumn, NsItem, Statement
 from planner.errors import (
@@ -27,8 +28,7 @@ MAX_VIEW_DEPTH = 100
 """Views inside views: deeper nesting is refused before Python's stack is."""
 
 
-@dataclass(slots=True, kw_only=True)
-class Cte:
+class Cte(Struct, kw_only=True):
     """A common table in scope. `columns` are known once its query (of a recursive one, the non-recursive term) is
     bound. `records` are the fields of its record columns, by position."""
 

@@ -1,23 +1,25 @@
-"""Walking and rewriting the IR: generic over its node types, which are frozen dataclasses."""
+"""Walking and rewriting the IR: generic over its node types, which are frozen structs."""
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from planner import ir
 
 _NODES: dict[type, tuple[str, ...]] = {
     cls: tuple(
-        field.name
-        for field in dataclasses.fields(cls)
-        if field.name not in ("type", "signature", "equals", "operator", "operators", "name", "names", "kind", "fields")
+        name
+        for name in cls.__struct_fields__
+        if name not in ("type", "signature", "equals", "operator", "operators", "name", "names", "kind", "fields")
     )
     for cls in vars(ir).values()
     if isinstance(cls, type)
-    and dataclasses.is_dataclass(cls)
-    and cls not in (ir.Field, ir.Origin, ir.Interval, ir.Literal)
+    and issubclass(cls, Struct)
+    and cls not in (Struct, ir.Field, ir.Origin, ir.Interval, ir.Literal)
 }
 """The attributes of each node class that may hold other nodes."""
 
@@ -54,7 +56,7 @@ def _transform(node: Any, replace_node: Callable[[Any], Any | None]) -> Any:
         new = _transform(old, replace_node)
         if new is not old:
             changes[name] = new
-    return dataclasses.replace(node, **changes) if changes else node
+    return replace(node, **changes) if changes else node
 
 
 def walk(node: Any) -> Iterator[Any]:

@@ -7,7 +7,8 @@ offer is ambiguous, LATERAL items are seen only from where the join type allows 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from planner.binding import Level, NsColumn, NsItem, Statement
 from planner.errors import (

@@ -8,9 +8,9 @@ FROM, WHERE, groups, HAVING, windows, set-returning functions, projection, DISTI
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from msgspec import Struct
 from postgast import pg_query_pb2 as pb
 
 from planner.binding import Level
@@ -62,8 +62,7 @@ from planner.types import RECORD, UNKNOWN, SqlType
 from planner.windows import bind_windows
 
 
-@dataclass(slots=True)
-class Target:
+class Target(Struct):
     """An entry of the target list; `junk` entries serve ORDER BY, GROUP BY or DISTINCT ON only."""
 
     expr: Scalar
@@ -72,8 +71,7 @@ class Target:
     origin: Origin | None = None
 
 
-@dataclass(slots=True)
-class SortItem:
+class SortItem(Struct):
     """An ORDER BY item over the target at `index`."""
 
     index: int

@@ -7,7 +7,9 @@ Equality is structural. The built-in types' OIDs are PostgreSQL's own, so they c
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 BOOL = 16
 BYTEA = 17
@@ -73,8 +75,7 @@ REG_TYPES: Mapping[int, str] = {
 """The alias types of oid (PostgreSQL 15, 8.19), by oid. Engines have tg_<name>_in and tg_<name>_out for each."""
 
 
-@dataclass(frozen=True, slots=True)
-class NumericShape:
+class NumericShape(Struct, frozen=True):
     """How an engine holds a numeric: DECIMAL(precision, scale).
 
     `exact_scale` says that PostgreSQL's display scale of every value is exactly `scale`; otherwise (division,
@@ -90,8 +91,7 @@ TOO_WIDE = NumericShape(MAX_DECIMAL_PRECISION + 1, 0)
 """The shape of a constant of more digits than an engine can hold; it can only become a float."""
 
 
-@dataclass(frozen=True, slots=True)
-class SqlType:
+class SqlType(Struct, frozen=True):
     """A type as a column or an expression has it. `typmod` is PostgreSQL's atttypmod, -1 when there is none.
 
     `shape` is set for numeric (and for arrays of numeric, of the element) and for nothing else.

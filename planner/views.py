@@ -6,9 +6,9 @@ same whatever the search path is and whatever columns its tables get later.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
+from msgspec import Struct
 from postgast import pg_query_pb2 as pb
 
 from planner.binder import new_statement
@@ -24,8 +24,7 @@ from planner.types import SqlType
 from storage.catalog_model import Relation
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ViewDefinition:
+class ViewDefinition(Struct, frozen=True, kw_only=True):
     """What CREATE VIEW stores: columns (name, type) in order, SQL text, and the oids of the relations it reads."""
 
     columns: tuple[tuple[str, SqlType], ...]

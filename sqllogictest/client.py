@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import socket
 import struct
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 PROTOCOL_3_0 = 0x0003_0000
 
@@ -16,8 +17,7 @@ class ConnectionFailed(Exception):
     """The server cannot be reached, refuses the session, or has gone."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServerError:
+class ServerError(Struct, frozen=True, kw_only=True):
     """An ErrorResponse."""
 
     sqlstate: str
@@ -25,8 +25,7 @@ class ServerError:
     fields: dict[str, str] = field(default_factory=dict)
 
 
-@dataclass(slots=True, kw_only=True)
-class QueryResult:
+class QueryResult(Struct, kw_only=True):
     """What one query string gave: the rows of its last row-returning statement, its tags, or an error."""
 
     columns: list[str] = field(default_factory=list)

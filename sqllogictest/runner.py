@@ -11,8 +11,9 @@ import os
 import re
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from sqllogictest.client import Client, ConnectionFailed, QueryResult, ServerError
 from sqllogictest.records import (
@@ -35,8 +36,7 @@ _HASHING = re.compile(r"(\d+) values hashing to ([0-9a-f]{32})")
 ORIGINAL_SUFFIX = ".test"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
+class Target(Struct, frozen=True, kw_only=True):
     """The server, and what conditions call it. `engine` is forced by SET engine where given (Tidegate)."""
 
     host: str
@@ -49,8 +49,7 @@ class Target:
     own_schema: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Failure:
+class Failure(Struct, frozen=True, kw_only=True):
     """A record that did not give what the file says."""
 
     place: str
@@ -58,8 +57,7 @@ class Failure:
     reason: str
 
 
-@dataclass(slots=True, kw_only=True)
-class FileReport:
+class FileReport(Struct, kw_only=True):
     """The outcome of one file."""
 
     path: Path
@@ -80,8 +78,7 @@ class _Mismatch(Exception):
     """A record failed; the text says how."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Replacement:
+class Replacement(Struct, frozen=True, kw_only=True):
     """Lines [start, end) of a file, 0-based, that completion replaces."""
 
     start: int

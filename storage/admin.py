@@ -8,7 +8,8 @@ moment while it looked.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from storage import txns_state
 from storage.blob import Blob
@@ -24,8 +25,7 @@ from storage.shard_state import Hold, ShardState, apply_op
 from storage.txns_state import TXNS_KEY, Lease, Staged, TxnsDiff, TxnsMachine, TxnsState
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShardOverview:
+class ShardOverview(Struct, frozen=True, kw_only=True):
     """One shard. `logical_upper` is how far it may be read, `physical_upper` how far it has been written."""
 
     shard: ShardId
@@ -44,8 +44,7 @@ class ShardOverview:
     dropped: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BlobUsage:
+class BlobUsage(Struct, frozen=True, kw_only=True):
     """The objects under one prefix."""
 
     prefix: str
@@ -53,8 +52,7 @@ class BlobUsage:
     bytes: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Overview:
+class Overview(Struct, frozen=True, kw_only=True):
     """An environment at a glance. `txns_bytes` and `txns_diffs` are what the txns shard keeps in consensus."""
 
     id: str

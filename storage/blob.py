@@ -22,8 +22,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 from storage.errors import InvalidKey
 
@@ -35,8 +36,7 @@ _KEY = re.compile(rf"{_SEGMENT}(?:/{_SEGMENT})*")
 _PREFIX = re.compile(rf"(?:{_SEGMENT}/)*(?:{_SEGMENT})?")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ByteRange:
+class ByteRange(Struct, frozen=True, kw_only=True):
     """The bytes [start, start + length) of an object; the part beyond its end is left off."""
 
     start: int
@@ -47,8 +47,7 @@ class ByteRange:
             raise ValueError(f"byte range {self.start}+{self.length} is negative")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BlobEntry:
+class BlobEntry(Struct, frozen=True, kw_only=True):
     """One object in a listing. `modified_ms` is the store's own Unix time of the last write."""
 
     key: str

@@ -13,11 +13,11 @@ from __future__ import annotations
 import asyncio
 import bisect
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 import msgspec
 import pyarrow as pa
+from msgspec import Struct
 
 from storage.catalog_model import CatalogRecord, CatalogSnapshot, CatalogUpdate
 from storage.csn import Csn
@@ -37,8 +37,7 @@ _encoder = msgspec.msgpack.Encoder()
 _decoder: msgspec.msgpack.Decoder[CatalogRecord] = msgspec.msgpack.Decoder(CatalogRecord)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CatalogDelta:
+class CatalogDelta(Struct, frozen=True, kw_only=True):
     """One change: `updates` took effect at `csn` and led to `snapshot`."""
 
     csn: Csn

@@ -14,11 +14,11 @@ schema a relation name is unique; within a relation the names of live columns ar
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import msgspec
 from immutables import Map
+from msgspec import Struct
 
 from storage.csn import Csn
 from storage.ids import ShardId
@@ -155,8 +155,7 @@ class CatalogUpdate(msgspec.Struct, frozen=True):
     diff: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CatalogSnapshot:
+class CatalogSnapshot(Struct, frozen=True, kw_only=True):
     """The catalog as of `csn`; immutable, shared by reference.
 
     `next_oid` is the first oid that no record up to `csn` has used.

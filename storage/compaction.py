@@ -14,13 +14,13 @@ the column, and have the column's missing value) that a NULL would not.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from msgspec import Struct
 
 from storage.csn import Csn
 from storage.parts import INLINE_LIMIT_BYTES, ROW_ID, Part
@@ -48,8 +48,7 @@ DELETED_SHARE = 0.1
 SIZE_CLASSES = (INLINE_LIMIT_BYTES, 1024 * 1024, SMALL_PART_BYTES)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompactionPlan:
+class CompactionPlan(Struct, frozen=True, kw_only=True):
     """Parts to rewrite together (all of one fingerprint), and the delete parts to fold into them."""
 
     inserts: tuple[Part, ...]
@@ -136,8 +135,7 @@ def joined(arrays: list[RowIds]) -> RowIds:
     return np.sort(np.concatenate(arrays)) if arrays else np.empty(0, np.int64)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Merged:
+class Merged(Struct, frozen=True, kw_only=True):
     """What a compaction produces: rows with their ids, and the delete entries that are left, by part id."""
 
     rows: pa.Table | None

@@ -21,8 +21,9 @@ Contract (`tests/storage/test_consensus_conformance.py`):
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import NewType, Protocol
+
+from msgspec import Struct
 
 from storage.errors import InvalidKey
 
@@ -40,8 +41,7 @@ MAX_DATA_BYTES = 16 * 1024 * 1024
 _KEY = re.compile(r"[A-Za-z0-9._=/-]+")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VersionedData:
+class VersionedData(Struct, frozen=True, kw_only=True):
     """One diff of a key and its position."""
 
     seqno: SeqNo

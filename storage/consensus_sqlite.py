@@ -21,12 +21,12 @@ import queue
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 import apsw
+from msgspec import Struct
 
 from storage.answering import answered
 from storage.clock import Clock, SystemClock
@@ -67,8 +67,7 @@ POLL_INTERVAL_S = 0.02
 _T = TypeVar("_T")
 
 
-@dataclass(slots=True)
-class _Write:
+class _Write(Struct):
     """A write waiting for the writer thread; `work` runs inside the group's transaction."""
 
     work: Callable[[Any], bool | int]

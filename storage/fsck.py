@@ -6,11 +6,10 @@ reported, because a live environment moves files while they are being checked.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import msgspec
 import numpy as np
 import pyarrow as pa
+from msgspec import Struct
 
 from storage import shard_state
 from storage.admin import Inspector
@@ -35,16 +34,14 @@ REGISTER_PREFIXES = (OID_KEY, WINDOW_KEY, XID_KEY, SEQUENCE_PREFIX)
 """Keys of what `storage.registers` keeps."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Problem:
+class Problem(Struct, frozen=True, kw_only=True):
     """Something that is not as it should be: where, what, and what it means."""
 
     where: str
     what: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+class Report(Struct, frozen=True, kw_only=True):
     """The result of a check. `orphans` are objects that nothing refers to; they cost room and nothing else."""
 
     shards: int

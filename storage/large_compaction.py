@@ -10,11 +10,11 @@ in.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 import msgspec
 import numpy as np
 import pyarrow as pa
+from msgspec import Struct, field
 
 from storage import compaction
 from storage.compaction import RowIds
@@ -30,16 +30,14 @@ OUTPUT_BYTES = 64 * 1024 * 1024
 """Arrow bytes that gather for one output part."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Folding:
+class Folding(Struct, frozen=True, kw_only=True):
     """What to swap: the parts with ids `removed` for `added`. Nothing when no deleted row was found."""
 
     removed: tuple[int, ...]
     added: tuple[Part, ...]
 
 
-@dataclass(slots=True)
-class _Output:
+class _Output(Struct):
     """Rows on their way into parts like `origin`."""
 
     parts: PartStore

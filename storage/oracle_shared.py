@@ -16,10 +16,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 import msgspec
+from msgspec import Struct
 
 from storage.clock import Clock
 from storage.consensus import Consensus
@@ -34,8 +34,7 @@ from storage.visibility import PublishQueue
 ROW_FORMAT = 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TxnsFrontier:
+class TxnsFrontier(Struct, frozen=True, kw_only=True):
     """How far the txns shard has come: its upper, and the CSN of the catalog's latest write below it."""
 
     upper: Csn

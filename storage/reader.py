@@ -10,9 +10,10 @@ from the state and the write alone, so whoever applies the write later assigns t
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from storage.clock import Clock
 from storage.csn import Csn
@@ -29,8 +30,7 @@ ADVANCE_AFTER_S = 0.05
 """How long a reader waits for the txns upper to pass its CSN by itself before it advances it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _View:
+class _View(Struct, frozen=True, kw_only=True):
     """A data shard's state with every committed write in it. `base` is the durable state it was made from."""
 
     base: ShardState
@@ -75,10 +75,10 @@ class ShardReader:
         known = view.snapshot
         last = Csn(view.state.upper - 1)
         if known is not None and known.as_of >= last and as_of >= last:
-            return known if known.as_of == as_of else dataclasses.replace(known, as_of=as_of)
+            return known if known.as_of == as_of else replace(known, as_of=as_of)
         snapshot = snapshot_of(view.state, as_of)
         if as_of >= last:
-            self._views[shard] = dataclasses.replace(view, snapshot=snapshot)
+            self._views[shard] = replace(view, snapshot=snapshot)
         return snapshot
 
     async def changes(self, shard: ShardId, after: Csn, until: Csn) -> ShardChanges:

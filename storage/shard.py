@@ -9,9 +9,9 @@ Writes to a shard that is registered with the txns shard come from applying comm
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable
-from dataclasses import dataclass
 
 import pyarrow as pa
+from msgspec import Struct
 
 from storage.blob import Blob
 from storage.clock import Clock, Randomness
@@ -41,8 +41,7 @@ def shard_key(shard: ShardId) -> str:
     return f"shards/{shard}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShardSnapshot:
+class ShardSnapshot(Struct, frozen=True, kw_only=True):
     """The parts that make up a shard's rows at `as_of`: those of `inserts` whose ids are in no `deletes`.
 
     `schema` is that of the newest version; `schemas` has every version by number.
@@ -66,8 +65,7 @@ class ShardSnapshot:
         return sum(part.rows for part in self.inserts) - sum(part.rows for part in self.deletes)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShardChanges:
+class ShardChanges(Struct, frozen=True, kw_only=True):
     """What was written to a shard in (after, until]: parts in the order they were appended."""
 
     shard: ShardId

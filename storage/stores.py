@@ -16,10 +16,11 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlencode, urlsplit, urlunsplit
+
+from msgspec import Struct, field
 
 from storage.blob import Blob
 from storage.blob_files import BlobFiles
@@ -43,8 +44,7 @@ CLIENT_OPTIONS = frozenset({"allow_http", "allow_invalid_certificates", "connect
 """Options of the connection and not of the store."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoreNames:
+class StoreNames(Struct, frozen=True, kw_only=True):
     """Where an environment is. See the module for `consensus` and `blob`; `blob_options` are the object store's own."""
 
     data_dir: Path

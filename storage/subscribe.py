@@ -7,8 +7,9 @@ The sum of everything delivered up to a CSN is the shard's contents at that CSN.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
+
+from msgspec import Struct
 
 from storage.csn import Csn
 from storage.ids import ShardId
@@ -19,8 +20,7 @@ if TYPE_CHECKING:
     from storage.environment import Environment
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
+class Progress(Struct, frozen=True, kw_only=True):
     """Every write at or below `csn` has been delivered."""
 
     csn: Csn

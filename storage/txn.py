@@ -17,11 +17,11 @@ A crash loses the buffer and nothing else; spilled files of a dead process are g
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import NewType, Protocol
 
 import msgspec
 import pyarrow as pa
+from msgspec import Struct, field
 
 from storage.catalog_model import CatalogUpdate
 from storage.csn import Csn
@@ -100,8 +100,7 @@ class SealedTxn(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-@dataclass(slots=True)
-class _Run:
+class _Run(Struct):
     """Consecutive new rows of one schema; `first` is the provisional id of the first."""
 
     first: int
@@ -112,8 +111,7 @@ class _Run:
         return self.tables[0] if len(self.tables) == 1 else pa.concat_tables(self.tables)
 
 
-@dataclass(slots=True)
-class _Buffer:
+class _Buffer(Struct):
     """One shard's share of one segment. `open_run`: the last run may be continued."""
 
     open_run: bool = False
@@ -128,15 +126,13 @@ class _Buffer:
         return int(inserts + deletes)
 
 
-@dataclass(slots=True)
-class _Budget:
+class _Budget(Struct):
     """Inline bytes that a commit may still carry."""
 
     left: int
 
 
-@dataclass(slots=True)
-class _Segment:
+class _Segment(Struct):
     """What was written between two savepoints."""
 
     buffers: dict[ShardId, _Buffer] = field(default_factory=dict)

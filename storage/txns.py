@@ -15,10 +15,10 @@ write of the shard up to it has been copied. `fill` therefore first waits for th
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import msgspec
+from msgspec import Struct
 
 from storage.clock import Clock
 from storage.csn import Csn
@@ -44,16 +44,14 @@ from storage.txns_state import (
 __all__ = ["Committed", "Savepoint", "Txn", "Txns", "UpperMismatch"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Committed:
+class Committed(Struct, frozen=True, kw_only=True):
     """The transaction is durable at `ts`; `shards` are those it wrote to."""
 
     ts: Csn
     shards: frozenset[ShardId]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UpperMismatch:
+class UpperMismatch(Struct, frozen=True, kw_only=True):
     """Nothing happened. The same transaction may be committed at `least_committable` or above."""
 
     least_committable: Csn
@@ -62,18 +60,15 @@ class UpperMismatch:
 CommitResult: TypeAlias = Committed | UpperMismatch
 
 
-@dataclass(frozen=True, slots=True)
-class _Unregistered:
+class _Unregistered(Struct, frozen=True):
     shard: ShardId
 
 
-@dataclass(frozen=True, slots=True)
-class _Fenced:
+class _Fenced(Struct, frozen=True):
     pass
 
 
-@dataclass(frozen=True, slots=True)
-class _Conflict:
+class _Conflict(Struct, frozen=True):
     actual: Csn
 
 

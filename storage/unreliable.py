@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass
 from typing import TypeVar
+
+from msgspec import Struct
 
 from storage.blob import Blob, BlobEntry, ByteRange
 from storage.clock import Clock, Randomness
@@ -21,8 +22,7 @@ from storage.errors import StoreTimeout, StoreUnavailable
 _T = TypeVar("_T")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FaultRates:
+class FaultRates(Struct, frozen=True, kw_only=True):
     """Probabilities from 0 to 1 of each fate of a call, and the longest delay in seconds."""
 
     fail_before: float = 0.0

@@ -22,9 +22,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 
 import msgspec
+from msgspec import Struct, field
 
 from storage.clock import Clock
 from storage.consensus import Consensus
@@ -66,16 +66,14 @@ class _Xids(msgspec.Struct, frozen=True, kw_only=True):
 NONE_GIVEN_OUT = _Xids(end=FIRST_NORMAL_XID)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunningXids:
+class RunningXids(Struct, frozen=True, kw_only=True):
     """Xids below `end` have been given out; which of them run, by process."""
 
     end: Xid
     running: Mapping[str, Collection[int]]
 
 
-@dataclass(slots=True)
-class _Own:
+class _Own(Struct):
     """This process's xids: those that run, and those that ended without anybody knowing how."""
 
     running: set[int] = field(default_factory=set)

@@ -19,8 +19,9 @@ and knows what runs in its other processes. Not thread-safe: an `XidMap` belongs
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NewType
+
+from msgspec import Struct
 
 from storage.csn import Csn
 
@@ -34,8 +35,7 @@ RING_SLOTS = 1 << 16
 _RUNNING = -1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HybridSnapshot:
+class HybridSnapshot(Struct, frozen=True, kw_only=True):
     """A snapshot in constant size; see the module."""
 
     xmin: Xid
@@ -43,8 +43,7 @@ class HybridSnapshot:
     xmax: Xid
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PgSnapshot:
+class PgSnapshot(Struct, frozen=True, kw_only=True):
     """PostgreSQL's pg_snapshot: what is below `xmin` has finished, `xip` and what is from `xmax` on has not."""
 
     xmin: Xid
@@ -59,8 +58,7 @@ class PgSnapshot:
         return xid < self.xmin or (xid < self.xmax and xid not in self.xip)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finished:
+class Finished(Struct, frozen=True, kw_only=True):
     """What became of a transaction: the CSN it committed at, None when it aborted."""
 
     committed_at: Csn | None

@@ -8,8 +8,9 @@ record batches of the physical types (planner.physical). It never sees SQL text 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeAlias
+
+from msgspec import Struct
 
 from adapter.system_catalogs.session_relations import SessionFacts
 from planner.ir import BoundQuery
@@ -25,8 +26,7 @@ Part: TypeAlias = Any
 EngineName: TypeAlias = Literal["spark", "local"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TableInput:
+class TableInput(Struct, frozen=True, kw_only=True):
     """What an engine reads of one table: insert parts less the rows that delete parts name, after pruning.
 
     `inserts` and `deletes` hold the snapshot's parts and then the transaction's own. Parts may be inline. `bytes`
@@ -40,8 +40,7 @@ class TableInput:
     rows: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExecutionContext:
+class ExecutionContext(Struct, frozen=True, kw_only=True):
     """Who runs a query and under which catalog. `token` names this execution: engines key cancellation by it, and
     catalog functions find `catalog`, `search_path`, `user` and `database` by it."""
 
@@ -55,8 +54,7 @@ class ExecutionContext:
     """What pg_stat_activity, pg_cursors and their like show."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WrittenPart:
+class WrittenPart(Struct, frozen=True, kw_only=True):
     """A Parquet file that an engine wrote straight to the blob store: `key` in the blob store, row count, bytes."""
 
     key: str

@@ -14,10 +14,10 @@ import itertools
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+from msgspec import Struct, field
 
 from adapter.engines.scan_sources import PartIdentity, ScanColumn, identity
 from planner.lowering.dialect import dialect
@@ -37,8 +37,7 @@ SPARE_PARTS = 128
 """Parts of no present use that a table may hold beside as many as are in use, before it is started anew."""
 
 
-@dataclass(slots=True, eq=False)
-class Generation:
+class Generation(Struct, eq=False):
     """One table: its name and its parts' numbers. `numbers` only grows."""
 
     name: str

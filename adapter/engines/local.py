@@ -19,11 +19,11 @@ import asyncio
 import itertools
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, aclosing, contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
+from msgspec import Struct, field
 
 from adapter.engines.engine import ArrowTable, EngineName, ExecutionContext, RecordBatch, TableInput, WrittenPart
 from adapter.engines.inline_pool import InlinePool
@@ -76,8 +76,7 @@ T = TypeVar("T")
 _extra_names = itertools.count()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Opened:
+class _Opened(Struct, frozen=True, kw_only=True):
     """The database and what is in it. `errors`: the classes of what it raises."""
 
     database: LocalDatabase
@@ -86,8 +85,7 @@ class _Opened:
     errors: tuple[type[Exception], ...]
 
 
-@dataclass(slots=True, eq=False)
-class _Execution:
+class _Execution(Struct, eq=False):
     """One running query. `canceled` is set from the event loop and read by the worker thread; `ended` once its
     cursor has been given back."""
 

@@ -10,10 +10,10 @@ import itertools
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+from msgspec import Struct, field
 
 from adapter.constant_rows import array_of
 from adapter.engines.engine import TableInput
@@ -55,8 +55,7 @@ MAX_KEPT_CONSTANTS = 64
 _registered = itertools.count()
 
 
-@dataclass(slots=True, eq=False)
-class LocalScan:
+class LocalScan(Struct, eq=False):
     """One table of one query: the plan and what was read for it.
 
     All of a small table is in `rows`, under `name` (with constants beside them, under a longer one). Of another one,

@@ -12,11 +12,11 @@ from __future__ import annotations
 import operator
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec import Struct
 
 from adapter.constant_rows import array_of
 from adapter.predicates import Condition, exact_conditions
@@ -60,8 +60,7 @@ Index: TypeAlias = Mapping[object, Sequence[int]]
 """By value: where it is, in ascending order."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Lookup:
+class Lookup(Struct, frozen=True, kw_only=True):
     """The rows of `relation_oid` that meet all `conditions` (on a column, by its name and type), and of each the
     columns `outputs`."""
 

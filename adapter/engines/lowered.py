@@ -10,7 +10,8 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from adapter.engines.engine import EngineName, ExecutionContext
 from adapter.engines.lookups import Lookup, lookup_of
@@ -31,8 +32,7 @@ MAX_TEXTS = 8
 """Texts kept for one query: it may run with a few sets of parameters again and again, or with new ones each time."""
 
 
-@dataclass(frozen=True, slots=True)
-class EngineText:
+class EngineText(Struct, frozen=True):
     """A statement of the engine; `constants` is what the sources of its relations have to hold besides, by oid.
     `names_execution`: it calls functions that look for the execution's context."""
 
@@ -41,8 +41,7 @@ class EngineText:
     names_execution: bool
 
 
-@dataclass(frozen=True, slots=True)
-class _Latest:
+class _Latest(Struct, frozen=True):
     """The text that was asked for last, with what it depends on but for parameters."""
 
     settings: Mapping[str, str]
@@ -50,8 +49,7 @@ class _Latest:
     lowered: LoweredQuery
 
 
-@dataclass(slots=True)
-class _Entry:
+class _Entry(Struct):
     query: BoundQuery
     needs: ScanNeeds
     judged: bool = False

@@ -8,7 +8,8 @@ Where nothing bounds the rows the answer is None.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from adapter.engines.engine import TableInput
 from planner import ir, types
@@ -31,8 +32,7 @@ GENERATED_ROWS = 1000
 """Rows taken for a recursive query and for a set-returning function over values: both are bounded by other limits."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SizeBound:
+class SizeBound(Struct, frozen=True, kw_only=True):
     """`rows` at most, or None; about `bytes`. `grouped`: the rows come from grouping or removing duplicates."""
 
     rows: int | None

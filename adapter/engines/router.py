@@ -8,15 +8,15 @@ of them cannot run goes to the other. A forced engine that cannot run a query is
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from adapter.engines.engine import Engine, TableInput
 from planner.errors import FeatureNotSupported
 from planner.ir import BoundQuery
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Route:
+class Route(Struct, frozen=True, kw_only=True):
     """The engine for a query, and the reason in words."""
 
     engine: Engine

@@ -22,6 +22,7 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+from msgspec import Struct
 
 from adapter.constant_rows import array_of
 from adapter.engines.engine import TableInput
@@ -69,8 +70,7 @@ class ScanColumn:
     missing: Literal = field(hash=False)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScanNeeds:
+class ScanNeeds(Struct, frozen=True, kw_only=True):
     """What a query reads: the relations it scans (True: row ids too), and the system relations (True: their system
     columns too), all by oid."""
 
@@ -78,8 +78,7 @@ class ScanNeeds:
     system: Mapping[int, tuple[SystemScan, bool]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileGroup:
+class FileGroup(Struct, frozen=True, kw_only=True):
     """Parquet parts with the same physical columns. `columns` are those of the relation that they hold.
 
     With `row_ids` an id is needed for each row, because the query asks for it or because rows are `deleted`.
@@ -93,8 +92,7 @@ class FileGroup:
     stored_row_ids: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScanPlan:
+class ScanPlan(Struct, frozen=True, kw_only=True):
     """One table of one query. `deletes` are the delete parts that can hit the inserts; `hit_inline` those of the
     inline parts that they can hit."""
 

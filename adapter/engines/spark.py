@@ -17,13 +17,13 @@ import shutil
 import threading
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import structlog
+from msgspec import Struct, field
 
 from adapter.engines.engine import ArrowTable, EngineName, ExecutionContext, RecordBatch, TableInput, WrittenPart
 from adapter.engines.lowered import LoweredCache
@@ -70,8 +70,7 @@ WRITTEN_ROW_GROUP_BYTES = 32 << 20
 _groups = itertools.count(1)
 
 
-@dataclass(slots=True, eq=False)
-class _Execution:
+class _Execution(Struct, eq=False):
     """One running statement. `canceled` is set from the event loop and read by the worker thread."""
 
     group: str
@@ -386,8 +385,7 @@ class SparkEngine:
         return parts
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Statement:
+class _Statement(Struct, frozen=True, kw_only=True):
     """A lowered statement on the thread that runs it."""
 
     spark: Spark

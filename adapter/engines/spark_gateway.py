@@ -21,10 +21,11 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, Any
+
+from msgspec import Struct
 
 OLDEST_JAVA = 17
 """Spark 4 runs on Java 17 and later."""
@@ -75,16 +76,14 @@ class SparkUnavailable(Exception):
     """Spark could not be started; the text says why and what to do."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JavaRuntime:
+class JavaRuntime(Struct, frozen=True, kw_only=True):
     """A Java executable and its major version."""
 
     executable: Path
     version: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GatewayOptions:
+class GatewayOptions(Struct, frozen=True, kw_only=True):
     """How to launch the JVM.
 
     `memory` is its heap (``-Xmx``, such as ``1g``). `conf` are Spark settings the launch itself needs (master, jars,

@@ -18,10 +18,10 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+from msgspec import Struct
 
 from adapter.engines.engine import RecordBatch
 from adapter.engines.spark_results import ResultTooLarge
@@ -44,8 +44,7 @@ _SHARED = ("ReusedExchange", "AdaptiveSparkPlan", "InMemoryTableScan")
 """Nodes of a plan that stay what they are in a copy."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SmallPlan:
+class SmallPlan(Struct, frozen=True, kw_only=True):
     """A physical plan (Java) that has never run, and the schema of its rows. `folded`: the rows are in the plan."""
 
     physical: Any

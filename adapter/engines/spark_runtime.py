@@ -20,12 +20,12 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import Any, TypeVar
 
 import structlog
+from msgspec import Struct
 
 from adapter.engines import spark_gateway
 from adapter.engines.spark_functions import PYTHON_PATH, define
@@ -82,8 +82,7 @@ def profile_for(read_bytes: int, read_rows: int, *, generates: bool) -> Profile:
     return Profile.MEDIUM if read_bytes <= MEDIUM_BYTES else Profile.LARGE
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SparkSettings:
+class SparkSettings(Struct, frozen=True, kw_only=True):
     """How to run Spark. `master`, `remote` and `conf` as spark-submit has them; `directory` is a private scratch
     directory of this server."""
 

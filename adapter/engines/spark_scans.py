@@ -13,12 +13,12 @@ import itertools
 import shutil
 import threading
 from collections import OrderedDict
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from msgspec import Struct
 
 from adapter.engines.engine import TableInput
 from adapter.engines.scan_sources import (
@@ -59,8 +59,7 @@ ViewKey: TypeAlias = tuple[
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SparkScan:
+class SparkScan(Struct, frozen=True, kw_only=True):
     """One table of one query: the plan, the inline rows that are left, and the deleted row ids or the files of delete
     parts that have them."""
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeAlias
+
+from msgspec import Struct
 
 from adapter.system_catalogs.objects import CatalogObjects
 from planner import catalog_data
@@ -14,8 +15,7 @@ Row: TypeAlias = Mapping[str, Any]
 """Values by column name; a missing column is NULL."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Content:
+class Content(Struct, frozen=True, kw_only=True):
     """`columns`: the first rows, column by column, which are the relation's generated data; `rows`: further rows after
     them."""
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
+
+from msgspec import Struct
 
 from adapter.system_catalogs.catalog_views import builtin_classes
 from adapter.system_catalogs.content import Content, Row
@@ -23,8 +24,7 @@ YES_NO = {True: "YES", False: "NO"}
 _ACTIONS = ("DELETE", "INSERT", "REFERENCES", "SELECT", "TRIGGER", "TRUNCATE", "UPDATE")
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(Struct, frozen=True):
     """A column as information_schema.columns describes it."""
 
     attnum: int
@@ -37,8 +37,7 @@ class Column:
     """None: the type's."""
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(Struct, frozen=True):
     """A table or view and its columns."""
 
     oid: int

@@ -19,8 +19,9 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Any, TypeAlias
+
+from msgspec import Struct, field
 
 from adapter.engines.engine import ExecutionContext
 from adapter.system_catalogs import contexts, udfs
@@ -37,8 +38,7 @@ DuckConnection: TypeAlias = Any
 SCHEMA = "tg_system"
 
 
-@dataclass(slots=True)
-class _Version:
+class _Version(Struct):
     """The native tables of one snapshot. `snapshot` keeps the snapshot alive, for it is known by its identity."""
 
     snapshot: CatalogSnapshot
@@ -47,8 +47,7 @@ class _Version:
     readers: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scope:
+class Scope(Struct, frozen=True, kw_only=True):
     """What a query needs to run: the FROM items of its system relations by oid, and the entered context."""
 
     sources: Mapping[int, ScanSource]

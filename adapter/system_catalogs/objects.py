@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any, TypeVar
+
+from msgspec import Struct
 
 from adapter.system_catalogs import derived_oids
 from planner import catalog_data
@@ -45,8 +46,7 @@ PG_REWRITE = 2618
 RecordT = TypeVar("RecordT", bound=CatalogRecord)
 
 
-@dataclass(frozen=True, slots=True)
-class Named:
+class Named(Struct, frozen=True):
     """An object that has a name in a schema."""
 
     oid: int

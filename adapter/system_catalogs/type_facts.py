@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
+
+from msgspec import Struct
 
 from planner import catalog_data
 from planner.types import (
@@ -31,8 +32,7 @@ MAX_OCTETS = 1 << 30
 _INTEGER_BITS = {INT2: 16, INT4: 32, INT8: 64, FLOAT4: 24, FLOAT8: 53}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TypeFacts:
+class TypeFacts(Struct, frozen=True, kw_only=True):
     """The columns of information_schema.columns that follow data_type; None is NULL. `collation` is an oid."""
 
     character_maximum_length: int | None = None

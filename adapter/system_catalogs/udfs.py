@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
+
+from msgspec import Struct
 
 from adapter.system_catalogs import definitions, descriptions, privileges, reg_names
 from adapter.system_catalogs.class_rows import index_constraints
@@ -33,8 +34,7 @@ BOOL = "BOOLEAN"
 INT4 = "INTEGER"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Udf:
+class Udf(Struct, frozen=True, kw_only=True):
     """One function: argument types without the token, result type, and what computes it."""
 
     args: tuple[str, ...]

@@ -8,13 +8,13 @@ binary array), and `nulls` (true where the value is NULL; those rows' bytes are 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec import Struct
 
 ArrowArray: TypeAlias = Any
 """A pyarrow.Array (pyarrow ships no type information)."""
@@ -25,8 +25,7 @@ Int64Vector: TypeAlias = npt.NDArray[np.int64]
 EMPTY_BINARY = pa.scalar(b"", pa.binary())
 
 
-@dataclass(slots=True, kw_only=True)
-class Encoded:
+class Encoded(Struct, kw_only=True):
     """The bytes of one column; exactly one of `fixed` and `values` is set."""
 
     fixed: ByteMatrix | None = None

@@ -6,12 +6,12 @@ DateStyle, TimeZone, IntervalStyle, extra_float_digits and bytea_output (Postgre
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FormatSettings:
+
+class FormatSettings(Struct, frozen=True, kw_only=True):
     """How values are written as text. `date_style` is ISO, SQL, Postgres or German; `date_order` MDY, DMY or YMD."""
 
     date_style: str = "ISO"

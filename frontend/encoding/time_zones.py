@@ -8,7 +8,6 @@ does the years from 2037 on, once per distinct quarter of an hour.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from functools import lru_cache
 from typing import Any
@@ -18,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec import Struct
 
 Int64Vector = npt.NDArray[np.int64]
 
@@ -28,8 +28,7 @@ _BUCKET_MICROS = 900 * MICROS_PER_SECOND
 _POSIX = re.compile(r"(?:<([^>]+)>|([A-Za-z]{3,}))([+-]?)(\d{1,3})(?::(\d{2})(?::(\d{2}))?)?")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Zone:
+class Zone(Struct, frozen=True, kw_only=True):
     """A resolved time zone. `fixed_seconds` is its offset east of Greenwich when it has only one; `arrow_name` the
     name under which Arrow knows it otherwise."""
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Literal as OneOf
 
+from msgspec.structs import replace
 from postgast import pg_query_pb2 as pb
 
 from planner import statements as st

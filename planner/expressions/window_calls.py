@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from planner.binding import Level
 from planner.casting import to_boolean
@@ -18,8 +18,7 @@ from planner.types import SqlType
 _ALLOWED_CLAUSES = frozenset({"SELECT", "ORDER BY", "DISTINCT ON"})
 
 
-@dataclass(slots=True)
-class PendingWindow:
+class PendingWindow(Struct):
     """A window function whose window is bound when the query's FROM and WINDOW clauses are."""
 
     signature: Signature

@@ -8,17 +8,17 @@ so templates may repeat freely.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Literal as OneOf
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from planner.types import SqlType
 
 EngineName: TypeAlias = OneOf["local", "spark"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionSettings:
+class SessionSettings(Struct, frozen=True, kw_only=True):
     """The settings that act inside expressions, and the token that catalog functions get as their first argument."""
 
     timezone: str = "UTC"
@@ -32,8 +32,7 @@ UTC_NAMES = frozenset({"utc", "gmt", "etc/utc", "zulu", "universal", "z", "etc/g
 """Names of time zones (in lower case) that are UTC."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CallSite:
+class CallSite(Struct, frozen=True, kw_only=True):
     """What a form may look at to choose its template: types, and constants where arguments are literals."""
 
     engine: EngineName
@@ -60,8 +59,7 @@ Template: TypeAlias = str | Callable[[CallSite], str | None]
 """A template, or a function that gives one; None when this call cannot be said on that engine."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Form:
+class Form(Struct, frozen=True, kw_only=True):
     """A routine's form on each engine; None where the engine has none."""
 
     local: Template | None = None

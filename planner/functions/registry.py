@@ -13,8 +13,9 @@ still finds the form.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
+
+from msgspec import Struct
 
 from planner.functions.forms import Form
 from planner.functions.numeric_shapes import numeric_result
@@ -25,8 +26,7 @@ from planner.types import ANYARRAY, ANYELEMENT, NUMERIC, SqlType
 _NUMERIC_ARRAY = 1231
 
 
-@dataclass(frozen=True, slots=True)
-class _Registry:
+class _Registry(Struct, frozen=True):
     by_name: Mapping[tuple[str, str], tuple[Signature, ...]]
     forms: Mapping[tuple[bool, int], Form]
     columns: Mapping[int, tuple[tuple[str, int], ...]]

@@ -8,10 +8,11 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from planner.functions.signature import Kind, Signature, Volatility
 
@@ -20,8 +21,7 @@ _SCHEMAS = (11, 13000)
 """pg_catalog and information_schema."""
 
 
-@dataclass(frozen=True, slots=True)
-class Routine:
+class Routine(Struct, frozen=True):
     """A signature, and the OUT columns that it declares if it does."""
 
     signature: Signature

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
+
+from msgspec import Struct
 
 
 class Kind(Enum):
@@ -24,8 +25,7 @@ class Volatility(Enum):
     VOLATILE = "v"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Signature:
+class Signature(Struct, frozen=True, kw_only=True):
     """One overload, as pg_proc or pg_operator has it.
 
     `args` and `result` are type OIDs and may be polymorphic pseudo-types (anyelement, anyarray, ...). An operator's

@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from msgspec import Struct
+
 from planner.errors import FeatureNotSupported, InternalError
 from planner.functions.forms import UTC_NAMES, EngineName, SessionSettings
 from planner.functions.spark_udfs import portable
@@ -14,8 +16,7 @@ from planner.lowering.dialect import Dialect, dialect
 from planner.types import SqlType
 
 
-@dataclass(frozen=True, slots=True)
-class ScanSource:
+class ScanSource(Struct, frozen=True):
     """A FROM item (a view's name or a parenthesised SELECT) whose columns are ``c<attnum>`` (system relations:
     position) and, when a row id is asked for, ``_row_id``.
 

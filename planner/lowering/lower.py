@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from planner import ir
 from planner.errors import FeatureNotSupported, SqlError
@@ -13,8 +14,7 @@ from planner.lowering.relations import Relations, place_of
 from planner.lowering.scalars import Scalars
 
 
-@dataclass(frozen=True, slots=True)
-class LoweredQuery:
+class LoweredQuery(Struct, frozen=True):
     """A SELECT for an engine. Its columns are ``c<id>`` of `fields`, in order, with the types of `planner.physical`.
 
     `constants` are what the sources of relations have to hold besides their columns (`ScanSource.extended`). Of the

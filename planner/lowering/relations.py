@@ -10,9 +10,10 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import fields as dataclass_fields
-from dataclasses import is_dataclass, replace
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from planner import ir
 from planner.errors import InternalError
@@ -547,11 +548,11 @@ def column_uses(node: object, inside: bool = False) -> Iterator[tuple[int, bool]
     elif isinstance(node, tuple):
         for item in node:
             yield from column_uses(item, inside)
-    elif is_dataclass(node) and not isinstance(node, (SqlType, ir.Field, ir.Literal, ir.Param)):
+    elif isinstance(node, Struct) and not isinstance(node, (SqlType, ir.Field, ir.Literal, ir.Param)):
         nested = inside or isinstance(node, _SUBQUERIES)
         for name in _field_names(type(node)):
             value = getattr(node, name)
-            if isinstance(value, tuple) or is_dataclass(value):
+            if isinstance(value, (tuple, Struct)):
                 yield from column_uses(value, nested)
 
 
@@ -560,10 +561,10 @@ _NAMES: dict[type, tuple[str, ...]] = {}
 _SKIPPED = frozenset({"type", "signature", "fields", "operator", "operators", "equals", "origin"})
 
 
-def _field_names(cls: type) -> tuple[str, ...]:
+def _field_names(cls: type[Struct]) -> tuple[str, ...]:
     names = _NAMES.get(cls)
     if names is None:
-        names = tuple([field.name for field in dataclass_fields(cls) if field.name not in _SKIPPED])
+        names = tuple([name for name in cls.__struct_fields__ if name not in _SKIPPED])
         _NAMES[cls] = names
     return names
 

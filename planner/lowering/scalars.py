@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
 
 from planner import ir, types
 from planner.errors import InternalError
@@ -538,7 +539,7 @@ def _can_stand_beside(constant: ir.Literal | ir.Param) -> bool:
 
 
 def _negated(expr: ir.QuantifiedSubquery) -> ir.Scalar:
-    from dataclasses import replace
+    from msgspec.structs import replace
 
     from planner.functions.registry import operators
 

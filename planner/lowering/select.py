@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from planner.lowering.context import Context, is_simple, is_volatile
 
 
-@dataclass(slots=True)
-class OrderKey:
+class OrderKey(Struct):
     """One ORDER BY key: its SQL and the rest (``DESC NULLS FIRST``)."""
 
     sql: str
     suffix: str
 
 
-@dataclass(slots=True)
-class Select:
+class Select(Struct):
     """The clauses so far. `columns` maps field ids to the SQL of the output columns, in order."""
 
     ctx: Context

@@ -2,32 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal as OneOf
+
+from msgspec import Struct
 
 from planner.statements.names import QualifiedName
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Listen:
+class Listen(Struct, frozen=True, kw_only=True):
     channel: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unlisten:
+class Unlisten(Struct, frozen=True, kw_only=True):
     """UNLISTEN; `channel` is None for *."""
 
     channel: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Notify:
+class Notify(Struct, frozen=True, kw_only=True):
     channel: str
     payload: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Lock:
+class Lock(Struct, frozen=True, kw_only=True):
     """LOCK TABLE; `mode` as PostgreSQL prints it (`AccessExclusiveLock`)."""
 
     tables: tuple[QualifiedName, ...]
@@ -35,8 +32,7 @@ class Lock:
     nowait: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Vacuum:
+class Vacuum(Struct, frozen=True, kw_only=True):
     """VACUUM, or ANALYZE when `analyze_only`. `options` are lower-case names with their text."""
 
     tables: tuple[QualifiedName, ...]
@@ -44,18 +40,15 @@ class Vacuum:
     options: tuple[tuple[str, str], ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Checkpoint:
+class Checkpoint(Struct, frozen=True, kw_only=True):
     pass
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cluster:
+class Cluster(Struct, frozen=True, kw_only=True):
     table: QualifiedName | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reindex:
+class Reindex(Struct, frozen=True, kw_only=True):
     """REINDEX. `kind` is index, table, schema, database or system."""
 
     kind: str
@@ -64,8 +57,7 @@ class Reindex:
     concurrently: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Grant:
+class Grant(Struct, frozen=True, kw_only=True):
     """GRANT or REVOKE of privileges. `privileges` empty is ALL; `columns` per privilege are dropped into its text.
     A grantee None is PUBLIC."""
 
@@ -78,8 +70,7 @@ class Grant:
     grant_option: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GrantRole:
+class GrantRole(Struct, frozen=True, kw_only=True):
     """GRANT or REVOKE of role membership."""
 
     grant: bool
@@ -87,26 +78,22 @@ class GrantRole:
     grantees: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlterDefaultPrivileges:
+class AlterDefaultPrivileges(Struct, frozen=True, kw_only=True):
     pass
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreateDatabase:
+class CreateDatabase(Struct, frozen=True, kw_only=True):
     name: str
     options: tuple[tuple[str, str], ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DropDatabase:
+class DropDatabase(Struct, frozen=True, kw_only=True):
     name: str
     if_exists: bool = False
     force: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RoleOptions:
+class RoleOptions(Struct, frozen=True, kw_only=True):
     """Options of CREATE / ALTER ROLE; None means not mentioned. `password` with `password_null` True is PASSWORD
     NULL."""
 
@@ -126,8 +113,7 @@ class RoleOptions:
     admins: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreateRole:
+class CreateRole(Struct, frozen=True, kw_only=True):
     """CREATE ROLE, USER or GROUP (`kind`)."""
 
     name: str
@@ -135,38 +121,33 @@ class CreateRole:
     options: RoleOptions
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlterRole:
+class AlterRole(Struct, frozen=True, kw_only=True):
     """ALTER ROLE; `name` may be current_user or session_user, which the caller resolves."""
 
     name: str
     options: RoleOptions
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DropRole:
+class DropRole(Struct, frozen=True, kw_only=True):
     names: tuple[str, ...]
     if_exists: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Do:
+class Do(Struct, frozen=True, kw_only=True):
     """DO: an anonymous code block."""
 
     language: str
     body: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SetConstraints:
+class SetConstraints(Struct, frozen=True, kw_only=True):
     """SET CONSTRAINTS; `names` empty is ALL."""
 
     names: tuple[QualifiedName, ...]
     deferred: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class Call(Struct, frozen=True, kw_only=True):
     """CALL of a procedure."""
 
     name: QualifiedName

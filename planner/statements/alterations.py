@@ -2,46 +2,42 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from planner.statements.definitions import ColumnDefinition, ConstraintDefinition, SequenceOptions
 from planner.statements.names import QualifiedName
 from planner.types import SqlType
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AddColumn:
+class AddColumn(Struct, frozen=True, kw_only=True):
     column: ColumnDefinition
     constraints: tuple[ConstraintDefinition, ...] = ()
     if_not_exists: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DropColumn:
+class DropColumn(Struct, frozen=True, kw_only=True):
     name: str
     if_exists: bool = False
     cascade: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SetDefault:
+class SetDefault(Struct, frozen=True, kw_only=True):
     """ALTER COLUMN SET DEFAULT, or DROP DEFAULT when `default` is None."""
 
     name: str
     default: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SetNotNull:
+class SetNotNull(Struct, frozen=True, kw_only=True):
     """ALTER COLUMN SET NOT NULL, or DROP NOT NULL."""
 
     name: str
     not_null: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SetColumnType:
+class SetColumnType(Struct, frozen=True, kw_only=True):
     """ALTER COLUMN TYPE. `using` is SQL text."""
 
     name: str
@@ -50,25 +46,21 @@ class SetColumnType:
     position: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AddConstraint:
+class AddConstraint(Struct, frozen=True, kw_only=True):
     constraint: ConstraintDefinition
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DropConstraint:
+class DropConstraint(Struct, frozen=True, kw_only=True):
     name: str
     if_exists: bool = False
     cascade: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChangeOwner:
+class ChangeOwner(Struct, frozen=True, kw_only=True):
     owner: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SetStorageOptions:
+class SetStorageOptions(Struct, frozen=True, kw_only=True):
     """SET (...) / RESET (...), SET STATISTICS and the like: tuning without effect here."""
 
     description: str
@@ -87,8 +79,7 @@ AlterTableAction: TypeAlias = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlterTable:
+class AlterTable(Struct, frozen=True, kw_only=True):
     """ALTER TABLE with its actions in order. `kind` is table, view, materialized view, index or sequence."""
 
     name: QualifiedName
@@ -97,15 +88,13 @@ class AlterTable:
     if_exists: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlterSequence:
+class AlterSequence(Struct, frozen=True, kw_only=True):
     name: QualifiedName
     options: SequenceOptions
     if_exists: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RenameColumn:
+class RenameColumn(Struct, frozen=True, kw_only=True):
     """ALTER ... RENAME COLUMN. `kind` is the relation's."""
 
     relation: QualifiedName
@@ -115,8 +104,7 @@ class RenameColumn:
     if_exists: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RenameRelation:
+class RenameRelation(Struct, frozen=True, kw_only=True):
     """ALTER TABLE / VIEW / ... RENAME TO. `kind` is table, view, materialized view, index or sequence."""
 
     relation: QualifiedName
@@ -125,8 +113,7 @@ class RenameRelation:
     if_exists: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RenameObject:
+class RenameObject(Struct, frozen=True, kw_only=True):
     """ALTER SCHEMA / DATABASE / ROLE / TABLE ... CONSTRAINT ... RENAME TO."""
 
     kind: str
@@ -135,8 +122,7 @@ class RenameObject:
     relation: QualifiedName | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SetSchema:
+class SetSchema(Struct, frozen=True, kw_only=True):
     """ALTER TABLE / VIEW / ... SET SCHEMA."""
 
     relation: QualifiedName
@@ -145,8 +131,7 @@ class SetSchema:
     if_exists: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlterOwner:
+class AlterOwner(Struct, frozen=True, kw_only=True):
     """ALTER SCHEMA / DATABASE ... OWNER TO."""
 
     kind: str

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal as OneOf
+
+from msgspec import Struct
 
 from planner.parse import Parsed
 from planner.statements.names import QualifiedName
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CopyOptions:
+class CopyOptions(Struct, frozen=True, kw_only=True):
     """Options of COPY, defaults filled in by format. Column lists are names; `force_quote` is None for `*`."""
 
     format: OneOf["text", "csv", "binary"] = "text"
@@ -27,8 +27,7 @@ class CopyOptions:
     encoding: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Copy:
+class Copy(Struct, frozen=True, kw_only=True):
     """COPY. One of `table` and `query` is set. `filename` is None for STDIN / STDOUT; `program` tells what `filename`
     is. `where` is the FROM filter."""
 

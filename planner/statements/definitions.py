@@ -5,16 +5,16 @@ Expressions that are stored (defaults, checks) are SQL text.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal as OneOf
+
+from msgspec import Struct
 
 from planner.parse import Parsed
 from planner.statements.names import QualifiedName
 from planner.types import SqlType
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ColumnDefinition:
+class ColumnDefinition(Struct, frozen=True, kw_only=True):
     """A column of CREATE TABLE or ADD COLUMN. `default` is SQL text. `serial` marks smallserial, serial, bigserial
     (the type is the integer one), `identity` GENERATED ... AS IDENTITY (`a` always, `d` by default)."""
 
@@ -28,8 +28,7 @@ class ColumnDefinition:
     position: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConstraintDefinition:
+class ConstraintDefinition(Struct, frozen=True, kw_only=True):
     """A declared constraint. `kind` as pg_constraint.contype: p primary key, u unique, c check, f foreign key.
     `name` is None when PostgreSQL would choose it. `expression` is a check's SQL text."""
 
@@ -42,8 +41,7 @@ class ConstraintDefinition:
     position: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LikeClause:
+class LikeClause(Struct, frozen=True, kw_only=True):
     """LIKE table in CREATE TABLE: copies columns, and what `including` names (defaults, constraints, comments)."""
 
     table: QualifiedName
@@ -52,8 +50,7 @@ class LikeClause:
     """How many column definitions come before it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreateTable:
+class CreateTable(Struct, frozen=True, kw_only=True):
     name: QualifiedName
     columns: tuple[ColumnDefinition, ...]
     constraints: tuple[ConstraintDefinition, ...] = ()
@@ -65,8 +62,7 @@ class CreateTable:
     options: tuple[tuple[str, str], ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreateTableAs:
+class CreateTableAs(Struct, frozen=True, kw_only=True):
     """CREATE TABLE AS, SELECT INTO (`select_into`) and CREATE MATERIALIZED VIEW (`materialized_view`). `query` may be
     an EXECUTE. `column_names` rename the query's first columns."""
 
@@ -81,15 +77,13 @@ class CreateTableAs:
     on_commit: OneOf["preserve", "delete", "drop"] = "preserve"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RefreshMaterializedView:
+class RefreshMaterializedView(Struct, frozen=True, kw_only=True):
     name: QualifiedName
     concurrently: bool = False
     with_data: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreateView:
+class CreateView(Struct, frozen=True, kw_only=True):
     """CREATE [OR REPLACE] VIEW. `planner.analyze.define_view` gives columns, dependencies and the stored text."""
 
     name: QualifiedName
@@ -99,8 +93,7 @@ class CreateView:
     temporary: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreateSchema:
+class CreateSchema(Struct, frozen=True, kw_only=True):
     """CREATE SCHEMA; `elements` are the statements inside it."""
 
     name: str
@@ -109,8 +102,7 @@ class CreateSchema:
     elements: tuple[Parsed, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreateIndex:
+class CreateIndex(Struct, frozen=True, kw_only=True):
     """CREATE INDEX: accepted for compatibility; an index is not a structure of this system."""
 
     name: str | None
@@ -121,8 +113,7 @@ class CreateIndex:
     if_not_exists: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SequenceOptions:
+class SequenceOptions(Struct, frozen=True, kw_only=True):
     """Options of CREATE / ALTER SEQUENCE; None means not mentioned. `restart` True without a value is RESTART."""
 
     type: SqlType | None = None
@@ -139,16 +130,14 @@ class SequenceOptions:
     owned_by: tuple[str, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreateSequence:
+class CreateSequence(Struct, frozen=True, kw_only=True):
     name: QualifiedName
     options: SequenceOptions
     if_not_exists: bool = False
     temporary: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Drop:
+class Drop(Struct, frozen=True, kw_only=True):
     """DROP of one or several objects. `kind` is table, view, materialized view, schema, index, sequence, type,
     function, ...; for schemas each name has only `name`."""
 
@@ -158,15 +147,13 @@ class Drop:
     cascade: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Truncate:
+class Truncate(Struct, frozen=True, kw_only=True):
     tables: tuple[QualifiedName, ...]
     restart_identity: bool = False
     cascade: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Comment:
+class Comment(Struct, frozen=True, kw_only=True):
     """COMMENT ON. `kind` is table, view, column, schema, database, role, ...; a column's relation is `relation`, its
     own name `name`. `text` None removes the comment."""
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal as OneOf
+
+from msgspec import Struct
 
 from planner.parse import Parsed
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Explain:
+class Explain(Struct, frozen=True, kw_only=True):
     """EXPLAIN. `format` is text, json, yaml or xml."""
 
     query: Parsed
@@ -24,8 +24,7 @@ class Explain:
     format: OneOf["text", "json", "yaml", "xml"] = "text"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Prepare:
+class Prepare(Struct, frozen=True, kw_only=True):
     """PREPARE name (types) AS query. An unspecified parameter type is 0."""
 
     name: str
@@ -33,8 +32,7 @@ class Prepare:
     query: Parsed
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Execute:
+class Execute(Struct, frozen=True, kw_only=True):
     """EXECUTE name (expressions). `planner.analyze.bind_execute` binds the parameters; there are `count`."""
 
     name: str
@@ -42,15 +40,13 @@ class Execute:
     statement: Parsed
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Deallocate:
+class Deallocate(Struct, frozen=True, kw_only=True):
     """DEALLOCATE; `name` is None for ALL."""
 
     name: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeclareCursor:
+class DeclareCursor(Struct, frozen=True, kw_only=True):
     """DECLARE CURSOR. `scroll` None leaves it to the server."""
 
     name: str
@@ -61,8 +57,7 @@ class DeclareCursor:
     insensitive: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fetch:
+class Fetch(Struct, frozen=True, kw_only=True):
     """FETCH, or MOVE when `move`. `count` None is ALL."""
 
     name: str
@@ -71,8 +66,7 @@ class Fetch:
     move: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CloseCursor:
+class CloseCursor(Struct, frozen=True, kw_only=True):
     """CLOSE; `name` is None for ALL."""
 
     name: str | None

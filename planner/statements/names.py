@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QualifiedName:
+class QualifiedName(Struct, frozen=True, kw_only=True):
     """A name as written: `schema` is None when the search path decides. `database` is checked against the current
     one by the binder's look-up. `position` is 1-based in the query string, for errors."""
 

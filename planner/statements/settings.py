@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal as OneOf
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SetVariable:
+
+class SetVariable(Struct, frozen=True, kw_only=True):
     """SET name TO values. `values` is None for TO DEFAULT. `value` joins a list as PostgreSQL does (identifiers
     quoted where needed); `name` is in lower case. SET TIME ZONE comes with the name `timezone`; an interval zone is
     its text."""
@@ -22,31 +22,27 @@ class SetVariable:
         return None if self.values is None else ", ".join(self.values)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reset:
+class Reset(Struct, frozen=True, kw_only=True):
     """RESET name; `name` is None for RESET ALL."""
 
     name: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Show:
+class Show(Struct, frozen=True, kw_only=True):
     """SHOW name (lower case, `timezone`, `transaction_isolation`, `session_authorization` for the long forms; `all`
     for SHOW ALL)."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlterSystem:
+class AlterSystem(Struct, frozen=True, kw_only=True):
     """ALTER SYSTEM SET / RESET. `value` is None for RESET; `name` None for RESET ALL."""
 
     name: str | None
     value: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlterSetting:
+class AlterSetting(Struct, frozen=True, kw_only=True):
     """ALTER DATABASE / ROLE ... SET or RESET: a default for new sessions. `reset` without `name` is RESET ALL."""
 
     name: str | None
@@ -56,6 +52,5 @@ class AlterSetting:
     role: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Discard:
+class Discard(Struct, frozen=True, kw_only=True):
     target: OneOf["all", "plans", "sequences", "temp"]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal as OneOf
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TransactionModes:
+
+class TransactionModes(Struct, frozen=True, kw_only=True):
     """Transaction characteristics; None means not mentioned. `isolation` is the SQL name in lower case."""
 
     isolation: str | None = None
@@ -15,53 +15,45 @@ class TransactionModes:
     deferrable: bool | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Begin:
+class Begin(Struct, frozen=True, kw_only=True):
     """BEGIN or START TRANSACTION (`start` tells which, for the tag)."""
 
     modes: TransactionModes = TransactionModes()
     start: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Commit:
+class Commit(Struct, frozen=True, kw_only=True):
     """COMMIT or END; `chain` is AND CHAIN."""
 
     chain: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rollback:
+class Rollback(Struct, frozen=True, kw_only=True):
     """ROLLBACK or ABORT; `chain` is AND CHAIN."""
 
     chain: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Savepoint:
+class Savepoint(Struct, frozen=True, kw_only=True):
     name: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Release:
+class Release(Struct, frozen=True, kw_only=True):
     name: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RollbackTo:
+class RollbackTo(Struct, frozen=True, kw_only=True):
     name: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PreparedTransaction:
+class PreparedTransaction(Struct, frozen=True, kw_only=True):
     """PREPARE TRANSACTION, COMMIT PREPARED, ROLLBACK PREPARED."""
 
     action: OneOf["prepare", "commit", "rollback"]
     gid: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SetTransaction:
+class SetTransaction(Struct, frozen=True, kw_only=True):
     """SET TRANSACTION, or SET SESSION CHARACTERISTICS AS TRANSACTION when `session`."""
 
     modes: TransactionModes

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from planner.functions.forms import CallSite, Form, both, raised
 from planner.functions.intervals import interval_struct, moment_micros, time_micros, unless_null, whole_division

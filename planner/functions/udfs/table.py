@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 INTERVAL = "STRUCT(months INTEGER, days INTEGER, micros BIGINT)"
 
 
-@dataclass(frozen=True, slots=True)
-class Udf:
+class Udf(Struct, frozen=True):
     """A local function: DuckDB types of its arguments and result, and what computes one value.
 
     It is not called with a NULL argument, the result is NULL then, unless `nulls` is set.
