@@ -89,6 +89,7 @@ class ServerState:
         self.env = env
         self.options = options
         self._files = env.blob if isinstance(env.blob, BlobFiles) else None
+        self._own_local_engine = local_engine if isinstance(local_engine, LocalEngine) else None
         self.local_engine = self._with_files(local_engine)
         self.catalogs = local_engine.catalogs if isinstance(local_engine, LocalEngine) else SystemCatalogs()
         self.spark_engine: SparkEngine | None = None
@@ -143,9 +144,15 @@ class ServerState:
             env.pruning.share = options.pruning_audit
         await env.oids.provide(env.catalog.current().next_oid)
         state.committer.start()
-        if options.warm_spark:
-            state._warming = asyncio.get_running_loop().create_task(state._warm_spark(), name="warm-spark")
         return state
+
+    def warm(self) -> None:
+        """Start to load what the first statements would wait for: once clients are served, so that it keeps none of
+        them from coming in."""
+        if self._own_local_engine is not None:
+            self._own_local_engine.warm()
+        if self.options.warm_spark and self._warming is None:
+            self._warming = asyncio.get_running_loop().create_task(self._warm_spark(), name="warm-spark")
 
     async def close(self) -> None:
         """Stop: sessions are told and closed, waiting commits are finished, engines stopped, the environment closed."""

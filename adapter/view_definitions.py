@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgspec
-from postgast import pg_query_pb2 as pb
 
 from adapter.running import Running
 from planner.deparse import query_text
 from planner.errors import InternalError
+from planner.libpg_query import pb
 from planner.parse import split_and_parse
 from storage.catalog_model import CatalogSnapshot, Relation, Schema
 

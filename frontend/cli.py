@@ -75,6 +75,8 @@ def _run_serve(arguments: argparse.Namespace) -> int:
 
 
 def _serve(configuration: Configuration, listeners: Sequence[tuple[str, Sequence[socket.socket]]]) -> int:
+    # The linear algebra of NumPy, which nothing here uses, would start its threads when it is loaded.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from frontend.serving import StartFailed, serve
     from storage.errors import InvalidStore
 
@@ -117,6 +119,13 @@ COMMANDS: list[Command] = [
 ]
 
 
+class _ShowVersion(argparse.Action):
+    """Finds out the version when it is asked for: the means to do so take a while to load."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        parser.exit(message=f"tidegate {product_version()}\n")
+
+
 def build_parser() -> argparse.ArgumentParser:
     """The parser of the whole command line."""
     parser = argparse.ArgumentParser(
@@ -125,7 +134,7 @@ def build_parser() -> argparse.ArgumentParser:
         epilog="Every option of serve can also be a variable (TIDEGATE_LISTEN) or a key of the TOML file (listen). "
         "A flag wins over a variable, a variable over the file.",
     )
-    parser.add_argument("--version", action="version", version=f"tidegate {product_version()}")
+    parser.add_argument("--version", action=_ShowVersion, nargs=0, help="show program's version number and exit")
     subparsers = parser.add_subparsers(title="commands", dest="command", metavar="COMMAND")
     for command in COMMANDS:
         sub = subparsers.add_parser(command.name, help=command.summary, description=command.description)

@@ -115,6 +115,7 @@ async def _serve(configuration: Configuration, listeners: Sequence[tuple[str, Se
             await server.serve_on(sockets)
             sys.stdout.write(psql_command(host, sockets[0].getsockname()[1]) + "\n")
         sys.stdout.flush()
+        state.warm()
         # What start-up made lives as long as the server: no collection need look at it again.
         gc.freeze()
         gc.enable()

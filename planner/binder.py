@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from postgast import pg_query_pb2 as pb
-
 from planner.binding import Analyzed, BindContext, Grammar, Level, Statement
 from planner.common_tables import WithQuery, bind_with
 from planner.errors import SqlSyntaxError
@@ -23,6 +21,7 @@ from planner.expressions import (
     subqueries,
 )
 from planner.ir import CommonTable
+from planner.libpg_query import pb
 from planner.parse import Parsed, Tree
 from planner.select import SelectQuery
 from planner.set_operations import SetQuery

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from postgast import pg_query_pb2 as pb
-
 from planner.ir import Scalar, ScalarSubquery
+from planner.libpg_query import pb
 from planner.parse import Tree
 
 NO_NAME = "?column?"

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from postgast import pg_query_pb2 as pb
-
 from planner.binding import Analyzed, Level
 from planner.coercion import common_type
 from planner.errors import (
@@ -18,6 +16,7 @@ from planner.errors import (
 )
 from planner.functions.numeric_shapes import ANY_NUMERIC
 from planner.ir import CommonTable, Origin, Project, Rel, Scalar, With
+from planner.libpg_query import pb
 from planner.names import strings
 from planner.parse import Tree, subtrees
 from planner.query import analyze_query, bind_query, cast_columns, coerce_column, column_position, first_position

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import postgast
-from postgast import pg_query_pb2 as pb
-
 from planner import types as t
 from planner.ir import Literal
+from planner.libpg_query import deparse, pb
 from planner.parse import Tree
 from planner.text_values import format_text
 from planner.type_names import format_type
@@ -20,7 +18,7 @@ def expression_text(node: Tree) -> str:
     result = pb.ParseResult()
     target = result.stmts.add().stmt.select_stmt.target_list.add().res_target
     target.val.CopyFrom(node)
-    text: str = postgast.deparse(result)
+    text: str = deparse(result)
     return text.removeprefix("SELECT ")
 
 
@@ -28,7 +26,7 @@ def query_text(node: Tree) -> str:
     """The SQL text of a statement `Node`."""
     result = pb.ParseResult()
     result.stmts.add().stmt.CopyFrom(node)
-    text: str = postgast.deparse(result)
+    text: str = deparse(result)
     return text
 
 

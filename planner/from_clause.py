@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import postgast
-from postgast import pg_query_pb2 as pb
-
 from planner.binding import Level, NsColumn, NsItem
 from planner.casting import to_boolean, to_common, unify
 from planner.coercion import common_type
@@ -41,6 +38,7 @@ from planner.ir import (
     Rel,
     Scalar,
 )
+from planner.libpg_query import pb, scan
 from planner.names import strings
 from planner.operators import BOOLEAN, make_operator
 from planner.overloads import Resolved, resolve_call
@@ -153,7 +151,7 @@ def _parenthesis_before(text: str, select: Tree) -> int:
     first = _first_location(select)
     if first < 0:
         return -1
-    tokens = [token for token in postgast.scan(text).tokens if token.start < first]
+    tokens = [token for token in scan(text).tokens if token.start < first]
     depth = 0
     for index in range(len(tokens) - 1, -1, -1):
         kind = tokens[index].token

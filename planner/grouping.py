@@ -7,7 +7,6 @@ from itertools import product
 from typing import Any
 
 from msgspec.structs import replace
-from postgast import pg_query_pb2 as pb
 
 from planner.binding import Level
 from planner.errors import GroupingError, StatementTooComplex
@@ -20,6 +19,7 @@ from planner.ir import (
     Scalar,
     ScalarSubquery,
 )
+from planner.libpg_query import pb
 from planner.parse import Tree
 from planner.rewrite import transform
 from storage.catalog_model import Constraint

@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from postgast import pg_query_pb2 as pb
-
 from planner.errors import ReservedName, SqlSyntaxError
+from planner.libpg_query import pb
 from planner.parse import Parsed, Tree
 from planner.statements import QualifiedName
 

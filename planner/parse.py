@@ -14,7 +14,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
-import postgast
 from google._upb._message import SetAllowOversizeProtos  # type: ignore[import-untyped]
 
 from planner.errors import (
@@ -26,6 +25,7 @@ from planner.errors import (
     StatementTooComplex,
     WindowingError,
 )
+from planner.libpg_query import PgQueryError, parse
 
 LONG_TEXT_CHARS = 32 * 1024
 """Texts up to this length cannot nest deep enough to exhaust the stack inside the parser, which is C and does not
@@ -116,8 +116,8 @@ def split_and_parse(text: str) -> tuple[Parsed, ...]:
     if len(text) > LONG_TEXT_CHARS and _nests_too_deep(text):
         raise _too_deep()
     try:
-        result = postgast.parse(text)
-    except postgast.PgQueryError as error:
+        result = parse(text)
+    except PgQueryError as error:
         raise _syntax_error(error, text) from None
     except RecursionError:
         raise _too_deep() from None
@@ -151,7 +151,7 @@ def _nests_too_deep(text: str) -> bool:
     )
 
 
-def _syntax_error(error: postgast.PgQueryError, text: str) -> SqlError:
+def _syntax_error(error: PgQueryError, text: str) -> SqlError:
     """PostgreSQL's error for what its parser refused. libpg_query gives no SQLSTATE: the texts tell the few others."""
     message = str(error.message)
     position = error.cursorpos or None

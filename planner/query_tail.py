@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from postgast import pg_query_pb2 as pb
-
 from planner.binding import Level
 from planner.casting import to_specific
 from planner.errors import AmbiguousColumn, InvalidColumnReference, SqlError, SqlSyntaxError
 from planner.expressions import bind_clause
 from planner.ir import ColumnRef, Limit, Rel, Scalar, Sort, SortKey
+from planner.libpg_query import pb
 from planner.names import strings
 from planner.parse import Tree, tree_location
 from planner.rewrite import walk

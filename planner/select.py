@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from msgspec import Struct
-from postgast import pg_query_pb2 as pb
 
 from planner.binding import Level
 from planner.casting import finish_row, resolve_unknown, to_boolean
@@ -50,6 +49,7 @@ from planner.ir import (
     SortKey,
     Window,
 )
+from planner.libpg_query import pb
 from planner.names import strings
 from planner.operators import check_groupable
 from planner.parse import Tree, tree_location

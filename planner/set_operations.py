@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from postgast import pg_query_pb2 as pb
-
 from planner.binding import Analyzed, Level
 from planner.casting import to_common, unified_type
 from planner.coercion import common_type
 from planner.errors import DatatypeMismatch, FeatureNotSupported, SqlError, SqlSyntaxError
 from planner.ir import ColumnRef, Origin, Rel, Scalar, SetOperation
+from planner.libpg_query import pb
 from planner.operators import check_groupable
 from planner.parse import Tree
 from planner.query import analyze_query, cast_columns, coerce_column, column_position, first_position

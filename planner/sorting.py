@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from postgast import pg_query_pb2 as pb
-
 from planner.binding import Level
 from planner.casting import resolve_unknown
 from planner.errors import FeatureNotSupported
 from planner.ir import Scalar, SortKey
+from planner.libpg_query import pb
 from planner.names import strings
 from planner.operators import check_sortable
 from planner.parse import Tree, tree_location

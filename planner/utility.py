@@ -10,13 +10,13 @@ from collections.abc import Callable
 from typing import Any
 
 from msgspec.structs import replace
-from postgast import pg_query_pb2 as pb
 
 from planner import statements as st
 from planner.copy_options import copy_options
 from planner.ddl import DDL
 from planner.errors import FeatureNotSupported, InvalidCursorDefinition, InvalidParameterValue, SqlSyntaxError
 from planner.identifiers import quote_identifier
+from planner.libpg_query import pb
 from planner.names import qualified_name, role_name, statement_title
 from planner.options import option_flag, option_text
 from planner.parse import Parsed, Tree

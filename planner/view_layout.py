@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from postgast import pg_query_pb2 as pb
-
 from planner.column_names import column_name
 from planner.deparse import expression_text, query_text
 from planner.identifiers import quote_identifier
+from planner.libpg_query import pb
 from planner.parse import Tree, split_and_parse
 
 ShownName: TypeAlias = Callable[[str, str], str]

@@ -9,12 +9,12 @@ from __future__ import annotations
 from typing import Any
 
 from msgspec import Struct
-from postgast import pg_query_pb2 as pb
 
 from planner.binder import new_statement
 from planner.binding import BindContext, DefinitionNotes, Level
 from planner.deparse import query_text
 from planner.errors import DuplicateColumn, FeatureNotSupported, SqlSyntaxError, UndefinedParameter
+from planner.libpg_query import pb
 from planner.parse import Parsed, Tree, split_and_parse
 from planner.query import bind_query
 from planner.relations import find_relation, schema_name

@@ -28,7 +28,6 @@ from decimal import Decimal
 from typing import Any, TypeAlias
 
 import msgspec
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -500,14 +499,9 @@ def with_row_ids(part: Part, table: pa.Table, wanted: list[str]) -> pa.Table:
             return table
         ids = translate_row_ids(table.column(ROW_ID), part.row_ids)
         return table.set_column(table.column_names.index(ROW_ID), ROW_ID, ids)
-    ids = pa.array(range_array(part.first_row_id, part.rows), pa.int64())
+    ids = pa.arange(part.first_row_id, part.first_row_id + part.rows)
     present = [name for name in wanted if name == ROW_ID or name in table.column_names]
     return pa.table({name: ids if name == ROW_ID else table.column(name) for name in present})
-
-
-def range_array(first: int, rows: int) -> Any:
-    """A numpy int64 array of `rows` consecutive ids."""
-    return np.arange(first, first + rows, dtype=np.int64)
 
 
 def translate_row_ids(ids: pa.ChunkedArray, ranges: Iterable[RowIdRange]) -> pa.Array:

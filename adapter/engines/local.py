@@ -8,8 +8,8 @@ There are two databases. What reads small tables, system relations or no tables 
 to wake others takes longer than such a query, and many of them run at once. What reads larger tables runs on one with
 a thread for each core. Rows that are only picked out of one small table need no database at all (`Lookup`).
 
-A database is loaded and opened on a thread too, the first with the server, the other when it is first needed; the
-executions that need it wait for it, and nothing else does. When it cannot be opened every execution on it raises 55000,
+A database is loaded and opened on a thread too, when it is first needed or (`warm`) before; the executions that need
+it wait for it, and nothing else does. When it cannot be opened every execution on it raises 55000,
 and the server lives on.
 """
 
@@ -129,8 +129,13 @@ class LocalEngine:
         self._lowered = LoweredCache("local")
         self._workers = Workers(MAX_THREADS, "local-engine")
         self._running: dict[str, set[_Execution]] = {}
-        self._serial = self._workers.run(lambda: self._open("serial", 1))
+        self._serial: asyncio.Future[_Opened] | None = None
         self._parallel: asyncio.Future[_Opened] | None = None
+
+    def warm(self) -> None:
+        """Opens the database for small reads before one needs it."""
+        if self._serial is None:
+            self._serial = self._workers.run(lambda: self._open("serial", 1))
 
     def _open(self, name: str, threads: int | None) -> _Opened:
         """Opens a database with `threads` threads (None: one for each core); blocks."""
@@ -240,11 +245,11 @@ class LocalEngine:
         """The database for reads of small tables, or that for others, once it is open. Raises 55000 when it cannot be
         opened."""
         if small:
-            opening = self._serial
-        else:
-            if self._parallel is None:
-                self._parallel = self._workers.run(lambda: self._open("parallel", self._threads))
-            opening = self._parallel
+            self.warm()
+        elif self._parallel is None:
+            self._parallel = self._workers.run(lambda: self._open("parallel", self._threads))
+        opening = self._serial if small else self._parallel
+        assert opening is not None
         try:
             return opening.result() if opening.done() else await asyncio.shield(opening)
         except Exception as error:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from postgast import pg_query_pb2 as pb
-
 from planner import statements as st
 from planner.ddl.object_kinds import OBJECT_KINDS, RELATION_KINDS
 from planner.ddl.tables import column_definition, constraint_definition
 from planner.deparse import expression_text
 from planner.errors import FeatureNotSupported
+from planner.libpg_query import pb
 from planner.names import qualified_name, role_name
 from planner.parse import Parsed, Tree
 from planner.type_names import resolve_type_name

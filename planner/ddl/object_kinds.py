@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from postgast import pg_query_pb2 as pb
+from planner.libpg_query import pb
 
 RELATION_KINDS = {
     pb.OBJECT_TABLE: "table",

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from postgast import pg_query_pb2 as pb
-
 from planner import statements as st
 from planner.ddl.object_kinds import OBJECT_KINDS
 from planner.deparse import expression_text
 from planner.errors import FeatureNotSupported
+from planner.libpg_query import pb
 from planner.names import name_from_list, qualified_name, role_name
 from planner.parse import Parsed, Tree
 

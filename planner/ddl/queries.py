@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from postgast import pg_query_pb2 as pb
-
 from planner import statements as st
 from planner.ddl.tables import on_commit
 from planner.errors import FeatureNotSupported
+from planner.libpg_query import pb
 from planner.names import qualified_name
 from planner.parse import Parsed, Tree
 

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from typing import Literal as OneOf
 
 from msgspec.structs import replace
-from postgast import pg_query_pb2 as pb
 
 from planner import statements as st
 from planner.deparse import expression_text
@@ -18,6 +17,7 @@ from planner.errors import (
     SqlSyntaxError,
     UndefinedColumn,
 )
+from planner.libpg_query import pb
 from planner.names import qualified_name
 from planner.options import option_text
 from planner.parse import Parsed, Tree

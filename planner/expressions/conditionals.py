@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from postgast import pg_query_pb2 as pb
-
 from planner.binding import Handler, Level
 from planner.casting import finish_row, resolve_unknown, to_boolean, unify
 from planner.expressions import bind
 from planner.ir import Case, Coalesce, Literal, MinMax, Scalar
+from planner.libpg_query import pb
 from planner.operators import make_operator
 from planner.parse import Tree
 from planner.types import UNKNOWN, SqlType

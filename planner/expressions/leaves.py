@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from decimal import Decimal
 
-from postgast import pg_query_pb2 as pb
-
 from planner.binding import Handler, Level
 from planner.casting import numeric_literal_type
 from planner.errors import FeatureNotSupported, SqlSyntaxError
 from planner.ir import Cast, Literal, RowConstructor, Scalar, SessionValue
+from planner.libpg_query import pb
 from planner.names import strings
 from planner.operators import BOOLEAN
 from planner.parse import Tree

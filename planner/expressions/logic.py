@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from postgast import pg_query_pb2 as pb
-
 from planner.binding import Handler, Level
 from planner.casting import resolve_unknown, to_boolean
 from planner.expressions import bind
 from planner.ir import BooleanTest, BoolOp, IsNull, Literal, RowConstructor, Scalar
+from planner.libpg_query import pb
 from planner.operators import BOOLEAN
 from planner.parse import Tree
 

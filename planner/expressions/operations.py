@@ -7,8 +7,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from postgast import pg_query_pb2 as pb
-
 from planner.binding import Handler, Level
 from planner.casting import coerce, unify
 from planner.coercion import Context, common_type
@@ -16,6 +14,7 @@ from planner.errors import SqlSyntaxError
 from planner.expressions import bind
 from planner.expressions.subqueries import compare_row_with_subquery
 from planner.ir import BoolOp, Case, Distinct, InList, Literal, QuantifiedArray, RowConstructor, Scalar
+from planner.libpg_query import pb
 from planner.names import strings
 from planner.operators import BOOLEAN, array_operator, build_call, find_operator, make_operator
 from planner.parse import Tree

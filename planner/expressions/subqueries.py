@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from postgast import pg_query_pb2 as pb
-
 from planner.binding import Handler, Level
 from planner.errors import DatatypeMismatch, FeatureNotSupported, SqlSyntaxError
 from planner.expressions import bind
 from planner.expressions.arrays import array_type
 from planner.ir import ArraySubquery, ColumnRef, Exists, QuantifiedSubquery, Rel, RowConstructor, Scalar, ScalarSubquery
+from planner.libpg_query import pb
 from planner.names import strings
 from planner.operators import BOOLEAN, build_call, find_operator, make_operator
 from planner.parse import Tree
