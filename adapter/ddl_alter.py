@@ -30,7 +30,16 @@ from adapter.ddl_tables import (
 )
 from adapter.queries import prepare_plan
 from adapter.reads import resolve
-from adapter.relation_names import KINDS, describe, kind_of, look_up, require_schema, shown_name
+from adapter.relation_names import (
+    KINDS,
+    describe,
+    kind_of,
+    look_up,
+    missing,
+    require_schema,
+    shown_name,
+    skip_missing,
+)
 from adapter.results import Notice
 from adapter.running import Running
 from adapter.view_definitions import drop_column_in_views, rename_column_in_views, rename_relation_in_views
@@ -48,7 +57,6 @@ from planner.errors import (
     SqlError,
     UndefinedColumn,
     UndefinedObject,
-    UndefinedTable,
     WrongObjectType,
 )
 from planner.functions.signature import Volatility
@@ -75,10 +83,8 @@ def _target(running: Running, name: st.QualifiedName, kind: str, if_exists: bool
     record = look_up(running, own_catalog(running), name)
     if record is None:
         if not if_exists:
-            raise UndefinedTable(f'relation "{name}" does not exist')
-        running.session.notice(
-            Notice(severity="NOTICE", sqlstate="00000", message=f'relation "{name}" does not exist, skipping')
-        )
+            raise missing(own_catalog(running), name)
+        skip_missing(running, name)
         return None
     if kind != "table" and kind_of(record) != kind:
         raise WrongObjectType(f'"{record.name}" is not a {kind}')

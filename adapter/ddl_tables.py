@@ -118,7 +118,7 @@ async def create_table(running: Running, statement: st.CreateTable) -> None:
     """CREATE TABLE."""
     _refuse_temporary(statement.temporary)
     catalog = own_catalog(running)
-    schema = creation_schema(running, catalog, statement.name)
+    schema = creation_schema(running, catalog, statement.name, located=True)
     if exists_already(running, catalog, schema, statement.name, skip=statement.if_not_exists):
         return
     table_oid = new_oid(running)
@@ -158,7 +158,7 @@ def _columns(
     definitions: list[st.ColumnDefinition | Column] = list(statement.columns)
     catalog = own_catalog(running)
     for like in sorted(statement.likes, key=lambda clause: -clause.index):
-        source = find_relation(running, catalog, like.table)
+        source = find_relation(running, catalog, like.table, located=True)
         running.transaction.rely_on([source])
         copied = [
             msgspec.structs.replace(
@@ -275,13 +275,13 @@ def declare_constraints(
                 msgspec.structs.replace(column, not_null=True) if column.attnum in attnums else column
                 for column in columns
             ]
-        what = {"p": "PRIMARY KEY", "u": "UNIQUE", "f": "FOREIGN KEY"}[definition.kind]
-        running.session.warn("01000", f"{what} constraints are recorded but not enforced")
         foreign = None
         foreign_columns: tuple[int, ...] = ()
         if definition.foreign_table is not None:
             foreign = find_relation(running, catalog, definition.foreign_table)
             foreign_columns = tuple(_foreign_column(foreign, name).attnum for name in definition.foreign_columns)
+        what = {"p": "PRIMARY KEY", "u": "UNIQUE", "f": "FOREIGN KEY"}[definition.kind]
+        running.session.warn("01000", f"{what} constraints are recorded but not enforced")
         suffix = {"p": "pkey", "u": "key", "f": "fkey"}[definition.kind]
         middle = "" if definition.kind == "p" else "_" + "_".join(definition.columns)
         constraints.append(

@@ -11,9 +11,10 @@ from planner.ddl.object_kinds import OBJECT_KINDS, RELATION_KINDS
 from planner.ddl.tables import column_definition, constraint_definition
 from planner.deparse import expression_text
 from planner.errors import FeatureNotSupported
-from planner.names import qualified_name, role_name
+from planner.names import qualified_name, role_name, strings
 from planner.parse import Parsed, Tree
-from planner.type_names import resolve_type_name
+from planner.type_names import check_collatable, check_collation, resolve_type_name
+from planner.types import SqlType
 
 
 def _alter_table(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
@@ -45,7 +46,7 @@ def _action(command: Tree, parsed: Parsed, table: str) -> st.AlterTableAction:
         using = expression_text(column_def.raw_default) if column_def.HasField("raw_default") else None
         return st.SetColumnType(
             name=command.name,
-            type=resolve_type_name(column_def.type_name, parsed),
+            type=_new_type(column_def, parsed),
             using=using,
             position=parsed.position(column_def.location),
         )
@@ -60,6 +61,15 @@ def _action(command: Tree, parsed: Parsed, table: str) -> st.AlterTableAction:
     if kind in _TUNING:
         return st.SetStorageOptions(description=pb.AlterTableType.Name(kind).removeprefix("AT_"))
     raise FeatureNotSupported(f"ALTER TABLE action {pb.AlterTableType.Name(kind).removeprefix('AT_')} is not supported")
+
+
+def _new_type(tree: Tree, parsed: Parsed) -> SqlType:
+    """The type of ALTER COLUMN TYPE; PostgreSQL gives no positions here."""
+    type = resolve_type_name(tree.type_name, parsed, located=False)
+    if tree.HasField("coll_clause"):
+        check_collation(strings(tree.coll_clause.collname), None)
+        check_collatable(type, None)
+    return type
 
 
 _TUNING = {

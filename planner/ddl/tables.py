@@ -18,10 +18,17 @@ from planner.errors import (
     SqlSyntaxError,
     UndefinedColumn,
 )
-from planner.names import qualified_name
+from planner.names import qualified_name, strings
 from planner.options import option_text
 from planner.parse import Parsed, Tree
-from planner.type_names import SERIAL_TYPES, format_type, resolve_type_name, type_row
+from planner.type_names import (
+    SERIAL_TYPES,
+    check_collatable,
+    check_collation,
+    format_type,
+    resolve_type_name,
+    type_row,
+)
 from planner.types import INT2, INT4, INT8, SqlType
 
 _ON_COMMIT: Mapping[int, OneOf["delete", "drop"]] = {pb.ONCOMMIT_DELETE_ROWS: "delete", pb.ONCOMMIT_DROP: "drop"}
@@ -121,6 +128,12 @@ def column_definition(
     else:
         type = resolve_type_name(tree.type_name, parsed)
         _check_column_type(tree, type)
+    collation: str | None = None
+    if tree.HasField("coll_clause"):
+        collation_names, position = strings(tree.coll_clause.collname), parsed.position(tree.coll_clause.location)
+        check_collation(collation_names, position)
+        check_collatable(type, position)
+        collation = collation_names[-1]
     not_null: bool | None = True if serial else None
     default: str | None = None
     identity: str | None = None
@@ -164,7 +177,6 @@ def column_definition(
                             position=position,
                         )
                     not_null = True
-    collation = tree.coll_clause.collname[-1].string.sval if tree.HasField("coll_clause") else None
     column = st.ColumnDefinition(
         name=tree.colname,
         type=type,

@@ -272,6 +272,36 @@ CONVERSATIONS: dict[str, list[Step]] = {
     "parameters without values": [
         q("select $2, $1"), q("insert into pairs values ($1, $2), ($3, $4)"),
     ],
+    "schemas that do not exist": [
+        q(text)
+        for text in (
+            "select 1::nosuch.t", "select cast(1 as nosuch.t[])", "select 'é', null::postgres.nosuch.t(3)",
+            "select 1::other.nosuch.t", "select 1::a.b.c.d", "select 1::public.t", "select nosuch.t '1'",
+            "select nosuch.f(1)", "select other.pg_catalog.abs(1)", "select a.b.c.d()", "select * from nosuch.f()",
+            "select 1 operator(nosuch.+) 2", "select 1 operator(other.pg_catalog.+) 2", "select * from nosuch.t",
+            "select 'a' collate nosuch.c", "select 1 collate nosuch.c", "select 'a' collate other.nosuch.c",
+            "create table a (x int, y nosuch.t(2) not null)", "create table a (x \"No such\".t)",
+            "create table a (x text collate nosuch.c)", "create table a (x text collate nosuchc)",
+            "create table a (x int collate \"C\")", "create table a (like nosuch.t)", "create table a (like nosuch)",
+            "create table nosuch.a (x int)", "create table nosuch.a as select 1", "create view nosuch.a as select 1",
+            "create table a as select 1::nosuch.t", "create view a as select 1::nosuch.t", "create sequence nosuch.s",
+            "create sequence s as nosuch.t", "create index on nosuch.t (x)", "prepare p(nosuch.t) as select $1",
+            "alter table conv add column y nosuch.t", "alter table conv alter column i type nosuch.t",
+            "alter table conv alter column i type varchar(0)", "alter table conv alter column i type text collate nope",
+            "alter table nosuch.t add column y int", "alter table if exists nosuch.t add column y int",
+            "alter view nosuch.v rename to w", "alter sequence if exists nosuch.s restart",
+            "comment on table nosuch.t is 'x'", "comment on column nosuch.t.a is 'x'", "truncate nosuch.t",
+            "copy nosuch.t to stdout", "insert into nosuch.t values (1)", "update conv set i = 1::nosuch.t",
+            "drop table nosuch.t", "drop index nosuch.i", "drop type if exists nosuch.t, public.t",
+            "select 'nosuch.t'::regtype, 1", "select 'nosuch.t'::regclass", "select 'nosuch.f'::regproc",
+            "select 'abs(nosuch.t)'::regprocedure", "select 'nosuch.+'::regoper", "select 'nosuch.c'::regcollation",
+            "select 'nosuch.+(int,int)'::regoperator", "select nextval('nosuch.s')",
+            "select x::regtype from (values ('nosuch.t'), ('public.t')) v(x)",
+            "select x::regcollation from (values ('nosuch.c')) v(x)",
+            "select x::regoperator from (values ('nosuch.+(int,int)')) v(x)",
+            "select to_regtype('nosuch.t'), to_regclass('nosuch.t'), to_regproc('nosuch.f')",
+        )
+    ],
     "command tags": [
         q("create table tags(a int, b text)"), q("insert into tags values (1, 'a'), (2, 'b')"),
         q("update tags set b = 'c'"),
