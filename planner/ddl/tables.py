@@ -135,11 +135,11 @@ def column_definition(
         check_collatable(type, position)
         collation = collation_names[-1]
     not_null: bool | None = True if serial else None
-    default: str | None = None
+    default: Tree | None = None
     identity: str | None = None
     constraints: list[st.ConstraintDefinition] = []
     if tree.HasField("raw_default"):
-        default = expression_text(tree.raw_default)
+        default = tree.raw_default
     for node in tree.constraints:
         constraint = node.constraint
         kind = constraint.contype
@@ -158,7 +158,7 @@ def column_definition(
                     f'multiple default values specified for column "{tree.colname}" of table "{table}"',
                     position=None if serial else position,
                 )
-            default = expression_text(constraint.raw_expr)
+            default = constraint.raw_expr
         elif kind == pb.CONSTR_IDENTITY:
             if type.oid not in (INT2, INT4, INT8):
                 raise InvalidParameterValue("identity column type must be smallint, integer, or bigint")
@@ -181,7 +181,8 @@ def column_definition(
         name=tree.colname,
         type=type,
         not_null=bool(not_null),
-        default=default,
+        default=None if default is None else expression_text(default),
+        written_default=None if default is None else parsed.expression(default),
         serial=serial,
         identity=identity,
         collation=collation,

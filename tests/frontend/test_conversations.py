@@ -302,6 +302,22 @@ CONVERSATIONS: dict[str, list[Step]] = {
             "select to_regtype('nosuch.t'), to_regclass('nosuch.t'), to_regproc('nosuch.f')",
         )
     ],
+    "errors in defaults": [
+        q(text)
+        for text in (
+            "create table a (x int default 'abc')", "select 'é'; create table a (x int, y date default '2024-13-01')",
+            "create table a (x int default nosuch(1))", "create table a (x int default 1 + true)",
+            "create table a (x int default 1 + y)", "create table a (x int default x)",
+            "create table a (x int default 1 + (select 1))", "create table a (x int default sum(1))",
+            "create table a (x int default row_number() over ())", "create table a (x int default true)",
+            "create table a (x int default generate_series(1, 2))", "create table a (x int default 1::nosuch.t)",
+            "create table a (x int default coalesce(1, 'b'))", "create table a (x int default $1)",
+            "create table a (x int default 9999999999 collate nosuch)",
+            "alter table conv alter column i set default 'abc'", "alter table conv alter column i set default i + 1",
+            "alter table conv add column y int default 'abc'", "alter table conv add column y int default i + 1",
+            "alter table conv add column y int default 1 + (select 1)",
+        )
+    ],
     "command tags": [
         q("create table tags(a int, b text)"), q("insert into tags values (1, 'a'), (2, 'b')"),
         q("update tags set b = 'c'"),
