@@ -18,7 +18,13 @@ from collections.abc import Callable, Sequence
 from msgspec import Struct
 
 from frontend.auth import ListenRefused, check_trust
-from frontend.configuration import Configuration, ConfigurationError, addresses, load_configuration
+from frontend.configuration import (
+    Configuration,
+    ConfigurationError,
+    addresses,
+    load_configuration,
+    unknown_variables,
+)
 from frontend.listening import listening
 from frontend.options import configure_admin, configure_serve
 
@@ -69,17 +75,21 @@ def _run_serve(arguments: argparse.Namespace) -> int:
             for one in sockets:
                 stack.callback(one.close)
         try:
-            return _serve(configuration, listeners)
+            return _serve(configuration, listeners, unknown_variables(os.environ))
         except KeyboardInterrupt:
             return EXIT_INTERRUPTED
 
 
-def _serve(configuration: Configuration, listeners: Sequence[tuple[str, Sequence[socket.socket]]]) -> int:
+def _serve(
+    configuration: Configuration,
+    listeners: Sequence[tuple[str, Sequence[socket.socket]]],
+    unknown: Sequence[tuple[str, str | None]],
+) -> int:
     from frontend.serving import StartFailed, serve
     from storage.errors import InvalidStore
 
     try:
-        serve(configuration, listeners)
+        serve(configuration, listeners, unknown)
     except InvalidStore as error:
         return _complain(error, EXIT_USAGE)
     except StartFailed as error:
