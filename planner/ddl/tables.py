@@ -127,7 +127,7 @@ def column_definition(
         type = SqlType(SERIAL_TYPES[names[0]])
     else:
         type = resolve_type_name(tree.type_name, parsed)
-        _check_column_type(tree, type)
+        check_column_type(tree.colname, type)
     collation: str | None = None
     if tree.HasField("coll_clause"):
         collation_names, position = strings(tree.coll_clause.collname), parsed.position(tree.coll_clause.location)
@@ -191,10 +191,11 @@ def column_definition(
     return column, constraints
 
 
-def _check_column_type(tree: Tree, type: SqlType) -> None:
+def check_column_type(column: str, type: SqlType) -> None:
+    """Raises 42P16 for a type that no column can have."""
     row = type_row(type.oid)
     if row is not None and row.type == "p":
-        raise InvalidTableDefinition(f'column "{tree.colname}" has pseudo-type {format_type(type.oid)}')
+        raise InvalidTableDefinition(f'column "{column}" has pseudo-type {format_type(type.oid)}')
 
 
 def constraint_definition(tree: Tree, parsed: Parsed, column: str | None) -> st.ConstraintDefinition | None:

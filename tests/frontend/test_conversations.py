@@ -318,6 +318,51 @@ CONVERSATIONS: dict[str, list[Step]] = {
             "alter table conv add column y int default 1 + (select 1)",
         )
     ],
+    "several actions of one ALTER TABLE": [
+        q(text)
+        for text in (
+            "insert into pairs values (1, '10'), (2, '20')",
+            "alter table pairs add column c int, drop column c", "alter table pairs add column b int, drop column b",
+            "select * from pairs order by a", "alter table pairs alter column d set default 5, add column d int",
+            "alter table pairs add column e int, alter column e type text",
+            "alter table pairs add column e int, alter column e drop default",
+            "alter table pairs alter column a set not null, alter column a drop not null",
+            "select attname, attnotnull from pg_attribute where attrelid = 'pairs'::regclass and attnum > 0",
+            "alter table pairs alter column a type text, drop column a",
+            "alter table pairs alter column a type int8, alter column a type text",
+            "alter table pairs alter column a set default 'x', alter column a type text",
+            "alter table pairs alter column a type int using b, drop column zz", "alter table pairs add column c int",
+            "alter table pairs alter column a type int, drop column zz", "insert into pairs values ('3', 4, 5, 6)",
+            "alter table pairs alter column a drop default, alter column a type int using a::int + 1",
+            "alter table pairs alter column a type text using 'b' || c, alter column c type bigint using a",
+            "select a, c, d from pairs order by c",
+            "alter table pairs alter column c type text using c || a, drop column a", "select * from pairs order by c",
+            "alter table pairs alter column c type varchar(2)", "alter table pairs alter column c type varchar(5)",
+            "alter table pairs alter column d set not null, alter column zz set default 1",
+            "alter table pairs alter column d set not null, drop column d",
+            "alter table pairs add column f int not null", "alter table pairs add column f int not null default 7",
+            "alter table pairs owner to nosuch, drop column zz", "alter table pairs add unique (zz)",
+            "alter table pairs alter column b type text, alter column b set default 'bb', drop column if exists zz",
+            "insert into pairs(c) values ('new')", "select * from pairs order by c",
+        )
+    ],
+    "USING of ALTER COLUMN TYPE": [
+        q(text)
+        for text in (
+            "insert into pairs values (1, '10'), (2, '20')", "alter table pairs alter column b type int",
+            "alter table pairs alter column b type varchar(4), alter column b set default 'abc'",
+            "alter table pairs alter column b type int using b", "alter table pairs alter column a type date using 1",
+            "alter table pairs alter b type varchar(3) using 'é', alter column a type int using nope",
+            "alter table pairs alter column a type int using 'x'",
+            "alter table pairs alter column a type int using sum(a)",
+            "alter table pairs alter column a type int using (select 1)",
+            "alter table pairs alter column a type int using generate_series(1, 2)",
+            "alter table pairs alter column a type int using 1 + true",
+            "alter table pairs alter column a type record", "alter table pairs alter column a type nosuch",
+            "alter table pairs alter column b drop default, alter column b type int using b::int * a",
+            "select * from pairs order by a",
+        )
+    ],
     "command tags": [
         q("create table tags(a int, b text)"), q("insert into tags values (1, 'a'), (2, 'b')"),
         q("update tags set b = 'c'"),
