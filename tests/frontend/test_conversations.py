@@ -6,6 +6,7 @@ Object identifiers are made alike; the file, line and routine of errors are left
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -42,6 +43,10 @@ def q(text: str) -> Step:
 
 def ext(*messages: bytes) -> Step:
     return [*messages, SYNC], 1
+
+
+def call(oid: int, values: Sequence[bytes | None], formats: Sequence[int] = (), result_format: int = 0) -> Step:
+    return [raw.function_call(oid, values, formats, result_format)], 1
 
 
 CONVERSATIONS: dict[str, list[Step]] = {
@@ -362,6 +367,31 @@ CONVERSATIONS: dict[str, list[Step]] = {
             "alter table pairs alter column b drop default, alter column b type int using b::int * a",
             "select * from pairs order by a",
         )
+    ],
+    "function calls": [
+        call(177, [b"2", b"40"]), call(177, [b"\0\0\0\2", b"\0\0\0\x28"], [1], 1),
+        call(177, [b"2", b"\0\0\0\3"], [0, 1]), call(177, [None, b"1"]), call(177, [None, b"1"], [], 7),
+        call(177, [b"2", b"40"], [], 7), call(177, [b"x", b"1"]), call(177, [b"2", b"40"], [7]), call(177, [b"1"]),
+        call(177, [b"1", b"2"], [0, 0, 0]), call(177, [b"\0", b"1"], [1, 0]), call(177, [b"\0\0\0\1\0", b"1"], [1, 0]),
+        call(177, [b"2147483647", b"1"]), call(154, [b"1", b"0"]), call(1258, ["é".encode(), b"b"]),
+        call(1258, [b"\xff", b""]), call(1258, [b"a\0b", b""]), call(1258, [b"a", b""], [1, 0], 1), call(1397, [b"-5"]),
+        call(1140, [b"2024-01-02", b"3"]), call(1140, [b"2024-01-02", b"3"], [], 1), call(720, [b"\1\2\3"], [1]),
+        call(3062, [b"abc"]), call(1622, [b"ab", b"3"], [], 1), call(395, [b"{a,NULL,b}", b","]), call(481, [b"7"]),
+        call(378, [b"{1}", b"2"]), call(3058, [b"a"]), call(1067, [b"1", b"2"]), call(2108, [b"1"]), call(3100, []),
+        call(0, []), call(4000000000, []), call(2626, [b"0"]), call(2626, [b"0"], [], 1), call(2077, [b"my.unset"]),
+        call(2078, [b"application_name", b"called", b"f"]), q("show application_name"),
+        ([raw.message("F", b"\0\0\0\1")], 1), ([raw.message("F", b"\0\0")], 1),
+        ([raw.message("F", b"\0\0\0\xb1\0\0\0\2\xff\xff\xff\xfe\0\0")], 1),
+        ([raw.message("F", b"\0\0\5\x75\0\0\0\1\0\0\0\x011\0\0\0")], 1),
+        ([raw.function_call(3062, [b"ab"]), raw.function_call(3062, [b"cd"])], 2),
+        q("create sequence calls; begin"), call(1574, [b"calls"]), call(154, [b"1", b"0"]), call(3062, [b"ab"]),
+        call(0, []), q("rollback"), call(1574, [b"calls"]), call(1574, [b"nosuch"]), q("drop sequence calls"),
+        ext(parse("", "select $1::int + 1", (23,))), call(3062, [b"ab"]), ext(bind("", "", [b"4"]), execute()),
+        ([parse("", "insert into conv values (1)"), bind(), execute(), raw.function_call(3062, [b"ab"]), SYNC], 2),
+        q("select count(*) from conv"),
+        ([parse("", "insert into conv values (1)"), bind(), execute(), raw.function_call(0), SYNC], 2),
+        q("select count(*) from conv"),
+        ([parse("", "selct"), raw.function_call(3062, [b"ab"]), SYNC, raw.function_call(3062, [b"cd"])], 2),
     ],
     "command tags": [
         q("create table tags(a int, b text)"), q("insert into tags values (1, 'a'), (2, 'b')"),
