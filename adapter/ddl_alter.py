@@ -9,7 +9,8 @@ change under which one of them would no longer bind is refused or cascades.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
+from itertools import groupby
 
 import msgspec
 
@@ -28,9 +29,18 @@ from adapter.ddl_tables import (
     owned_sequence,
     physical_schema,
 )
-from adapter.queries import prepare_plan
+from adapter.predicates import scan_templates
+from adapter.queries import prepare_plan, prepare_read
 from adapter.reads import resolve
-from adapter.relation_names import KINDS, describe, kind_of, look_up, require_schema, shown_name
+from adapter.relation_names import (
+    describe,
+    kind_of,
+    look_up,
+    missing,
+    require_schema,
+    shown_name,
+    skip_missing,
+)
 from adapter.results import Notice
 from adapter.running import Running
 from adapter.view_definitions import drop_column_in_views, rename_column_in_views, rename_relation_in_views
@@ -38,6 +48,7 @@ from planner import ir
 from planner import statements as st
 from planner import types as t
 from planner.errors import (
+    DatatypeMismatch,
     DependentObjectsStillExist,
     DuplicateColumn,
     DuplicateObject,
@@ -48,13 +59,13 @@ from planner.errors import (
     SqlError,
     UndefinedColumn,
     UndefinedObject,
-    UndefinedTable,
     WrongObjectType,
 )
 from planner.functions.signature import Volatility
 from planner.identifiers import quote_identifier
 from planner.parse import split_and_parse
 from planner.rewrite import walk
+from planner.transforms import ColumnChange, rewritten_rows
 from planner.type_names import format_type
 from storage.catalog_model import (
     CatalogSnapshot,
@@ -75,10 +86,8 @@ def _target(running: Running, name: st.QualifiedName, kind: str, if_exists: bool
     record = look_up(running, own_catalog(running), name)
     if record is None:
         if not if_exists:
-            raise UndefinedTable(f'relation "{name}" does not exist')
-        running.session.notice(
-            Notice(severity="NOTICE", sqlstate="00000", message=f'relation "{name}" does not exist, skipping')
-        )
+            raise missing(own_catalog(running), name)
+        skip_missing(running, name)
         return None
     if kind != "table" and kind_of(record) != kind:
         raise WrongObjectType(f'"{record.name}" is not a {kind}')
@@ -86,40 +95,99 @@ def _target(running: Running, name: st.QualifiedName, kind: str, if_exists: bool
 
 
 async def alter_table(running: Running, statement: st.AlterTable) -> None:
-    """ALTER TABLE with its actions, in order."""
+    """ALTER TABLE: its actions are checked in the order in which they stand, and carried out in PostgreSQL's passes."""
     record = _target(running, statement.name, statement.kind, statement.if_exists)
     if record is None:
         return
+    catalog = own_catalog(running)
     for action in statement.actions:
-        current = own_catalog(running).get(record.oid)
-        if isinstance(current, SequenceRecord):
+        _check_action(running, catalog, record, action)
+    if isinstance(record, SequenceRecord):
+        for action in statement.actions:
             if isinstance(action, st.ChangeOwner):
-                _set_owner(running, current, action.owner)
-                continue
-            raise WrongObjectType(f'ALTER action cannot be performed on relation "{current.name}"')
-        assert isinstance(current, Relation)
-        await _apply(running, current, action)
+                _set_owner(running, record, action.owner)
+        return
+    types = [action for action in statement.actions if isinstance(action, st.SetColumnType)]
+    not_null: set[int] = set()
+    for number, actions in groupby(sorted(statement.actions, key=_pass_of), key=_pass_of):
+        if number == _TYPE_PASS:
+            await _set_types(running, catalog, record, types, not_null)
+            continue
+        for action in actions:
+            current = own_catalog(running).get(record.oid)
+            assert isinstance(current, Relation)
+            await _apply(running, current, action, not_null)
+    await _check_not_null(running, record.oid, not_null)
 
 
-async def _apply(running: Running, relation: Relation, action: st.AlterTableAction) -> None:
-    if relation.kind != "r" and not isinstance(action, (st.SetDefault, st.ChangeOwner, st.SetStorageOptions)):
+_TYPE_PASS = 1
+
+
+def _pass_of(action: st.AlterTableAction) -> int:
+    """When an action is carried out (tablecmds.c's AT_PASS_...)."""
+    match action:
+        case st.DropColumn() | st.DropConstraint() | st.SetNotNull(not_null=False) | st.SetDefault(default=None):
+            return 0
+        case st.SetColumnType():
+            return _TYPE_PASS
+        case st.AddColumn():
+            return 2
+        case st.SetNotNull():
+            return 3
+        case st.AddConstraint(constraint=st.ConstraintDefinition(kind="p" | "u")):
+            return 4
+        case st.SetDefault():
+            return 5
+        case st.AddConstraint():
+            return 6
+        case _:
+            return 7
+
+
+_OF_SEQUENCES = (st.ChangeOwner,)
+_OF_VIEWS = (st.SetDefault, st.ChangeOwner, st.SetStorageOptions)
+
+
+def _check_action(
+    running: Running, catalog: CatalogSnapshot, relation: Relation | SequenceRecord, action: st.AlterTableAction
+) -> None:
+    """What is wrong with an action whatever the others do."""
+    kind = kind_of(relation)
+    if kind != "table" and not isinstance(action, _OF_SEQUENCES if kind == "sequence" else _OF_VIEWS):
         raise WrongObjectType(
             f'ALTER action {_action_name(action)} cannot be performed on relation "{relation.name}"',
-            detail=f"This operation is not supported for {KINDS[relation.kind]}s.",
+            detail=f"This operation is not supported for {kind}s.",
         )
+    if isinstance(action, st.SetColumnType):
+        assert isinstance(relation, Relation)
+        attnum = _column(relation, action.name).attnum
+        changes = {attnum: ColumnChange(type=action.type, written=action.written_using)}
+        rewritten_rows(relation, [attnum], changes, running.parsed, running.session.bind_context(catalog))
+
+
+async def _check_not_null(running: Running, oid: int, attnums: Collection[int]) -> None:
+    """23502 where rows that were there have no value for a column that must have one now."""
+    relation = own_catalog(running).get(oid)
+    assert isinstance(relation, Relation)
+    for column in relation.live_columns():
+        if column.attnum in attnums and column.not_null and await _has_nulls(running, relation, column):
+            raise _contains_nulls(running, relation, column.name)
+
+
+async def _apply(running: Running, relation: Relation, action: st.AlterTableAction, not_null: set[int]) -> None:
+    """Carry out an action; the columns that become NOT NULL, and whose rows are yet to be looked at, go into
+    `not_null`."""
     match action:
         case st.AddColumn():
-            await _add_column(running, relation, action)
+            await _add_column(running, relation, action, not_null)
         case st.DropColumn():
             _drop_column(running, relation, action)
         case st.SetDefault():
             _set_default(running, relation, action)
         case st.SetNotNull():
-            await _set_not_null(running, relation, action)
-        case st.SetColumnType():
-            await _set_type(running, relation, action)
+            _set_not_null(running, relation, action, not_null)
         case st.AddConstraint():
-            await _add_constraint(running, relation, action.constraint)
+            _add_constraint(running, relation, action.constraint, not_null)
         case st.DropConstraint():
             _drop_constraint(running, relation, action)
         case st.ChangeOwner():
@@ -166,7 +234,7 @@ def _without_column(relation: Relation, column: Column) -> Relation:
 # ---------------------------------------------------------------- columns
 
 
-async def _add_column(running: Running, relation: Relation, action: st.AddColumn) -> None:
+async def _add_column(running: Running, relation: Relation, action: st.AddColumn, not_null: set[int]) -> None:
     definition = action.column
     if relation.column(definition.name) is not None:
         if not action.if_not_exists:
@@ -202,8 +270,8 @@ async def _add_column(running: Running, relation: Relation, action: st.AddColumn
                     "adding a column with a volatile default to a table with rows is not supported"
                 )
             column = msgspec.structs.replace(column, missing=await missing_value(running, column))
-    if column.not_null and column.missing is None and has_rows:
-        raise _contains_nulls(running, relation, column.name)
+    if column.missing is None and has_rows:
+        not_null.add(column.attnum)
     changed = msgspec.structs.replace(relation, columns=(*relation.columns, column))
     columns, constraints = declare_constraints(
         running, relation.name, relation.oid, list(changed.columns), action.constraints
@@ -322,10 +390,10 @@ def _set_default(running: Running, relation: Relation, action: st.SetDefault) ->
     change(running, removed=[relation], added=[_with_column(relation, column)])
 
 
-async def _set_not_null(running: Running, relation: Relation, action: st.SetNotNull) -> None:
+def _set_not_null(running: Running, relation: Relation, action: st.SetNotNull, not_null: set[int]) -> None:
     column = _column(relation, action.name)
-    if action.not_null and not column.not_null and await _has_nulls(running, relation, column):
-        raise _contains_nulls(running, relation, column.name)
+    if action.not_null and not column.not_null:
+        not_null.add(column.attnum)
     if not action.not_null:
         for record in own_catalog(running).all():
             if (
@@ -352,13 +420,61 @@ async def _has_nulls(running: Running, relation: Relation, column: Column) -> bo
     return count > 0
 
 
-async def _set_type(running: Running, relation: Relation, action: st.SetColumnType) -> None:
-    """ALTER COLUMN TYPE rewrites the table into a new shard, unless what is stored can be read as the new type."""
-    column = _column(relation, action.name)
-    changed_column = msgspec.structs.replace(column, type_oid=action.type.oid, typmod=action.type.typmod, missing=None)
-    catalog = own_catalog(running)
-    schema = catalog.get(relation.schema)
+async def _set_types(
+    running: Running,
+    catalog: CatalogSnapshot,
+    old: Relation,
+    actions: Sequence[st.SetColumnType],
+    not_null: set[int],
+) -> None:
+    """All the ALTER COLUMN TYPE of a statement: it is rewritten once, into a new shard, unless what is stored can be
+    be read as the new types. USING reads the rows of `old`, which `catalog` has: the table before the statement."""
+    relation = own_catalog(running).get(old.oid)
+    assert isinstance(relation, Relation)
+    changed = relation
+    changes: dict[int, ColumnChange] = {}
+    for action in actions:
+        column = _column(changed, action.name)
+        _check_unseen(running, relation, column)
+        if column.attnum in changes and changes[column.attnum].type != _type_of(old, column.attnum):
+            raise FeatureNotSupported(f'cannot alter type of column "{column.name}" twice')
+        column = msgspec.structs.replace(column, type_oid=action.type.oid, typmod=action.type.typmod)
+        if column.default is not None:
+            _check_converted_default(running, column)
+        changed = _with_column(changed, column)
+        changes[column.attnum] = ColumnChange(type=action.type, written=action.written_using)
+    stays = not _has_written(running, relation) and all(
+        action.using is None and widens(_column(relation, action.name), action.type) for action in actions
+    )
+    if stays:
+        change(running, removed=[relation], added=[changed])
+        _alter_shard(running, changed)
+        return
+    context = running.session.bind_context(catalog)
+    live = [column.attnum for column in relation.live_columns()]
+    query = rewritten_rows(old, live, changes, running.parsed, context)
+    read = await prepare_read(running, catalog, query, scan_templates(query.rel))
+    schema = catalog.get(old.schema)
     assert isinstance(schema, Schema)
+    columns = tuple(msgspec.structs.replace(column, missing=None) for column in changed.columns)
+    changed = msgspec.structs.replace(changed, columns=columns, shard=running.session.state.env.new_shard_id())
+    change(running, removed=[relation], added=[changed])
+    make_shard(running, changed)
+    unchecked = tuple(msgspec.structs.replace(column, not_null=False) for column in columns)
+    await fill_table(running, msgspec.structs.replace(changed, columns=unchecked), schema.name, read)
+    not_null.update(column.attnum for column in columns if column.not_null and column.attnum in changes)
+    assert relation.shard is not None
+    running.transaction.writable(running.session.state.env).forget_shard(relation.shard)
+
+
+def _type_of(relation: Relation, attnum: int) -> t.SqlType:
+    column = next(column for column in relation.columns if column.attnum == attnum)
+    return t.column_type(column.type_oid, column.typmod)
+
+
+def _check_unseen(running: Running, relation: Relation, column: Column) -> None:
+    """0A000 for a column that a view shows."""
+    catalog = own_catalog(running)
     without = _without_column(relation, column)
     views = broken_views(running, catalog, relation, without, dict(drop_column_in_views(catalog, relation, without)))
     if views:
@@ -366,37 +482,15 @@ async def _set_type(running: Running, relation: Relation, action: st.SetColumnTy
             "cannot alter type of a column used by a view or rule",
             detail=f'rule _RETURN on {describe(running, catalog, views[0])} depends on column "{column.name}"',
         )
-    if action.using is None and widens(column, action.type) and not _has_written(running, relation):
-        wider = msgspec.structs.replace(column, type_oid=action.type.oid, typmod=action.type.typmod)
-        if wider.default is not None:
-            default_query(running, wider)
-        changed = _with_column(relation, wider)
-        change(running, removed=[relation], added=[changed])
-        _alter_shard(running, changed)
-        return
-    type_text = format_type(action.type.oid, action.type.typmod)
-    items = []
-    for known in relation.live_columns():
-        if known.attnum == column.attnum:
-            source = f"({action.using})" if action.using is not None else quote_identifier(known.name)
-            items.append(f"CAST({source} AS {type_text})")
-        else:
-            items.append(quote_identifier(known.name))
-    text = f"SELECT {', '.join(items)} FROM {quote_identifier(schema.name)}.{quote_identifier(relation.name)}"
-    plan = running.session.plan(split_and_parse(text)[0], catalog)
-    if changed_column.default is not None:
-        default_query(running, changed_column)
-    columns = tuple(
-        changed_column if c.attnum == column.attnum else msgspec.structs.replace(c, missing=None)
-        for c in relation.columns
-    )
-    changed = msgspec.structs.replace(relation, columns=columns, shard=running.session.state.env.new_shard_id())
-    read = await prepare_plan(running, plan)
-    change(running, removed=[relation], added=[changed])
-    make_shard(running, changed)
-    await fill_table(running, changed, schema.name, read)
-    assert relation.shard is not None
-    running.transaction.writable(running.session.state.env).forget_shard(relation.shard)
+
+
+def _check_converted_default(running: Running, column: Column) -> None:
+    try:
+        default_query(running, column)
+    except DatatypeMismatch:
+        raise DatatypeMismatch(
+            f'default for column "{column.name}" cannot be cast automatically to type {format_type(column.type_oid)}'
+        ) from None
 
 
 _WIDER = {t.INT2: (t.INT4, t.INT8), t.INT4: (t.INT8,), t.FLOAT4: (t.FLOAT8,), t.VARCHAR: (t.VARCHAR, t.TEXT)}
@@ -427,14 +521,17 @@ def _has_written(running: Running, relation: Relation) -> bool:
 # ---------------------------------------------------------------- constraints and owners
 
 
-async def _add_constraint(running: Running, relation: Relation, definition: st.ConstraintDefinition) -> None:
+def _add_constraint(
+    running: Running, relation: Relation, definition: st.ConstraintDefinition, not_null: set[int]
+) -> None:
     if definition.kind == "p":
-        for name in definition.columns:
-            column = _column(relation, name)
-            if not column.not_null and await _has_nulls(running, relation, column):
-                raise _contains_nulls(running, relation, name)
+        not_null.update(
+            column.attnum for name in definition.columns if not (column := _column(relation, name)).not_null
+        )
+    # PostgreSQL gives no positions here.
+    unplaced = msgspec.structs.replace(definition, position=None)
     columns, constraints = declare_constraints(
-        running, relation.name, relation.oid, list(relation.columns), (definition,)
+        running, relation.name, relation.oid, list(relation.columns), (unplaced,)
     )
     for record in own_catalog(running).all():
         if isinstance(record, Constraint) and record.relation == relation.oid and record.name == constraints[0].name:

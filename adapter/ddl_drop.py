@@ -34,6 +34,10 @@ from storage.catalog_model import (
 from storage.catalog_model import Sequence as SequenceRecord
 
 _RELATION_KINDS = frozenset({"table", "view", "materialized view", "sequence"})
+_IN_SCHEMAS = _RELATION_KINDS | {
+    "index", "type", "domain", "function", "procedure", "routine", "aggregate", "operator", "collation", "conversion",
+}  # fmt: skip
+"""Kinds of objects that the first part of a qualified name says the schema of."""
 MAX_LISTED = 100
 """PostgreSQL's MAX_REPORTED_DEPS."""
 
@@ -46,8 +50,10 @@ async def drop(running: Running, statement: st.Drop) -> None:
         _drop_relations(running, statement)
     elif statement.if_exists:
         for name in statement.names:
-            _skip(running, f'{statement.kind} "{name}" does not exist, skipping')
+            if not _without_schema(running, statement, name):
+                _skip(running, f'{statement.kind} "{name}" does not exist, skipping')
     elif statement.kind == "index":
+        _without_schema(running, statement, statement.names[0])
         raise UndefinedObject(f'index "{statement.names[0]}" does not exist')
     else:
         raise FeatureNotSupported(f"DROP {statement.kind.upper()} is not supported")
@@ -57,14 +63,21 @@ def _skip(running: Running, message: str) -> None:
     running.session.notice(Notice(severity="NOTICE", sqlstate="00000", message=message))
 
 
+def _without_schema(running: Running, statement: st.Drop, name: st.QualifiedName) -> bool:
+    """Whether the schema in `name` does not exist: True with a notice when that is to be skipped, else 3F000."""
+    if name.schema is None or statement.kind not in _IN_SCHEMAS or own_catalog(running).schema(name.schema) is not None:
+        return False
+    if not statement.if_exists:
+        raise InvalidSchemaName(f'schema "{name.schema}" does not exist')
+    _skip(running, f'schema "{name.schema}" does not exist, skipping')
+    return True
+
+
 def _drop_relations(running: Running, statement: st.Drop) -> None:
     catalog = own_catalog(running)
     targets: dict[int, Record] = {}
     for name in statement.names:
-        if name.schema is not None and catalog.schema(name.schema) is None and name.schema not in SYSTEM_SCHEMAS:
-            if not statement.if_exists:
-                raise InvalidSchemaName(f'schema "{name.schema}" does not exist')
-            _skip(running, f'schema "{name.schema}" does not exist, skipping')
+        if _without_schema(running, statement, name):
             continue
         record = look_up(running, catalog, name)
         if record is None:

@@ -19,7 +19,9 @@ from adapter.relation_names import (
     find_relation,
     kind_of,
     look_up,
+    missing,
     require_schema,
+    skip_missing,
 )
 from adapter.results import Notice
 from adapter.running import Running
@@ -37,7 +39,6 @@ from planner.errors import (
     InvalidParameterValue,
     UndefinedColumn,
     UndefinedObject,
-    UndefinedTable,
     WrongObjectType,
 )
 from storage.catalog_model import (
@@ -154,7 +155,7 @@ def _commented(running: Running, catalog: CatalogSnapshot, statement: st.Comment
             name = statement.relation or st.QualifiedName(name=statement.name)
             found = look_up(running, catalog, name)
             if found is None:
-                raise UndefinedTable(f'relation "{name}" does not exist')
+                raise missing(catalog, name)
             if kind_of(found) != statement.kind:
                 article = "an" if statement.kind[0] in "aeiou" else "a"
                 raise WrongObjectType(f'"{found.name}" is not {article} {statement.kind}')
@@ -207,9 +208,8 @@ async def alter_sequence(running: Running, statement: st.AlterSequence) -> None:
     record = look_up(running, catalog, statement.name)
     if record is None:
         if not statement.if_exists:
-            raise UndefinedTable(f'relation "{statement.name}" does not exist')
-        message = f'relation "{statement.name}" does not exist, skipping'
-        running.session.notice(Notice(severity="NOTICE", sqlstate="00000", message=message))
+            raise missing(catalog, statement.name)
+        skip_missing(running, statement.name)
         return
     if not isinstance(record, Sequence):
         raise WrongObjectType(f'"{record.name}" is not a sequence')

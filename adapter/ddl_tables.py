@@ -35,6 +35,7 @@ from planner.errors import (
     WrongObjectType,
 )
 from planner.identifiers import quote_identifier, quote_literal
+from planner.parse import Parsed
 from planner.physical import arrow_type
 from planner.text_values import format_text
 from planner.type_names import format_type
@@ -118,7 +119,7 @@ async def create_table(running: Running, statement: st.CreateTable) -> None:
     """CREATE TABLE."""
     _refuse_temporary(statement.temporary)
     catalog = own_catalog(running)
-    schema = creation_schema(running, catalog, statement.name)
+    schema = creation_schema(running, catalog, statement.name, located=True)
     if exists_already(running, catalog, schema, statement.name, skip=statement.if_not_exists):
         return
     table_oid = new_oid(running)
@@ -158,7 +159,7 @@ def _columns(
     definitions: list[st.ColumnDefinition | Column] = list(statement.columns)
     catalog = own_catalog(running)
     for like in sorted(statement.likes, key=lambda clause: -clause.index):
-        source = find_relation(running, catalog, like.table)
+        source = find_relation(running, catalog, like.table, located=True)
         running.transaction.rely_on([source])
         copied = [
             msgspec.structs.replace(
@@ -183,7 +184,7 @@ def _columns(
             sequences.append(sequence)
             column = msgspec.structs.replace(column, not_null=True, default=nextval_default(schema, sequence))
         elif column.default is not None:
-            column = checked_default(running, column)
+            column = checked_default(running, column, definition.written_default)
         columns.append(column)
     return columns, sequences
 
@@ -225,17 +226,20 @@ def owned_sequence(running: Running, table: str, schema: Schema, table_oid: int,
     )
 
 
-def default_query(running: Running, column: Column) -> ir.BoundQuery:
-    """The column's DEFAULT as a query of one value. Raises the binder's errors for a bad one."""
+def default_query(running: Running, column: Column, written: Parsed | None = None) -> ir.BoundQuery:
+    """The column's DEFAULT as a query of one value. Raises the binder's errors for a bad one; they have positions where
+    `written` gives it as it stands in the statement."""
     assert column.default is not None
     type_ = column_type(column.type_oid, column.typmod)
-    return bind_default(column.default, column.name, type_, running.session.bind_context(own_catalog(running)))
+    context = running.session.bind_context(own_catalog(running))
+    return bind_default(column.default, column.name, type_, context, written)
 
 
-def checked_default(running: Running, column: Column) -> Column:
-    """The column with its DEFAULT as the catalog keeps it. Raises the binder's errors for a bad one."""
+def checked_default(running: Running, column: Column, written: Parsed | None = None) -> Column:
+    """The column with its DEFAULT as the catalog keeps it. Raises the binder's errors for a bad one, as `default_query`
+    does."""
     assert column.default is not None
-    default_query(running, column)
+    default_query(running, column, written)
     type_ = column_type(column.type_oid, column.typmod)
     kept = stored_default(column.default, type_, running.session.bind_context(own_catalog(running)))
     return msgspec.structs.replace(column, default=kept)
@@ -275,13 +279,13 @@ def declare_constraints(
                 msgspec.structs.replace(column, not_null=True) if column.attnum in attnums else column
                 for column in columns
             ]
-        what = {"p": "PRIMARY KEY", "u": "UNIQUE", "f": "FOREIGN KEY"}[definition.kind]
-        running.session.warn("01000", f"{what} constraints are recorded but not enforced")
         foreign = None
         foreign_columns: tuple[int, ...] = ()
         if definition.foreign_table is not None:
             foreign = find_relation(running, catalog, definition.foreign_table)
             foreign_columns = tuple(_foreign_column(foreign, name).attnum for name in definition.foreign_columns)
+        what = {"p": "PRIMARY KEY", "u": "UNIQUE", "f": "FOREIGN KEY"}[definition.kind]
+        running.session.warn("01000", f"{what} constraints are recorded but not enforced")
         suffix = {"p": "pkey", "u": "key", "f": "fkey"}[definition.kind]
         middle = "" if definition.kind == "p" else "_" + "_".join(definition.columns)
         constraints.append(

@@ -149,7 +149,7 @@ class Statements:
         """The columns of a statement's result, None when it returns no rows."""
         match plan.statement:
             case st.Show():
-                return describe_show(plan.statement)
+                return describe_show(self._session, plan.statement)
             case st.Explain():
                 type_ = t.JSON if plan.statement.format == "json" else t.TEXT
                 return (ColumnDescription(name="QUERY PLAN", type=SqlType(type_)),)

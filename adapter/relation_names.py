@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from adapter.results import Notice
 from adapter.running import Running
 from planner.errors import (
     FeatureNotSupported,
     InsufficientPrivilege,
     InvalidSchemaName,
     ReservedName,
+    SqlError,
     UndefinedTable,
 )
 from planner.statements import QualifiedName
@@ -51,21 +53,40 @@ def look_up(running: Running, catalog: CatalogSnapshot, name: QualifiedName) -> 
     return None
 
 
-def find_relation(running: Running, catalog: CatalogSnapshot, name: QualifiedName) -> Relation:
-    """The table or view called `name`. 42P01 when there is none."""
+def find_relation(
+    running: Running, catalog: CatalogSnapshot, name: QualifiedName, *, located: bool = False
+) -> Relation:
+    """The table or view called `name`. 42P01 when there is none, 3F000 when there is no such schema; they have a
+    position when `located`."""
     record = look_up(running, catalog, name)
     if not isinstance(record, Relation):
-        raise UndefinedTable(f'relation "{name}" does not exist')
+        raise missing(catalog, name, located=located)
     return record
 
 
-def creation_schema(running: Running, catalog: CatalogSnapshot, name: QualifiedName) -> Schema:
-    """The schema in which an object called `name` is created. 3F000, 42501."""
+def missing(catalog: CatalogSnapshot, name: QualifiedName, *, located: bool = False) -> SqlError:
+    """The error for a name that `look_up` does not find: 42P01, or 3F000."""
+    position = name.position if located else None
+    if name.schema is not None and catalog.schema(name.schema) is None:
+        return InvalidSchemaName(f'schema "{name.schema}" does not exist', position=position)
+    return UndefinedTable(f'relation "{name}" does not exist', position=position)
+
+
+def skip_missing(running: Running, name: QualifiedName) -> None:
+    """The notice of IF EXISTS for a relation that does not exist."""
+    message = f'relation "{name.name}" does not exist, skipping'
+    running.session.notice(Notice(severity="NOTICE", sqlstate="00000", message=message))
+
+
+def creation_schema(
+    running: Running, catalog: CatalogSnapshot, name: QualifiedName, *, located: bool = False
+) -> Schema:
+    """The schema in which an object called `name` is created. 3F000 (with a position when `located`), 42501."""
     check_database(running, name)
     if name.schema is not None:
         schema = catalog.schema(name.schema)
         if schema is None:
-            raise InvalidSchemaName(f'schema "{name.schema}" does not exist', position=name.position)
+            raise missing(catalog, name, located=located)
     else:
         schema = next(
             (found for path in running.session.search_path() if (found := catalog.schema(path)) is not None), None

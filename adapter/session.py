@@ -232,6 +232,16 @@ class Session(SessionCore):
             abort=abort,
         )
 
+    # ------------------------------------------------------------ function calls
+
+    async def call_function(self, query: str, args: Sequence[Literal]) -> StatementResult:
+        """FunctionCall: the query that calls the function. Statements and portals stay as they are; Sync follows."""
+        self._disarm()
+        (parsed,) = self.state.plans.parse(query)
+        declared = tuple(arg.type.oid for arg in args)
+        outcome = await self._attempt(parsed, tuple(args), declared, retry=True, commit=True)
+        return self._as_result(outcome, commit=True)
+
     # ------------------------------------------------------------ extended protocol
 
     async def prepare(self, name: str, text: str, param_oids: Sequence[int]) -> None:

@@ -301,7 +301,7 @@ class SessionCore:
         self.state.transaction_ended(transaction, committed=False)
         transaction.abandon()
         transaction.end()
-        self.values = transaction.settings_at_start.without_local()
+        self.values = self.values.undone_to(transaction.settings_at_start.without_local())
 
     async def _drop_portals_if_idle(self) -> None:
         if self.transaction is None and self.portals.portals:

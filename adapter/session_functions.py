@@ -10,7 +10,6 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 
-from adapter import variables
 from adapter.constant_rows import constant_value
 from adapter.running import Running
 from adapter.sequences import currval, lastval, nextval, position, setval
@@ -158,11 +157,12 @@ def _value(running: Running, name: str) -> tuple[Any, int]:
 def _setting(running: Running, name: str | None, missing_ok: bool) -> str | None:
     if name is None:
         return None
-    setting = variables.lookup(name)
-    if setting is None or (setting.category == "Customized Options" and setting.name not in running.session.values):
+    try:
+        setting = running.session.values.find(name)
+    except UndefinedObject:
         if missing_ok:
             return None
-        raise UndefinedObject(f'unrecognized configuration parameter "{name}"')
+        raise
     return current_value(running.session, setting)
 
 

@@ -16,7 +16,6 @@ from planner.errors import (
     CantChangeRuntimeParam,
     InsufficientPrivilege,
     InvalidParameterValue,
-    UndefinedObject,
 )
 from planner.types import SqlType
 from storage.catalog_model import Role
@@ -41,10 +40,11 @@ def apply_setting(
 ) -> str:
     """Change a setting (`value` None: to its default). Returns the value as SHOW prints it."""
     session = running.session
-    setting = variables.require(name)
+    setting, values = session.values.find_or_add(name)
     variables.check_changeable(setting)
     if items is not None and len(items) > 1 and not setting.list_value:
         raise InvalidParameterValue(f"SET {setting.name} takes only one argument")
+    session.values = values
     if value is None:
         return _reset(running, setting, local=local)
     shown = variables.canonical_value(setting, value, session.values.get(setting.name))
@@ -78,12 +78,11 @@ def _reset(running: Running, setting: Setting, *, local: bool) -> str:
         session.user = session.session_user
     if setting.name == "session_authorization":
         session.user = session.session_user
-    default = session.values.base.get(setting.name)
-    if local and default is not None:
-        session.values = session.values.with_local(setting.name, default)
+    if local:
+        session.values = session.values.with_local(setting.name, session.values.base[setting.name])
     else:
         session.values = session.values.reset(setting.name)
-    return session.values.get(setting.name, "")
+    return session.values[setting.name]
 
 
 def _set_role(session: Session, name: str) -> str:
@@ -120,7 +119,7 @@ def reset(running: Running, statement: st.Reset) -> Command:
     if statement.name is None:
         session.values = session.values.reset_all()
     else:
-        setting = variables.require(statement.name)
+        setting, session.values = session.values.find_or_add(statement.name)
         variables.check_changeable(setting)
         if setting.name.startswith("transaction_"):
             raise CantChangeRuntimeParam(f'parameter "{setting.name}" cannot be reset')
@@ -130,7 +129,7 @@ def reset(running: Running, statement: st.Reset) -> Command:
 
 def show_value(session: Session, name: str) -> tuple[str, str]:
     """The canonical name and the value that SHOW prints. 42704 when there is no such setting."""
-    setting = variables.require(name)
+    setting = session.values.find(name)
     return setting.name, current_value(session, setting)
 
 
@@ -151,10 +150,7 @@ def current_value(session: Session, setting: Setting) -> str:
                 return "on" if transaction.deferrable else "off"
             return session.values["default_transaction_deferrable"]
         case _:
-            value = session.values.get(setting.name)
-            if value is None:
-                raise UndefinedObject(f'unrecognized configuration parameter "{setting.name}"')
-            return value
+            return session.values[setting.name]
 
 
 def show(running: Running, statement: st.Show) -> Outcome:
@@ -172,11 +168,11 @@ def show(running: Running, statement: st.Show) -> Outcome:
     return rows_outcome((ColumnDescription(name=name, type=TEXT),), [(value,)], "SHOW")
 
 
-def describe_show(statement: st.Show) -> tuple[ColumnDescription, ...]:
+def describe_show(session: Session, statement: st.Show) -> tuple[ColumnDescription, ...]:
     """The columns of SHOW. 42704 when there is no such setting."""
     if statement.name == "all":
         return tuple(ColumnDescription(name=name, type=TEXT) for name in ("name", "setting", "description"))
-    return (ColumnDescription(name=variables.require(statement.name).name, type=TEXT),)
+    return (ColumnDescription(name=session.values.find(statement.name).name, type=TEXT),)
 
 
 def rows_outcome(columns: tuple[ColumnDescription, ...], rows: list[tuple[Any, ...]], tag: str) -> RowsOutcome:

@@ -59,7 +59,8 @@ async def run_control(running: Running, statement: object) -> Command:
             return Command(tag="RELEASE")
         case st.RollbackTo():
             _require_block(running, "ROLLBACK TO SAVEPOINT")
-            session.values, depth = transaction.rollback_to_savepoint(statement.name)
+            values, depth = transaction.rollback_to_savepoint(statement.name)
+            session.values = session.values.undone_to(values)
             await session.portals.drop_deeper(depth)
             return Command(tag="ROLLBACK")
         case st.PreparedTransaction():

@@ -57,11 +57,13 @@ def lookup(name: str) -> Setting | None:
     known = BY_NAME.get(name.lower())
     if known is not None:
         return known
-    if _CUSTOM_NAME.fullmatch(name):
-        return Setting(
-            name=name, type="string", default="", context="user", category="Customized Options", description="",
-        )  # fmt: skip
-    return None
+    return _placeholder(name) if _CUSTOM_NAME.fullmatch(name) else None
+
+
+def _placeholder(name: str) -> Setting:
+    return Setting(
+        name=name, type="string", default="", context="user", category="Customized Options", description="",
+    )  # fmt: skip
 
 
 def require(name: str) -> Setting:
@@ -360,6 +362,35 @@ class SettingValues(Mapping[str, str]):
 
     def __len__(self) -> int:
         return len(self._merged)
+
+    def find(self, name: str) -> Setting:
+        """The setting called `name` (any case). Raises 42704 also for a custom one that was never set."""
+        known = BY_NAME.get(name.lower())
+        if known is not None:
+            return known
+        spelled = self._spelled(name)
+        if spelled is None:
+            raise UndefinedObject(f'unrecognized configuration parameter "{name}"')
+        return _placeholder(spelled)
+
+    def find_or_add(self, name: str) -> tuple[Setting, SettingValues]:
+        """The setting called `name` (any case), and the values in which it has a default: a custom one is known from
+        when it is first set or reset, under the name that it had then. Raises 42704."""
+        setting = require(name)
+        if setting.name in self.base:
+            return setting, self
+        spelled = self._spelled(name)
+        if spelled is not None:
+            return _placeholder(spelled), self
+        return setting, self.with_default(setting.name, setting.default)
+
+    def _spelled(self, name: str) -> str | None:
+        wanted = name.lower()
+        return next((known for known in self.base if known.lower() == wanted), None)
+
+    def undone_to(self, earlier: SettingValues) -> SettingValues:
+        """After a rollback to `earlier`; the custom settings that are known stay so."""
+        return earlier if earlier.base is self.base else replace(earlier, base=self.base)
 
     def with_default(self, name: str, value: str) -> SettingValues:
         """The same with another session default, which RESET returns to."""

@@ -18,7 +18,13 @@ from collections.abc import Callable, Sequence
 from msgspec import Struct
 
 from frontend.auth import ListenRefused, check_trust
-from frontend.configuration import Configuration, ConfigurationError, addresses, load_configuration
+from frontend.configuration import (
+    Configuration,
+    ConfigurationError,
+    addresses,
+    load_configuration,
+    unknown_variables,
+)
 from frontend.listening import listening
 from frontend.options import configure_admin, configure_serve
 
@@ -69,19 +75,23 @@ def _run_serve(arguments: argparse.Namespace) -> int:
             for one in sockets:
                 stack.callback(one.close)
         try:
-            return _serve(configuration, listeners)
+            return _serve(configuration, listeners, unknown_variables(os.environ))
         except KeyboardInterrupt:
             return EXIT_INTERRUPTED
 
 
-def _serve(configuration: Configuration, listeners: Sequence[tuple[str, Sequence[socket.socket]]]) -> int:
+def _serve(
+    configuration: Configuration,
+    listeners: Sequence[tuple[str, Sequence[socket.socket]]],
+    unknown: Sequence[tuple[str, str | None]],
+) -> int:
     # The linear algebra of NumPy, which nothing here uses, would start its threads when it is loaded.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from frontend.serving import StartFailed, serve
     from storage.errors import InvalidStore
 
     try:
-        serve(configuration, listeners)
+        serve(configuration, listeners, unknown)
     except InvalidStore as error:
         return _complain(error, EXIT_USAGE)
     except StartFailed as error:
@@ -123,7 +133,8 @@ class _ShowVersion(argparse.Action):
     """Finds out the version when it is asked for: the means to do so take a while to load."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        parser.exit(message=f"tidegate {product_version()}\n")
+        sys.stdout.write(f"tidegate {product_version()}\n")
+        parser.exit()
 
 
 def build_parser() -> argparse.ArgumentParser:

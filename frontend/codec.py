@@ -87,7 +87,7 @@ def decode_utf8(data: bytes) -> str:
     return text
 
 
-class _Reader:
+class BodyReader:
     """Reads the fields of one message body."""
 
     __slots__ = ("body", "position")
@@ -140,16 +140,16 @@ class _Reader:
             raise ProtocolViolation("invalid message format")
 
 
-def _query(reader: _Reader) -> FrontendMessage:
+def _query(reader: BodyReader) -> FrontendMessage:
     return Query(text=reader.string())
 
 
-def _parse(reader: _Reader) -> FrontendMessage:
+def _parse(reader: BodyReader) -> FrontendMessage:
     name, text = reader.string(), reader.string()
     return Parse(name=name, text=text, param_oids=tuple(reader.uint32() for _ in range(reader.int16())))
 
 
-def _bind(reader: _Reader) -> FrontendMessage:
+def _bind(reader: BodyReader) -> FrontendMessage:
     portal, statement = reader.string(), reader.string()
     param_formats = reader.int16s()
     params: list[bytes | None] = []
@@ -165,7 +165,7 @@ def _bind(reader: _Reader) -> FrontendMessage:
     )
 
 
-def _target(reader: _Reader, name: str) -> tuple[str, str]:
+def _target(reader: BodyReader, name: str) -> tuple[str, str]:
     kind = reader.byte()
     target = reader.string()
     if kind not in b"SP":
@@ -173,51 +173,49 @@ def _target(reader: _Reader, name: str) -> tuple[str, str]:
     return chr(kind), target
 
 
-def _describe(reader: _Reader) -> FrontendMessage:
+def _describe(reader: BodyReader) -> FrontendMessage:
     kind, name = _target(reader, "DESCRIBE")
     return Describe(kind=kind, name=name)
 
 
-def _close(reader: _Reader) -> FrontendMessage:
+def _close(reader: BodyReader) -> FrontendMessage:
     kind, name = _target(reader, "CLOSE")
     return Close(kind=kind, name=name)
 
 
-def _execute(reader: _Reader) -> FrontendMessage:
+def _execute(reader: BodyReader) -> FrontendMessage:
     return Execute(portal=reader.string(), max_rows=reader.int32())
 
 
-def _sync(reader: _Reader) -> FrontendMessage:
+def _sync(reader: BodyReader) -> FrontendMessage:
     return Sync()
 
 
-def _flush(reader: _Reader) -> FrontendMessage:
+def _flush(reader: BodyReader) -> FrontendMessage:
     return Flush()
 
 
-def _terminate(reader: _Reader) -> FrontendMessage:
+def _terminate(reader: BodyReader) -> FrontendMessage:
     return Terminate()
 
 
-def _copy_data(reader: _Reader) -> FrontendMessage:
+def _copy_data(reader: BodyReader) -> FrontendMessage:
     return CopyData(data=reader.raw(len(reader.body)))
 
 
-def _copy_done(reader: _Reader) -> FrontendMessage:
+def _copy_done(reader: BodyReader) -> FrontendMessage:
     return CopyDone()
 
 
-def _copy_fail(reader: _Reader) -> FrontendMessage:
+def _copy_fail(reader: BodyReader) -> FrontendMessage:
     return CopyFail(message=reader.string())
 
 
-def _function_call(reader: _Reader) -> FrontendMessage:
-    function_oid = reader.uint32()
-    reader.raw(len(reader.body) - reader.position)
-    return FunctionCall(function_oid=function_oid)
+def _function_call(reader: BodyReader) -> FrontendMessage:
+    return FunctionCall(function_oid=reader.uint32(), rest=reader.raw(len(reader.body) - reader.position))
 
 
-def _password(reader: _Reader) -> FrontendMessage:
+def _password(reader: BodyReader) -> FrontendMessage:
     return PasswordMessage(body=reader.raw(len(reader.body)))
 
 
@@ -241,7 +239,7 @@ _DECODERS = {
 
 def decode_message(code: int, body: bytes) -> FrontendMessage:
     """One typed message; a broken one is `Malformed`. The code must be known."""
-    reader = _Reader(body)
+    reader = BodyReader(body)
     try:
         message = _DECODERS[code](reader)
         reader.end()

@@ -16,6 +16,8 @@ import msgspec
 
 VARIABLE_PREFIX = "TIDEGATE_"
 CONFIG_VARIABLE = "TIDEGATE_CONFIG"
+_TEST_VARIABLES = ("TIDEGATE_CRASH_ROUNDS", "TIDEGATE_REWRITE_GOLDEN")
+"""Variables of this project's tests, which start servers."""
 
 
 class ConfigurationError(Exception):
@@ -107,6 +109,19 @@ def _from_variables(environment: Mapping[str, str]) -> dict[str, tuple[Any, str]
             value = parse_pairs([item for item in text.split(",") if item.strip()], variable)
         found[name] = (value, variable)
     return found
+
+
+def unknown_variables(environment: Mapping[str, str]) -> list[tuple[str, str | None]]:
+    """The variables that look like options and are none, each with the option that it is most like, if any."""
+    options = [CONFIG_VARIABLE.removeprefix(VARIABLE_PREFIX), *(name.upper() for name in OPTION_NAMES)]
+    ours = {VARIABLE_PREFIX + option for option in options}.union(_TEST_VARIABLES)
+    unknown = sorted(name for name in environment if name.startswith(VARIABLE_PREFIX) and name not in ours)
+    if not unknown:
+        return []
+    import difflib
+
+    nearest = (difflib.get_close_matches(name.removeprefix(VARIABLE_PREFIX), options, n=1) for name in unknown)
+    return [(name, VARIABLE_PREFIX + near[0] if near else None) for name, near in zip(unknown, nearest, strict=True)]
 
 
 def _from_file(path: Path) -> dict[str, tuple[Any, str]]:

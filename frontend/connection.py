@@ -34,6 +34,7 @@ from frontend.copy_streams import SynchronizationLost, receive_copy, send_copy
 from frontend.encoding.encoders import BINARY_FORMAT, TEXT_FORMAT
 from frontend.encoding.rows import RowEncoder, chunks
 from frontend.encoding.settings import FormatSettings, format_settings
+from frontend.function_calls import NULL_RESULT, check_format, decode_arguments, response
 from frontend.messages import (
     Bind,
     Close,
@@ -54,7 +55,16 @@ from frontend.messages import (
 )
 from frontend.parameters import decode_params
 from frontend.sessions import Session
-from planner.errors import FeatureNotSupported, InternalError, InvalidParameterValue, ProtocolViolation, SqlError
+from planner.errors import (
+    FeatureNotSupported,
+    InFailedSqlTransaction,
+    InternalError,
+    InvalidParameterValue,
+    ProtocolViolation,
+    SqlError,
+)
+from planner.function_calls import callable_function
+from planner.ir import Literal
 from storage.errors import StorageError
 
 log = structlog.get_logger("frontend")
@@ -163,6 +173,8 @@ class Connection:
             await self._report(self._internal(error))
         else:
             return
+        if isinstance(message, FunctionCall):
+            await self._session.sync()
         if isinstance(message, Query | FunctionCall) or (isinstance(message, Malformed) and message.code in "QF"):
             await self.ready()
         else:
@@ -274,7 +286,34 @@ class Connection:
         await self._channel.flush()
 
     async def _function_call(self, message: FunctionCall) -> None:
-        raise FeatureNotSupported("the function call protocol is not supported", hint="Call the function with SELECT.")
+        if self._session.transaction_status == "E":
+            raise InFailedSqlTransaction(
+                "current transaction is aborted, commands ignored until end of transaction block"
+            )
+        function = callable_function(message.function_oid)
+        args, result_format = decode_arguments(message, function, self._session.settings)
+        answer = NULL_RESULT
+        if not function.strict or all(arg.value is not None for arg in args):
+            check_format(result_format)
+            answer = await self._called(function.query, args, result_format)
+        await self._session.sync()
+        self._send_notices()
+        self._channel.write(answer)
+        await self.ready()
+
+    async def _called(self, query: str, args: Sequence[Literal], format_code: int) -> bytes:
+        """The response to a call with these arguments."""
+        rows = await self._session.call_function(query, args)
+        assert isinstance(rows, Rows)
+        encoder = RowEncoder([column.type for column in rows.columns], [format_code], self._settings())
+        answer = NULL_RESULT
+        try:
+            async for batch in rows.batches:
+                if batch.num_rows:
+                    answer = response(bytes(encoder.data_rows(batch)))
+        finally:
+            await _aclose(rows.batches)
+        return answer
 
     async def _malformed(self, message: Malformed) -> None:
         assert isinstance(message.error, SqlError)

@@ -111,7 +111,10 @@ class CopyFail(Struct, frozen=True, kw_only=True):
 
 
 class FunctionCall(Struct, frozen=True, kw_only=True):
+    """`rest` are the arguments and formats, which are read (frontend.function_calls) once the function is known."""
+
     function_oid: int
+    rest: bytes
 
 
 class PasswordMessage(Struct, frozen=True, kw_only=True):

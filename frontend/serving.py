@@ -26,6 +26,8 @@ from planner.errors import SqlError
 from storage.errors import StorageError
 from storage.stores import check_names
 
+log = structlog.get_logger("frontend")
+
 
 class StartFailed(Exception):
     """The server cannot start, or go on; the message is for the person who started it."""
@@ -65,14 +67,22 @@ def psql_command(host: str, port: int) -> str:
     return f'psql "host={host} port={port} user=postgres dbname=postgres"'
 
 
-def serve(configuration: Configuration, listeners: Sequence[tuple[str, Sequence[socket.socket]]]) -> None:
-    """Serve the clients of `listeners` (of each host the sockets that listen already) until a signal.
+def serve(
+    configuration: Configuration,
+    listeners: Sequence[tuple[str, Sequence[socket.socket]]],
+    unknown_variables: Sequence[tuple[str, str | None]] = (),
+) -> None:
+    """Serve the clients of `listeners` (of each host the sockets that listen already) until a signal. Warns of the
+    `unknown_variables`, each with the one that may be meant.
 
     Prints a line to copy for each host once statements are answered. Raises InvalidStore for store names that are none,
     StartFailed.
     """
     check_names(store_names(configuration))
     _configure_logging(configuration.log_level)
+    for name, meant in unknown_variables:
+        hint = {} if meant is None else {"did_you_mean": meant}
+        log.warning("unknown environment variable, ignored", variable=name, **hint)
     loop_factory = None
     if configuration.event_loop == "uvloop":
         import uvloop

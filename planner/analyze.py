@@ -26,7 +26,7 @@ from planner.expressions import bind_clause
 from planner.ir import BoundDelete, BoundInsert, BoundQuery, BoundStatement, BoundUpdate, Scalar
 from planner.parse import Parsed
 from planner.query import bind_query, one_row_query
-from planner.type_names import format_type
+from planner.type_names import UnknownName, format_type
 from planner.types import SqlType
 from planner.utility import utility_statement
 from planner.views import ViewDefinition, define_query, define_view
@@ -71,7 +71,10 @@ def _analyze(parsed: Parsed, context: BindContext, declared: Sequence[int]) -> A
         return bind_update(new_statement(parsed, context, declared), parsed.tree)
     if kind == "delete_stmt":
         return bind_delete(new_statement(parsed, context, declared), parsed.tree)
-    return utility_statement(parsed)
+    try:
+        return utility_statement(parsed)
+    except UnknownName as error:
+        raise error.judged(context.catalog, context.database) from None
 
 
 def bind_execute(execute: st.Execute, param_types: Sequence[SqlType], context: BindContext) -> BoundQuery:

@@ -17,7 +17,7 @@ from planner.errors import AmbiguousParameter, IndeterminateDatatype, UndefinedP
 from planner.ir import AggregateCall, ColumnRef, Field, FunctionCall, Origin, Param, Rel, Scalar
 from planner.parse import Parsed, Tree
 from planner.system_relations import SystemRelations
-from planner.type_names import format_type
+from planner.type_names import UnknownName, format_type, resolve_type_name
 from planner.types import UNKNOWN, SqlType, column_type
 from storage.catalog_model import CatalogSnapshot
 
@@ -245,6 +245,15 @@ class Statement:
     def position_of(self, scalar: Any) -> int | None:
         """The error position of a scalar."""
         return self.position(self.location(scalar))
+
+    # ---- types
+
+    def type_named(self, node: Tree) -> SqlType:
+        """The type that a TypeName node means. Raises 42704, and 3F000 for a schema that does not exist."""
+        try:
+            return resolve_type_name(node, self.parsed, located=self.view_depth == 0)
+        except UnknownName as error:
+            raise error.judged(self.context.catalog, self.context.database) from None
 
     # ---- parameters
 

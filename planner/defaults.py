@@ -11,23 +11,24 @@ from planner.casting import coerce_to_target
 from planner.coercion import Context
 from planner.deparse import literal_text
 from planner.dml import assign, bound_query, parse_expression
-from planner.errors import DatatypeMismatch, FeatureNotSupported
-from planner.expressions import bind_clause
+from planner.errors import DatatypeMismatch
+from planner.expressions import DEFAULT_CLAUSE, bind_clause
 from planner.ir import BoundQuery, Literal, Scalar
-from planner.parse import Tree, subtrees
+from planner.parse import Parsed, Tree
 from planner.query import one_row_query
 from planner.relations import bind_in_view
 from planner.type_names import format_type
 from planner.types import REG_TYPES, UNKNOWN, SqlType
 from storage.catalog_model import Column
 
-_CLAUSE = "DEFAULT expressions"
-
 _T = TypeVar("_T")
 
 
-def bind_default(text: str, column: str, type: SqlType, context: BindContext) -> BoundQuery:
-    """A DEFAULT expression for a column of `type`, as a query of one row and column.
+def bind_default(
+    text: str, column: str, type: SqlType, context: BindContext, written: Parsed | None = None
+) -> BoundQuery:
+    """A DEFAULT expression for a column of `type`, as a query of one row and column. Errors have positions where
+    `written`, the expression as it stands in its statement, is given.
 
     Raises 42804 when it cannot be assigned to the column, 0A000 for column references and subqueries, 42803 and the
     like.
@@ -35,11 +36,7 @@ def bind_default(text: str, column: str, type: SqlType, context: BindContext) ->
     target = Column(attnum=1, name=column, type_oid=type.oid, typmod=type.typmod)
 
     def bind(statement: Statement, level: Level, tree: Tree) -> BoundQuery:
-        if tree.HasField("column_ref"):
-            raise FeatureNotSupported("cannot use column reference in DEFAULT expression")
-        if any(inner.DESCRIPTOR.name == "SubLink" for inner in subtrees(tree)):
-            raise FeatureNotSupported("cannot use subquery in DEFAULT expression")
-        expr = bind_clause(level, tree, _CLAUSE)
+        expr = bind_clause(level, tree, DEFAULT_CLAUSE)
         try:
             assigned = assign(statement, expr, target, type)
         except DatatypeMismatch:
@@ -50,6 +47,9 @@ def bind_default(text: str, column: str, type: SqlType, context: BindContext) ->
             ) from None
         return bound_query(statement, one_row_query(statement, [assigned], [column]))
 
+    if written is not None:
+        statement = new_statement(written, context)
+        return bind(statement, Level(statement, None), written.tree)
     return _bound(text, context, bind)
 
 
@@ -66,7 +66,7 @@ def stored_default(text: str, type: SqlType, context: BindContext) -> str | None
         cast = tree.HasField("type_cast") and tree.type_cast.arg.HasField("a_const")
         if constant is None and not cast:
             return text
-        expr: Scalar | None = bind_clause(level, tree, _CLAUSE)
+        expr: Scalar | None = bind_clause(level, tree, DEFAULT_CLAUSE)
         if expr is not None and expr.type.oid == UNKNOWN:
             expr = coerce_to_target(statement, expr, type.without_typmod(), Context.ASSIGNMENT)
         if not isinstance(expr, Literal) or expr.value is None or expr.type.oid in REG_TYPES:

@@ -22,7 +22,7 @@ from planner.errors import (
     UndefinedTable,
     WrongObjectType,
 )
-from planner.expressions import bind, bind_clause
+from planner.expressions import DEFAULT_CLAUSE, bind, bind_clause
 from planner.from_clause import bind_from
 from planner.ir import (
     RETURNING_ROWS,
@@ -123,7 +123,7 @@ def default_value(statement: Statement, column: Column, type: SqlType) -> Scalar
     parsed, tree = parse_expression(column.default)
 
     def bind_default(level: Level) -> Scalar:
-        expr = bind_clause(level, tree, "DEFAULT expressions")
+        expr = bind_clause(level, tree, DEFAULT_CLAUSE)
         return assign(statement, expr, column, type)
 
     scalar: Scalar = bind_in_view(statement, bind_default, parsed)

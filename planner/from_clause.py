@@ -47,7 +47,7 @@ from planner.query import bind_query
 from planner.relations import apply_column_aliases, bind_range_var
 from planner.rewrite import column_ids
 from planner.session_values import session_value
-from planner.type_names import format_type, resolve_type_name
+from planner.type_names import format_type
 from planner.types import INT8, RECORD, SqlType
 
 
@@ -321,7 +321,7 @@ def _function_fields(
                 "a column definition list is redundant for a function with OUT parameters", position=position
             )
         return tuple(
-            statement.new_field(node.column_def.colname, resolve_type_name(node.column_def.type_name, statement.parsed))
+            statement.new_field(node.column_def.colname, statement.type_named(node.column_def.type_name))
             for node in definitions
         )
     if resolved.type.oid == RECORD and out is None:

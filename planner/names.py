@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from planner.errors import ReservedName, SqlSyntaxError
+from planner.errors import FeatureNotSupported, ReservedName, SqlSyntaxError
 from planner.libpg_query import pb
 from planner.parse import Parsed, Tree
 from planner.statements import QualifiedName
@@ -31,6 +31,18 @@ def name_from_list(items: Iterable[Tree]) -> QualifiedName:
         schema=parts[-2] if len(parts) > 1 else None,
         database=parts[-3] if len(parts) > 2 else None,
     )
+
+
+def qualifier(names: Sequence[str], database: str, position: int | None = None) -> str | None:
+    """The schema in a possibly qualified name that is not a relation's (DeconstructQualifiedName). Raises 0A000 for
+    another database, 42601 for more than three parts."""
+    if len(names) > 3:
+        raise SqlSyntaxError(f"improper qualified name (too many dotted names): {'.'.join(names)}", position=position)
+    if len(names) == 3 and names[0] != database:
+        raise FeatureNotSupported(
+            f"cross-database references are not implemented: {'.'.join(names)}", position=position
+        )
+    return names[-2] if len(names) > 1 else None
 
 
 def strings(items: Iterable[Tree]) -> tuple[str, ...]:

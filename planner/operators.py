@@ -27,6 +27,7 @@ from planner.errors import (
 from planner.functions import registry
 from planner.functions.signature import Signature, Volatility
 from planner.ir import BoolOp, Call, Literal, RowConstructor, Scalar
+from planner.names import qualifier
 from planner.type_names import array_of, element_of, format_type
 from planner.types import BOOL, RECORD, UNKNOWN, SqlType, column_type
 
@@ -35,8 +36,8 @@ BOOLEAN = SqlType(BOOL)
 
 def operator_symbol(level: Level, names: tuple[str, ...], location: int) -> str:
     """The symbol of a possibly qualified operator name; every operator lives in pg_catalog."""
-    if len(names) > 1 and names[-2] != "pg_catalog":
-        schema = names[-2]
+    schema = qualifier(names, level.statement.context.database)
+    if schema is not None and schema != "pg_catalog":
         if level.statement.context.catalog.schema(schema) is None and schema != "information_schema":
             raise InvalidSchemaName(f'schema "{schema}" does not exist', position=level.statement.position(location))
         return ".".join(names)

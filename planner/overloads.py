@@ -26,6 +26,7 @@ from planner.errors import AmbiguousFunction, InvalidSchemaName, UndefinedFuncti
 from planner.functions import registry
 from planner.functions.signature import Signature, Volatility
 from planner.ir import Literal, RowConstructor, Scalar
+from planner.names import qualifier
 from planner.operators import column_type_of_array
 from planner.parse import split_and_parse
 from planner.session_values import session_signatures
@@ -52,9 +53,11 @@ class Resolved(Struct):
 def overloads(level: Level, names: tuple[str, ...], location: int) -> tuple[Signature, ...]:
     """All routines that a name can mean. Raises 3F000 for a schema that does not exist."""
     name = names[-1]
-    if len(names) > 1 and names[-2] not in ("pg_catalog", "information_schema"):
-        if level.statement.context.catalog.schema(names[-2]) is None:
-            raise InvalidSchemaName(f'schema "{names[-2]}" does not exist', position=level.statement.position(location))
+    context, position = level.statement.context, level.statement.position(location)
+    schema = qualifier(names, context.database, position)
+    if schema is not None and schema not in ("pg_catalog", "information_schema"):
+        if context.catalog.schema(schema) is None:
+            raise InvalidSchemaName(f'schema "{schema}" does not exist', position=position)
         return ()
     session = session_signatures(name)
     if session:

@@ -79,6 +79,10 @@ class Parsed:
         kind = node.WhichOneof("node")
         return replace(self, tree=getattr(node, kind), kind=kind)
 
+    def expression(self, node: Tree) -> Parsed:
+        """An expression `Node` of this statement, to be bound by itself: `tree` is the node."""
+        return replace(self, tree=node, kind="expression")
+
 
 def tree_location(node: Tree) -> int:
     """Where an expression `Node` begins (PostgreSQL's exprLocation of a raw expression), -1 when unknown."""

@@ -17,8 +17,9 @@ from planner.errors import (
     UndefinedTable,
 )
 from planner.functions import registry
+from planner.names import qualifier
 from planner.parse import split_and_parse
-from planner.type_names import lookup_type, resolve_type_name
+from planner.type_names import UnknownName, resolve_type_name
 from planner.types import (
     REGCLASS,
     REGCOLLATION,
@@ -31,7 +32,7 @@ from planner.types import (
     REGROLE,
     REGTYPE,
 )
-from storage.catalog_model import Role
+from storage.catalog_model import PG_CATALOG_OID, Role, Schema
 
 if TYPE_CHECKING:
     from planner.binding import BindContext
@@ -50,13 +51,10 @@ def resolve_reg(context: BindContext, oid: int, text: str) -> int:
     if oid == REGCLASS:
         return _relation(context, stripped)
     if oid == REGTYPE:
-        return _type(stripped)
+        return _type(context, stripped)
     if oid == REGNAMESPACE:
         parts = split_name(stripped)
-        schema = context.catalog.schema(parts[0]) if len(parts) == 1 else None
-        if schema is None:
-            raise InvalidSchemaName(f'schema "{".".join(parts)}" does not exist')
-        return schema.oid
+        return _schema(context, ".".join(parts)).oid
     if oid == REGROLE:
         name = split_name(stripped)[0]
         for record in context.catalog.all():
@@ -64,14 +62,27 @@ def resolve_reg(context: BindContext, oid: int, text: str) -> int:
                 return record.oid
         raise UndefinedObject(f'role "{name}" does not exist')
     if oid in (REGPROC, REGPROCEDURE):
-        return _function(stripped, with_arguments=oid == REGPROCEDURE)
+        return _function(context, stripped, with_arguments=oid == REGPROCEDURE)
     if oid == REGCOLLATION:
-        return _by_name("pg_collation", "collname", stripped, "collation")
+        return _by_name(context, "pg_collation", "collname", stripped, "collation")
     if oid == REGCONFIG:
-        return _by_name("pg_ts_config", "cfgname", stripped, "text search configuration")
+        return _by_name(context, "pg_ts_config", "cfgname", stripped, "text search configuration")
     if oid == REGDICTIONARY:
-        return _by_name("pg_ts_dict", "dictname", stripped, "text search dictionary")
-    return _operator(stripped, with_arguments=oid == REGOPERATOR)
+        return _by_name(context, "pg_ts_dict", "dictname", stripped, "text search dictionary")
+    return _operator(context, stripped, with_arguments=oid == REGOPERATOR)
+
+
+def _schema(context: BindContext, name: str) -> Schema:
+    schema = context.catalog.schema(name)
+    if schema is None:
+        raise InvalidSchemaName(f'schema "{name}" does not exist')
+    return schema
+
+
+def _schema_oid(context: BindContext, parts: list[str]) -> int:
+    """The schema in a name; pg_catalog, where everything is, when it has none."""
+    schema = qualifier(parts, context.database)
+    return PG_CATALOG_OID if schema is None else _schema(context, schema).oid
 
 
 def split_name(text: str) -> list[str]:
@@ -123,6 +134,8 @@ def _relation(context: BindContext, text: str) -> int:
         if parts[0] != context.database:
             raise FeatureNotSupported(f'cross-database references are not implemented: "{".".join(parts)}"')
         parts = parts[1:]
+    if len(parts) == 2:
+        _schema(context, parts[0])
     found = find_relation_oid(context, parts[0] if len(parts) == 2 else None, parts[-1])
     if found is None:
         raise UndefinedTable(f'relation "{".".join(parts)}" does not exist')
@@ -143,7 +156,7 @@ def find_relation_oid(context: BindContext, schema: str | None, name: str) -> in
     return None
 
 
-def _type(text: str) -> int:
+def _type(context: BindContext, text: str) -> int:
     try:
         parsed = split_and_parse(f"SELECT NULL::{text}")
     except SqlSyntaxError:
@@ -151,22 +164,22 @@ def _type(text: str) -> int:
     tree = parsed[0].tree.target_list[0].res_target.val if len(parsed) == 1 else None
     if tree is None or not tree.HasField("type_cast"):
         raise SqlSyntaxError(f'invalid type name "{text}"')
-    names = tuple(node.string.sval for node in tree.type_cast.type_name.names)
-    if lookup_type(names) is None:
-        raise UndefinedObject(f'type "{text}" does not exist')
-    return resolve_type_name(tree.type_cast.type_name, parsed[0]).oid
+    try:
+        return resolve_type_name(tree.type_cast.type_name, parsed[0], located=False).oid
+    except UnknownName as error:
+        raise error.judged(context.catalog, context.database) from None
 
 
-def _function(text: str, *, with_arguments: bool) -> int:
+def _function(context: BindContext, text: str, *, with_arguments: bool) -> int:
     name = text
     arguments: list[int] | None = None
     if with_arguments:
         if not text.endswith(")") or "(" not in text:
             raise _invalid("expected a left parenthesis")
         name, _, rest = text[:-1].partition("(")
-        arguments = [_type(part.strip()) for part in rest.split(",")] if rest.strip() else []
+        arguments = [_type(context, part.strip()) for part in rest.split(",")] if rest.strip() else []
     parts = split_name(name)
-    found = _procedures(parts[-1]) if len(parts) == 1 or parts[-2] == "pg_catalog" else []
+    found = _procedures(parts[-1]) if _schema_oid(context, parts) == PG_CATALOG_OID else []
     if arguments is not None:
         found = [entry for entry in found if entry[1] == arguments]
     if not found:
@@ -183,22 +196,23 @@ def _procedures(name: str) -> list[tuple[int, list[int]]]:
         for oid, proname, namespace, args in zip(
             data["oid"], data["proname"], data["pronamespace"], data["proargtypes"], strict=True
         )
-        if proname == name and namespace == 11
+        if proname == name and namespace == PG_CATALOG_OID
     ]
 
 
-def _operator(text: str, *, with_arguments: bool) -> int:
+def _operator(context: BindContext, text: str, *, with_arguments: bool) -> int:
     symbol = text
     wanted: list[int] | None = None
     if with_arguments:
         symbol, _, rest = text.removesuffix(")").partition("(")
-        wanted = [0 if part.strip().lower() == "none" else _type(part.strip()) for part in rest.split(",")]
-    symbol = symbol.strip().rpartition(".")[2] or symbol.strip()
+        wanted = [0 if part.strip().lower() == "none" else _type(context, part.strip()) for part in rest.split(",")]
+    schema, _, symbol = symbol.strip().rpartition(".")
+    known = not schema or _operators_in(context, schema, exact=with_arguments)
     data = columns("pg_operator")
     found = [
         oid
         for oid, name, left, right in zip(data["oid"], data["oprname"], data["oprleft"], data["oprright"], strict=True)
-        if name == symbol and (wanted is None or wanted == [left, right])
+        if known and name == symbol and (wanted is None or wanted == [left, right])
     ]
     if not found:
         raise UndefinedFunction(f"operator does not exist: {text}")
@@ -207,11 +221,21 @@ def _operator(text: str, *, with_arguments: bool) -> int:
     return int(found[0])
 
 
-def _by_name(relation: str, column: str, text: str, what: str) -> int:
-    name = split_name(text)[-1]
+def _operators_in(context: BindContext, qualifiers: str, *, exact: bool) -> bool:
+    """Whether the qualified name's schema is that of the operators; 3F000 for one that does not exist, unless the
+    operator is named `exact`ly, with its arguments."""
+    schema = qualifier([*split_name(qualifiers), ""], context.database)
+    if schema is not None and not exact:
+        _schema(context, schema)
+    return schema in (None, "pg_catalog")
+
+
+def _by_name(context: BindContext, relation: str, column: str, text: str, what: str) -> int:
+    parts = split_name(text)
+    known = _schema_oid(context, parts) == PG_CATALOG_OID
     data = columns(relation)
     for oid, candidate in zip(data["oid"], data[column], strict=True):
-        if candidate == name:
+        if known and candidate == parts[-1]:
             return int(oid)
     raise UndefinedObject(f'{what} "{text}" does not exist')
 

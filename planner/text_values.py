@@ -15,10 +15,10 @@ from datetime import date, datetime, time, timedelta
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 
 from planner import types as t
+from planner.bytea_text import from_escapes, from_hex
 from planner.datetime_text import load_zone, parse_date, parse_time, parse_timestamp, parse_timestamptz, parse_timetz
 from planner.errors import (
     FeatureNotSupported,
-    InvalidParameterValue,
     InvalidTextRepresentation,
     NumericValueOutOfRange,
     StringDataRightTruncation,
@@ -161,26 +161,8 @@ def _numeric(text: str, type: SqlType, settings: Mapping[str, str]) -> Decimal:
     return value.copy_abs() if value == 0 else value
 
 
-_ESCAPE = re.compile(rb"\\(\\|[0-3][0-7]{2})|\\")
-
-
 def _bytea(text: str, type: SqlType, settings: Mapping[str, str]) -> bytes:
-    if text.startswith("\\x"):
-        body = "".join(text[2:].split())
-        bad = next((c for c in body if c not in "0123456789abcdefABCDEF"), None)
-        if bad is not None:
-            raise InvalidParameterValue(f'invalid hexadecimal digit: "{bad}"')
-        if len(body) % 2:
-            raise InvalidParameterValue("invalid hexadecimal data: odd number of digits")
-        return bytes.fromhex(body)
-
-    def unescape(match: re.Match[bytes]) -> bytes:
-        code = match.group(1)
-        if code is None:
-            raise InvalidTextRepresentation("invalid input syntax for type bytea")
-        return b"\\" if code == b"\\" else bytes([int(code, 8)])
-
-    return _ESCAPE.sub(unescape, text.encode())
+    return from_hex(text[2:]) if text.startswith("\\x") else from_escapes(text)
 
 
 _UUID = re.compile(r"[0-9a-f]{4}(-?[0-9a-f]{4}){7}\Z")

@@ -6,9 +6,18 @@ PostgreSQL reports to clients.
 
 from __future__ import annotations
 
-from planner.catalog_data import TypeRow, type_by_name, types
-from planner.errors import FeatureNotSupported, InvalidParameterValue, SqlSyntaxError, UndefinedObject
+from planner.catalog_data import TypeRow, columns, type_by_name, types
+from planner.errors import (
+    DatatypeMismatch,
+    FeatureNotSupported,
+    InvalidParameterValue,
+    InvalidSchemaName,
+    SqlError,
+    SqlSyntaxError,
+    UndefinedObject,
+)
 from planner.identifiers import quote_identifier
+from planner.names import qualifier
 from planner.parse import Parsed, Tree
 from planner.types import (
     BIT,
@@ -32,7 +41,7 @@ from planner.types import (
     numeric_precision_scale,
     numeric_typmod,
 )
-from storage.catalog_model import INFORMATION_SCHEMA_OID, PG_CATALOG_OID
+from storage.catalog_model import INFORMATION_SCHEMA_OID, PG_CATALOG_OID, CatalogSnapshot
 
 VARBIT = 1562
 MAX_CHARACTER_LENGTH = 10485760
@@ -152,17 +161,36 @@ def _interval_typmod_text(typmod: int) -> str:
     return fields if precision == 0xFFFF else f"{fields}({precision})"
 
 
-def resolve_type_name(node: Tree, parsed: Parsed, *, explicit_cast: bool = False) -> SqlType:
-    """The type that a TypeName node means.
+class UnknownName(UndefinedObject):
+    """A type or collation that does not exist, found without a catalog: `judged` says what is wrong with its name."""
 
-    Raises 42704 for a type that does not exist, 22023 for a bad modifier, 0A000 for SETOF and %TYPE.
+    def __init__(self, message: str, names: tuple[str, ...], position: int | None) -> None:
+        super().__init__(message, position=position)
+        self.names = names
+
+    def judged(self, catalog: CatalogSnapshot, database: str, *, located: bool = True) -> SqlError:
+        """The error where `catalog` and the name of the database are known: 3F000 when its schema does not exist."""
+        position = self.position if located else None
+        try:
+            # PostgreSQL gives no position here.
+            schema = qualifier(self.names, database)
+        except SqlError as error:
+            return error
+        if schema is not None and catalog.schema(schema) is None:
+            return InvalidSchemaName(f'schema "{schema}" does not exist', position=position)
+        return UndefinedObject(self.message, position=position)
+
+
+def resolve_type_name(node: Tree, parsed: Parsed, *, located: bool = True) -> SqlType:
+    """The type that a TypeName node means. Errors have a position when `located`.
+
+    Raises `UnknownName` for a type that does not exist, 22023 for a bad modifier, 0A000 for SETOF and %TYPE.
     """
     names = tuple(name.string.sval for name in node.names)
     bounds = len(node.array_bounds)
+    position = parsed.position(node.location) if located else None
     if node.pct_type:
-        raise FeatureNotSupported(
-            "type references with %TYPE are not supported", position=parsed.position(node.location)
-        )
+        raise FeatureNotSupported("type references with %TYPE are not supported", position=position)
     if not node.typmods and not bounds:
         cached = _PLAIN.get(names)
         if cached is not None:
@@ -170,18 +198,18 @@ def resolve_type_name(node: Tree, parsed: Parsed, *, explicit_cast: bool = False
     row = lookup_type(names)
     if row is None or (row.type == "p" and row.name == "unknown" and len(names) == 0):
         text = ".".join(names) + "[]" * bounds
-        raise UndefinedObject(f'type "{text}" does not exist', position=parsed.position(node.location))
+        raise UnknownName(f'type "{text}" does not exist', names, position)
     if row.type == "d":
         base = types()[row.basetype]
         domain_typmod = row.typmod
         row = base
         result = column_type(base.oid, domain_typmod)
     else:
-        result = column_type(row.oid, _typmod(node, row, parsed))
+        result = column_type(row.oid, _typmod(node, row, position))
     if bounds:
         if not row.array:
             text = ".".join(names) + "[]" * bounds
-            raise UndefinedObject(f'type "{text}" does not exist', position=parsed.position(node.location))
+            raise UnknownName(f'type "{text}" does not exist', names, position)
         result = SqlType(row.array, result.typmod, result.shape)
     elif not node.typmods:
         _PLAIN[names] = result
@@ -201,10 +229,23 @@ def lookup_type(names: tuple[str, ...]) -> TypeRow | None:
     return type_by_name().get((schema, names[-1]))
 
 
-def _typmod(node: Tree, row: TypeRow, parsed: Parsed) -> int:
+def check_collation(names: tuple[str, ...], position: int | None) -> None:
+    """Raises `UnknownName` for a collation that does not exist."""
+    known = columns("pg_collation")["collname"]
+    if names[-1] not in known or (len(names) > 1 and names[-2] != "pg_catalog"):
+        raise UnknownName(f'collation "{".".join(names)}" for encoding "UTF8" does not exist', names, position)
+
+
+def check_collatable(type: SqlType, position: int | None) -> None:
+    """Raises 42804 for a type whose values are not sorted by a collation."""
+    row = type_row(type.oid)
+    if row is None or not row.collation:
+        raise DatatypeMismatch(f"collations are not supported by type {format_type(type.oid)}", position=position)
+
+
+def _typmod(node: Tree, row: TypeRow, position: int | None) -> int:
     if not node.typmods:
         return -1
-    position = parsed.position(node.location)
     values: list[int] = []
     for typmod in node.typmods:
         constant = typmod.a_const if typmod.HasField("a_const") else None

@@ -29,7 +29,7 @@ from planner.errors import (
 )
 from planner.identifiers import quote_identifier
 from planner.parse import split_and_parse
-from planner.type_names import lookup_type, resolve_type_name
+from planner.type_names import UnknownName, lookup_type, resolve_type_name
 from storage.catalog_model import PG_CATALOG_OID
 
 
@@ -130,7 +130,10 @@ def type_oid(context: Entered, text: str) -> int:
     except SqlError as error:
         raise SqlSyntaxError(f'invalid type name "{text}"') from error
     cast = parsed.tree.target_list[0].res_target.val.type_cast
-    return resolve_type_name(cast.type_name, parsed).oid
+    try:
+        return resolve_type_name(cast.type_name, parsed, located=False).oid
+    except UnknownName as error:
+        raise error.judged(context.objects.snapshot, context.objects.database) from None
 
 
 def _row_type(context: Entered, parts: Sequence[str]) -> int | None:
@@ -223,9 +226,9 @@ def operator_oid(context: Entered, text: str) -> int:
 def operator_signature_oid(context: Entered, text: str) -> int:
     """The operator ``symbol(left,right)``."""
     name, arguments = _split_arguments(context, text)
-    symbol = name.rpartition(".")[2]
+    schema, _, symbol = name.rpartition(".")
     operators = builtin_operators()
-    for oid in builtin_operators_by_name().get(symbol, ()):
+    for oid in builtin_operators_by_name().get(symbol, ()) if schema in ("", "pg_catalog") else ():
         _, left, right = operators[oid]
         if arguments == [left, right]:
             return oid
@@ -249,10 +252,11 @@ def role_oid(context: Entered, name: str) -> int:
 
 def _named_row(relation: str, column: str, what: str) -> Callable[[Entered, str], int]:
     def find(context: Entered, text: str) -> int:
-        name = split_name(text)[-1]
+        parts = split_name(text)
+        schema = PG_CATALOG_OID if len(parts) == 1 else namespace_oid(context, parts[-2])
         data = catalog_data.columns(relation)
         try:
-            found: int = data["oid"][data[column].index(name)]
+            found: int = data["oid"][data[column].index(parts[-1] if schema == PG_CATALOG_OID else "")]
         except ValueError:
             raise UndefinedObject(f'{what} "{text}" does not exist') from None
         return found

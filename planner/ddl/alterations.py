@@ -6,13 +6,14 @@ from collections.abc import Callable, Mapping
 
 from planner import statements as st
 from planner.ddl.object_kinds import OBJECT_KINDS, RELATION_KINDS
-from planner.ddl.tables import column_definition, constraint_definition
+from planner.ddl.tables import check_column_type, column_definition, constraint_definition
 from planner.deparse import expression_text
 from planner.errors import FeatureNotSupported
 from planner.libpg_query import pb
-from planner.names import qualified_name, role_name
+from planner.names import qualified_name, role_name, strings
 from planner.parse import Parsed, Tree
-from planner.type_names import resolve_type_name
+from planner.type_names import check_collatable, check_collation, resolve_type_name
+from planner.types import SqlType
 
 
 def _alter_table(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
@@ -41,11 +42,12 @@ def _action(command: Tree, parsed: Parsed, table: str) -> st.AlterTableAction:
         return st.SetNotNull(name=command.name, not_null=kind == pb.AT_SetNotNull)
     if kind == pb.AT_AlterColumnType:
         column_def = definition.column_def
-        using = expression_text(column_def.raw_default) if column_def.HasField("raw_default") else None
+        using = column_def.raw_default if column_def.HasField("raw_default") else None
         return st.SetColumnType(
             name=command.name,
-            type=resolve_type_name(column_def.type_name, parsed),
-            using=using,
+            type=_new_type(command.name, column_def, parsed),
+            using=None if using is None else expression_text(using),
+            written_using=None if using is None else parsed.expression(using),
             position=parsed.position(column_def.location),
         )
     if kind == pb.AT_AddConstraint:
@@ -59,6 +61,16 @@ def _action(command: Tree, parsed: Parsed, table: str) -> st.AlterTableAction:
     if kind in _TUNING:
         return st.SetStorageOptions(description=pb.AlterTableType.Name(kind).removeprefix("AT_"))
     raise FeatureNotSupported(f"ALTER TABLE action {pb.AlterTableType.Name(kind).removeprefix('AT_')} is not supported")
+
+
+def _new_type(column: str, tree: Tree, parsed: Parsed) -> SqlType:
+    """The type of ALTER COLUMN TYPE; PostgreSQL gives no positions here."""
+    type = resolve_type_name(tree.type_name, parsed, located=False)
+    check_column_type(column, type)
+    if tree.HasField("coll_clause"):
+        check_collation(strings(tree.coll_clause.collname), None)
+        check_collatable(type, None)
+    return type
 
 
 _TUNING = {

@@ -18,10 +18,17 @@ from planner.errors import (
     UndefinedColumn,
 )
 from planner.libpg_query import pb
-from planner.names import qualified_name
+from planner.names import qualified_name, strings
 from planner.options import option_text
 from planner.parse import Parsed, Tree
-from planner.type_names import SERIAL_TYPES, format_type, resolve_type_name, type_row
+from planner.type_names import (
+    SERIAL_TYPES,
+    check_collatable,
+    check_collation,
+    format_type,
+    resolve_type_name,
+    type_row,
+)
 from planner.types import INT2, INT4, INT8, SqlType
 
 _ON_COMMIT: Mapping[int, OneOf["delete", "drop"]] = {pb.ONCOMMIT_DELETE_ROWS: "delete", pb.ONCOMMIT_DROP: "drop"}
@@ -120,13 +127,19 @@ def column_definition(
         type = SqlType(SERIAL_TYPES[names[0]])
     else:
         type = resolve_type_name(tree.type_name, parsed)
-        _check_column_type(tree, type)
+        check_column_type(tree.colname, type)
+    collation: str | None = None
+    if tree.HasField("coll_clause"):
+        collation_names, position = strings(tree.coll_clause.collname), parsed.position(tree.coll_clause.location)
+        check_collation(collation_names, position)
+        check_collatable(type, position)
+        collation = collation_names[-1]
     not_null: bool | None = True if serial else None
-    default: str | None = None
+    default: Tree | None = None
     identity: str | None = None
     constraints: list[st.ConstraintDefinition] = []
     if tree.HasField("raw_default"):
-        default = expression_text(tree.raw_default)
+        default = tree.raw_default
     for node in tree.constraints:
         constraint = node.constraint
         kind = constraint.contype
@@ -145,7 +158,7 @@ def column_definition(
                     f'multiple default values specified for column "{tree.colname}" of table "{table}"',
                     position=None if serial else position,
                 )
-            default = expression_text(constraint.raw_expr)
+            default = constraint.raw_expr
         elif kind == pb.CONSTR_IDENTITY:
             if type.oid not in (INT2, INT4, INT8):
                 raise InvalidParameterValue("identity column type must be smallint, integer, or bigint")
@@ -164,12 +177,12 @@ def column_definition(
                             position=position,
                         )
                     not_null = True
-    collation = tree.coll_clause.collname[-1].string.sval if tree.HasField("coll_clause") else None
     column = st.ColumnDefinition(
         name=tree.colname,
         type=type,
         not_null=bool(not_null),
-        default=default,
+        default=None if default is None else expression_text(default),
+        written_default=None if default is None else parsed.expression(default),
         serial=serial,
         identity=identity,
         collation=collation,
@@ -178,10 +191,11 @@ def column_definition(
     return column, constraints
 
 
-def _check_column_type(tree: Tree, type: SqlType) -> None:
+def check_column_type(column: str, type: SqlType) -> None:
+    """Raises 42P16 for a type that no column can have."""
     row = type_row(type.oid)
     if row is not None and row.type == "p":
-        raise InvalidTableDefinition(f'column "{tree.colname}" has pseudo-type {format_type(type.oid)}')
+        raise InvalidTableDefinition(f'column "{column}" has pseudo-type {format_type(type.oid)}')
 
 
 def constraint_definition(tree: Tree, parsed: Parsed, column: str | None) -> st.ConstraintDefinition | None:

@@ -12,6 +12,10 @@ from planner.errors import FeatureNotSupported
 from planner.ir import Scalar
 from planner.parse import Tree
 
+DEFAULT_CLAUSE = "DEFAULT expressions"
+TRANSFORM_CLAUSE = "transform expressions"
+"""What may hold no subquery and no parameter; a default no column either. (The latter is ALTER COLUMN TYPE's USING.)"""
+
 
 def bind(level: Level, node: Tree) -> Scalar:
     """The scalar for an expression `Node`. Raises PostgreSQL's errors of analysis."""

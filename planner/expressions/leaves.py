@@ -7,7 +7,8 @@ from decimal import Decimal
 
 from planner.binding import Handler, Level
 from planner.casting import numeric_literal_type
-from planner.errors import FeatureNotSupported, SqlSyntaxError
+from planner.errors import FeatureNotSupported, SqlSyntaxError, UndefinedParameter
+from planner.expressions import DEFAULT_CLAUSE, TRANSFORM_CLAUSE
 from planner.ir import Cast, Literal, RowConstructor, Scalar, SessionValue
 from planner.libpg_query import pb
 from planner.names import strings
@@ -70,10 +71,17 @@ def _number(level: Level, text: str, location: int) -> Literal:
 
 
 def _param(level: Level, tree: Tree) -> Scalar:
-    return level.statement.param(tree.number, tree.location)
+    statement = level.statement
+    if level.clause in (DEFAULT_CLAUSE, TRANSFORM_CLAUSE):
+        raise UndefinedParameter(f"there is no parameter ${tree.number}", position=statement.position(tree.location))
+    return statement.param(tree.number, tree.location)
 
 
 def _column(level: Level, tree: Tree) -> Scalar:
+    if level.clause == DEFAULT_CLAUSE:
+        raise FeatureNotSupported(
+            "cannot use column reference in DEFAULT expression", position=level.statement.position(tree.location)
+        )
     last = tree.fields[len(tree.fields) - 1]
     if last.HasField("a_star"):
         if len(tree.fields) == 1:

@@ -9,14 +9,15 @@ from typing import Any
 
 from planner.binding import Handler, Level
 from planner.casting import coerce, unify
-from planner.coercion import Context, common_type
+from planner.coercion import RECORDARRAY, Context, common_type
 from planner.errors import SqlSyntaxError
 from planner.expressions import bind
+from planner.expressions.record_arrays import compare_with_rows
 from planner.expressions.subqueries import compare_row_with_subquery
 from planner.ir import BoolOp, Case, Distinct, InList, Literal, QuantifiedArray, RowConstructor, Scalar
 from planner.libpg_query import pb
 from planner.names import strings
-from planner.operators import BOOLEAN, array_operator, build_call, find_operator, make_operator
+from planner.operators import BOOLEAN, array_operator, build_call, find_operator, make_operator, operator_symbol
 from planner.parse import Tree
 from planner.rewrite import column_ids
 from planner.type_names import array_of
@@ -43,8 +44,12 @@ def _op(level: Level, tree: Tree) -> Scalar:
 def _op_quantified(level: Level, tree: Tree) -> Scalar:
     left = bind(level, tree.lexpr)
     right = bind(level, tree.rexpr)
-    arg, signature, array = array_operator(level, strings(tree.name), left, right, tree.location)
     quantifier: Any = "any" if tree.kind == pb.AEXPR_OP_ANY else "all"
+    if left.type.oid == RECORD and right.type.oid == RECORDARRAY:
+        symbol = operator_symbol(level, strings(tree.name), tree.location)
+        compared = compare_with_rows(level, symbol, left, right, quantifier, tree.location)
+        return level.statement.at(compared, _leftmost(level, left, tree.location))
+    arg, signature, array = array_operator(level, strings(tree.name), left, right, tree.location)
     result = QuantifiedArray(arg=arg, operator=signature, quantifier=quantifier, array=array, type=BOOLEAN)
     return level.statement.at(result, _leftmost(level, left, tree.location))
 

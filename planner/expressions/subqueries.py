@@ -7,7 +7,7 @@ from typing import Any
 
 from planner.binding import Handler, Level
 from planner.errors import DatatypeMismatch, FeatureNotSupported, SqlSyntaxError
-from planner.expressions import bind
+from planner.expressions import DEFAULT_CLAUSE, TRANSFORM_CLAUSE, bind
 from planner.expressions.arrays import array_type
 from planner.ir import ArraySubquery, ColumnRef, Exists, QuantifiedSubquery, Rel, RowConstructor, Scalar, ScalarSubquery
 from planner.libpg_query import pb
@@ -22,6 +22,9 @@ from planner.types import BOOL, RECORD, SqlType
 def _sub_link(level: Level, tree: Tree) -> Scalar:
     statement = level.statement
     kind = tree.sub_link_type
+    if level.clause in (DEFAULT_CLAUSE, TRANSFORM_CLAUSE):
+        place = level.clause.removesuffix("s")
+        raise FeatureNotSupported(f"cannot use subquery in {place}", position=statement.position(tree.location))
     if kind == pb.EXISTS_SUBLINK:
         rel = bind_subquery(level, tree.subselect)
         return statement.at(Exists(rel=rel, negated=False, type=BOOLEAN), tree.location)

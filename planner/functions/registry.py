@@ -6,7 +6,7 @@ strictness, volatility and defaults are PostgreSQL 15's own (planner.catalog_dat
 is written ``-(int4)``.
 
 Look-ups return overloads in no particular order; choosing among them is the binder's work. Polymorphic signatures are
-returned as PostgreSQL declares them; the binder puts the concrete types in with `dataclasses.replace`, and the OID
+returned as PostgreSQL declares them; the binder puts the concrete types in with `msgspec.structs.replace`, and the OID
 still finds the form.
 """
 

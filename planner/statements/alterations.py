@@ -6,6 +6,7 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
+from planner.parse import Parsed
 from planner.statements.definitions import ColumnDefinition, ConstraintDefinition, SequenceOptions
 from planner.statements.names import QualifiedName
 from planner.types import SqlType
@@ -38,11 +39,12 @@ class SetNotNull(Struct, frozen=True, kw_only=True):
 
 
 class SetColumnType(Struct, frozen=True, kw_only=True):
-    """ALTER COLUMN TYPE. `using` is SQL text."""
+    """ALTER COLUMN TYPE. `using` is SQL text, `written_using` the same where it stands in the statement."""
 
     name: str
     type: SqlType
     using: str | None = None
+    written_using: Parsed | None = None
     position: int | None = None
 
 

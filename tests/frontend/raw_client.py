@@ -58,6 +58,15 @@ def close(kind: str, name: str = "") -> bytes:
     return message("C", kind.encode() + cstring(name))
 
 
+def function_call(
+    oid: int, values: Sequence[bytes | None] = (), formats: Sequence[int] = (), result_format: int = 0
+) -> bytes:
+    body = struct.pack(f">IH{len(formats)}H", oid, len(formats), *formats) + struct.pack(">H", len(values))
+    for value in values:
+        body += struct.pack(">i", -1) if value is None else struct.pack(">i", len(value)) + value
+    return message("F", body + struct.pack(">H", result_format))
+
+
 SYNC = message("S")
 FLUSH = message("H")
 TERMINATE = message("X")

@@ -236,6 +236,12 @@ class ScriptedSession:
             raise result
         return result
 
+    async def call_function(self, query: str, args: Sequence[Literal]) -> StatementResult:
+        result = self.script.results[query][0]()
+        if isinstance(result, BaseException):
+            raise result
+        return result
+
     async def close_statement(self, name: str) -> None:
         self.statements.pop(name, None)
 

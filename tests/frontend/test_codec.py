@@ -30,7 +30,7 @@ EVERY = [
     (raw.copy_data(b"1\t2\n"), m.CopyData(data=b"1\t2\n")),
     (raw.COPY_DONE, m.CopyDone()),
     (raw.copy_fail("no"), m.CopyFail(message="no")),
-    (raw.message("F", struct.pack(">IHH", 1598, 0, 0)), m.FunctionCall(function_oid=1598)),
+    (raw.function_call(1598), m.FunctionCall(function_oid=1598, rest=bytes(6))),
     (raw.message("p", b"secret\0"), m.PasswordMessage(body=b"secret\0")),
 ]
 

@@ -19,6 +19,7 @@ from frontend.configuration import (
     addresses,
     load_configuration,
     parse_address,
+    unknown_variables,
 )
 from frontend.serving import psql_command
 from frontend.store_names import store_names
@@ -103,6 +104,27 @@ def test_a_wrong_file(tmp_path: Path, text: str, message: str) -> None:
     file.write_text(text)
     with pytest.raises(ConfigurationError, match=message):
         load_configuration({"config": str(file)}, {})
+
+
+def test_unknown_variables_are_found_with_what_may_be_meant() -> None:
+    environment = {"TIDEGATE_DATADIR": "x", "TIDEGATE_LISTEN": "y", "TIDEGATE_SPARK_CONFIG": "", "TIDEGATE_QQ": "z"}
+    assert unknown_variables({**environment, "TIDEGATE_CONFIG": "c", "TIDE": "t"}) == [
+        ("TIDEGATE_DATADIR", "TIDEGATE_DATA_DIR"), ("TIDEGATE_QQ", None),
+        ("TIDEGATE_SPARK_CONFIG", "TIDEGATE_SPARK_CONF"),
+    ]  # fmt: skip
+
+
+def test_the_variables_of_our_own_tools_are_known() -> None:
+    root = Path(__file__).parents[2]
+    files = [root / "Makefile", *(file for name in ("tests", "bench", "scripts") for file in (root / name).rglob("*"))]
+    used = {
+        name
+        for file in files
+        if file.is_file() and file.suffix in ("", ".py", ".sh") and file != Path(__file__)
+        for name in re.findall(r"""(?:environ\b.*["']|\$\{?)(TIDEGATE_[A-Z_]+)""", file.read_text())
+    }
+    assert used
+    assert unknown_variables(dict.fromkeys(used, "1")) == []
 
 
 def test_addresses() -> None:
@@ -209,6 +231,17 @@ def test_what_cannot_be_served_is_named(tmp_path: Path) -> None:
         assert server.returncode == 1
         assert error.startswith("tidegate: error: ")
         assert hint in error
+
+
+def test_a_server_warns_of_unknown_variables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TIDEGATE_MAX_CONNECTION", "5")
+    server = serve(tmp_path / "data", "--set", "nosuch=1")
+    _, error = server.communicate()
+    warning = error.splitlines()[0]
+    assert "warning" in warning
+    assert "unknown environment variable" in warning
+    assert "variable=TIDEGATE_MAX_CONNECTION" in warning
+    assert "did_you_mean=TIDEGATE_MAX_CONNECTIONS" in warning
 
 
 def test_default_settings_that_are_wrong_are_named(tmp_path: Path) -> None:

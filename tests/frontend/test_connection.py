@@ -292,7 +292,7 @@ async def test_bind_passes_values(client: RawClient, script: Script) -> None:
     [
         (raw.message("Q", b"select 1"), "08P01"),
         (raw.message("Q", b"select 1\0junk"), "08P01"),
-        (raw.message("F", struct.pack(">IHHH", 1, 0, 0, 0)), "0A000"),
+        (raw.function_call(1), "42883"),
         (raw.message("Q", b"x" * (1 << 17)), "54000"),
     ],
 )

@@ -6,6 +6,7 @@ Object identifiers are made alike; the file, line and routine of errors are left
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -42,6 +43,10 @@ def q(text: str) -> Step:
 
 def ext(*messages: bytes) -> Step:
     return [*messages, SYNC], 1
+
+
+def call(oid: int, values: Sequence[bytes | None], formats: Sequence[int] = (), result_format: int = 0) -> Step:
+    return [raw.function_call(oid, values, formats, result_format)], 1
 
 
 CONVERSATIONS: dict[str, list[Step]] = {
@@ -271,6 +276,122 @@ CONVERSATIONS: dict[str, list[Step]] = {
     ],
     "parameters without values": [
         q("select $2, $1"), q("insert into pairs values ($1, $2), ($3, $4)"),
+    ],
+    "schemas that do not exist": [
+        q(text)
+        for text in (
+            "select 1::nosuch.t", "select cast(1 as nosuch.t[])", "select 'é', null::postgres.nosuch.t(3)",
+            "select 1::other.nosuch.t", "select 1::a.b.c.d", "select 1::public.t", "select nosuch.t '1'",
+            "select nosuch.f(1)", "select other.pg_catalog.abs(1)", "select a.b.c.d()", "select * from nosuch.f()",
+            "select 1 operator(nosuch.+) 2", "select 1 operator(other.pg_catalog.+) 2", "select * from nosuch.t",
+            "select 'a' collate nosuch.c", "select 1 collate nosuch.c", "select 'a' collate other.nosuch.c",
+            "create table a (x int, y nosuch.t(2) not null)", "create table a (x \"No such\".t)",
+            "create table a (x text collate nosuch.c)", "create table a (x text collate nosuchc)",
+            "create table a (x int collate \"C\")", "create table a (like nosuch.t)", "create table a (like nosuch)",
+            "create table nosuch.a (x int)", "create table nosuch.a as select 1", "create view nosuch.a as select 1",
+            "create table a as select 1::nosuch.t", "create view a as select 1::nosuch.t", "create sequence nosuch.s",
+            "create sequence s as nosuch.t", "create index on nosuch.t (x)", "prepare p(nosuch.t) as select $1",
+            "alter table conv add column y nosuch.t", "alter table conv alter column i type nosuch.t",
+            "alter table conv alter column i type varchar(0)", "alter table conv alter column i type text collate nope",
+            "alter table nosuch.t add column y int", "alter table if exists nosuch.t add column y int",
+            "alter view nosuch.v rename to w", "alter sequence if exists nosuch.s restart",
+            "comment on table nosuch.t is 'x'", "comment on column nosuch.t.a is 'x'", "truncate nosuch.t",
+            "copy nosuch.t to stdout", "insert into nosuch.t values (1)", "update conv set i = 1::nosuch.t",
+            "drop table nosuch.t", "drop index nosuch.i", "drop type if exists nosuch.t, public.t",
+            "select 'nosuch.t'::regtype, 1", "select 'nosuch.t'::regclass", "select 'nosuch.f'::regproc",
+            "select 'abs(nosuch.t)'::regprocedure", "select 'nosuch.+'::regoper", "select 'nosuch.c'::regcollation",
+            "select 'nosuch.+(int,int)'::regoperator", "select nextval('nosuch.s')",
+            "select x::regtype from (values ('nosuch.t'), ('public.t')) v(x)",
+            "select x::regcollation from (values ('nosuch.c')) v(x)",
+            "select x::regoperator from (values ('nosuch.+(int,int)')) v(x)",
+            "select to_regtype('nosuch.t'), to_regclass('nosuch.t'), to_regproc('nosuch.f')",
+        )
+    ],
+    "errors in defaults": [
+        q(text)
+        for text in (
+            "create table a (x int default 'abc')", "select 'é'; create table a (x int, y date default '2024-13-01')",
+            "create table a (x int default nosuch(1))", "create table a (x int default 1 + true)",
+            "create table a (x int default 1 + y)", "create table a (x int default x)",
+            "create table a (x int default 1 + (select 1))", "create table a (x int default sum(1))",
+            "create table a (x int default row_number() over ())", "create table a (x int default true)",
+            "create table a (x int default generate_series(1, 2))", "create table a (x int default 1::nosuch.t)",
+            "create table a (x int default coalesce(1, 'b'))", "create table a (x int default $1)",
+            "create table a (x int default 9999999999 collate nosuch)",
+            "alter table conv alter column i set default 'abc'", "alter table conv alter column i set default i + 1",
+            "alter table conv add column y int default 'abc'", "alter table conv add column y int default i + 1",
+            "alter table conv add column y int default 1 + (select 1)",
+        )
+    ],
+    "several actions of one ALTER TABLE": [
+        q(text)
+        for text in (
+            "insert into pairs values (1, '10'), (2, '20')",
+            "alter table pairs add column c int, drop column c", "alter table pairs add column b int, drop column b",
+            "select * from pairs order by a", "alter table pairs alter column d set default 5, add column d int",
+            "alter table pairs add column e int, alter column e type text",
+            "alter table pairs add column e int, alter column e drop default",
+            "alter table pairs alter column a set not null, alter column a drop not null",
+            "select attname, attnotnull from pg_attribute where attrelid = 'pairs'::regclass and attnum > 0",
+            "alter table pairs alter column a type text, drop column a",
+            "alter table pairs alter column a type int8, alter column a type text",
+            "alter table pairs alter column a set default 'x', alter column a type text",
+            "alter table pairs alter column a type int using b, drop column zz", "alter table pairs add column c int",
+            "alter table pairs alter column a type int, drop column zz", "insert into pairs values ('3', 4, 5, 6)",
+            "alter table pairs alter column a drop default, alter column a type int using a::int + 1",
+            "alter table pairs alter column a type text using 'b' || c, alter column c type bigint using a",
+            "select a, c, d from pairs order by c",
+            "alter table pairs alter column c type text using c || a, drop column a", "select * from pairs order by c",
+            "alter table pairs alter column c type varchar(2)", "alter table pairs alter column c type varchar(5)",
+            "alter table pairs alter column d set not null, alter column zz set default 1",
+            "alter table pairs alter column d set not null, drop column d",
+            "alter table pairs add column f int not null", "alter table pairs add column f int not null default 7",
+            "alter table pairs owner to nosuch, drop column zz", "alter table pairs add unique (zz)",
+            "alter table pairs alter column b type text, alter column b set default 'bb', drop column if exists zz",
+            "insert into pairs(c) values ('new')", "select * from pairs order by c",
+        )
+    ],
+    "USING of ALTER COLUMN TYPE": [
+        q(text)
+        for text in (
+            "insert into pairs values (1, '10'), (2, '20')", "alter table pairs alter column b type int",
+            "alter table pairs alter column b type varchar(4), alter column b set default 'abc'",
+            "alter table pairs alter column b type int using b", "alter table pairs alter column a type date using 1",
+            "alter table pairs alter b type varchar(3) using 'é', alter column a type int using nope",
+            "alter table pairs alter column a type int using 'x'",
+            "alter table pairs alter column a type int using sum(a)",
+            "alter table pairs alter column a type int using (select 1)",
+            "alter table pairs alter column a type int using generate_series(1, 2)",
+            "alter table pairs alter column a type int using 1 + true",
+            "alter table pairs alter column a type record", "alter table pairs alter column a type nosuch",
+            "alter table pairs alter column b drop default, alter column b type int using b::int * a",
+            "select * from pairs order by a",
+        )
+    ],
+    "function calls": [
+        call(177, [b"2", b"40"]), call(177, [b"\0\0\0\2", b"\0\0\0\x28"], [1], 1),
+        call(177, [b"2", b"\0\0\0\3"], [0, 1]), call(177, [None, b"1"]), call(177, [None, b"1"], [], 7),
+        call(177, [b"2", b"40"], [], 7), call(177, [b"x", b"1"]), call(177, [b"2", b"40"], [7]), call(177, [b"1"]),
+        call(177, [b"1", b"2"], [0, 0, 0]), call(177, [b"\0", b"1"], [1, 0]), call(177, [b"\0\0\0\1\0", b"1"], [1, 0]),
+        call(177, [b"2147483647", b"1"]), call(154, [b"1", b"0"]), call(1258, ["é".encode(), b"b"]),
+        call(1258, [b"\xff", b""]), call(1258, [b"a\0b", b""]), call(1258, [b"a", b""], [1, 0], 1), call(1397, [b"-5"]),
+        call(1140, [b"2024-01-02", b"3"]), call(1140, [b"2024-01-02", b"3"], [], 1), call(720, [b"\1\2\3"], [1]),
+        call(3062, [b"abc"]), call(1622, [b"ab", b"3"], [], 1), call(395, [b"{a,NULL,b}", b","]), call(481, [b"7"]),
+        call(378, [b"{1}", b"2"]), call(3058, [b"a"]), call(1067, [b"1", b"2"]), call(2108, [b"1"]), call(3100, []),
+        call(0, []), call(4000000000, []), call(2626, [b"0"]), call(2626, [b"0"], [], 1), call(2077, [b"my.unset"]),
+        call(2078, [b"application_name", b"called", b"f"]), q("show application_name"),
+        ([raw.message("F", b"\0\0\0\1")], 1), ([raw.message("F", b"\0\0")], 1),
+        ([raw.message("F", b"\0\0\0\xb1\0\0\0\2\xff\xff\xff\xfe\0\0")], 1),
+        ([raw.message("F", b"\0\0\5\x75\0\0\0\1\0\0\0\x011\0\0\0")], 1),
+        ([raw.function_call(3062, [b"ab"]), raw.function_call(3062, [b"cd"])], 2),
+        q("create sequence calls; begin"), call(1574, [b"calls"]), call(154, [b"1", b"0"]), call(3062, [b"ab"]),
+        call(0, []), q("rollback"), call(1574, [b"calls"]), call(1574, [b"nosuch"]), q("drop sequence calls"),
+        ext(parse("", "select $1::int + 1", (23,))), call(3062, [b"ab"]), ext(bind("", "", [b"4"]), execute()),
+        ([parse("", "insert into conv values (1)"), bind(), execute(), raw.function_call(3062, [b"ab"]), SYNC], 2),
+        q("select count(*) from conv"),
+        ([parse("", "insert into conv values (1)"), bind(), execute(), raw.function_call(0), SYNC], 2),
+        q("select count(*) from conv"),
+        ([parse("", "selct"), raw.function_call(3062, [b"ab"]), SYNC, raw.function_call(3062, [b"cd"])], 2),
     ],
     "command tags": [
         q("create table tags(a int, b text)"), q("insert into tags values (1, 'a'), (2, 'b')"),

@@ -9,6 +9,7 @@ import unicodedata
 from collections.abc import Mapping
 
 from planner import types
+from planner.bytea_text import from_base64, from_escapes, from_hex
 from planner.errors import (
     ArraySubscriptError,
     CharacterNotInRepertoire,
@@ -161,31 +162,10 @@ def encode(data: bytes, kind: str) -> str:
 
 def decode(text: str, kind: str) -> bytes:
     """decode(): the inverse of encode()."""
-    lowered = kind.lower()
-    if lowered == "hex":
-        return _from_hex(re.sub(r"\s", "", text))
-    if lowered == "base64":
-        try:
-            return base64.b64decode(re.sub(r"\s", "", text), validate=True)
-        except ValueError:
-            raise InvalidParameterValue(
-                "invalid base64 end sequence",
-                hint="Input data is missing padding, is truncated, or is otherwise corrupted.",
-            ) from None
-    if lowered == "escape":
-        value = parse_text(text, SqlType(types.BYTEA))
-        assert isinstance(value, bytes)
-        return value
-    raise InvalidParameterValue(f'unrecognized encoding: "{kind}"')
-
-
-def _from_hex(text: str) -> bytes:
-    for char in text:
-        if char not in "0123456789abcdefABCDEF":
-            raise InvalidParameterValue(f'invalid hexadecimal digit: "{char}"')
-    if len(text) % 2:
-        raise InvalidParameterValue("invalid hexadecimal data: odd number of digits")
-    return bytes.fromhex(text)
+    read = {"hex": from_hex, "base64": from_base64, "escape": from_escapes}.get(kind.lower())
+    if read is None:
+        raise InvalidParameterValue(f'unrecognized encoding: "{kind}"')
+    return read(text)
 
 
 def digest(name: str, data: bytes) -> bytes:
