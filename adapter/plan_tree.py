@@ -9,6 +9,7 @@ from msgspec import Struct, field
 
 from adapter.expression_text import scalar_text
 from planner import ir
+from planner.rewrite import RELATIONS, outermost_relations, walk
 from storage.catalog_model import CatalogSnapshot, Relation
 
 
@@ -161,22 +162,9 @@ class PlanTree:
 
 def relations_in(node: Any) -> Iterator[Any]:
     """Every relation in `node`, itself included."""
-    if isinstance(node, tuple):
-        for item in node:
-            yield from relations_in(item)
-    elif isinstance(node, Struct) and not isinstance(node, (ir.Field, ir.Literal, ir.ColumnRef)):
-        if isinstance(node, _RELATIONS):
-            yield node
-        for name in node.__struct_fields__:
-            value = getattr(node, name)
-            if isinstance(value, (tuple, Struct)):
-                yield from relations_in(value)
+    return (inner for inner in walk(node) if type(inner) in RELATIONS)
 
 
-_RELATIONS = (
-    ir.OneRow, ir.Scan, ir.SystemScan, ir.Values, ir.FunctionScan, ir.Project, ir.ProjectSet, ir.Filter, ir.Join,
-    ir.Aggregate, ir.Window, ir.Deduplicate, ir.Sort, ir.Limit, ir.SetOperation, ir.With, ir.CteScan,
-)  # fmt: skip
 _INPUTS = frozenset({"input", "left", "right", "body", "tables"})
 
 
@@ -184,18 +172,7 @@ def _subqueries(rel: ir.Rel) -> Iterator[ir.Rel]:
     """The relations inside the node's own expressions."""
     for name in rel.__struct_fields__:
         if name not in _INPUTS and name != "fields":
-            yield from _outermost(getattr(rel, name))
-
-
-def _outermost(node: Any) -> Iterator[ir.Rel]:
-    if isinstance(node, tuple):
-        for item in node:
-            yield from _outermost(item)
-    elif isinstance(node, _RELATIONS):
-        yield node
-    elif isinstance(node, Struct) and not isinstance(node, (ir.Field, ir.Literal, ir.ColumnRef)):
-        for name in node.__struct_fields__:
-            yield from _outermost(getattr(node, name))
+            yield from outermost_relations((getattr(rel, name),))
 
 
 def text_lines(node: Node, depth: int = 0, annotations: Mapping[int, str] | None = None) -> list[str]:

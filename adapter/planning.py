@@ -19,7 +19,7 @@ from planner import statements as st
 from planner.analyze import BindContext, analyze, command_tag
 from planner.parse import Parsed, split_and_parse
 from planner.rewrite import walk
-from planner.session_values import ACTS, session_values
+from planner.session_values import ACTS
 from planner.types import SqlType
 from storage.catalog_model import CatalogRecord, CatalogSnapshot
 
@@ -82,11 +82,12 @@ class Plan(Struct, frozen=True, kw_only=True):
         if returning is None:
             return False
         inner = returning.query
+        asked, called = _asked_and_called(inner)
         return (
             inner.system
             or bool(scan_templates(inner.rel))
-            or _calls_any(inner, SIZE_FUNCTIONS)
-            or "current_snapshot" in session_values(inner)
+            or not called.isdisjoint(SIZE_FUNCTIONS)
+            or "current_snapshot" in asked
         )
 
     @property
@@ -111,8 +112,16 @@ def _inner_param_types(statement: object, context: BindContext, declared: tuple[
             return _inner_param_types(inner, context, declared)
 
 
-def _calls_any(query: ir.BoundQuery, names: frozenset[str]) -> bool:
-    return any(isinstance(node, ir.Call) and node.signature.name in names for node in walk(query))
+def _asked_and_called(query: ir.BoundQuery | None) -> tuple[frozenset[str], frozenset[str]]:
+    """The names of the session values and of the functions and operators anywhere in `query`."""
+    asked: set[str] = set()
+    called: set[str] = set()
+    for node in walk(query):
+        if isinstance(node, ir.Call):
+            called.add(node.signature.name)
+        elif isinstance(node, ir.SessionValue):
+            asked.add(node.name)
+    return frozenset(asked), frozenset(called)
 
 
 def is_definition(statement: object) -> bool:
@@ -143,6 +152,7 @@ def make_plan(parsed: Parsed, context: BindContext, declared: tuple[int, ...]) -
         columns = describe_fields(statement.returning.query.rel.fields)
     oids = (*written, *(query.relations if query is not None else ()))
     catalog = context.catalog
+    values, called = _asked_and_called(query)
     return Plan(
         parsed=parsed,
         statement=statement,
@@ -153,9 +163,9 @@ def make_plan(parsed: Parsed, context: BindContext, declared: tuple[int, ...]) -
         columns=columns,
         templates=scan_templates(query.rel) if query is not None else (),
         relied_on=tuple(record for oid in dict.fromkeys(oids) if (record := catalog.get(oid)) is not None),
-        session_values=session_values(query) if query is not None else frozenset(),
-        acts=query is not None and _calls_any(query, ACTS),
-        sizes=query is not None and _calls_any(query, SIZE_FUNCTIONS),
+        session_values=values,
+        acts=not called.isdisjoint(ACTS),
+        sizes=not called.isdisjoint(SIZE_FUNCTIONS),
         tag=command_tag(statement),
     )
 

@@ -26,6 +26,7 @@ from msgspec.structs import replace
 
 from planner import ir
 from planner import types as t
+from planner.rewrite import outermost_relations
 from storage.parts import Part, part_may_match
 
 _INTEGERS = frozenset({t.INT2, t.INT4, t.INT8, t.OID})
@@ -156,28 +157,13 @@ def _scans(rel: ir.Rel, conditions: tuple[Condition, ...]) -> Iterator[ScanTempl
                     yield from _scans(table.step, ())
             yield from _scans(rel.body, conditions)
         case _:
-            yield from _nested(rel, top=True)
+            yield from _nested(rel)
 
 
-_RELATIONS = (
-    ir.OneRow, ir.Scan, ir.SystemScan, ir.Values, ir.FunctionScan, ir.Project, ir.ProjectSet, ir.Filter, ir.Join,
-    ir.Aggregate, ir.Window, ir.Deduplicate, ir.Sort, ir.Limit, ir.SetOperation, ir.With, ir.CteScan,
-)  # fmt: skip
-_LEAVES = (str, int, float, bytes, ir.Field, ir.Literal, ir.Param, ir.ColumnRef, t.SqlType, type(None))
-
-
-def _nested(node: Any, *, top: bool = False) -> Iterator[ScanTemplate]:
-    """The scans in relations inside `node`, which itself is not looked at as a relation when `top`."""
-    if isinstance(node, _LEAVES):
-        return
-    if isinstance(node, tuple):
-        for item in node:
-            yield from _nested(item)
-    elif isinstance(node, _RELATIONS) and not top:
-        yield from _scans(node, ())
-    elif isinstance(node, Struct):
-        for name in node.__struct_fields__:
-            yield from _nested(getattr(node, name))
+def _nested(node: Any) -> Iterator[ScanTemplate]:
+    """The scans in relations inside `node`, which itself is not looked at as a relation."""
+    for rel in outermost_relations(node):
+        yield from _scans(rel, ())
 
 
 def _conditions(scalar: ir.Scalar) -> tuple[Condition, ...]:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from planner import ir
 
+_NO_NODES = frozenset({"type", "signature", "equals", "operator", "operators", "name", "names", "kind", "fields"})
+_PLAIN = frozenset({"int", "str", "bool", "int | None", "str | None", "Signature", "SqlType"})
+
 _NODES: dict[type, tuple[str, ...]] = {
     cls: tuple(
-        name
-        for name in cls.__struct_fields__
-        if name not in ("type", "signature", "equals", "operator", "operators", "name", "names", "kind", "fields")
+        name for name in cls.__struct_fields__ if name not in _NO_NODES and cls.__annotations__[name] not in _PLAIN
     )
     for cls in vars(ir).values()
     if isinstance(cls, type)
@@ -22,6 +23,9 @@ _NODES: dict[type, tuple[str, ...]] = {
     and cls not in (Struct, ir.Field, ir.Origin, ir.Interval, ir.Literal)
 }
 """The attributes of each node class that may hold other nodes."""
+
+RELATIONS: frozenset[type] = frozenset(get_args(ir.Rel))
+"""The classes of relations."""
 
 _T = TypeVar("_T")
 
@@ -74,6 +78,25 @@ def walk(node: Any) -> Iterator[Any]:
             continue
         yield current
         for name in reversed(attributes):
+            value = getattr(current, name)
+            if value is not None and not isinstance(value, (str, bool, int)):
+                stack.append(value)
+
+
+def outermost_relations(node: Any) -> Iterator[ir.Rel]:
+    """The relations inside a scalar or a tuple, without those inside them; of a relation its inputs and the subqueries
+    of its own expressions."""
+    stack = [node]
+    while stack:
+        current = stack.pop()
+        if isinstance(current, tuple):
+            stack.extend(reversed(current))
+            continue
+        kind = type(current)
+        if kind in RELATIONS and current is not node:
+            yield current
+            continue
+        for name in reversed(_NODES.get(kind, ())):
             value = getattr(current, name)
             if value is not None and not isinstance(value, (str, bool, int)):
                 stack.append(value)

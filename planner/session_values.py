@@ -93,7 +93,7 @@ def session_value(signature: Signature, args: tuple[Scalar, ...], type: SqlType)
 
 def session_values(bound: object) -> frozenset[str]:
     """The names of all session values in a bound statement (or any part of the IR)."""
-    return frozenset(node.name for node in walk(bound) if isinstance(node, SessionValue))
+    return frozenset([node.name for node in walk(bound) if isinstance(node, SessionValue)])
 
 
 def substitute(bound: _T, values: Mapping[str, Literal]) -> _T:

@@ -18,8 +18,9 @@ from adapter.engines.lookups import Lookup, lookup_of
 from adapter.engines.result_batches import ResultShape
 from adapter.engines.scan_sources import ScanNeeds, scan_needs
 from planner import ir
+from planner.errors import FeatureNotSupported, SqlError
 from planner.ir import BoundQuery, Literal
-from planner.lowering import LoweredQuery, ScanSource, SessionSettings, capability, lower
+from planner.lowering import LoweredQuery, ScanSource, SessionSettings, lower
 from planner.rewrite import walk
 
 MAX_QUERIES = 512
@@ -45,8 +46,10 @@ class _Latest(Struct, frozen=True):
     """The text that was asked for last, with what it depends on but for parameters."""
 
     settings: Mapping[str, str]
-    sources: tuple[str, ...]
+    items: tuple[str, ...]
+    """The FROM items of its sources."""
     lowered: LoweredQuery
+    sql: str
 
 
 class _Entry(Struct):
@@ -101,49 +104,75 @@ class LoweredCache:
         return entry.lookup
 
     def unsupported(self, query: BoundQuery) -> str | None:
-        """Why the engine cannot run `query`, or None when it can."""
+        """Why the engine cannot run `query`, naming the construct, or None when it can."""
         entry = self._entry(query)
         if not entry.judged:
-            entry.reason = capability(query.rel, self._engine)
+            try:
+                self._lowered(
+                    entry,
+                    # Most reads of the local engine are of small tables, so this text will most likely do for them.
+                    frozenset(entry.needs.tables) if self._engine == "local" else frozenset(),
+                    None if query.param_types else (),
+                    SessionSettings(token=_TOKEN),
+                )
+            except FeatureNotSupported as unsupported:
+                entry.reason = unsupported.message
+            except SqlError:
+                # Running it says so.
+                entry.reason = None
             entry.judged = True
         return entry.reason
 
     def text(
         self,
         query: BoundQuery,
-        tables: Mapping[int, ScanSource],
+        sources: Mapping[int, ScanSource],
         params: Sequence[Literal],
         context: ExecutionContext,
     ) -> EngineText:
-        """`query` as the engine's SQL. Raises what `planner.lowering.lower` raises."""
+        """`query` as the engine's SQL over `sources`. Raises what `planner.lowering.lower` raises."""
         entry = self._entry(query)
-        sources = tuple([source.sql for source in tables.values()])
+        items = tuple([source.sql for source in sources.values()])
         latest = entry.latest
         if (
-            latest is not None
-            and latest.settings is context.settings
-            and latest.sources == sources
-            and not (params and entry.inlined)
+            latest is None
+            or latest.settings is not context.settings
+            or latest.items != items
+            or (params and entry.inlined)
         ):
-            return _completed(latest.lowered, params, context)
-        settings = session_settings(context, token=_TOKEN)
+            extendable = frozenset([oid for oid, source in sources.items() if source.extended is not None])
+            lowered = self._lowered(entry, extendable, params, session_settings(context, token=_TOKEN))
+            latest = entry.latest = _Latest(context.settings, items, lowered, lowered.text(sources))
+        constants = {
+            oid: tuple([params[given.index - 1] if isinstance(given, ir.Param) else given for given in held])
+            for oid, held in latest.lowered.constants.items()
+        }
+        names_execution = _TOKEN in latest.sql
+        sql = latest.sql.replace(_TOKEN, context.token) if names_execution else latest.sql
+        return EngineText(sql, constants, names_execution)
+
+    def _lowered(
+        self, entry: _Entry, extendable: frozenset[int], params: Sequence[Literal] | None, settings: SessionSettings
+    ) -> LoweredQuery:
+        """The query lowered, kept unless values of parameters are missing."""
         acting = (settings.timezone, settings.datestyle, settings.intervalstyle, settings.extra_float_digits)
 
         def key(inlined: frozenset[int]) -> object:
             # By text: 0.0 equals -0.0 and 1.0 equals 1.00, but they are not the same value.
-            values = [repr(param.value) for index, param in enumerate(params, 1) if index in inlined]
-            return sources, acting, inlined, tuple(values)
+            values = [repr(param.value) for index, param in enumerate(params or (), 1) if index in inlined]
+            return extendable, acting, inlined, tuple(values)
 
-        lowered = entry.texts.get(key(entry.inlined))
-        if lowered is None:
-            lowered = lower(query.rel, self._engine, tables, params, settings)
+        known = None if params is None else entry.texts.get(key(entry.inlined))
+        if known is not None:
+            return known
+        lowered = lower(entry.query.rel, self._engine, extendable, params, settings)
+        if params is not None:
             with self._lock:
                 entry.inlined |= lowered.inlined
                 entry.texts[key(entry.inlined)] = lowered
                 if len(entry.texts) > MAX_TEXTS:
                     entry.texts.popitem(last=False)
-        entry.latest = _Latest(context.settings, sources, lowered)
-        return _completed(lowered, params, context)
+        return lowered
 
     def _entry(self, query: BoundQuery) -> _Entry:
         with self._lock:
@@ -157,16 +186,6 @@ class LoweredCache:
             if len(self._entries) > MAX_QUERIES:
                 self._entries.popitem(last=False)
         return entry
-
-
-def _completed(lowered: LoweredQuery, params: Sequence[Literal], context: ExecutionContext) -> EngineText:
-    constants = {
-        oid: tuple([params[given.index - 1] if isinstance(given, ir.Param) else given for given in held])
-        for oid, held in lowered.constants.items()
-    }
-    names_execution = _TOKEN in lowered.sql
-    sql = lowered.sql.replace(_TOKEN, context.token) if names_execution else lowered.sql
-    return EngineText(sql, constants, names_execution)
 
 
 def _folds(rel: ir.Rel) -> bool:

@@ -2,6 +2,6 @@
 
 from planner.functions.forms import SessionSettings
 from planner.lowering.context import ScanSource, constants_layout
-from planner.lowering.lower import LoweredQuery, capability, lower
+from planner.lowering.lower import LoweredQuery, lower
 
-__all__ = ["LoweredQuery", "ScanSource", "SessionSettings", "capability", "constants_layout", "lower"]
+__all__ = ["LoweredQuery", "ScanSource", "SessionSettings", "constants_layout", "lower"]

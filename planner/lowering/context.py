@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from msgspec import Struct
@@ -35,6 +35,11 @@ class ScanSource(Struct, frozen=True):
         return self.extended.replace("{columns}", columns).replace("{layout}", constants_layout(types))
 
 
+def place_of(relation: int) -> str:
+    """Stands for the source of a relation in text that is to be completed. No value of a text has a NUL."""
+    return f"\0{relation}\0"
+
+
 def constants_layout(types: Sequence[SqlType]) -> str:
     """What tells sources with constants of other types apart."""
     return "".join([f"_{type.oid}" for type in types])
@@ -63,7 +68,8 @@ class Context:
     """The state of one lowering. `columns` maps every field id in scope to its SQL."""
 
     engine: EngineName
-    tables: Mapping[int, ScanSource] | None
+    extendable: frozenset[int]
+    """The relations whose sources can have constants."""
     params: Sequence[Literal] | None
     settings: SessionSettings
     dialect: Dialect = field(init=False)
@@ -73,6 +79,8 @@ class Context:
     scans: dict[str, int] = field(default_factory=dict)
     """By alias: the relation of each scan whose source can have constants. A scan leaves once its rows are grouped:
     only keys may be referred to from then on."""
+    relations: set[int] = field(default_factory=set)
+    """Whose sources the text reads."""
     constants: dict[int, list[Literal | Param]] = field(default_factory=dict)
     """By relation whose source can have constants: those that it is to have; p1 is the first."""
     inlined: set[int] = field(default_factory=set)

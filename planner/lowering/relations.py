@@ -16,10 +16,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from planner import ir
-from planner.errors import InternalError
 from planner.functions.signature import Kind
 from planner.lowering.aggregates import Aggregates
-from planner.lowering.context import Context, is_simple, is_volatile
+from planner.lowering.context import Context, is_simple, is_volatile, place_of
 from planner.lowering.functions_in_from import FunctionsInFrom
 from planner.lowering.scalars import Scalars
 from planner.lowering.select import OrderKey, Select, is_reference, may_inline
@@ -36,11 +35,6 @@ MAX_ROW_COUNT = 2**62
 
 _FIRST_KEY_ID = 1 << 30
 """Ids of columns that hold window keys; the binder's count from 1."""
-
-
-def place_of(relation: int) -> str:
-    """Stands for the source of a relation that can be given constants. No value of a text has a NUL."""
-    return f"\0{relation}\0"
 
 
 class Relations:
@@ -83,12 +77,8 @@ class Relations:
         return Select(self.ctx, {})
 
     def _source(self, oid: int) -> str:
-        if self.ctx.tables is None:
-            return "nothing"
-        try:
-            return self.ctx.tables[oid].sql
-        except KeyError:
-            raise InternalError(f"no scan source for relation {oid}") from None
+        self.ctx.relations.add(oid)
+        return place_of(oid)
 
     def _scan(self, rel: ir.Scan) -> Select:
         alias = self.ctx.alias()
@@ -99,13 +89,10 @@ class Relations:
             else:
                 assert field.origin is not None
                 columns[field.id] = f"{alias}.c{field.origin.attnum}"
-        source = self._source(rel.relation_oid)
-        if self.ctx.tables is not None and self.ctx.tables[rel.relation_oid].extended is not None:
-            # Which constants it is given is known once the rest is printed.
+        if rel.relation_oid in self.ctx.extendable:
             self.ctx.scans[alias] = rel.relation_oid
             self.ctx.constants.setdefault(rel.relation_oid, [])
-            source = place_of(rel.relation_oid)
-        return Select(self.ctx, columns, f"{source} AS {alias}")
+        return Select(self.ctx, columns, f"{self._source(rel.relation_oid)} AS {alias}")
 
     def _system_scan(self, rel: ir.SystemScan) -> Select:
         if not self.ctx.local:

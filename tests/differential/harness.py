@@ -177,14 +177,15 @@ class Engines:
         sources = {
             oid: ScanSource(name, f"{name}{{layout}}" if engine == "local" else None) for oid, name in self.oids.items()
         }
-        lowered = lower(bound.rel, engine, sources, (), SessionSettings(timezone=timezone))
+        extendable = frozenset(sources) if engine == "local" else frozenset[int]()
+        lowered = lower(bound.rel, engine, extendable, (), SessionSettings(timezone=timezone))
         for oid, held in lowered.constants.items():
             if held:
                 constants = tuple(constant for constant in held if isinstance(constant, Literal))
                 name = self.oids[oid]
                 layout = constants_layout([constant.type for constant in constants])
                 self.local.register(name + layout, RowSource(ConstantColumns().of(self.tables[name], constants)))
-        return lowered.sql, lowered.fields
+        return lowered.text(sources), lowered.fields
 
     def execute(self, text: str, engine: EngineName) -> pa.Table:
         """Runs the engine's SQL. Raises SqlError."""
