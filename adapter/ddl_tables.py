@@ -29,9 +29,11 @@ from planner.errors import (
     FeatureNotSupported,
     InternalError,
     InvalidColumnReference,
+    InvalidForeignKey,
     InvalidTableDefinition,
     SqlSyntaxError,
     UndefinedColumn,
+    UndefinedObject,
     WrongObjectType,
 )
 from planner.identifiers import quote_identifier, quote_literal
@@ -126,10 +128,12 @@ async def create_table(running: Running, statement: st.CreateTable) -> None:
     columns, sequences = _columns(running, statement, schema, table_oid)
     if len(columns) > MAX_COLUMNS:
         raise InvalidTableDefinition(f"tables can have at most {MAX_COLUMNS} columns")
-    columns, constraints = declare_constraints(running, statement.name.name, table_oid, columns, statement.constraints)
+    name = statement.name.name
+    keys = [definition for definition in statement.constraints if definition.kind != "f"]
+    columns, constraints = declare_constraints(running, name, table_oid, columns, keys)
     relation = Relation(
         oid=table_oid,
-        name=statement.name.name,
+        name=name,
         schema=schema.oid,
         owner=owner_oid(running),
         kind="r",
@@ -138,6 +142,9 @@ async def create_table(running: Running, statement: st.CreateTable) -> None:
     )
     change(running, added=[relation, *sequences, *constraints])
     make_shard(running, relation)
+    # A table may refer to itself.
+    foreign_keys = [definition for definition in statement.constraints if definition.kind == "f"]
+    change(running, added=declare_constraints(running, name, table_oid, columns, foreign_keys)[1])
 
 
 def make_shard(running: Running, relation: Relation) -> None:
@@ -283,7 +290,8 @@ def declare_constraints(
         foreign_columns: tuple[int, ...] = ()
         if definition.foreign_table is not None:
             foreign = find_relation(running, catalog, definition.foreign_table)
-            foreign_columns = tuple(_foreign_column(foreign, name).attnum for name in definition.foreign_columns)
+            keys = [record for record in (*catalog.all(), *constraints) if isinstance(record, Constraint)]
+            foreign_columns = _referenced(foreign, [key for key in keys if key.relation == foreign.oid], definition)
         what = {"p": "PRIMARY KEY", "u": "UNIQUE", "f": "FOREIGN KEY"}[definition.kind]
         running.session.warn("01000", f"{what} constraints are recorded but not enforced")
         suffix = {"p": "pkey", "u": "key", "f": "fkey"}[definition.kind]
@@ -304,6 +312,25 @@ def declare_constraints(
 
 def _has_primary_key(catalog: CatalogSnapshot, table_oid: int) -> bool:
     return any(isinstance(r, Constraint) and r.relation == table_oid and r.kind == "p" for r in catalog.all())
+
+
+def _referenced(foreign: Relation, keys: Sequence[Constraint], definition: st.ConstraintDefinition) -> tuple[int, ...]:
+    """The columns that a foreign key refers to: those that it names, which must be one of the `keys` of `foreign`, or
+    its primary key. Raises 42703, 42704 and 42830."""
+    if definition.foreign_columns:
+        attnums = tuple(_foreign_column(foreign, name).attnum for name in definition.foreign_columns)
+    else:
+        primary = next((key for key in keys if key.kind == "p"), None)
+        if primary is None:
+            raise UndefinedObject(f'there is no primary key for referenced table "{foreign.name}"')
+        attnums = primary.columns
+    if len(attnums) != len(definition.columns):
+        raise InvalidForeignKey("number of referencing and referenced columns for foreign key disagree")
+    if not any(key.kind in "pu" and sorted(key.columns) == sorted(attnums) for key in keys):
+        raise InvalidForeignKey(
+            f'there is no unique constraint matching given keys for referenced table "{foreign.name}"'
+        )
+    return attnums
 
 
 def _foreign_column(relation: Relation, name: str) -> Column:

@@ -365,6 +365,10 @@ class DuplicateTable(SyntaxErrorOrAccessRuleViolation):
     sqlstate = "42P07"
 
 
+class InvalidForeignKey(SyntaxErrorOrAccessRuleViolation):
+    sqlstate = "42830"
+
+
 class AmbiguousParameter(SyntaxErrorOrAccessRuleViolation):
     sqlstate = "42P08"
 
