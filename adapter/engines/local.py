@@ -158,7 +158,8 @@ class LocalEngine:
 
     def unsupported(self, query: BoundQuery) -> str | None:
         """See `Engine.unsupported`."""
-        return None if self._lowered.lookup(query) is not None else self._lowered.unsupported(query)
+        lookup = self._lowered.lookup(query)
+        return None if lookup is not None and lookup.is_certain else self._lowered.unsupported(query)
 
     async def execute(
         self,
@@ -178,8 +179,10 @@ class LocalEngine:
         if lookup is not None:
             plan = plans[lookup.relation_oid]
             rows = await self._small.rows(plan.columns, plan.inline, plan.deletes)
-            yield shape.conform(lookup.pick(rows, params, self._indexes))
-            return
+            picked = lookup.pick(rows, params, self._indexes)
+            if picked is not None:
+                yield shape.conform(picked)
+                return
         opened = await self._opened(small)
         execution = _Execution(opened=opened, cursor=opened.database.acquire())
         running = self._running.setdefault(context.token, set())

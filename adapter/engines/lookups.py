@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec import Struct
 
-from adapter.constant_rows import array_of
+from adapter.constant_rows import array_of, constant_value
 from adapter.predicates import Condition, exact_conditions
 from planner import ir
 from planner import types as t
@@ -62,30 +62,59 @@ Index: TypeAlias = Mapping[object, Sequence[int]]
 
 class Lookup(Struct, frozen=True, kw_only=True):
     """The rows of `relation_oid` that meet all `conditions` (on a column, by its name and type), and of each the
-    columns `outputs`."""
+    `outputs`: columns, by name, and constants."""
 
     relation_oid: int
     conditions: tuple[tuple[str, SqlType, Condition], ...]
-    outputs: tuple[str, ...]
+    outputs: tuple[str | ir.Scalar, ...]
 
-    def pick(self, rows: pa.Table, params: Sequence[ir.Literal], indexes: Indexes) -> pa.RecordBatch:
-        """The answer over `rows`, in their order; the columns have the names of the table's."""
+    @property
+    def is_certain(self) -> bool:
+        """Whether it is answered here whatever the parameters are."""
+        return not any(isinstance(output, (ir.Cast, ir.Collate)) for output in self.outputs)
+
+    def pick(self, rows: pa.Table, params: Sequence[ir.Literal], indexes: Indexes) -> pa.RecordBatch | None:
+        """The answer over `rows`, in their order, under any names; None when an engine has to compute a constant.
+
+        Raises the errors of constants that do not fit their types.
+        """
+        constants: dict[int, Any] = {}
+        for place, output in enumerate(self.outputs):
+            if not isinstance(output, str):
+                is_known, constants[place] = constant_value(output, params)
+                if not is_known:
+                    return None
+        picked = self._rows(rows, [output for output in self.outputs if isinstance(output, str)], params, indexes)
+        if not constants:
+            return picked
+        columns = iter(picked.columns)
+        arrays = [
+            next(columns) if isinstance(output, str) else array_of(output.type, [constants[place]] * picked.num_rows)
+            for place, output in enumerate(self.outputs)
+        ]
+        return pa.RecordBatch.from_arrays(arrays, names=[f"c{place}" for place in range(len(arrays))])
+
+    def _rows(
+        self, rows: pa.Table, columns: list[str], params: Sequence[ir.Literal], indexes: Indexes
+    ) -> pa.RecordBatch:
+        """`columns` of the rows that meet the conditions; some other column where none is wanted."""
+        wanted = columns or rows.column_names[:1]
         batches = rows.to_batches()
         if not batches:
-            return pa.RecordBatch.from_pylist([], rows.select(self.outputs).schema)
+            return pa.RecordBatch.from_pylist([], rows.select(wanted).schema)
         # The rows of a small table are one piece.
         (batch,) = batches
+        selected = batch.select(wanted)
         positions = self._by_index(rows, batch, params, indexes)
         if positions is not None:
-            return _at(batch.select(self.outputs), positions)
+            return _at(selected, positions)
         mask: Any = None
         for column, type_, condition in self.conditions:
             met = _met(batch.column(column), type_, condition, params)
             if met is None:
-                return batch.select(self.outputs).slice(0, 0)
+                return selected.slice(0, 0)
             mask = met if mask is None else pc.and_(mask, met)
-        picked = batch.select(self.outputs)
-        return picked if mask is None else picked.filter(mask)
+        return selected if mask is None else selected.filter(mask)
 
     def _by_index(
         self, rows: pa.Table, batch: pa.RecordBatch, params: Sequence[ir.Literal], indexes: Indexes
@@ -152,17 +181,10 @@ def _at(batch: pa.RecordBatch, positions: Sequence[int]) -> pa.RecordBatch:
 
 def lookup_of(rel: ir.Rel) -> Lookup | None:
     """`rel` as a lookup, or None when it is more than that."""
-    outputs: Sequence[ir.Field] | None = None
+    exprs: Sequence[ir.Scalar] | None = None
     conditions: list[Condition] = []
     if isinstance(rel, ir.Project):
-        chosen = [expr.id for expr in rel.exprs if isinstance(expr, ir.ColumnRef)]
-        if len(chosen) < len(rel.exprs):
-            return None
-        rel = rel.input
-        by_id = {field.id: field for field in rel.fields}
-        if not by_id.keys() >= set(chosen):
-            return None
-        outputs = [by_id[id] for id in chosen]
+        exprs, rel = rel.exprs, rel.input
     while isinstance(rel, ir.Filter):
         found = exact_conditions(rel.condition)
         if found is None:
@@ -175,11 +197,25 @@ def lookup_of(rel: ir.Rel) -> Lookup | None:
     types = {field.id: field.type for field in rel.fields}
     if not all(c.field in types and _can_compare(types[c.field], c) for c in conditions):
         return None
+    outputs: list[str | ir.Scalar] = []
+    for expr in [ir.ColumnRef(id=field.id, type=field.type) for field in rel.fields] if exprs is None else exprs:
+        if isinstance(expr, ir.ColumnRef) and expr.id in names:
+            outputs.append(names[expr.id])
+        elif _is_constant(expr):
+            outputs.append(expr)
+        else:
+            return None
     return Lookup(
         relation_oid=rel.relation_oid,
         conditions=tuple([(names[c.field], types[c.field], c) for c in conditions]),
-        outputs=tuple([names[field.id] for field in (rel.fields if outputs is None else outputs)]),
+        outputs=tuple(outputs),
     )
+
+
+def _is_constant(expr: ir.Scalar) -> bool:
+    while isinstance(expr, (ir.Cast, ir.Collate)):
+        expr = expr.arg
+    return isinstance(expr, (ir.Literal, ir.Param))
 
 
 def _name(scan: ir.Scan, field: ir.Field) -> str:

@@ -168,6 +168,8 @@ class Engines:
             held, indexes = self.tables[self.oids[lookup.relation_oid]].combine_chunks(), Indexes()
             for how in ("without an index", "with an index"):
                 picked = lookup.pick(held, (), indexes)
+                if picked is None:
+                    return
                 table = pa.Table.from_batches([ResultShape(bound.rel.fields).conform(picked)])
                 found = _rows(table, bound.rel.fields, settings)
                 assert found == rows, f"{sql}\n  looked up {how}: {found}\n  by the database: {rows}"
