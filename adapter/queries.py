@@ -59,7 +59,7 @@ def execution_context(running: Running, catalog: CatalogSnapshot) -> ExecutionCo
     return ExecutionContext(
         token=running.token,
         catalog=catalog,
-        search_path=session.search_path(),
+        search_path=session.bind_context(catalog).search_path,
         user=session.user,
         database=session.database,
         settings=session.values.flat,

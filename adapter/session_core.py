@@ -229,14 +229,14 @@ class SessionCore:
 
     def begin_transaction(self, *, implicit: bool) -> Transaction:
         """Start a transaction with the session's defaults."""
-        values = self.values
+        settings = self.values.flat
         self.transaction = Transaction(
-            isolation=ISOLATION_LEVELS[values["default_transaction_isolation"]],
-            read_only=values["default_transaction_read_only"] == "on",
-            deferrable=values["default_transaction_deferrable"] == "on",
+            isolation=ISOLATION_LEVELS[settings["default_transaction_isolation"]],
+            read_only=settings["default_transaction_read_only"] == "on",
+            deferrable=settings["default_transaction_deferrable"] == "on",
             implicit=implicit,
             started_at=utc_now(),
-            settings_at_start=values,
+            settings_at_start=self.values,
             after=self._unsettled,
             decided_after=self.state.committer.decided_after,
         )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from functools import lru_cache
 
 from adapter.results import ColumnDescription, Notice
 from frontend.encoding.encoders import TEXT_FORMAT
@@ -98,7 +99,8 @@ def command_complete(tag: str) -> bytes:
     return message("C", _string(tag))
 
 
-def row_description(columns: Sequence[ColumnDescription], formats: Sequence[int]) -> bytes:
+@lru_cache(maxsize=512)
+def row_description(columns: tuple[ColumnDescription, ...], formats: tuple[int, ...]) -> bytes:
     """Columns of a result; `formats` has one code per column, or none for text."""
     parts = [len(columns).to_bytes(2, "big")]
     for index, column in enumerate(columns):

@@ -256,7 +256,7 @@ class Connection:
                 self._channel.write(description)
                 raise
             self._channel.write(description)
-            formats: Sequence[int] = ()
+            formats: tuple[int, ...] = ()
         else:
             columns = await self._session.describe_portal(message.name)
             formats = _spread(self._session.portal_formats(message.name), len(columns or ()))
@@ -376,16 +376,16 @@ class Connection:
             self._channel.write(backend.command_complete(rows.tag(count)))
 
 
-def _spread(formats: Sequence[int], count: int) -> Sequence[int]:
+def _spread(formats: Sequence[int], count: int) -> tuple[int, ...]:
     """One format code per column: none means text, one is for all."""
     if len(formats) == count:
-        return formats
-    return [formats[0] if formats else TEXT_FORMAT] * count
+        return tuple(formats)
+    return (formats[0] if formats else TEXT_FORMAT,) * count
 
 
-def _binary_cursor_formats(rows: Rows) -> Sequence[int] | None:
+def _binary_cursor_formats(rows: Rows) -> tuple[int, ...] | None:
     """FETCH from a BINARY cursor sends binary even in the simple protocol."""
-    return [BINARY_FORMAT] * len(rows.columns) if rows.binary else None
+    return (BINARY_FORMAT,) * len(rows.columns) if rows.binary else None
 
 
 async def _aclose(iterator: AsyncIterator[Any]) -> None:

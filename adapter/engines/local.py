@@ -37,7 +37,7 @@ from adapter.engines.local_scans import (
     small_scan,
 )
 from adapter.engines.lookups import Indexes
-from adapter.engines.lowered import LoweredCache
+from adapter.engines.lowered import KnownQueries, KnownQuery
 from adapter.engines.part_files import PartFileWriter
 from adapter.engines.scan_sources import DeletedRows
 from adapter.engines.small_tables import SmallTables
@@ -126,7 +126,7 @@ class LocalEngine:
         self._small = SmallTables(env, self._deleted)
         self._beside = ConstantColumns()
         self._indexes = Indexes()
-        self._lowered = LoweredCache("local")
+        self._known = KnownQueries("local")
         self._workers = Workers(MAX_THREADS, "local-engine")
         self._running: dict[str, set[_Execution]] = {}
         self._serial: asyncio.Future[_Opened] | None = None
@@ -158,8 +158,8 @@ class LocalEngine:
 
     def unsupported(self, query: BoundQuery) -> str | None:
         """See `Engine.unsupported`."""
-        lookup = self._lowered.lookup(query)
-        return None if lookup is not None and lookup.is_certain else self._lowered.unsupported(query)
+        known = self._known.of(query)
+        return None if known.lookup is not None and known.lookup.is_certain else known.unsupported
 
     async def execute(
         self,
@@ -171,11 +171,11 @@ class LocalEngine:
         extra: Mapping[int, ArrowTable] | None = None,
     ) -> AsyncGenerator[RecordBatch, None]:
         """See `Engine.execute`."""
-        shape = self._lowered.shape(query)
-        needs = self._lowered.needs(query)
-        plans = {oid: plan_local(tables[oid], row_ids=row_ids) for oid, row_ids in needs.tables.items()}
+        known = self._known.of(query)
+        shape = known.shape
+        plans = {oid: plan_local(tables[oid], row_ids=row_ids) for oid, row_ids in known.needs.tables.items()}
         small = all(map(is_small, plans.values()))
-        lookup = self._lowered.lookup(query) if small else None
+        lookup = known.lookup if small else None
         if lookup is not None:
             plan = plans[lookup.relation_oid]
             rows = await self._small.rows(plan.columns, plan.inline, plan.deletes)
@@ -194,7 +194,7 @@ class LocalEngine:
                     if is_small(plan)
                     else await large_scan(tables[oid], plan, reader=self._env, pool=opened.pool, deleted=self._deleted)
                 )
-            batches, more = await self._step(execution, lambda: self._begin(execution, query, params, context, extra))
+            batches, more = await self._step(execution, lambda: self._begin(execution, known, params, context, extra))
             while True:
                 for batch in batches:
                     yield shape.conform(batch)
@@ -278,7 +278,7 @@ class LocalEngine:
     def _begin(
         self,
         execution: _Execution,
-        query: BoundQuery,
+        known: KnownQuery,
         params: Sequence[LiteralValue],
         context: ExecutionContext,
         extra: Mapping[int, ArrowTable] | None,
@@ -287,7 +287,7 @@ class LocalEngine:
         with self._translated(execution):
             execution.opened.pool.drop_unused(cursor)
             tables = {oid: scan.source(execution.cursor, self._env.blob) for oid, scan in execution.scans.items()}
-            system = self._lowered.needs(query).system
+            system = known.needs.system
             if system:
                 tables.update(self._entered(execution, context, system).sources)
             for key, rows in (extra or {}).items():
@@ -295,7 +295,7 @@ class LocalEngine:
                 cursor.register(name, rows.rename_columns([f"c{index + 1}" for index in range(rows.num_columns)]))
                 execution.resources.callback(cursor.unregister, name)
                 tables[key] = ScanSource(name)
-            text = self._lowered.text(query, tables, params, context)
+            text = known.text(tables, params, context)
             if text.names_execution and not system:
                 self._entered(execution, context, {})
             for oid, scan in execution.scans.items():

@@ -11,7 +11,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from adapter.engines.engine import EngineName, ExecutionContext
 from adapter.engines.lookups import Lookup, lookup_of
@@ -52,97 +52,80 @@ class _Latest(Struct, frozen=True):
     sql: str
 
 
-class _Entry(Struct):
-    query: BoundQuery
-    needs: ScanNeeds
-    judged: bool = False
-    reason: str | None = None
-    folds: bool | None = None
-    texts: OrderedDict[object, LoweredQuery] = field(default_factory=OrderedDict)
-    inlined: frozenset[int] = frozenset()
-    """The parameters that any text so far has had inside."""
-    latest: _Latest | None = None
-    shape: ResultShape | None = None
-    lookup: Lookup | None = None
-    looked: bool = False
-    """Whether `lookup` is known."""
+class KnownQuery:
+    """What one engine knows of a bound query: each thing is worked out when it is first asked for. Thread-safe."""
 
-
-class LoweredCache:
-    """See the module's contract. Thread-safe."""
-
-    def __init__(self, engine: EngineName) -> None:
+    def __init__(self, query: BoundQuery, engine: EngineName) -> None:
+        self.query = query
+        self.needs: ScanNeeds = scan_needs(query.rel)
+        """What it scans."""
         self._engine: EngineName = engine
         self._lock = threading.Lock()
-        self._entries: OrderedDict[int, _Entry] = OrderedDict()
+        self._unsupported: tuple[str | None] | None = None
+        self._lookup: tuple[Lookup | None] | None = None
+        self._shape: ResultShape | None = None
+        self._folds: bool | None = None
+        self._texts: OrderedDict[object, LoweredQuery] = OrderedDict()
+        self._inlined: frozenset[int] = frozenset()
+        """The parameters that any text so far has had inside."""
+        self._latest: _Latest | None = None
 
-    def needs(self, query: BoundQuery) -> ScanNeeds:
-        """What `query` scans."""
-        return self._entry(query).needs
-
-    def shape(self, query: BoundQuery) -> ResultShape:
+    @property
+    def shape(self) -> ResultShape:
         """The shape of its result."""
-        entry = self._entry(query)
-        if entry.shape is None:
-            entry.shape = ResultShape(query.rel.fields)
-        return entry.shape
+        if self._shape is None:
+            self._shape = ResultShape(self.query.rel.fields)
+        return self._shape
 
-    def folds(self, query: BoundQuery) -> bool:
-        """Whether `query` only filters, projects and limits one table or a list of values, so that an optimiser can
-        evaluate it over rows that are part of the plan."""
-        entry = self._entry(query)
-        if entry.folds is None:
-            entry.folds = _folds(query.rel)
-        return entry.folds
+    @property
+    def folds(self) -> bool:
+        """Whether it only filters, projects and limits one table or a list of values, so that an optimiser can evaluate
+        it over rows that are part of the plan."""
+        if self._folds is None:
+            self._folds = _folds(self.query.rel)
+        return self._folds
 
-    def lookup(self, query: BoundQuery) -> Lookup | None:
-        """`query` as a lookup in one table, or None when it is more than that."""
-        entry = self._entry(query)
-        if not entry.looked:
-            entry.lookup = lookup_of(query.rel)
-            entry.looked = True
-        return entry.lookup
+    @property
+    def lookup(self) -> Lookup | None:
+        """The query as a lookup in one table, or None when it is more than that."""
+        if self._lookup is None:
+            self._lookup = (lookup_of(self.query.rel),)
+        return self._lookup[0]
 
-    def unsupported(self, query: BoundQuery) -> str | None:
-        """Why the engine cannot run `query`, naming the construct, or None when it can."""
-        entry = self._entry(query)
-        if not entry.judged:
-            try:
-                self._lowered(
-                    entry,
-                    # Most reads of the local engine are of small tables, so this text will most likely do for them.
-                    frozenset(entry.needs.tables) if self._engine == "local" else frozenset(),
-                    None if query.param_types else (),
-                    SessionSettings(token=_TOKEN),
-                )
-            except FeatureNotSupported as unsupported:
-                entry.reason = unsupported.message
-            except SqlError:
-                # Running it says so.
-                entry.reason = None
-            entry.judged = True
-        return entry.reason
+    @property
+    def unsupported(self) -> str | None:
+        """Why the engine cannot run it, naming the construct, or None when it can."""
+        if self._unsupported is None:
+            self._unsupported = (self._why_not(),)
+        return self._unsupported[0]
+
+    def _why_not(self) -> str | None:
+        # Most reads of the local engine are of small tables, so this text will most likely do for them.
+        extendable = frozenset(self.needs.tables) if self._engine == "local" else frozenset[int]()
+        try:
+            self._lowered(extendable, None if self.query.param_types else (), SessionSettings(token=_TOKEN))
+        except FeatureNotSupported as unsupported:
+            return unsupported.message
+        except SqlError:
+            # Running it says so.
+            return None
+        return None
 
     def text(
-        self,
-        query: BoundQuery,
-        sources: Mapping[int, ScanSource],
-        params: Sequence[Literal],
-        context: ExecutionContext,
+        self, sources: Mapping[int, ScanSource], params: Sequence[Literal], context: ExecutionContext
     ) -> EngineText:
-        """`query` as the engine's SQL over `sources`. Raises what `planner.lowering.lower` raises."""
-        entry = self._entry(query)
+        """The engine's SQL over `sources`. Raises what `planner.lowering.lower` raises."""
         items = tuple([source.sql for source in sources.values()])
-        latest = entry.latest
+        latest = self._latest
         if (
             latest is None
             or latest.settings is not context.settings
             or latest.items != items
-            or (params and entry.inlined)
+            or (params and self._inlined)
         ):
             extendable = frozenset([oid for oid, source in sources.items() if source.extended is not None])
-            lowered = self._lowered(entry, extendable, params, session_settings(context, token=_TOKEN))
-            latest = entry.latest = _Latest(context.settings, items, lowered, lowered.text(sources))
+            lowered = self._lowered(extendable, params, session_settings(context, token=_TOKEN))
+            latest = self._latest = _Latest(context.settings, items, lowered, lowered.text(sources))
         constants = {
             oid: tuple([params[given.index - 1] if isinstance(given, ir.Param) else given for given in held])
             for oid, held in latest.lowered.constants.items()
@@ -152,7 +135,7 @@ class LoweredCache:
         return EngineText(sql, constants, names_execution)
 
     def _lowered(
-        self, entry: _Entry, extendable: frozenset[int], params: Sequence[Literal] | None, settings: SessionSettings
+        self, extendable: frozenset[int], params: Sequence[Literal] | None, settings: SessionSettings
     ) -> LoweredQuery:
         """The query lowered, kept unless values of parameters are missing."""
         acting = (settings.timezone, settings.datestyle, settings.intervalstyle, settings.extra_float_digits)
@@ -162,30 +145,40 @@ class LoweredCache:
             values = [repr(param.value) for index, param in enumerate(params or (), 1) if index in inlined]
             return extendable, acting, inlined, tuple(values)
 
-        known = None if params is None else entry.texts.get(key(entry.inlined))
+        known = None if params is None else self._texts.get(key(self._inlined))
         if known is not None:
             return known
-        lowered = lower(entry.query.rel, self._engine, extendable, params, settings)
+        lowered = lower(self.query.rel, self._engine, extendable, params, settings)
         if params is not None:
             with self._lock:
-                entry.inlined |= lowered.inlined
-                entry.texts[key(entry.inlined)] = lowered
-                if len(entry.texts) > MAX_TEXTS:
-                    entry.texts.popitem(last=False)
+                self._inlined |= lowered.inlined
+                self._texts[key(self._inlined)] = lowered
+                if len(self._texts) > MAX_TEXTS:
+                    self._texts.popitem(last=False)
         return lowered
 
-    def _entry(self, query: BoundQuery) -> _Entry:
+
+class KnownQueries:
+    """The latest queries of one engine. Thread-safe."""
+
+    def __init__(self, engine: EngineName) -> None:
+        self._engine: EngineName = engine
+        self._lock = threading.Lock()
+        self._known: OrderedDict[int, KnownQuery] = OrderedDict()
+
+    def of(self, query: BoundQuery) -> KnownQuery:
+        """What is known of `query`."""
         with self._lock:
-            entry = self._entries.get(id(query))
-            if entry is not None and entry.query is query:
-                self._entries.move_to_end(id(query))
-                return entry
-        entry = _Entry(query=query, needs=scan_needs(query.rel))
+            known = self._known.get(id(query))
+            if known is not None and known.query is query:
+                self._known.move_to_end(id(query))
+                return known
+        known = KnownQuery(query, self._engine)
         with self._lock:
-            self._entries[id(query)] = entry
-            if len(self._entries) > MAX_QUERIES:
-                self._entries.popitem(last=False)
-        return entry
+            self._known[id(query)] = known
+            if len(self._known) > MAX_QUERIES:
+                self._known.popitem(last=False)
+        return known
 
 
 def _folds(rel: ir.Rel) -> bool:

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Protocol, TypeAlias
 
@@ -59,15 +58,17 @@ class PartReader(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScanColumn:
+class ScanColumn(Struct, frozen=True, kw_only=True):
     """A live column of a table: its physical name, type, and the value of rows older than the column."""
 
     name: str
-    # Hashed with every read, and told apart by the name well enough.
-    type: SqlType = field(hash=False)
-    arrow: pa.DataType = field(hash=False)
-    missing: Literal = field(hash=False)
+    type: SqlType
+    missing: Literal
+
+    @property
+    def arrow(self) -> pa.DataType:
+        """The physical type."""
+        return arrow_type(self.type)
 
 
 class ScanNeeds(Struct, frozen=True, kw_only=True):
@@ -111,11 +112,7 @@ def scan_columns(relation: Relation) -> tuple[ScanColumn, ...]:
     for column in relation.live_columns():
         type = column_type(column.type_oid, column.typmod)
         value = None if column.missing is None else parse_text(column.missing, type)
-        columns.append(
-            ScanColumn(
-                name=f"c{column.attnum}", type=type, arrow=arrow_type(type), missing=Literal(value=value, type=type)
-            )
-        )
+        columns.append(ScanColumn(name=f"c{column.attnum}", type=type, missing=Literal(value=value, type=type)))
     return tuple(columns)
 
 
@@ -143,9 +140,8 @@ def identity(part: Part) -> PartIdentity:
 def plan_scan(table: TableInput, *, row_ids: bool, memory_bytes: int = -1) -> ScanPlan:
     """How to scan `table`; `row_ids` when the query asks for them. Files that together have at most `memory_bytes` are
     taken like inline parts."""
-    in_memory = sum(part.bytes for part in table.inserts if part.inline is None) <= memory_bytes
+    in_memory = sum([part.bytes for part in table.inserts if part.inline is None]) <= memory_bytes
     columns = scan_columns(table.relation)
-    names = frozenset(column.name for column in columns)
     bounds = [part.row_id_bounds for part in table.deletes]
     inline: list[Part] = []
     hit_inline: set[int] = set()
@@ -164,7 +160,7 @@ def plan_scan(table: TableInput, *, row_ids: bool, memory_bytes: int = -1) -> Sc
     files = tuple(
         FileGroup(
             parts=tuple(parts),
-            columns=names.intersection(parts[0].columns),
+            columns=frozenset([column.name for column in columns]).intersection(parts[0].columns),
             row_ids=row_ids or bool(deleted),
             deleted=bool(deleted),
             stored_row_ids=bool(stored),

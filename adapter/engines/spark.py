@@ -26,7 +26,7 @@ import structlog
 from msgspec import Struct, field
 
 from adapter.engines.engine import ArrowTable, EngineName, ExecutionContext, RecordBatch, TableInput, WrittenPart
-from adapter.engines.lowered import LoweredCache
+from adapter.engines.lowered import KnownQueries
 from adapter.engines.result_batches import ResultShape
 from adapter.engines.result_size import generates_rows, size_bound
 from adapter.engines.scan_sources import DeletedRows
@@ -106,7 +106,7 @@ class SparkEngine:
         self._runtime = SparkRuntime(settings) if runtime is None else runtime
         self._settings = self._runtime.settings
         self._deleted = DeletedRows(env)
-        self._lowered = LoweredCache("spark")
+        self._known = KnownQueries("spark")
         self._kept_lock = threading.Lock()
         self._kept: tuple[Spark, SparkViews, SparkPlans] | None = None
         self._running: dict[str, set[_Execution]] = {}
@@ -152,7 +152,7 @@ class SparkEngine:
         """See `Engine.unsupported`."""
         if query.system:
             return "a system catalog cannot be read on the spark engine"
-        return self._lowered.unsupported(query)
+        return self._known.of(query).unsupported
 
     async def execute(
         self,
@@ -252,7 +252,7 @@ class SparkEngine:
                 self._running.pop(context.token, None)
 
     async def _scans(self, query: BoundQuery, tables: Mapping[int, TableInput]) -> dict[int, SparkScan]:
-        needs = self._lowered.needs(query)
+        needs = self._known.of(query).needs
         return {
             oid: await prepare_scan(tables[oid], row_ids=row_ids, reader=self._env, deleted=self._deleted)
             for oid, row_ids in needs.tables.items()
@@ -308,7 +308,7 @@ class SparkEngine:
                     name = views.register(rows, _spark_columns(rows), profile)
                     registered.append(name)
                     sources[key] = ScanSource(name)
-                sql = self._lowered.text(query, sources, params, context).sql
+                sql = self._known.of(query).text(sources, params, context).sql
                 if not self._settings.local and used(sql):
                     raise FeatureNotSupported(
                         f"function {min(used(sql)).removeprefix('tg_')} is not supported on a Spark cluster",
@@ -347,7 +347,7 @@ class SparkEngine:
     def _folds(self, query: BoundQuery, scans: Mapping[int, SparkScan]) -> bool:
         """Whether the optimiser evaluates `query` over local relations by itself, as long as no other operator is
         between them."""
-        return self._lowered.folds(query) and not any(scan.plan.files for scan in scans.values())
+        return self._known.of(query).folds and not any(scan.plan.files for scan in scans.values())
 
     def _spool(self, statement: _Statement) -> Spool:
         spool = Spool(self._shared_scratch() / f"spool-{self._env.process}-{next(self._numbers)}")

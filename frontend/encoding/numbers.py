@@ -38,6 +38,8 @@ NUMERIC_NEGATIVE = 0x4000
 
 def format_float(value: float, *, single: bool = False, extra_float_digits: int = 1) -> str:
     """One float as PostgreSQL prints it; `single` for float4."""
+    if not single and extra_float_digits > 0 and -1e15 < value < 1e15 and "e" not in (shortest := repr(value)):
+        return shortest.removesuffix(".0")
     if value != value:
         return "NaN"
     if value in (float("inf"), float("-inf")):

@@ -23,7 +23,7 @@ from frontend.encoding.columns import (
 )
 from frontend.encoding.encoders import column_encoder
 from frontend.encoding.settings import FormatSettings
-from frontend.encoding.small import SMALL_CELLS, ValueWriter, small_data_rows, value_writers
+from frontend.encoding.small import SMALL_CELLS, CellWriter, cell_writers, small_data_rows
 from planner.types import SqlType
 
 RecordBatch: TypeAlias = Any
@@ -84,7 +84,7 @@ class RowEncoder:
         self._settings = settings
         self._schema: Any = None
         self._encoders: list[ColumnEncoder] = []
-        self._writers: tuple[Any, list[ValueWriter] | None] | None = None
+        self._writers: tuple[Any, list[CellWriter] | None] | None = None
 
     def _columns(self, batch: RecordBatch) -> list[Encoded]:
         if self._schema is None or not batch.schema.equals(self._schema):
@@ -111,7 +111,7 @@ class RowEncoder:
         """The DataRow messages of all rows of the batch, one after the other."""
         count = batch.num_rows
         if count * len(self._types) <= SMALL_CELLS:
-            writers = self._value_writers(batch.schema)
+            writers = self._cell_writers(batch.schema)
             if writers is not None:
                 return small_data_rows(batch, writers)
         columns = self._columns(batch)
@@ -132,9 +132,9 @@ class RowEncoder:
         self._interleave(columns, pieces)
         return _bytes_of(pieces.finish())
 
-    def _value_writers(self, schema: Any) -> list[ValueWriter] | None:
+    def _cell_writers(self, schema: Any) -> list[CellWriter] | None:
         if self._writers is None or not self._writers[0].equals(schema):
-            self._writers = schema, value_writers(self._types, self._formats, schema, self._settings)
+            self._writers = schema, cell_writers(self._types, self._formats, schema, self._settings)
         return self._writers[1]
 
     def copy_rows(self, batch: RecordBatch) -> ArrowArray:

@@ -21,46 +21,61 @@ from planner.types import SqlType
 SMALL_CELLS = 64
 """Rows times columns up to which values are written one by one."""
 
-ValueWriter: TypeAlias = Callable[[Any], bytes]
-"""The text of a value that is not NULL."""
+CellWriter: TypeAlias = Callable[[list[Any]], list[bytes]]
+"""The cells of a column's values: each has its length before its text."""
 
 _NULL = (-1).to_bytes(4, "big", signed=True)
+_LENGTHS = [length.to_bytes(4, "big") for length in range(256)]
 
 
-def _integer(value: int) -> bytes:
-    return b"%d" % value
+def _counted(text: bytes) -> bytes:
+    length = len(text)
+    return (_LENGTHS[length] if length < len(_LENGTHS) else length.to_bytes(4, "big")) + text
 
 
-def _boolean(value: bool) -> bytes:
-    return b"t" if value else b"f"
+def _integers(values: list[int | None]) -> list[bytes]:
+    return [_NULL if value is None else _LENGTHS[len(text := b"%d" % value)] + text for value in values]
 
 
-def _float(value: float, *, single: bool, extra_float_digits: int) -> bytes:
-    return format_float(value, single=single, extra_float_digits=extra_float_digits).encode()
+def _texts(values: list[str | None]) -> list[bytes]:
+    return [_NULL if value is None else _counted(value.encode()) for value in values]
 
 
-_PLAIN: dict[int, tuple[pa.DataType, ValueWriter]] = {
-    types.INT2: (pa.int16(), _integer),
-    types.INT4: (pa.int32(), _integer),
-    types.INT8: (pa.int64(), _integer),
-    types.TEXT: (pa.string(), str.encode),
-    types.VARCHAR: (pa.string(), str.encode),
-    types.BOOL: (pa.bool_(), _boolean),
+def _booleans(values: list[bool | None]) -> list[bytes]:
+    return [_NULL if value is None else _counted(b"t" if value else b"f") for value in values]
+
+
+def _floats(values: list[float | None], *, single: bool, extra_float_digits: int) -> list[bytes]:
+    return [
+        _NULL
+        if value is None
+        else _counted(format_float(value, single=single, extra_float_digits=extra_float_digits).encode())
+        for value in values
+    ]
+
+
+_PLAIN: dict[int, tuple[pa.DataType, CellWriter]] = {
+    types.INT2: (pa.int16(), _integers),
+    types.INT4: (pa.int32(), _integers),
+    types.INT8: (pa.int64(), _integers),
+    types.TEXT: (pa.string(), _texts),
+    types.VARCHAR: (pa.string(), _texts),
+    types.BOOL: (pa.bool_(), _booleans),
 }
 _FLOATS: dict[int, tuple[pa.DataType, bool]] = {types.FLOAT4: (pa.float32(), True), types.FLOAT8: (pa.float64(), False)}
 
 
-def value_writers(
+def cell_writers(
     column_types: Sequence[SqlType], formats: Sequence[int], schema: pa.Schema, settings: FormatSettings
-) -> list[ValueWriter] | None:
+) -> list[CellWriter] | None:
     """The writer of each column, or None when one of them has none or there are no columns."""
-    writers: list[ValueWriter] = []
+    writers: list[CellWriter] = []
     for sql_type, code, field in zip(column_types, formats, schema, strict=True):
         if code != TEXT_FORMAT:
             return None
         if sql_type.oid in _FLOATS:
             arrow, single = _FLOATS[sql_type.oid]
-            writer: ValueWriter = partial(_float, single=single, extra_float_digits=settings.extra_float_digits)
+            writer: CellWriter = partial(_floats, single=single, extra_float_digits=settings.extra_float_digits)
         elif sql_type.oid in _PLAIN:
             arrow, writer = _PLAIN[sql_type.oid]
         else:
@@ -71,19 +86,12 @@ def value_writers(
     return writers or None
 
 
-def small_data_rows(batch: Any, writers: Sequence[ValueWriter]) -> memoryview:
+def small_data_rows(batch: Any, writers: Sequence[CellWriter]) -> memoryview:
     """The DataRow messages of all rows of a record batch, one after the other."""
-    columns = [
-        [_NULL if value is None else _counted(write(value)) for value in column.to_pylist()]
-        for write, column in zip(writers, batch.columns, strict=True)
-    ]
+    columns = [write(column.to_pylist()) for write, column in zip(writers, batch.columns, strict=True)]
     head = len(columns).to_bytes(2, "big")
     messages = []
     for cells in zip(*columns, strict=True):
         body = head + b"".join(cells)
         messages.append(b"D" + (len(body) + 4).to_bytes(4, "big") + body)
     return memoryview(b"".join(messages))
-
-
-def _counted(text: bytes) -> bytes:
-    return len(text).to_bytes(4, "big") + text

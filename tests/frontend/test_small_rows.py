@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from frontend.encoding import rows
 from frontend.encoding.rows import RowEncoder
 from frontend.encoding.settings import FormatSettings, format_settings
-from frontend.encoding.small import value_writers
+from frontend.encoding.small import cell_writers
 from planner import types
 from planner.types import SqlType
 
@@ -31,7 +31,7 @@ COLUMNS: list[tuple[int, pa.DataType, st.SearchStrategy[Any]]] = [
 
 def both_ways(batch: Any, columns: list[SqlType], settings: FormatSettings) -> tuple[bytes, bytes]:
     formats = [0] * len(columns)
-    assert value_writers(columns, formats, batch.schema, settings) is not None
+    assert cell_writers(columns, formats, batch.schema, settings) is not None
     small = bytes(RowEncoder(columns, formats, settings).data_rows(batch))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rows, "SMALL_CELLS", -1)
@@ -61,6 +61,6 @@ def test_floats_at_the_edges(value: float) -> None:
 
 def test_other_types_and_formats_go_by_column() -> None:
     schema = pa.schema([pa.field("a", pa.int32())])
-    assert value_writers([SqlType(types.INT4)], [1], schema, format_settings({})) is None
-    assert value_writers([SqlType(types.DATE)], [0], pa.schema([("a", pa.date32())]), format_settings({})) is None
-    assert value_writers([], [], pa.schema([]), format_settings({})) is None
+    assert cell_writers([SqlType(types.INT4)], [1], schema, format_settings({})) is None
+    assert cell_writers([SqlType(types.DATE)], [0], pa.schema([("a", pa.date32())]), format_settings({})) is None
+    assert cell_writers([], [], pa.schema([]), format_settings({})) is None
