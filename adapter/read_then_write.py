@@ -97,11 +97,20 @@ async def run_change(running: Running, plan: Plan) -> Outcome:
     if isinstance(statement, ir.BoundInsert):
         plan = change.number_rows(plan, statement)
     read = await prepare_plan(running, plan)
+    _check_constants(read)
     if statement.returning is None and not change.numbered and read.engine is not None and read.engine.name == "spark":
         await change.by_engine(read, statement)
     else:
         await change.by_batches(read, statement)
     return await change.outcome(plan)
+
+
+def _check_constants(read: PreparedRead) -> None:
+    """A constant that does not fit its column is an error though no row gets it: PostgreSQL folds it while planning."""
+    if isinstance(read.query.rel, ir.Project):
+        for expr in read.query.rel.exprs:
+            if isinstance(expr, ir.Cast):
+                constant_value(expr, read.params)
 
 
 class _Change:

@@ -18,7 +18,7 @@ from frontend.encoding import composites, datetimes, intervals, numbers, scalars
 from frontend.encoding.columns import ArrowArray, ColumnEncoder, Encoded, encoded_values
 from frontend.encoding.settings import FormatSettings
 from planner import types
-from planner.errors import UndefinedFunction
+from planner.errors import FeatureNotSupported, UndefinedFunction
 from planner.types import SqlType
 
 TEXT_FORMAT = 0
@@ -236,6 +236,11 @@ def _binary(sql_type: SqlType, arrow_type: Any) -> ColumnEncoder:
     }
     if oid in simple:
         return simple[oid]
+    if oid == types.RECORD:
+        # What a row's fields are is not in its text.
+        raise FeatureNotSupported(
+            "binary output of rows is not supported", hint="Ask for the row's fields, or cast it to text."
+        )
     if oid in _TEXT_LIKE or (oid not in _OID_LIKE and _is_text(arrow_type)):
         return encoded_values
     raise UndefinedFunction(f"no binary output function available for type with OID {oid}")
