@@ -56,6 +56,9 @@ MAX_INDEXES = 32
 MAX_TESTED_ONE_BY_ONE = 64
 """So many rows that an index has found are tested for the other conditions in Python; more are faster in Arrow."""
 
+MAX_CONSTANT_LENGTH = 1_000
+"""A longer constant is not repeated for every row here: an engine holds it once."""
+
 Index: TypeAlias = Mapping[object, Sequence[int]]
 """By value: where it is, in ascending order."""
 
@@ -74,16 +77,18 @@ class Lookup(Struct, frozen=True, kw_only=True):
         return not any(isinstance(output, (ir.Cast, ir.Collate)) for output in self.outputs)
 
     def pick(self, rows: pa.Table, params: Sequence[ir.Literal], indexes: Indexes) -> pa.RecordBatch | None:
-        """The answer over `rows`, in their order, under any names; None when an engine has to compute a constant.
+        """The answer over `rows`, in their order, under any names; None when a constant is an engine's to compute or to
+        repeat.
 
         Raises the errors of constants that do not fit their types.
         """
         constants: dict[int, Any] = {}
         for place, output in enumerate(self.outputs):
             if not isinstance(output, str):
-                is_known, constants[place] = constant_value(output, params)
-                if not is_known:
+                is_known, value = constant_value(output, params)
+                if not is_known or (isinstance(value, (str, bytes)) and len(value) > MAX_CONSTANT_LENGTH):
                     return None
+                constants[place] = value
         picked = self._rows(rows, [output for output in self.outputs if isinstance(output, str)], params, indexes)
         if not constants:
             return picked

@@ -7,8 +7,9 @@ import pytest
 
 from adapter.engines import lookups
 from adapter.engines.local import LocalEngine
-from adapter.engines.lookups import Indexes, lookup_of
-from planner import ir
+from adapter.engines.lookups import Indexes, Lookup, lookup_of
+from planner import ir, types
+from planner.types import SqlType
 from tests.adapter.engines.harness import BOOL, INT8, World, equal, literal, query, scan
 
 
@@ -51,6 +52,14 @@ async def test_other_conditions_hold_too(world: World, local: LocalEngine, same:
         assert await world.rows(local, reading, tables, [literal(2)]) == []
         assert await world.rows(local, reading, tables, [literal(5)]) == []
         assert await world.rows(local, reading, tables, [literal(None)]) == []
+
+
+@pytest.mark.parametrize(("length", "looked_up"), [(lookups.MAX_CONSTANT_LENGTH, True), (10**6, False)])
+def test_long_constants_are_left_to_an_engine(length: int, looked_up: bool) -> None:
+    text = literal("x" * length, SqlType(types.TEXT))
+    lookup = Lookup(relation_oid=1, conditions=(), outputs=(text, "c1"))
+    picked = lookup.pick(table(*range(10)), (), Indexes())
+    assert (picked is not None) == looked_up
 
 
 async def test_an_index_is_not_older_than_its_table(world: World, local: LocalEngine) -> None:
