@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from adapter import ddl_alter, ddl_drop, ddl_objects, ddl_tables
+from adapter import ddl_alter, ddl_drop, ddl_objects, ddl_rename, ddl_tables
 from adapter.ddl_tables import create_table_as
 from adapter.relation_names import find_relation
 from adapter.results import Command
@@ -29,9 +29,9 @@ _HANDLERS: dict[type, _Handler] = {
     st.CreateView: ddl_tables.create_view,
     st.Truncate: ddl_tables.truncate,
     st.AlterTable: ddl_alter.alter_table,
-    st.RenameColumn: ddl_alter.rename_column,
-    st.RenameRelation: ddl_alter.rename_relation,
-    st.SetSchema: ddl_alter.set_schema,
+    st.RenameColumn: ddl_rename.rename_column,
+    st.RenameRelation: ddl_rename.rename_relation,
+    st.SetSchema: ddl_rename.set_schema,
     st.Drop: ddl_drop.drop,
     st.CreateSchema: ddl_objects.create_schema,
     st.RenameObject: ddl_objects.rename_object,

@@ -37,13 +37,12 @@ from adapter.relation_names import (
     kind_of,
     look_up,
     missing,
-    require_schema,
     shown_name,
     skip_missing,
 )
 from adapter.results import Notice
 from adapter.running import Running
-from adapter.view_definitions import drop_column_in_views, rename_column_in_views, rename_relation_in_views
+from adapter.view_definitions import drop_column_in_views
 from planner import ir
 from planner import statements as st
 from planner import types as t
@@ -52,7 +51,6 @@ from planner.errors import (
     DependentObjectsStillExist,
     DuplicateColumn,
     DuplicateObject,
-    DuplicateTable,
     FeatureNotSupported,
     InvalidTableDefinition,
     NotNullViolation,
@@ -81,7 +79,9 @@ from storage.catalog_model import (
 from storage.catalog_model import Sequence as SequenceRecord
 
 
-def _target(running: Running, name: st.QualifiedName, kind: str, if_exists: bool) -> Relation | SequenceRecord | None:
+def alter_target(
+    running: Running, name: st.QualifiedName, kind: str, if_exists: bool
+) -> Relation | SequenceRecord | None:
     """The relation to alter, or None after a notice. 42P01, 42809."""
     record = look_up(running, own_catalog(running), name)
     if record is None:
@@ -96,7 +96,7 @@ def _target(running: Running, name: st.QualifiedName, kind: str, if_exists: bool
 
 async def alter_table(running: Running, statement: st.AlterTable) -> None:
     """ALTER TABLE: its actions are checked in the order in which they stand, and carried out in PostgreSQL's passes."""
-    record = _target(running, statement.name, statement.kind, statement.if_exists)
+    record = alter_target(running, statement.name, statement.kind, statement.if_exists)
     if record is None:
         return
     catalog = own_catalog(running)
@@ -214,7 +214,7 @@ def _column(relation: Relation, name: str) -> Column:
     return column
 
 
-def _with_column(relation: Relation, column: Column) -> Relation:
+def with_column(relation: Relation, column: Column) -> Relation:
     columns = tuple(column if known.attnum == column.attnum else known for known in relation.columns)
     return msgspec.structs.replace(relation, columns=columns)
 
@@ -228,7 +228,7 @@ def _without_column(relation: Relation, column: Column) -> Relation:
         default=None,
         missing=None,
     )
-    return _with_column(relation, gone)
+    return with_column(relation, gone)
 
 
 # ---------------------------------------------------------------- columns
@@ -387,7 +387,7 @@ def _set_default(running: Running, relation: Relation, action: st.SetDefault) ->
     column = msgspec.structs.replace(_column(relation, action.name), default=action.default)
     if column.default is not None:
         column = checked_default(running, column)
-    change(running, removed=[relation], added=[_with_column(relation, column)])
+    change(running, removed=[relation], added=[with_column(relation, column)])
 
 
 def _set_not_null(running: Running, relation: Relation, action: st.SetNotNull, not_null: set[int]) -> None:
@@ -403,7 +403,7 @@ def _set_not_null(running: Running, relation: Relation, action: st.SetNotNull, n
                 and column.attnum in record.columns
             ):
                 raise InvalidTableDefinition(f'column "{column.name}" is in a primary key')
-    changed = _with_column(relation, msgspec.structs.replace(column, not_null=action.not_null))
+    changed = with_column(relation, msgspec.structs.replace(column, not_null=action.not_null))
     change(running, removed=[relation], added=[changed])
 
 
@@ -441,7 +441,7 @@ async def _set_types(
         column = msgspec.structs.replace(column, type_oid=action.type.oid, typmod=action.type.typmod)
         if column.default is not None:
             _check_converted_default(running, column)
-        changed = _with_column(changed, column)
+        changed = with_column(changed, column)
         changes[column.attnum] = ColumnChange(type=action.type, written=action.written_using)
     stays = not _has_written(running, relation) and all(
         action.using is None and widens(_column(relation, action.name), action.type) for action in actions
@@ -564,62 +564,3 @@ def role_oid(catalog: CatalogSnapshot, running: Running, name: str) -> int:
         if isinstance(record, Role) and record.name == name:
             return record.oid
     raise UndefinedObject(f'role "{name}" does not exist')
-
-
-# ---------------------------------------------------------------- names
-
-
-async def rename_column(running: Running, statement: st.RenameColumn) -> None:
-    """RENAME COLUMN, of tables and views."""
-    relation = _target(running, statement.relation, statement.kind, statement.if_exists)
-    if relation is None:
-        return
-    if not isinstance(relation, Relation):
-        raise WrongObjectType(f'cannot rename columns of sequence "{relation.name}"')
-    column = relation.column(statement.name)
-    if column is None:
-        raise UndefinedColumn(f'column "{statement.name}" does not exist')
-    if relation.column(statement.new_name) is not None:
-        raise DuplicateColumn(f'column "{statement.new_name}" of relation "{relation.name}" already exists')
-    changed = _with_column(relation, msgspec.structs.replace(column, name=statement.new_name))
-    views = rename_column_in_views(running, own_catalog(running), relation, changed, column.name, statement.new_name)
-    change(
-        running,
-        removed=[relation, *(old for old, _ in views)],
-        added=[changed, *(new for _, new in views)],
-    )
-
-
-async def rename_relation(running: Running, statement: st.RenameRelation) -> None:
-    """RENAME TO, of tables, views and sequences."""
-    record = _target(running, statement.relation, statement.kind, statement.if_exists)
-    if record is None:
-        return
-    _check_free(running, record.schema, statement.new_name)
-    _move(running, record, msgspec.structs.replace(record, name=statement.new_name))
-
-
-async def set_schema(running: Running, statement: st.SetSchema) -> None:
-    """SET SCHEMA, of tables, views and sequences."""
-    record = _target(running, statement.relation, statement.kind, statement.if_exists)
-    if record is None:
-        return
-    schema = require_schema(own_catalog(running), statement.new_schema)
-    if schema.oid == record.schema:
-        return
-    if (schema.oid, record.name) in own_catalog(running).relation_names:
-        raise DuplicateTable(f'relation "{record.name}" already exists in schema "{schema.name}"')
-    _move(running, record, msgspec.structs.replace(record, schema=schema.oid))
-
-
-def _check_free(running: Running, schema: int, name: str) -> None:
-    if (schema, name) in own_catalog(running).relation_names:
-        raise DuplicateTable(f'relation "{name}" already exists')
-
-
-def _move(running: Running, record: Relation | SequenceRecord, changed: Relation | SequenceRecord) -> None:
-    catalog = own_catalog(running)
-    views: list[tuple[Relation, Relation]] = []
-    if isinstance(record, Relation) and isinstance(changed, Relation):
-        views = rename_relation_in_views(running, catalog, record, changed)
-    change(running, removed=[record, *(old for old, _ in views)], added=[changed, *(new for _, new in views)])

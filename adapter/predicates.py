@@ -28,6 +28,7 @@ from planner import ir
 from planner import types as t
 from planner.rewrite import outermost_relations
 from storage.parts import Part, part_may_match
+from storage.pruning_audit import COMPARE
 
 _INTEGERS = frozenset({t.INT2, t.INT4, t.INT8, t.OID})
 _STRINGS = frozenset({t.TEXT, t.VARCHAR, t.NAME})
@@ -35,14 +36,6 @@ _COMPARABLE = _INTEGERS | _STRINGS | {
     t.BOOL, t.FLOAT4, t.FLOAT8, t.NUMERIC, t.DATE, t.TIME, t.TIMESTAMP, t.TIMESTAMPTZ, t.UUID, t.BYTEA,
 }  # fmt: skip
 _FLIPPED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
-_COMPARE: dict[str, Any] = {
-    "=": pc.equal,
-    "<>": pc.not_equal,
-    "<": pc.less,
-    "<=": pc.less_equal,
-    ">": pc.greater,
-    ">=": pc.greater_equal,
-}
 _STRICT = frozenset(_FLIPPED) | {"in", "is not null"}
 
 
@@ -274,7 +267,7 @@ def _mask(column: pa.ChunkedArray, comparison: Comparison) -> Any | None:
         elif comparison.value is None:
             return pc.fill_null(pc.and_(pc.is_null(column), pc.is_valid(column)), False)
         else:
-            mask = _COMPARE[comparison.op](column, pa.scalar(comparison.value, column.type))
+            mask = COMPARE[comparison.op](column, pa.scalar(comparison.value, column.type))
     except (pa.ArrowException, OverflowError, TypeError, ValueError):
         return None
     mask = pc.fill_null(mask, False)

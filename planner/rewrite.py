@@ -71,16 +71,17 @@ def walk(node: Any) -> Iterator[Any]:
         if isinstance(current, tuple):
             stack.extend(reversed(current))
             continue
-        attributes = _NODES.get(type(current))
-        if attributes is None:
-            if isinstance(current, ir.Literal):
-                yield current
-            continue
-        yield current
-        for name in reversed(attributes):
-            value = getattr(current, name)
-            if value is not None and not isinstance(value, (str, bool, int)):
-                stack.append(value)
+        if type(current) in _NODES:
+            yield current
+            stack.extend(_reversed_parts(current))
+        elif isinstance(current, ir.Literal):
+            yield current
+
+
+def _reversed_parts(node: Any) -> list[Any]:
+    """What the attributes of a node hold that may be nodes, the last one first."""
+    values = [getattr(node, name) for name in reversed(_NODES.get(type(node), ()))]
+    return [value for value in values if value is not None and not isinstance(value, (str, bool, int))]
 
 
 def outermost_relations(node: Any) -> Iterator[ir.Rel]:
@@ -92,14 +93,10 @@ def outermost_relations(node: Any) -> Iterator[ir.Rel]:
         if isinstance(current, tuple):
             stack.extend(reversed(current))
             continue
-        kind = type(current)
-        if kind in RELATIONS and current is not node:
+        if type(current) in RELATIONS and current is not node:
             yield current
-            continue
-        for name in reversed(_NODES.get(kind, ())):
-            value = getattr(current, name)
-            if value is not None and not isinstance(value, (str, bool, int)):
-                stack.append(value)
+        else:
+            stack.extend(_reversed_parts(current))
 
 
 def column_ids(node: Any) -> Iterator[int]:

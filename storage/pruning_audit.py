@@ -29,7 +29,7 @@ log = structlog.get_logger(__name__)
 SAMPLED_SHARE = 0.001
 """The share of the parts left out that a server reads."""
 
-_COMPARE: dict[str, Any] = {
+COMPARE: dict[str, Any] = {
     "=": pc.equal,
     "<>": pc.not_equal,
     "<": pc.less,
@@ -37,6 +37,7 @@ _COMPARE: dict[str, Any] = {
     ">": pc.greater,
     ">=": pc.greater_equal,
 }
+"""Arrow's comparisons by operator: NULL where a side is NULL."""
 _ABOVE = frozenset({">", ">=", "<>"})
 """The comparisons with a number that NaN satisfies."""
 
@@ -137,14 +138,14 @@ def _mask(column: pa.ChunkedArray, op: str, value: Any) -> Any | None:
         return pc.is_null(column)
     if op == "is not null":
         return pc.is_valid(column)
-    if value is None or op not in {*_COMPARE, "in"}:
+    if value is None or op not in {*COMPARE, "in"}:
         return None
     try:
         if op == "in":
             known = [item for item in value if item is not None]
             return pc.fill_null(pc.is_in(column, value_set=pa.array(known, column.type)), False)
         wanted = pa.scalar(value, column.type)
-        mask = pc.fill_null(_COMPARE[op](column, wanted), False)
+        mask = pc.fill_null(COMPARE[op](column, wanted), False)
     except (pa.ArrowException, OverflowError, TypeError, ValueError):
         return None
     if pa.types.is_floating(column.type):

@@ -24,19 +24,12 @@ from planner import ir
 from planner import types as t
 from planner.types import SqlType
 from storage.parts import ROW_ID
+from storage.pruning_audit import COMPARE
 
 _INTEGERS = frozenset({t.INT2, t.INT4, t.INT8})
 _COMPARED = _INTEGERS | {t.BOOL, t.TEXT, t.VARCHAR, t.DATE, t.TIMESTAMP, t.TIMESTAMPTZ, t.UUID}
 """Types of columns that are compared here. Texts compare by their bytes."""
 
-_COMPARE: Mapping[str, Callable[[Any, Any], Any]] = {
-    "=": pc.equal,
-    "<>": pc.not_equal,
-    "<": pc.less,
-    "<=": pc.less_equal,
-    ">": pc.greater,
-    ">=": pc.greater_equal,
-}
 
 _INDEXED = _INTEGERS | {t.TEXT, t.VARCHAR, t.UUID}
 """Types whose values are the same to Python and to PostgreSQL: equal, less and greater at once."""
@@ -247,7 +240,7 @@ def _met(column: pa.Array, type_: SqlType, condition: Condition, params: Sequenc
             mask = found if mask is None else pc.or_(mask, found)
         return mask
     value = _value(operand, params)
-    return None if value is None else _COMPARE[condition.op](column, _scalar(type_, value))
+    return None if value is None else COMPARE[condition.op](column, _scalar(type_, value))
 
 
 def _value(operand: object, params: Sequence[ir.Literal]) -> object:
