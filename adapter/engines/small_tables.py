@@ -36,7 +36,11 @@ MAX_ROWS = 8192
 """Rows of a small table: four of the engine's vectors. Larger ones profit from its own storage."""
 
 MAX_BYTES = 64 << 20
-"""Arrow bytes kept of decoded parts, and of tables put together from them; the least recently read go first."""
+"""Bytes kept of decoded parts, and of tables put together from them; the least recently read go first."""
+
+PART_NAME_BYTES = 128
+"""What a table's key takes for each part that it is put together from, about: after many small changes of a table that
+is more than its rows."""
 
 MAX_NAMES = 1024
 """Tables (by shard and columns) whose names are remembered; one that is forgotten gets another name."""
@@ -55,24 +59,31 @@ class RowSource:
 
 
 class _Kept:
-    """Arrow tables by key, up to MAX_BYTES of them."""
+    """Arrow tables by key, up to MAX_BYTES of both."""
 
     def __init__(self) -> None:
-        self._tables: OrderedDict[object, pa.Table] = OrderedDict()
+        self._tables: OrderedDict[object, tuple[pa.Table, int]] = OrderedDict()
+        """Each with the bytes that it takes."""
         self._bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._tables)
 
     def get(self, key: object) -> pa.Table | None:
         found = self._tables.get(key)
-        if found is not None:
-            self._tables.move_to_end(key)
-        return found
+        if found is None:
+            return None
+        self._tables.move_to_end(key)
+        return found[0]
 
-    def put(self, key: object, table: pa.Table) -> None:
+    def put(self, key: object, table: pa.Table, parts: int) -> None:
+        """`parts` is the number of parts that the key names."""
+        size = table.nbytes + PART_NAME_BYTES * parts
         before = self._tables.pop(key, None)
-        self._bytes += table.nbytes - (0 if before is None else before.nbytes)
-        self._tables[key] = table
+        self._bytes += size - (0 if before is None else before[1])
+        self._tables[key] = (table, size)
         while self._bytes > MAX_BYTES and len(self._tables) > 1:
-            self._bytes -= self._tables.popitem(last=False)[1].nbytes
+            self._bytes -= self._tables.popitem(last=False)[1][1]
 
 
 class SmallTables:
@@ -105,7 +116,7 @@ class SmallTables:
             pieces = [await self._part(columns, part, name) for part, name in zip(parts, of, strict=True)]
             pieces = pieces or [scan_schema(columns).empty_table()]
             table = without_deleted(pa.concat_tables(pieces), await self._deleted.ids(deletes)).combine_chunks()
-            self._tables.put(key, table)
+            self._tables.put(key, table, len(parts) + len(deletes))
         return table
 
     async def _part(self, columns: tuple[ScanColumn, ...], part: Part, name: PartIdentity) -> pa.Table:
@@ -113,5 +124,5 @@ class SmallTables:
         rows = self._parts.get(key)
         if rows is None:
             rows = await inline_rows(self._reader, columns, part)
-            self._parts.put(key, rows)
+            self._parts.put(key, rows, 1)
         return rows
