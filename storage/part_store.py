@@ -45,7 +45,11 @@ from storage.parts import (
 from storage.txns_state import PromisedPart
 
 CACHE_BYTES = 256 * 1024 * 1024
-"""Arrow bytes of decoded parts kept in memory."""
+"""Bytes of decoded parts kept in memory."""
+
+ENTRY_BYTES = 4096
+"""What a kept part takes beside its Arrow bytes, about: Arrow's objects, and of an inline part its bytes, which its
+name has. Parts of single rows are little else."""
 
 THREAD_BYTES = 256 * 1024
 """Parts above this are decoded in a thread; smaller ones take less time than the switch."""
@@ -332,12 +336,12 @@ class PartStore:
             raise CorruptPart(f"part {part.key} does not match its checksum")
 
     def _remember(self, slot: Slot, table: pa.Table) -> None:
-        size = table.nbytes
+        size = table.nbytes + ENTRY_BYTES
         if size > CACHE_BYTES // 4:
             return
         replaced = self._cache.pop(slot, None)
-        self._cached += size - (0 if replaced is None else replaced.nbytes)
+        self._cached += size - (0 if replaced is None else replaced.nbytes + ENTRY_BYTES)
         self._cache[slot] = table
         while self._cached > CACHE_BYTES:
             _, dropped = self._cache.popitem(last=False)
-            self._cached -= dropped.nbytes
+            self._cached -= dropped.nbytes + ENTRY_BYTES

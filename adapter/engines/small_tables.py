@@ -38,6 +38,9 @@ MAX_ROWS = 8192
 MAX_BYTES = 64 << 20
 """Bytes kept of decoded parts, and of tables put together from them; the least recently read go first."""
 
+ENTRY_BYTES = 4096
+"""What an entry takes beside that, about: Arrow's objects, and of a part its bytes, which its name has."""
+
 PART_NAME_BYTES = 128
 """What a table's key takes for each part that it is put together from, about: after many small changes of a table that
 is more than its rows."""
@@ -78,7 +81,7 @@ class _Kept:
 
     def put(self, key: object, table: pa.Table, parts: int) -> None:
         """`parts` is the number of parts that the key names."""
-        size = table.nbytes + PART_NAME_BYTES * parts
+        size = ENTRY_BYTES + table.nbytes + PART_NAME_BYTES * parts
         before = self._tables.pop(key, None)
         self._bytes += size - (0 if before is None else before[1])
         self._tables[key] = (table, size)
