@@ -1,6 +1,6 @@
 """What a session gives back for a statement: the contract between adapter and frontend.
 
-The frontend drives a `Session` (adapter.session) like this; every call may raise `planner.errors.SqlError`:
+The frontend drives a `Session` (adapter.sessions.session) like this; every call may raise `planner.errors.SqlError`:
 
 session = await state.open_session(startup: StartupParameters, notify: callable) async for result in
 session.execute_simple(text):  ...              # simple protocol: one StatementResult per statement prepared =
@@ -14,7 +14,7 @@ session.close_statement(name) / session.close_portal(name) await session.sync()
 list[Notice] session.cancel()                                                     # from another connection; thread-
 safe by call_soon await session.close()
 
-Rows are Arrow record batches whose column i has the physical type of `columns[i].type` (planner.physical), never
+Rows are Arrow record batches whose column i has the physical type of `columns[i].type` (planner.ir.physical), never
 Python rows. A `Rows` result is lazy: the frontend pulls batches as fast as the client reads, and must call
 `aclose()` on the stream when it stops early.
 """
@@ -26,8 +26,8 @@ from typing import Any, TypeAlias
 
 from msgspec import Struct
 
-from planner.ir import Origin
-from planner.types import SqlType
+from planner.ir.nodes import Origin
+from planner.types.types import SqlType
 
 RecordBatch: TypeAlias = Any
 """A pyarrow.RecordBatch (pyarrow ships no type information)."""

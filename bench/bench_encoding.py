@@ -20,14 +20,14 @@ import pyarrow.compute as pc
 
 from adapter.results import ColumnDescription, CopyFormat
 from bench.report import interleaved, machine, median_ms, print_json, print_table
-from frontend.copy_input import CopyInput
-from frontend.copy_lines import line_fields
+from frontend.copy.lines import line_fields
+from frontend.copy.text_input import CopyInput
+from frontend.decoding.text import parse_value, values_to_array
 from frontend.encoding.rows import RowEncoder, chunks
 from frontend.encoding.settings import format_settings
-from frontend.text_input import parse_value, values_to_array
-from planner import types as t
-from planner.text_values import format_text
-from planner.types import NumericShape, SqlType
+from planner.types import types as t
+from planner.types.types import NumericShape, SqlType
+from planner.values.text_values import format_text
 
 ROWS = 50_000
 LOOP_ROWS = 5_000

@@ -21,24 +21,25 @@ from typing import Any
 import asyncpg
 import pyarrow as pa
 
-from adapter.group_commit import GroupCommitter
-from adapter.transactions import CommitRequest, Isolation
+from adapter.transactions.group_commit import GroupCommitter
+from adapter.transactions.transaction import CommitRequest, Isolation
 from bench.report import machine, print_json, print_table
-from storage.blob_local import LocalBlob
-from storage.blob_memory import MemoryBlob
-from storage.clock import SeededRandomness, SystemClock, SystemRandomness
-from storage.consensus import Consensus, SeqNo, VersionedData
-from storage.consensus_memory import MemoryConsensus
-from storage.consensus_postgres import PostgresConsensus
-from storage.consensus_sqlite import SqliteConsensus
-from storage.counting import CountingBlob, CountingConsensus
-from storage.csn import Csn
-from storage.environment import Environment
+from storage.clock import SystemClock, SystemRandomness
+from storage.doubles.clock import SeededRandomness
+from storage.doubles.counting import CountingBlob, CountingConsensus
+from storage.doubles.memory_blob import MemoryBlob
+from storage.doubles.memory_consensus import MemoryConsensus
+from storage.environment.environment import Environment
 from storage.ids import ShardId
-from storage.oracle import acquired
-from storage.txns import Committed, Txn
-from storage.txns_state import TxnsMachine
-from storage.xids import Xid, XidMap
+from storage.stores.blob_local import LocalBlob
+from storage.stores.consensus import Consensus, SeqNo, VersionedData
+from storage.stores.consensus_postgres import PostgresConsensus
+from storage.stores.consensus_sqlite import SqliteConsensus
+from storage.timestamps.csn import Csn
+from storage.timestamps.in_process import acquired
+from storage.transactions.txns import Committed, Txn
+from storage.transactions.txns_state import TxnsMachine
+from storage.transactions.xids import Xid, XidMap
 from tests.simulation.loop import SimulatedClock, SimulatedLoop, simulate
 from tests.simulation.world import Plan, World, quiet_logs
 from tests.support.postgres import PostgresServer, start_postgres

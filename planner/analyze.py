@@ -13,23 +13,23 @@ import sys
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from planner import statements as st
-from planner.binder import new_statement
-from planner.binding import BindContext, Level
-from planner.casting import coerce_to_target
-from planner.coercion import Context
 from planner.command_tags import command_tag
-from planner.ddl import select_into
-from planner.dml import bind_delete, bind_insert, bind_update, bound_query
+from planner.definitions.views import ViewDefinition, define_query, define_view
 from planner.errors import DatatypeMismatch, SqlSyntaxError, StatementTooComplex
-from planner.expressions import bind_clause
-from planner.ir import BoundDelete, BoundInsert, BoundQuery, BoundStatement, BoundUpdate, Scalar
-from planner.parse import Parsed
-from planner.query import bind_query, one_row_query
-from planner.type_names import UnknownName, format_type
-from planner.types import SqlType
-from planner.utility import utility_statement
-from planner.views import ViewDefinition, define_query, define_view
+from planner.expressions.bind import bind_clause
+from planner.ir.nodes import BoundDelete, BoundInsert, BoundQuery, BoundStatement, BoundUpdate, Scalar
+from planner.queries.binder import new_statement
+from planner.queries.dml import bind_delete, bind_insert, bind_update, bound_query
+from planner.resolution.casting import coerce_to_target
+from planner.resolution.coercion import Context
+from planner.resolution.query import bind_query, one_row_query
+from planner.resolution.statement import BindContext, Level
+from planner.statements import records as st
+from planner.syntax.parse import Parsed
+from planner.types.type_names import UnknownName, format_type
+from planner.types.types import SqlType
+from planner.utility.definitions import select_into
+from planner.utility.statements import utility_statement
 
 AnyStatement: TypeAlias = BoundStatement | st.UtilityStatement
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from planner import statements as st
-from planner.ir import BoundDelete, BoundInsert, BoundQuery, BoundUpdate
+from planner.ir.nodes import BoundDelete, BoundInsert, BoundQuery, BoundUpdate
+from planner.statements import records as st
 
 _FIXED: dict[type, str] = {
     BoundQuery: "SELECT",

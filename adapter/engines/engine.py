@@ -2,7 +2,7 @@
 
 An engine gets a bound query in which session values are already literals, the parameter values, and for each user
 table that the query reads a `TableInput`: the shard's snapshot plus the open transaction's own parts. It streams Arrow
-record batches of the physical types (planner.physical). It never sees SQL text from a client.
+record batches of the physical types (planner.ir.physical). It never sees SQL text from a client.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from typing import Any, Literal, Protocol, TypeAlias
 
 from msgspec import Struct
 
-from adapter.system_catalogs.session_relations import SessionFacts
-from planner.ir import BoundQuery
-from planner.ir import Literal as LiteralValue
-from storage.catalog_model import CatalogSnapshot, Relation
+from adapter.execution_context import ExecutionContext
+from planner.ir.nodes import BoundQuery
+from planner.ir.nodes import Literal as LiteralValue
+from storage.catalog.model import Relation
 from storage.ids import ShardId
 
 RecordBatch: TypeAlias = Any
 ArrowTable: TypeAlias = Any
 Part: TypeAlias = Any
-"""storage.parts.Part"""
+"""storage.shards.parts.Part"""
 
 EngineName: TypeAlias = Literal["spark", "local"]
 
@@ -38,20 +38,6 @@ class TableInput(Struct, frozen=True, kw_only=True):
     deletes: tuple[Part, ...]
     bytes: int
     rows: int
-
-
-class ExecutionContext(Struct, frozen=True, kw_only=True):
-    """Who runs a query and under which catalog. `token` names this execution: engines key cancellation by it, and
-    catalog functions find `catalog`, `search_path`, `user` and `database` by it."""
-
-    token: str
-    catalog: CatalogSnapshot
-    search_path: tuple[str, ...]
-    user: str
-    database: str
-    settings: Mapping[str, str]
-    facts: SessionFacts | None = None
-    """What pg_stat_activity, pg_cursors and their like show."""
 
 
 class WrittenPart(Struct, frozen=True, kw_only=True):

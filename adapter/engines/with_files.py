@@ -1,8 +1,8 @@
 """An engine over a blob store that is not a folder: what a statement reads is fetched first.
 
-Engines open the files at `Blob.uri`. `storage.blob_files.BlobFiles` provides those of an object store on this machine;
-this keeps them there for as long as the engine reads them. What an engine writes needs nothing more: it writes to
-`uri`, and sealing stores it.
+Engines open the files at `Blob.uri`. `storage.stores.blob_files.BlobFiles` provides those of an object store on this
+machine; this keeps them there for as long as the engine reads them. What an engine writes needs nothing more: it
+writes to `uri`, and sealing stores it.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from adapter.engines.engine import Engine, EngineName, ExecutionContext, RecordBatch, TableInput, WrittenPart
-from planner.ir import BoundQuery, Literal
-from storage.blob_files import BlobFiles
+from adapter.engines.engine import Engine, EngineName, RecordBatch, TableInput, WrittenPart
+from adapter.execution_context import ExecutionContext
+from planner.ir.nodes import BoundQuery, Literal
 from storage.ids import ShardId
+from storage.stores.blob_files import BlobFiles
 
 
 class EngineWithFiles:

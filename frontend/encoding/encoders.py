@@ -13,13 +13,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from adapter.system_catalogs.reg_columns import REG_VALUE
+from adapter.system_catalogs.functions.reg_columns import REG_VALUE
 from frontend.encoding import composites, datetimes, intervals, numbers, scalars
 from frontend.encoding.columns import ArrowArray, ColumnEncoder, Encoded, encoded_values
 from frontend.encoding.settings import FormatSettings
-from planner import types
 from planner.errors import FeatureNotSupported, UndefinedFunction
-from planner.types import SqlType
+from planner.types import types
+from planner.types.types import SqlType
 
 TEXT_FORMAT = 0
 BINARY_FORMAT = 1
@@ -97,7 +97,7 @@ def column_encoder(sql_type: SqlType, arrow_type: Any, format_code: int, setting
 
 
 def _is_reg_value(arrow_type: Any) -> bool:
-    """An oid alias with the name that stands for it (adapter.system_catalogs.reg_columns)."""
+    """An oid alias with the name that stands for it (adapter.system_catalogs.functions.reg_columns)."""
     return bool(arrow_type == REG_VALUE)
 
 

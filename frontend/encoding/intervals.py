@@ -10,16 +10,10 @@ from collections.abc import Iterable
 import numpy as np
 import pyarrow as pa
 
-from frontend.encoding.columns import (
-    ArrowArray,
-    ColumnEncoder,
-    Encoded,
-    null_mask,
-    numpy_values,
-)
+from frontend.encoding.columns import ArrowArray, ColumnEncoder, Encoded, null_mask, numpy_values
 from frontend.encoding.settings import FormatSettings
-from planner.interval_text import format_interval
-from planner.ir import Interval
+from planner.ir.nodes import Interval
+from planner.values.interval_text import format_interval
 
 
 def _parts(array: ArrowArray) -> Iterable[ArrowArray]:

@@ -24,7 +24,7 @@ from frontend.encoding.columns import (
 from frontend.encoding.encoders import column_encoder
 from frontend.encoding.settings import FormatSettings
 from frontend.encoding.small import SMALL_CELLS, CellWriter, cell_writers, small_data_rows
-from planner.types import SqlType
+from planner.types.types import SqlType
 
 RecordBatch: TypeAlias = Any
 

@@ -15,8 +15,8 @@ import pyarrow as pa
 from frontend.encoding.encoders import TEXT_FORMAT
 from frontend.encoding.numbers import format_float
 from frontend.encoding.settings import FormatSettings
-from planner import types
-from planner.types import SqlType
+from planner.types import types
+from planner.types.types import SqlType
 
 SMALL_CELLS = 64
 """Rows times columns up to which values are written one by one."""

@@ -7,10 +7,10 @@ Run by hand when the announced PostgreSQL version changes, against a freshly ini
 Each file holds one relation, column by column, as gzip-compressed JSON: ``{"column": [value, ...], ...}``. OIDs, reg*
 values and transaction ids are integers, vectors and arrays are lists, ACL items and node trees are text (a node tree as
 the SQL text that pg_get_expr gives for it), everything else as JSON has it. `relations.json.gz` lists every relation of
-pg_catalog and information_schema with its columns; see `planner.catalog_data`.
+pg_catalog and information_schema with its columns; see `planner.catalog_data.content`.
 
 Left out, because Tidegate has none: TOAST tables, the language plpgsql and its functions, collations other than the
-bytewise ones. information_schema gets the oid that `storage.catalog_model` gives it.
+bytewise ones. information_schema gets the oid that `storage.catalog.model` gives it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import Any
 
 import psycopg
 
-from storage.catalog_model import INFORMATION_SCHEMA_OID
+from storage.catalog.model import INFORMATION_SCHEMA_OID
 
 CATALOGS = [
     "pg_type",

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from planner.binding import Handler, Level
-from planner.casting import coerce_to_target, unify
-from planner.coercion import Context
 from planner.errors import CannotCoerce, IndeterminateDatatype, UndefinedObject
-from planner.expressions import bind
-from planner.ir import ArrayConstructor, Scalar
-from planner.parse import Tree
-from planner.type_names import array_of, element_of, format_type, subscript_element
-from planner.types import NUMERIC, SqlType
+from planner.expressions.bind import bind
+from planner.ir.nodes import ArrayConstructor, Scalar
+from planner.resolution.casting import coerce_to_target, unify
+from planner.resolution.coercion import Context
+from planner.resolution.statement import Handler, Level
+from planner.syntax.parse import Tree
+from planner.types.type_names import array_of, element_of, format_type, subscript_element
+from planner.types.types import NUMERIC, SqlType
 
 
 def _array(level: Level, tree: Tree) -> Scalar:

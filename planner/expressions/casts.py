@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from planner.binding import Handler, Level
-from planner.casting import explicit_cast, finish_row
-from planner.expressions import bind
 from planner.expressions.arrays import array_constructor
-from planner.ir import Collate, Scalar
-from planner.names import qualifier, strings
-from planner.parse import Tree
-from planner.type_names import UnknownName, check_collatable, check_collation, element_of
-from planner.types import UNKNOWN
+from planner.expressions.bind import bind
+from planner.ir.nodes import Collate, Scalar
+from planner.resolution.casting import explicit_cast, finish_row
+from planner.resolution.statement import Handler, Level
+from planner.syntax.names import qualifier, strings
+from planner.syntax.parse import Tree
+from planner.types.type_names import UnknownName, check_collatable, check_collation, element_of
+from planner.types.types import UNKNOWN
 
 
 def _type_cast(level: Level, tree: Tree) -> Scalar:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from planner.binding import Handler, Level
-from planner.casting import finish_row, resolve_unknown, to_boolean, unify
-from planner.expressions import bind
-from planner.ir import Case, Coalesce, Literal, MinMax, Scalar
-from planner.libpg_query import pb
-from planner.operators import make_operator
-from planner.parse import Tree
-from planner.types import UNKNOWN, SqlType
+from planner.expressions.bind import bind
+from planner.ir.nodes import Case, Coalesce, Literal, MinMax, Scalar
+from planner.resolution.casting import finish_row, resolve_unknown, to_boolean, unify
+from planner.resolution.operators import make_operator
+from planner.resolution.statement import Handler, Level
+from planner.syntax.libpg_query import pb
+from planner.syntax.parse import Tree
+from planner.types.types import UNKNOWN, SqlType
 
 
 class _Barrier:

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from planner.binding import Handler, Level
-from planner.casting import coerce, coerce_to_target, resolve_unknown
-from planner.coercion import Context
 from planner.errors import DatatypeMismatch, FeatureNotSupported
-from planner.expressions import bind
 from planner.expressions.arrays import element_type
+from planner.expressions.bind import bind
 from planner.expressions.rows import select_field
-from planner.ir import Literal, Scalar, Subscript
-from planner.operators import make_operator
-from planner.parse import Tree
-from planner.type_names import array_of, format_type, subscript_element, type_row
-from planner.types import INT2VECTOR, INT4, JSONB, NAME, OIDVECTOR, TEXT, SqlType
+from planner.ir.nodes import Literal, Scalar, Subscript
+from planner.resolution.casting import coerce, coerce_to_target, resolve_unknown
+from planner.resolution.coercion import Context
+from planner.resolution.operators import make_operator
+from planner.resolution.statement import Handler, Level
+from planner.syntax.parse import Tree
+from planner.types.type_names import array_of, format_type, subscript_element, type_row
+from planner.types.types import INT2VECTOR, INT4, JSONB, NAME, OIDVECTOR, TEXT, SqlType
 
 
 def _indirection(level: Level, tree: Tree) -> Scalar:

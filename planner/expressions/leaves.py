@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from decimal import Decimal
 
-from planner.binding import Handler, Level
-from planner.casting import numeric_literal_type
 from planner.errors import FeatureNotSupported, SqlSyntaxError, UndefinedParameter
-from planner.expressions import DEFAULT_CLAUSE, TRANSFORM_CLAUSE
-from planner.ir import Cast, Literal, RowConstructor, Scalar, SessionValue
-from planner.libpg_query import pb
-from planner.names import strings
-from planner.operators import BOOLEAN
-from planner.parse import Tree
-from planner.scope import column_qualifier, expand_star, resolve
-from planner.types import (
+from planner.expressions.bind import DEFAULT_CLAUSE, TRANSFORM_CLAUSE
+from planner.ir.nodes import Cast, Literal, RowConstructor, Scalar, SessionValue
+from planner.resolution.casting import numeric_literal_type
+from planner.resolution.operators import BOOLEAN
+from planner.resolution.scope import column_qualifier, expand_star, resolve
+from planner.resolution.statement import Handler, Level
+from planner.syntax.libpg_query import pb
+from planner.syntax.names import strings
+from planner.syntax.parse import Tree
+from planner.types.types import (
     DATE,
     INT4,
     INT8,

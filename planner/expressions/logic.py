@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from planner.binding import Handler, Level
-from planner.casting import resolve_unknown, to_boolean
-from planner.expressions import bind
-from planner.ir import BooleanTest, BoolOp, IsNull, Literal, RowConstructor, Scalar
-from planner.libpg_query import pb
-from planner.operators import BOOLEAN
-from planner.parse import Tree
+from planner.expressions.bind import bind
+from planner.ir.nodes import BooleanTest, BoolOp, IsNull, Literal, RowConstructor, Scalar
+from planner.resolution.casting import resolve_unknown, to_boolean
+from planner.resolution.operators import BOOLEAN
+from planner.resolution.statement import Handler, Level
+from planner.syntax.libpg_query import pb
+from planner.syntax.parse import Tree
 
 
 def _bool_expr(level: Level, tree: Tree) -> Scalar:

@@ -7,21 +7,28 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from planner.binding import Handler, Level
-from planner.casting import coerce, unify
-from planner.coercion import RECORDARRAY, Context, common_type
 from planner.errors import SqlSyntaxError
-from planner.expressions import bind
+from planner.expressions.bind import bind
 from planner.expressions.record_arrays import compare_with_rows
 from planner.expressions.subqueries import compare_row_with_subquery
-from planner.ir import BoolOp, Case, Distinct, InList, Literal, QuantifiedArray, RowConstructor, Scalar
-from planner.libpg_query import pb
-from planner.names import strings
-from planner.operators import BOOLEAN, array_operator, build_call, find_operator, make_operator, operator_symbol
-from planner.parse import Tree
-from planner.rewrite import column_ids
-from planner.type_names import array_of
-from planner.types import RECORD, column_type
+from planner.ir.nodes import BoolOp, Case, Distinct, InList, Literal, QuantifiedArray, RowConstructor, Scalar
+from planner.ir.rewrite import column_ids
+from planner.resolution.casting import coerce, unify
+from planner.resolution.coercion import RECORDARRAY, Context, common_type
+from planner.resolution.operators import (
+    BOOLEAN,
+    array_operator,
+    build_call,
+    find_operator,
+    make_operator,
+    operator_symbol,
+)
+from planner.resolution.statement import Handler, Level
+from planner.syntax.libpg_query import pb
+from planner.syntax.names import strings
+from planner.syntax.parse import Tree
+from planner.types.type_names import array_of
+from planner.types.types import RECORD, column_type
 
 
 def _a_expr(level: Level, tree: Tree) -> Scalar:

@@ -7,11 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from planner.binding import Level
-from planner.casting import resolve_unknown
 from planner.errors import DatatypeMismatch, FeatureNotSupported
 from planner.expressions.rows import record_fields
-from planner.ir import (
+from planner.ir.nodes import (
     ArrayConstructor,
     ArraySubquery,
     BoolOp,
@@ -25,9 +23,11 @@ from planner.ir import (
     RowConstructor,
     Scalar,
 )
-from planner.operators import BOOLEAN
-from planner.type_names import format_type
-from planner.types import RECORD
+from planner.resolution.casting import resolve_unknown
+from planner.resolution.operators import BOOLEAN
+from planner.resolution.statement import Level
+from planner.types.type_names import format_type
+from planner.types.types import RECORD
 
 
 def compare_with_rows(level: Level, symbol: str, left: Scalar, array: Scalar, quantifier: str, location: int) -> Scalar:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from planner.binding import Handler, Level
-from planner.casting import resolve_unknown
 from planner.errors import UndefinedColumn, WrongObjectType
-from planner.expressions import bind
-from planner.ir import ColumnRef, FieldSelect, RowConstructor, Scalar, ScalarSubquery
-from planner.parse import Tree
-from planner.scope import expand_star
-from planner.type_names import format_type
-from planner.types import RECORD, SqlType
+from planner.expressions.bind import bind
+from planner.ir.nodes import ColumnRef, FieldSelect, RowConstructor, Scalar, ScalarSubquery
+from planner.resolution.casting import resolve_unknown
+from planner.resolution.scope import expand_star
+from planner.resolution.statement import Handler, Level
+from planner.syntax.parse import Tree
+from planner.types.type_names import format_type
+from planner.types.types import RECORD, SqlType
 
 
 def _row(level: Level, tree: Tree) -> Scalar:

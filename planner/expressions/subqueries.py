@@ -5,18 +5,27 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from planner.binding import Handler, Level
 from planner.errors import DatatypeMismatch, FeatureNotSupported, SqlSyntaxError
-from planner.expressions import DEFAULT_CLAUSE, TRANSFORM_CLAUSE, bind
 from planner.expressions.arrays import array_type
-from planner.ir import ArraySubquery, ColumnRef, Exists, QuantifiedSubquery, Rel, RowConstructor, Scalar, ScalarSubquery
-from planner.libpg_query import pb
-from planner.names import strings
-from planner.operators import BOOLEAN, build_call, find_operator, make_operator
-from planner.parse import Tree
-from planner.query import bind_subquery, cast_columns, single_column
-from planner.type_names import element_of, format_type
-from planner.types import BOOL, RECORD, SqlType
+from planner.expressions.bind import DEFAULT_CLAUSE, TRANSFORM_CLAUSE, bind
+from planner.ir.nodes import (
+    ArraySubquery,
+    ColumnRef,
+    Exists,
+    QuantifiedSubquery,
+    Rel,
+    RowConstructor,
+    Scalar,
+    ScalarSubquery,
+)
+from planner.resolution.operators import BOOLEAN, build_call, find_operator, make_operator
+from planner.resolution.query import bind_subquery, cast_columns, single_column
+from planner.resolution.statement import Handler, Level
+from planner.syntax.libpg_query import pb
+from planner.syntax.names import strings
+from planner.syntax.parse import Tree
+from planner.types.type_names import element_of, format_type
+from planner.types.types import BOOL, RECORD, SqlType
 
 
 def _sub_link(level: Level, tree: Tree) -> Scalar:

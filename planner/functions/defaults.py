@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from planner.types import BOOL, FLOAT8, INT4, SqlType
+from planner.types.types import BOOL, FLOAT8, INT4, SqlType
 
 _TRUE, _FALSE = (True, SqlType(BOOL)), (False, SqlType(BOOL))
 _ZERO = (0, SqlType(INT4))

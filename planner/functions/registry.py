@@ -1,7 +1,7 @@
 """The function registry: which PostgreSQL functions, operators, aggregates and window functions exist here.
 
 A routine exists when a family (planner.functions.<family>) gives it a form on at least one engine; its OID,
-strictness, volatility and defaults are PostgreSQL 15's own (planner.catalog_data). Families name routines as
+strictness, volatility and defaults are PostgreSQL 15's own (planner.catalog_data.content). Families name routines as
 ``name(type,type)`` with pg_type's names, ``variadic`` left out: ``left(text,int4)``, ``+(int4,int4)``, ``-(NULL,int4)``
 is written ``-(int4)``.
 
@@ -17,11 +17,11 @@ from functools import cache
 
 from msgspec import Struct
 
-from planner.functions.forms import Form
-from planner.functions.numeric_shapes import numeric_result
+from planner.functions.forms.form import Form
 from planner.functions.routines import Routine, routines
-from planner.functions.signature import Kind, Signature
-from planner.types import ANYARRAY, ANYELEMENT, NUMERIC, SqlType
+from planner.types.numeric_shapes import numeric_result
+from planner.types.signature import Kind, Signature
+from planner.types.types import ANYARRAY, ANYELEMENT, NUMERIC, SqlType
 
 _NUMERIC_ARRAY = 1231
 
@@ -92,7 +92,7 @@ POLYMORPHIC = frozenset({ANYELEMENT, ANYARRAY, 2776, 3500, 5077, 5078, 5079, 227
 
 @cache
 def _registry() -> _Registry:
-    from planner.functions import families
+    from planner.functions.families import all as families
 
     named: dict[tuple[str, str], list[Signature]] = {}
     forms: dict[tuple[bool, int], Form] = {}

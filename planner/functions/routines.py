@@ -14,7 +14,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from planner.functions.signature import Kind, Signature, Volatility
+from planner.types.signature import Kind, Signature, Volatility
 
 _CATALOG_DATA = Path(__file__).parent.parent / "catalog_data"
 _SCHEMAS = (11, 13000)

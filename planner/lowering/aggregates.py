@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from planner import ir
-from planner.functions.forms import CallSite
+from planner.functions.forms.form import CallSite
+from planner.ir import nodes as ir
 from planner.lowering.collected import COLLECTED, Collected
 from planner.lowering.context import Context
 from planner.lowering.scalars import Scalars

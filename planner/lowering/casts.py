@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
-from planner import types
 from planner.errors import FeatureNotSupported
-from planner.functions import zones
-from planner.functions.spark_udfs import checked
+from planner.functions.engines.spark import checked
+from planner.functions.forms import zones
+from planner.ir.physical import OID_TYPES, element_type
 from planner.lowering.context import Context
 from planner.lowering.templates import fill
 from planner.lowering.text_output import text_template
-from planner.physical import OID_TYPES, element_type
-from planner.type_names import format_type
-from planner.types import REG_TYPES, SqlType
+from planner.types import types
+from planner.types.type_names import format_type
+from planner.types.types import REG_TYPES, SqlType
 
 TEXT_TYPES = frozenset({types.TEXT, types.VARCHAR, types.BPCHAR, types.NAME, types.CHAR, types.UNKNOWN, 2275})
 INTEGERS = frozenset({types.INT2, types.INT4, types.INT8})

@@ -10,13 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-from planner import ir, types
-from planner.functions.spark_udfs import checked
+from planner.dialects.quoting import quoted
+from planner.functions.engines.spark import checked
+from planner.ir import nodes as ir
+from planner.ir.physical import element_type
 from planner.lowering.context import Context
-from planner.lowering.templates import fill, quoted
+from planner.lowering.templates import fill
 from planner.lowering.text_output import json_template, output_template
-from planner.physical import element_type
-from planner.types import SqlType
+from planner.types import types
+from planner.types.types import SqlType
 
 if TYPE_CHECKING:
     from planner.lowering.scalars import Scalars

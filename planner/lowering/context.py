@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 
 from msgspec import Struct
 
+from planner.dialects.dialect import Dialect, dialect
 from planner.errors import FeatureNotSupported, InternalError
-from planner.functions.forms import UTC_NAMES, EngineName, SessionSettings
-from planner.functions.spark_udfs import portable
-from planner.ir import Literal, Param
-from planner.lowering.dialect import Dialect, dialect
-from planner.types import SqlType
+from planner.functions.engines.spark import portable
+from planner.functions.forms.form import UTC_NAMES, EngineName, SessionSettings
+from planner.ir.nodes import Literal, Param
+from planner.types.types import SqlType
 
 
 class ScanSource(Struct, frozen=True):

@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from planner import ir
-from planner.functions.forms import CallSite
+from planner.functions.forms.form import CallSite
 from planner.functions.registry import form, output_columns
-from planner.functions.signature import Kind
+from planner.ir import nodes as ir
 from planner.lowering.context import Context
 from planner.lowering.scalars import Scalars
 from planner.lowering.select import Select
 from planner.lowering.templates import fill
+from planner.types.signature import Kind
 
 if TYPE_CHECKING:
     from planner.lowering.relations import Relations

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from planner import ir
 from planner.errors import InternalError
-from planner.functions.forms import EngineName, SessionSettings
+from planner.functions.forms.form import EngineName, SessionSettings
+from planner.ir import nodes as ir
 from planner.lowering.context import Context, ScanSource, place_of
 from planner.lowering.relations import Relations
 from planner.lowering.scalars import Scalars
@@ -16,7 +16,7 @@ from planner.lowering.scalars import Scalars
 
 class LoweredQuery(Struct, frozen=True):
     """A SELECT for an engine, but for the sources of the `relations` that it reads: `text` fills them in. Its columns
-    are ``c<id>`` of `fields`, in order, with the types of `planner.physical`.
+    are ``c<id>`` of `fields`, in order, with the types of `planner.ir.physical`.
 
     `constants` are what the sources of relations have to hold besides their columns (`ScanSource.extended`). Of the
     parameters only those in `inlined` (indexes from 1) have their values in the text.

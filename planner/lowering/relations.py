@@ -15,16 +15,16 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from planner import ir
-from planner.functions.signature import Kind
+from planner.ir import nodes as ir
+from planner.ir.rewrite import walk
 from planner.lowering.aggregates import Aggregates
 from planner.lowering.context import Context, is_simple, is_volatile, place_of
 from planner.lowering.functions_in_from import FunctionsInFrom
 from planner.lowering.scalars import Scalars
 from planner.lowering.select import OrderKey, Select, is_reference, may_inline
 from planner.lowering.windows import Windows
-from planner.rewrite import walk
-from planner.types import INTERVAL, SqlType
+from planner.types.signature import Kind
+from planner.types.types import INTERVAL, SqlType
 
 COMPUTED_KEYS = 1_000_000
 """Ids from here on are columns that the lowering adds."""

@@ -12,20 +12,22 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from planner import ir, types
+from planner.dialects.comparison_keys import OPERATORS, SPARK_ARRAY_KEY
+from planner.dialects.quoting import quoted
 from planner.errors import InternalError
 from planner.functions.defaults import DEFAULTS, VARIADIC_ARRAYS
-from planner.functions.families.comparison import OPERATORS, SPARK_ARRAY_KEY
-from planner.functions.forms import NOT_CONSTANT, CallSite, Form
+from planner.functions.engines.spark import portable
+from planner.functions.forms.form import NOT_CONSTANT, CallSite, Form
 from planner.functions.registry import form, output_columns
-from planner.functions.signature import Kind, Signature
-from planner.functions.spark_udfs import portable
+from planner.ir import nodes as ir
+from planner.ir.physical import element_type
 from planner.lowering.casts import cast_sql
 from planner.lowering.context import Context, is_simple
-from planner.lowering.templates import fill, quoted
+from planner.lowering.templates import fill
 from planner.lowering.text_output import json_object, json_template, output_template, text_template
-from planner.physical import element_type
-from planner.types import REG_TYPES, SqlType
+from planner.types import types
+from planner.types.signature import Kind, Signature
+from planner.types.types import REG_TYPES, SqlType
 
 if TYPE_CHECKING:
     from planner.lowering.relations import Relations

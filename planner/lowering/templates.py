@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
-from planner.functions.spark_udfs import without_lambda
+from planner.functions.engines.spark import without_lambda
 from planner.lowering.context import Context, is_simple, is_volatile
 
 _PLACE = re.compile(r"\{(\d+)\}")
@@ -15,11 +15,6 @@ MAX_REPEATED = 48
 
 
 BRACE = "\x01"
-
-
-def quoted(text: str) -> str:
-    """Text of any content as part of a template: its braces are not places."""
-    return text.replace("{", BRACE)
 
 
 @lru_cache(maxsize=4096)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from planner import types
 from planner.errors import FeatureNotSupported
-from planner.functions import zones
-from planner.json_text import quote_json
+from planner.functions.forms import zones
+from planner.ir.physical import OID_TYPES, element_type
 from planner.lowering.context import Context
 from planner.lowering.templates import fill
-from planner.physical import OID_TYPES, element_type
-from planner.type_names import format_type
-from planner.types import REG_TYPES, SqlType
+from planner.types import types
+from planner.types.type_names import format_type
+from planner.types.types import REG_TYPES, SqlType
+from planner.values.json_text import quote_json
 
 _TEXT_OIDS = frozenset(
     {types.TEXT, types.VARCHAR, types.BPCHAR, types.NAME, types.CHAR, types.UNKNOWN, types.UUID, types.JSON,
@@ -64,10 +64,6 @@ def text_template(ctx: Context, source: SqlType) -> str:
     if element is not None:
         return _array(ctx, source, element)
     raise FeatureNotSupported(f"cast from {format_type(oid)} to text is not supported on the {ctx.engine} engine")
-
-
-BOOL_LETTERS = "CASE WHEN e THEN 't' WHEN NOT e THEN 'f' END"
-"""The boolean `e` as boolout prints it."""
 
 
 def output_template(ctx: Context, source: SqlType) -> str:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from planner import ir, types
-from planner.functions.forms import NOT_CONSTANT
-from planner.functions.signature import Kind
+from planner.functions.forms.form import NOT_CONSTANT
+from planner.ir import nodes as ir
 from planner.lowering.aggregates import Aggregates
 from planner.lowering.context import Context
 from planner.lowering.scalars import Scalars
 from planner.lowering.select import Select
+from planner.types import types
+from planner.types.signature import Kind
 
 if TYPE_CHECKING:
     from planner.lowering.relations import Relations

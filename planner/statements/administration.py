@@ -6,7 +6,7 @@ from typing import Literal as OneOf
 
 from msgspec import Struct
 
-from planner.statements.names import QualifiedName
+from planner.syntax.qualified_names import QualifiedName
 
 
 class Listen(Struct, frozen=True, kw_only=True):

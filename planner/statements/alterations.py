@@ -6,10 +6,10 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from planner.parse import Parsed
 from planner.statements.definitions import ColumnDefinition, ConstraintDefinition, SequenceOptions
-from planner.statements.names import QualifiedName
-from planner.types import SqlType
+from planner.syntax.parse import Parsed
+from planner.syntax.qualified_names import QualifiedName
+from planner.types.types import SqlType
 
 
 class AddColumn(Struct, frozen=True, kw_only=True):

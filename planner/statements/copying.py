@@ -6,8 +6,8 @@ from typing import Literal as OneOf
 
 from msgspec import Struct
 
-from planner.parse import Parsed
-from planner.statements.names import QualifiedName
+from planner.syntax.parse import Parsed
+from planner.syntax.qualified_names import QualifiedName
 
 
 class CopyOptions(Struct, frozen=True, kw_only=True):

@@ -9,9 +9,9 @@ from typing import Literal as OneOf
 
 from msgspec import Struct
 
-from planner.parse import Parsed
-from planner.statements.names import QualifiedName
-from planner.types import SqlType
+from planner.syntax.parse import Parsed
+from planner.syntax.qualified_names import QualifiedName
+from planner.types.types import SqlType
 
 
 class ColumnDefinition(Struct, frozen=True, kw_only=True):

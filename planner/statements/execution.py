@@ -6,7 +6,7 @@ from typing import Literal as OneOf
 
 from msgspec import Struct
 
-from planner.parse import Parsed
+from planner.syntax.parse import Parsed
 
 
 class Explain(Struct, frozen=True, kw_only=True):

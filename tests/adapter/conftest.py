@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 
-from adapter.server_state import ServerState
+from adapter.sessions.server import ServerState
 from tests.adapter.harness import Client, connect, open_state
 
 

@@ -9,16 +9,18 @@ from pathlib import Path
 from typing import Any
 
 from adapter.results import Command, CopyIn, CopyOut, Empty, Rows, StartupParameters, StatementResult
-from adapter.server_state import ServerOptions, ServerState
-from adapter.session import Session
+from adapter.sessions.options import ServerOptions
+from adapter.sessions.server import ServerState
+from adapter.sessions.session import Session
 from planner.errors import SqlError
-from storage.blob import Blob
-from storage.blob_memory import MemoryBlob
-from storage.clock import SeededRandomness, SystemClock
-from storage.consensus import Consensus
-from storage.consensus_memory import MemoryConsensus
-from storage.environment import Environment
-from storage.stores import StoreNames
+from storage.clock import SystemClock
+from storage.doubles.clock import SeededRandomness
+from storage.doubles.memory_blob import MemoryBlob
+from storage.doubles.memory_consensus import MemoryConsensus
+from storage.environment.environment import Environment
+from storage.environment.open import StoreNames
+from storage.stores.blob import Blob
+from storage.stores.consensus import Consensus
 
 
 @dataclass(slots=True)

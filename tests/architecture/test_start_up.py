@@ -13,7 +13,8 @@ PARTS_ON_DEMAND = {"postgast.nodes", "postgast.format", "postgast.deparse"}
 
 
 @pytest.mark.parametrize(
-    ("module", "unwanted"), [("frontend.cli", SERVING | ON_DEMAND), ("frontend.serving", ON_DEMAND | PARTS_ON_DEMAND)]
+    ("module", "unwanted"),
+    [("frontend.command.main", SERVING | ON_DEMAND), ("frontend.command.serve", ON_DEMAND | PARTS_ON_DEMAND)],
 )
 def test_a_module_loads_only_what_it_needs(module: str, unwanted: set[str]) -> None:
     code = f"import sys, {module}; print(*sys.modules)"

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from planner.errors import SqlError
-from planner.functions.forms import EngineName
-from planner.ir import BoundQuery
+from planner.functions.forms.form import EngineName
+from planner.ir.nodes import BoundQuery
 from tests.differential.harness import Engines, Error, Oracle, Outcome, comparable
 
 FOLDER = Path(__file__).parent / "cases"

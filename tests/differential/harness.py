@@ -16,30 +16,30 @@ from typing import Any, TypeAlias
 import psycopg
 import pyarrow as pa
 
-from adapter.engines.local_scans import ConstantColumns
-from adapter.engines.lookups import Indexes, lookup_of
-from adapter.engines.result_batches import ResultShape
-from adapter.engines.small_tables import RowSource
-from adapter.engines.spark_functions import PYTHON_PATH, define
+from adapter.engines.common.lookups import Indexes, lookup_of
+from adapter.engines.common.result_batches import ResultShape
+from adapter.engines.local.scans import ConstantColumns
+from adapter.engines.local.small_tables import RowSource
+from adapter.engines.spark.functions import PYTHON_PATH, define
 from frontend.encoding.encoders import column_encoder
 from frontend.encoding.settings import FormatSettings
-from planner import types
 from planner.analyze import analyze
-from planner.binding import BindContext
 from planner.errors import SqlError
-from planner.functions.forms import EngineName, SessionSettings
-from planner.functions.spark_udfs import NAMES
-from planner.ir import BoundQuery, Field, Literal
+from planner.functions.engines.spark import NAMES
+from planner.functions.forms.form import EngineName, SessionSettings
+from planner.ir.nodes import BoundQuery, Field, Literal
+from planner.ir.physical import arrow_schema, arrow_type
 from planner.lowering import ScanSource, constants_layout, lower
 from planner.lowering.engine_errors import translate
-from planner.parse import split_and_parse
-from planner.physical import arrow_schema, arrow_type
-from planner.session_values import substitute
-from planner.system_relations import BuiltinRelations
-from planner.text_values import parse_text
-from planner.types import SqlType, column_type
-from storage.catalog_model import CatalogSnapshot, CatalogUpdate, Column, Relation, bootstrap_updates
-from storage.csn import Csn
+from planner.resolution.session_values import substitute
+from planner.resolution.statement import BindContext
+from planner.syntax.parse import split_and_parse
+from planner.types import types
+from planner.types.system_relations import BuiltinRelations
+from planner.types.types import SqlType, column_type
+from planner.values.text_values import parse_text
+from storage.catalog.model import CatalogSnapshot, CatalogUpdate, Column, Relation, bootstrap_updates
+from storage.timestamps.csn import Csn
 
 HERE = Path(__file__).parent
 FIRST_OID = 20000
@@ -209,7 +209,7 @@ class Engines:
         if self._local is None:
             import duckdb
 
-            from planner.functions import local_udfs
+            from planner.functions.engines import local as local_udfs
 
             connection = duckdb.connect()
             for setting in (
@@ -348,7 +348,7 @@ def _rows(table: pa.Table, fields: Sequence[Field], settings: FormatSettings) ->
 
 
 def _conform(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
-    from adapter.engines.result_batches import cast
+    from adapter.engines.common.result_batches import cast
 
     return pa.chunked_array([cast(chunk, wanted) for chunk in column.chunks], wanted)
 

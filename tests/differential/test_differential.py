@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from adapter.engines.lookups import lookup_of
-from planner.functions.forms import EngineName
+from adapter.engines.common.lookups import lookup_of
+from planner.functions.forms.form import EngineName
 from tests.differential.cases import FOLDER, all_files, read_cases, run_cases
 from tests.differential.harness import Engines, Oracle
 

@@ -16,12 +16,12 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from storage.admin import Inspector
 from storage.clock import SystemClock, SystemRandomness
-from storage.csn import Csn
-from storage.stores import StoreNames, opened_stores
+from storage.environment.open import StoreNames, opened_stores
+from storage.offline.admin import Inspector
+from storage.timestamps.csn import Csn
 from tests.faults.rounds import Load, Tally, check_round, prepare
-from tests.storage.stores import postgres_url
+from tests.storage.store_servers import postgres_url
 from tests.support.postgres import start_postgres
 from tests.support.server import TidegateServer
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from frontend.cli import main
+from frontend.command.main import main
 from tests.faults.rounds import Load, Tally, check_round, prepare
-from tests.storage.stores import S3Server, postgres_url
+from tests.storage.store_servers import S3Server, postgres_url
 from tests.support.postgres import PostgresServer, start_postgres
 from tests.support.server import TidegateServer
 

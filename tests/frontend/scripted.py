@@ -27,8 +27,8 @@ from adapter.results import (
     StatementResult,
 )
 from planner.errors import InvalidCursorName, InvalidSqlStatementName, SqlError
-from planner.ir import Literal
-from planner.types import SqlType
+from planner.ir.nodes import Literal
+from planner.types.types import SqlType
 
 Outcome = Callable[[], StatementResult | BaseException]
 
@@ -151,7 +151,7 @@ class Script:
 
 
 class ScriptedSession:
-    """See `frontend.sessions.Session`."""
+    """See `frontend.connections.session_protocol.Session`."""
 
     def __init__(
         self,

@@ -1,13 +1,13 @@
-"""Checks of what the IR promises: see the docstring of planner.ir."""
+"""Checks of what the IR promises: see the docstring of planner.ir.nodes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from planner import ir
-from planner.rewrite import walk
-from planner.types import BOOL, INT8, RECORD, UNKNOWN
+from planner.ir import nodes as ir
+from planner.ir.rewrite import walk
+from planner.types.types import BOOL, INT8, RECORD, UNKNOWN
 
 ANY = 2276
 

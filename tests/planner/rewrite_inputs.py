@@ -12,10 +12,10 @@ import psycopg
 
 from planner.analyze import analyze
 from planner.errors import SqlError
-from planner.identifiers import quote_literal
-from planner.ir import BoundQuery, Literal, Project
-from planner.parse import split_and_parse
-from planner.text_values import format_text, parse_text
+from planner.ir.nodes import BoundQuery, Literal, Project
+from planner.syntax.identifiers import quote_literal
+from planner.syntax.parse import split_and_parse
+from planner.values.text_values import format_text, parse_text
 from tests.planner.support import DATA, corpus_context, render_error
 
 

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from planner import ir
 from planner.analyze import BindContext, analyze, define_view
 from planner.errors import SqlError
-from planner.parse import split_and_parse
-from planner.statements import CreateTable, CreateView
-from planner.system_relations import BuiltinRelations
-from planner.type_names import format_type
-from storage.catalog_model import (
+from planner.ir import nodes as ir
+from planner.statements.records import CreateTable, CreateView
+from planner.syntax.parse import split_and_parse
+from planner.types.system_relations import BuiltinRelations
+from planner.types.type_names import format_type
+from storage.catalog.model import (
     PUBLIC_SCHEMA_OID,
     CatalogSnapshot,
     CatalogUpdate,
@@ -22,8 +22,8 @@ from storage.catalog_model import (
     Relation,
     bootstrap_updates,
 )
-from storage.csn import Csn
 from storage.ids import ShardId
+from storage.timestamps.csn import Csn
 
 DATA = Path(__file__).parent.parent / "data" / "planner"
 

@@ -10,9 +10,9 @@ import pytest
 
 from planner.analyze import BindContext, analyze
 from planner.errors import SqlError
-from planner.parse import split_and_parse
-from storage.catalog_model import CatalogSnapshot, bootstrap_updates
-from storage.csn import Csn
+from planner.syntax.parse import split_and_parse
+from storage.catalog.model import CatalogSnapshot, bootstrap_updates
+from storage.timestamps.csn import Csn
 from tests.planner.support import context_of, create, input_query, output_rel
 
 FOLDER = Path(__file__).parent.parent / "data" / "client_queries"

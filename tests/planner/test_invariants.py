@@ -6,7 +6,7 @@ import json
 
 from planner.analyze import BindContext, analyze
 from planner.errors import SqlError
-from planner.parse import split_and_parse
+from planner.syntax.parse import split_and_parse
 from tests.planner.invariants import check
 from tests.planner.support import DATA, corpus_context, input_query, output_rel
 from tests.planner.test_client_queries import FOLDER, context

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import asyncio
 
-from storage.catalog_model import PUBLIC_SCHEMA_OID, CatalogSnapshot, CatalogUpdate, Column, Relation
-from storage.csn import Csn
+from storage.catalog.model import PUBLIC_SCHEMA_OID, CatalogSnapshot, CatalogUpdate, Column, Relation
 from storage.errors import AsOfNotReadable, CatalogConflict, Determinate, EnvironmentFenced, Indeterminate, UnknownShard
-from storage.oracle import acquired
-from storage.txns import Committed, Txn
+from storage.timestamps.csn import Csn
+from storage.timestamps.in_process import acquired
+from storage.transactions.txns import Committed, Txn
 from tests.simulation.workload import SCHEMA, read_table, table_of
 from tests.simulation.world import Definition, Row, Server, World
 

@@ -20,7 +20,7 @@ import heapq
 from collections.abc import Callable, Coroutine, Generator
 from typing import Any, TypeVar
 
-from storage.clock import SeededRandomness
+from storage.doubles.clock import SeededRandomness
 from storage.errors import StorageError
 
 _T = TypeVar("_T")

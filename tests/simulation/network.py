@@ -13,10 +13,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from storage.blob import Blob, BlobEntry, ByteRange
-from storage.clock import SeededRandomness
-from storage.consensus import Consensus, SeqNo, VersionedData
+from storage.doubles.clock import SeededRandomness
 from storage.errors import StorageError, StoreTimeout, StoreUnavailable
+from storage.stores.blob import Blob, BlobEntry, ByteRange
+from storage.stores.consensus import Consensus, SeqNo, VersionedData
 from tests.simulation.loop import NETWORK, SimulatedLoop, current_process
 
 _T = TypeVar("_T")

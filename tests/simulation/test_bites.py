@@ -15,15 +15,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from storage.csn import Csn
-from storage.durable import DurableState
+from storage.durable.state import DurableState
 from storage.errors import Determinate, Indeterminate, StoreUnavailable
-from storage.maintenance import Maintenance
-from storage.oracle_shared import TxnsOracle
-from storage.parallel_commit import ParallelCommit
-from storage.part_store import PartStore
-from storage.shard import DataShard
-from storage.txns import Txns
+from storage.shards.part_store import PartStore
+from storage.shards.shard import DataShard
+from storage.timestamps.csn import Csn
+from storage.timestamps.shared import TxnsOracle
+from storage.transactions.parallel_commit import ParallelCommit
+from storage.transactions.txns import Txns
+from storage.upkeep.maintenance import Maintenance
 from tests.simulation import network
 from tests.simulation.network import Conditions
 from tests.simulation.run import run

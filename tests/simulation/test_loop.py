@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
-from storage.consensus import SeqNo, VersionedData
-from storage.consensus_memory import MemoryConsensus
+from storage.doubles.memory_consensus import MemoryConsensus
 from storage.errors import Determinate, Indeterminate
+from storage.stores.consensus import SeqNo, VersionedData
 from tests.simulation.loop import Deadlock, Process, SimulatedLoop, simulate, spawn
 from tests.simulation.network import STORMY, Conditions, Network, NetworkConsensus
 

@@ -14,10 +14,10 @@ import asyncio
 import itertools
 from collections import Counter
 
-from storage.csn import Csn
-from storage.identity import COMPLETE_KEY, MARKER_KEY
+from storage.environment.identity import COMPLETE_KEY, MARKER_KEY
 from storage.ids import ShardId
-from storage.xids import Xid
+from storage.timestamps.csn import Csn
+from storage.transactions.xids import Xid
 from tests.simulation.checker import Append, Operation, ReadList, Status, Transaction, check
 from tests.simulation.definitions import check_definitions
 from tests.simulation.loop import Process

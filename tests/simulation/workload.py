@@ -15,7 +15,6 @@ from collections.abc import Awaitable, Callable
 
 import pyarrow as pa
 
-from storage.csn import Csn
 from storage.errors import (
     AsOfNotReadable,
     Determinate,
@@ -25,11 +24,12 @@ from storage.errors import (
     StorageError,
     UnknownShard,
 )
-from storage.oracle import acquired
-from storage.outcomes import current_snapshot
-from storage.parts import ROW_ID
-from storage.shard import ShardChanges, ShardSnapshot
-from storage.txns import Committed, Txn
+from storage.reading.outcomes import current_snapshot
+from storage.shards.parts import ROW_ID
+from storage.shards.shard import ShardChanges, ShardSnapshot
+from storage.timestamps.csn import Csn
+from storage.timestamps.in_process import acquired
+from storage.transactions.txns import Committed, Txn
 from tests.simulation.world import Attempt, Row, Server, World
 
 SCHEMA = pa.schema([pa.field("c1", pa.int64()), pa.field("c2", pa.int64())])

@@ -15,15 +15,20 @@ from typing import Any
 
 import structlog
 
-from storage import compaction, durable, environment, leases, parallel_commit, part_store, txn
-from storage.blob_memory import MemoryBlob
-from storage.clock import SeededRandomness
-from storage.consensus_memory import MemoryConsensus
-from storage.csn import Csn
-from storage.environment import Environment
+from storage.doubles.clock import SeededRandomness
+from storage.doubles.memory_blob import MemoryBlob
+from storage.doubles.memory_consensus import MemoryConsensus
+from storage.durable import state as durable
+from storage.environment import environment
+from storage.environment.environment import Environment
 from storage.errors import Determinate, EnvironmentFenced, Indeterminate
 from storage.ids import ShardId
-from storage.xids import PgSnapshot
+from storage.membership import leases
+from storage.shards import part_store
+from storage.timestamps.csn import Csn
+from storage.transactions import parallel_commit, txn
+from storage.transactions.xids import PgSnapshot
+from storage.upkeep import compaction
 from tests.simulation.loop import Process, SimulatedClock, SimulatedLoop, spawn
 from tests.simulation.network import STORMY, Conditions, Network, NetworkBlob, NetworkConsensus
 

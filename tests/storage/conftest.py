@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.storage.stores import S3Server
+from tests.storage.store_servers import S3Server
 
 
 @pytest.fixture(scope="session")

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from storage.environment import Environment
+from storage.environment.environment import Environment
+from storage.environment.local_environment import open_local_environment
 from storage.ids import ShardId
-from storage.local_environment import open_local_environment
-from storage.parts import ROW_ID
+from storage.shards.parts import ROW_ID
 from tests.storage.environments import SCHEMA, commit, read, rows
 
 

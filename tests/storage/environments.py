@@ -7,16 +7,17 @@ from typing import Any
 
 import pyarrow as pa
 
-from storage.blob_memory import MemoryBlob
-from storage.clock import Clock, SeededRandomness, SystemClock
-from storage.consensus_memory import MemoryConsensus
-from storage.counting import CountingBlob, CountingConsensus
-from storage.csn import Csn
-from storage.environment import Environment
+from storage.clock import Clock, SystemClock
+from storage.doubles.clock import SeededRandomness
+from storage.doubles.counting import CountingBlob, CountingConsensus
+from storage.doubles.memory_blob import MemoryBlob
+from storage.doubles.memory_consensus import MemoryConsensus
+from storage.environment.environment import Environment
 from storage.ids import ShardId
-from storage.parts import ROW_ID
-from storage.shard import ShardSnapshot
-from storage.txns import Committed, Txn, UpperMismatch
+from storage.shards.parts import ROW_ID
+from storage.shards.shard import ShardSnapshot
+from storage.timestamps.csn import Csn
+from storage.transactions.txns import Committed, Txn, UpperMismatch
 
 SCHEMA = pa.schema([pa.field("c1", pa.int64()), pa.field("c2", pa.string())])
 

@@ -14,12 +14,12 @@ from random import Random
 
 import pyarrow as pa
 
-from storage.csn import Csn
-from storage.environment import Environment
+from storage.environment.environment import Environment
+from storage.environment.local_environment import open_local_environment
 from storage.ids import ShardId
-from storage.local_environment import open_local_environment
-from storage.parts import ROW_ID
-from storage.txns import Committed
+from storage.shards.parts import ROW_ID
+from storage.timestamps.csn import Csn
+from storage.transactions.txns import Committed
 from tests.storage.environments import read, rows
 
 UNITS = 20

@@ -41,7 +41,7 @@ class TidegateServer:
 
     def start(self) -> None:
         """Starts the process and waits until it says how to connect; RuntimeError with its output if it ends."""
-        command = [sys.executable, "-m", "frontend.cli", "serve", "--data-dir", str(self.data_dir)]
+        command = [sys.executable, "-m", "frontend.command.main", "serve", "--data-dir", str(self.data_dir)]
         command += ["--listen", f"{self.host}:{self.port}", *self.arguments]
         with self.log.open("ab") as log:
             printed_before = log.tell()

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from planner.dialects.comparison_keys import interval_key
 from planner.errors import InvalidArgumentForNthValue, InvalidArgumentForNtile
-from planner.functions.families.comparison import interval_key
-from planner.functions.forms import CallSite, Form, both
-from planner.functions.numeric_division import quotient
-from planner.functions.numeric_shapes import INTEGER_DIGITS, shape_of, total
-from planner.functions.spark_udfs import checked, portable
-from planner.types import CIDR, INET, INTERVAL, NumericShape
+from planner.functions.engines.spark import checked, portable
+from planner.functions.forms.form import CallSite, Form, both
+from planner.functions.forms.numeric_division import quotient
+from planner.types.numeric_shapes import INTEGER_DIGITS, shape_of, total
+from planner.types.types import CIDR, INET, INTERVAL, NumericShape
 
 _COLLECTED = both("")
 """Printed by `planner.lowering.collected`."""

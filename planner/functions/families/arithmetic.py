@@ -1,18 +1,18 @@
 """Arithmetic operators on numbers, and the mathematical functions.
 
 Both engines raise on overflow and on division by zero (see `planner.lowering.engine_errors`). Decimal results are cast
-to the shape that `planner.functions.numeric_shapes` chose where the engine's own rule gives another one.
+to the shape that `planner.types.numeric_shapes` chose where the engine's own rule gives another one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from planner.functions.forms import NOT_CONSTANT, CallSite, Form, both, local_only, raised
-from planner.functions.numeric_division import quotient
-from planner.functions.numeric_shapes import shape_of
-from planner.functions.spark_udfs import checked
-from planner.types import INT2, INT8
+from planner.functions.engines.spark import checked
+from planner.functions.forms.form import NOT_CONSTANT, CallSite, Form, both, local_only, raised
+from planner.functions.forms.numeric_division import quotient
+from planner.types.numeric_shapes import shape_of
+from planner.types.types import INT2, INT8
 
 _INTS = ("int2", "int4", "int8")
 _MIXED = [(a, b) for a in _INTS for b in _INTS]

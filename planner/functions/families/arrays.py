@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from planner.functions.forms import CallSite, Form, both, raised
+from planner.functions.forms.form import CallSite, Form, both, raised
 
 
 def _array_length(site: CallSite) -> str:
@@ -45,9 +45,9 @@ def _prepend(site: CallSite) -> str:
 
 
 def _to_string(site: CallSite) -> str:
-    from planner.lowering.text_output import BOOL_LETTERS
-    from planner.physical import element_type
-    from planner.types import BOOL
+    from planner.dialects.quoting import BOOL_LETTERS
+    from planner.ir.physical import element_type
+    from planner.types.types import BOOL
 
     element = element_type(site.arg_types[0])
     text = "{element_text:0}"

@@ -1,18 +1,18 @@
 """The functions over the system catalogs, all on the local engine.
 
 Those that need the catalog or the session are functions of the local engine called ``tg_<name>``
-(adapter.system_catalogs.udfs), which get the execution's token, ``{token}`` in a template, as their first argument.
-What cannot exist here (triggers, partitions, extended statistics, recovery, temporary schemas) has the answer that
-PostgreSQL gives where there is none. A set-returning function's form is a list, of structs where it has several
-columns.
+(adapter.system_catalogs.functions.register), which get the execution's token, ``{token}`` in a template, as their
+first argument. What cannot exist here (triggers, partitions, extended statistics, recovery, temporary schemas) has the
+answer that PostgreSQL gives where there is none. A set-returning function's form is a list, of structs where it has
+several columns.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from planner.functions.forms import Form, local_only
-from planner.types import REG_TYPES
+from planner.functions.forms.form import Form, local_only
+from planner.types.types import REG_TYPES
 
 _SIMPLE = {
     "format_type(oid,int4)": "tg_format_type({token}, {0}, {1})",

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from planner.functions.forms import CallSite, Form, both
-from planner.functions.zones import from_local_time
-from planner.types import DATE, TIMESTAMP, TIMESTAMPTZ
+from planner.dialects.comparison_keys import OPERATORS, SPARK_ARRAY_KEY, interval_key
+from planner.functions.forms.form import CallSite, Form, both
+from planner.functions.forms.zones import from_local_time
+from planner.types.types import DATE, TIMESTAMP, TIMESTAMPTZ
 
-OPERATORS = ("=", "<>", "<", ">", "<=", ">=")
 _SAME = [
     "bool",
     "char",
@@ -52,17 +52,6 @@ _MOMENTS = [
     "timestamp,timestamptz",
     "timestamptz,timestamp",
 ]
-
-INTERVAL_KEY = "(CAST({p}.months AS {w}) * 2592000000000 + CAST({p}.days AS {w}) * 86400000000 + {p}.micros)"
-
-
-SPARK_ARRAY_KEY = "transform({p}, e -> named_struct('n', e IS NULL, 'v', e))"
-"""An array as PostgreSQL orders it: NULL elements last. Spark puts them first."""
-
-
-def interval_key(place: str, engine: str) -> str:
-    """The duration by which PostgreSQL compares the interval at `place` (``{0}``)."""
-    return INTERVAL_KEY.replace("{p}", place).replace("{w}", "HUGEINT" if engine == "local" else "DECIMAL(19,0)")
 
 
 def _moment(symbol: str) -> Callable[[CallSite], str]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from planner.functions.forms import CallSite, Form, both, local_only
-from planner.functions.spark_udfs import checked
-from planner.functions.zones import from_local_time, to_local_time
-from planner.lowering.dialect import dialect
-from planner.lowering.templates import quoted
-from planner.types import TIMESTAMPTZ
+from planner.dialects.dialect import dialect
+from planner.dialects.quoting import quoted
+from planner.functions.engines.spark import checked
+from planner.functions.forms.form import CallSite, Form, both, local_only
+from planner.functions.forms.zones import from_local_time, to_local_time
+from planner.types.types import TIMESTAMPTZ
 
 
 def _to_char_moment(site: CallSite) -> str | None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from planner.errors import InvalidParameterValue
-from planner.functions.forms import CallSite, Form, both, local_only
-from planner.functions.spark_udfs import checked
+from planner.functions.engines.spark import checked
+from planner.functions.forms.form import CallSite, Form, both, local_only
 
 
 def _anywhere(template: Callable[[CallSite], str]) -> Form:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from planner.functions.forms import Form, local_only
+from planner.functions.forms.form import Form, local_only
 
 _FUNCTIONS = {
     "host(inet)": "tg_inet_host({0})",

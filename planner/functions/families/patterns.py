@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from planner.functions.forms import CallSite, Form, local_only
-from planner.functions.regular_expressions import like_with_escape, similar_to_regex, translate
+from planner.dialects.dialect import dialect
+from planner.dialects.quoting import quoted
+from planner.functions.forms.form import CallSite, Form, local_only
 from planner.functions.udfs.regex import compiled
-from planner.lowering.dialect import dialect
-from planner.lowering.templates import quoted
+from planner.functions.udfs.regular_expressions import like_with_escape, similar_to_regex, translate
 
 
 def literal(site: CallSite, text: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from planner.functions.forms import CallSite, Form, both, local_only
+from planner.functions.forms.form import CallSite, Form, both, local_only
 
 
 def _typeof(site: CallSite) -> str:

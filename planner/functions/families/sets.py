@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from planner.functions.forms import CallSite, Form, both, raised
-from planner.functions.spark_udfs import checked
-from planner.functions.zones import is_utc
-from planner.lowering.dialect import dialect
-from planner.lowering.templates import quoted
+from planner.dialects.dialect import dialect
+from planner.dialects.quoting import quoted
+from planner.functions.engines.spark import checked
+from planner.functions.forms.form import CallSite, Form, both, raised
+from planner.functions.forms.zones import is_utc
 
 _ZERO_STEP = "step size cannot equal zero"
 

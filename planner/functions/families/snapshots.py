@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from planner.functions.forms import Form
+from planner.functions.forms.form import Form
 
 _XIP = {
     "local": "string_split(split_part({0}, ':', 3), ',')",

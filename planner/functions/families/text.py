@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from planner.functions.forms import NOT_CONSTANT, CallSite, Form, both, local_only, raised
-from planner.functions.spark_udfs import checked
+from planner.functions.engines.spark import checked
+from planner.functions.forms.form import NOT_CONSTANT, CallSite, Form, both, local_only, raised
 
 _DIGESTS = {"sha224": 224, "sha256": 256, "sha384": 384, "sha512": 512}
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Mapping
 
-from planner.datetime_text import load_zone
 from planner.errors import InvalidDatetimeFormat
 from planner.functions.udfs.template_patterns import DAYS, MONTHS, ordinal, tokens
+from planner.values.datetime_text import load_zone
 
 _ROMAN = ["I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X", "XI", "XII"]
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from planner.errors import InvalidParameterValue, InvalidRegularExpression, InvalidUseOfEscapeCharacter
-from planner.functions.regular_expressions import like_with_escape, similar_to_regex
+from planner.functions.udfs.regular_expressions import like_with_escape, similar_to_regex
 from planner.functions.udfs.table import Udf
 
 _CLASSES = {

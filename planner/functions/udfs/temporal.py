@@ -11,18 +11,13 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from planner import types
-from planner.datetime_text import load_zone
-from planner.errors import (
-    DatetimeFieldOverflow,
-    DivisionByZero,
-    FeatureNotSupported,
-    InvalidParameterValue,
-)
+from planner.errors import DatetimeFieldOverflow, DivisionByZero, FeatureNotSupported, InvalidParameterValue
 from planner.functions.udfs.table import INTERVAL, Udf
-from planner.ir import Interval
-from planner.text_values import format_text, parse_text
-from planner.types import SqlType
+from planner.ir.nodes import Interval
+from planner.types import types
+from planner.types.types import SqlType
+from planner.values.datetime_text import load_zone
+from planner.values.text_values import format_text, parse_text
 
 EPOCH = dt.datetime.fromisoformat("1970-01-01")
 MICROSECOND = dt.timedelta(microseconds=1)

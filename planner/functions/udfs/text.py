@@ -8,8 +8,6 @@ import re
 import unicodedata
 from collections.abc import Mapping
 
-from planner import types
-from planner.bytea_text import from_base64, from_escapes, from_hex
 from planner.errors import (
     ArraySubscriptError,
     CharacterNotInRepertoire,
@@ -18,11 +16,13 @@ from planner.errors import (
     SubstringError,
 )
 from planner.functions.udfs.table import INTERVAL, Udf
-from planner.identifiers import quote_identifier
-from planner.interval_text import format_interval
-from planner.ir import Interval
-from planner.text_values import format_float, parse_text
-from planner.types import SqlType
+from planner.ir.nodes import Interval
+from planner.syntax.identifiers import quote_identifier
+from planner.types import types
+from planner.types.types import SqlType
+from planner.values.bytea_text import from_base64, from_escapes, from_hex
+from planner.values.interval_text import format_interval
+from planner.values.text_values import format_float, parse_text
 
 
 def upper(text: str) -> str:

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from adapter.engines.engine import Engine
-from adapter.engines.local import LocalEngine
-from adapter.engines.spark import SparkEngine
-from adapter.engines.spark_runtime import SparkRuntime, SparkSettings
+from adapter.engines.local.engine import LocalEngine
+from adapter.engines.spark.engine import SparkEngine
+from adapter.engines.spark.runtime import SparkRuntime, SparkSettings
 from tests.adapter.engines.harness import World
 
 
@@ -53,9 +53,9 @@ async def spark(world: World, spark_runtime: SparkRuntime) -> SparkEngine:
 def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Engine:
     """Either engine; the local one also as it reads larger tables: from tables of its own, and from files."""
     if request.param in ("local, pooled", "local, from files"):
-        monkeypatch.setattr("adapter.engines.local_scans.MAX_ROWS", 0)
+        monkeypatch.setattr("adapter.engines.local.scans.MAX_ROWS", 0)
     if request.param == "local, from files":
-        monkeypatch.setattr("adapter.engines.local_scans.MEMORY_BYTES", -1)
+        monkeypatch.setattr("adapter.engines.local.scans.MEMORY_BYTES", -1)
     found: Engine = request.getfixturevalue(request.param.partition(",")[0])
     return found
 

@@ -9,18 +9,20 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from adapter.constant_rows import batch_of
-from adapter.engines.engine import Engine, ExecutionContext, TableInput
-from planner import ir, types
+from adapter.engines.engine import Engine, TableInput
+from adapter.execution_context import ExecutionContext
+from adapter.plans.constant_rows import batch_of
 from planner.functions.registry import aggregates, operators
-from planner.physical import arrow_type
-from planner.types import SqlType, column_type
-from storage.catalog_model import PUBLIC_SCHEMA_OID, Column, Relation
-from storage.environment import Environment
-from storage.local_environment import open_local_environment
-from storage.parts import Part, UploadedPart
-from storage.txn import Txn
-from storage.txns import Committed
+from planner.ir import nodes as ir
+from planner.ir.physical import arrow_type
+from planner.types import types
+from planner.types.types import SqlType, column_type
+from storage.catalog.model import PUBLIC_SCHEMA_OID, Column, Relation
+from storage.environment.environment import Environment
+from storage.environment.local_environment import open_local_environment
+from storage.shards.parts import Part, UploadedPart
+from storage.transactions.txn import Txn
+from storage.transactions.txns import Committed
 
 INT8 = SqlType(types.INT8)
 BOOL = SqlType(types.BOOL)

@@ -8,9 +8,9 @@ import pytest
 
 from adapter.engines.engine import EngineName, TableInput
 from adapter.engines.router import choose
-from planner import ir
 from planner.errors import FeatureNotSupported
-from storage.catalog_model import Relation
+from planner.ir import nodes as ir
+from storage.catalog.model import Relation
 
 LIMIT = 32 << 20
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from storage.catalog_model import (
+from storage.catalog.model import (
     CatalogRecord,
     CatalogSnapshot,
     CatalogUpdate,
@@ -15,7 +15,7 @@ from storage.catalog_model import (
     Sequence,
     bootstrap_updates,
 )
-from storage.csn import Csn
+from storage.timestamps.csn import Csn
 
 DDL = """
 CREATE ROLE app LOGIN;

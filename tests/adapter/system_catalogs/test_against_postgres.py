@@ -8,10 +8,10 @@ from typing import Any
 import psycopg
 import pytest
 
-from adapter.system_catalogs.tables import SystemCatalogs
-from planner import catalog_data
-from storage.catalog_model import CatalogSnapshot, bootstrap_updates
-from storage.csn import Csn
+from adapter.system_catalogs.relations.contents import SystemCatalogs
+from planner.catalog_data import content as catalog_data
+from storage.catalog.model import CatalogSnapshot, bootstrap_updates
+from storage.timestamps.csn import Csn
 from tests.adapter.system_catalogs.demo import DDL, demo_catalog
 from tests.support.postgres import PostgresServer
 

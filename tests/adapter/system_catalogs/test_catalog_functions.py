@@ -8,13 +8,13 @@ from typing import Any
 import duckdb
 import pytest
 
-from adapter.engines.engine import ExecutionContext
-from adapter.engines.scan_sources import scan_needs
-from adapter.system_catalogs.local_scans import LocalCatalog, Scope
-from planner import ir
-from planner.system_relations import BuiltinRelations
-from planner.types import OID, SqlType
-from storage.catalog_model import CatalogSnapshot
+from adapter.engines.common.scan_sources import scan_needs
+from adapter.execution_context import ExecutionContext
+from adapter.system_catalogs.local_engine import LocalCatalog, Scope
+from planner.ir import nodes as ir
+from planner.types.system_relations import BuiltinRelations
+from planner.types.types import OID, SqlType
+from storage.catalog.model import CatalogSnapshot
 from tests.adapter.system_catalogs.demo import CUSTOMER, NAMES, ORDERS, SEQUENCE, demo_catalog
 
 
@@ -159,8 +159,8 @@ def test_settings_are_the_sessions() -> None:
 
 
 def test_each_snapshot_has_tables_of_its_own() -> None:
-    from storage.catalog_model import CatalogUpdate, Schema
-    from storage.csn import Csn
+    from storage.catalog.model import CatalogUpdate, Schema
+    from storage.timestamps.csn import Csn
 
     connection = duckdb.connect()
     catalog = LocalCatalog(connection)
@@ -178,9 +178,9 @@ def test_each_snapshot_has_tables_of_its_own() -> None:
 
 
 def test_tables_of_old_snapshots_are_dropped() -> None:
-    from adapter.system_catalogs.tables import MAX_SNAPSHOTS
-    from storage.catalog_model import CatalogUpdate, Schema
-    from storage.csn import Csn
+    from adapter.system_catalogs.relations.contents import MAX_SNAPSHOTS
+    from storage.catalog.model import CatalogUpdate, Schema
+    from storage.timestamps.csn import Csn
 
     connection = duckdb.connect()
     catalog = LocalCatalog(connection)

@@ -10,9 +10,9 @@ import pytest
 
 from adapter.results import Rows
 from planner.errors import SqlError
-from planner.ir import Literal
-from planner.text_values import parse_text
-from planner.types import SqlType
+from planner.ir.nodes import Literal
+from planner.types.types import SqlType
+from planner.values.text_values import parse_text
 from tests.adapter.harness import Client, rows_of
 
 FOLDER = Path(__file__).parents[2] / "data" / "client_queries"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from adapter.system_catalogs.udfs import UDFS
+from adapter.system_catalogs.functions.register import UDFS
 from planner.functions.families.catalog import FORMS
 from planner.functions.routines import routines
 

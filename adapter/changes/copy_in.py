@@ -1,0 +1,158 @@
+"""COPY ... FROM STDIN: the frontend decodes the client's bytes to batches; they go into the transaction's buffer.
+
+The buffer spills to uploaded parts, so a COPY of any size runs in bounded memory. Columns that are not copied get their
+defaults: constants once, sequence numbers and volatile expressions for each row.
+"""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+from typing import Any
+
+import pyarrow as pa
+from msgspec import Struct
+
+from adapter.changes.copy_out import copy_columns, copy_format, refuse_files
+from adapter.changes.defaults import default_query
+from adapter.changes.target import Target, check_not_null, target_of
+from adapter.execution.guards import check_writable
+from adapter.execution.relation_names import find_relation
+from adapter.execution.statement import Running
+from adapter.plans.constant_rows import array_of, constant_value
+from adapter.queries.read import prepare_plan
+from adapter.queries.sequences import find_sequence, next_values
+from adapter.queries.single_row import evaluate
+from adapter.results import ColumnDescription, CopyIn, RecordBatch
+from planner.errors import FeatureNotSupported, WrongObjectType
+from planner.ir import nodes as ir
+from planner.ir.physical import arrow_type
+from planner.ir.rewrite import walk
+from planner.statements import records as st
+from planner.syntax.parse import split_and_parse
+from planner.types.signature import Volatility
+from planner.types.type_names import format_type
+from planner.types.types import SqlType, column_type
+from storage.catalog.model import CatalogSnapshot, Column, Sequence
+
+
+class _Default(Struct, frozen=True, kw_only=True):
+    """How a column that is not copied gets its values: a constant, a sequence, or an expression for each row."""
+
+    type: SqlType
+    value: Any = None
+    sequence: Sequence | None = None
+    expression: str | None = None
+
+
+async def run_copy_in(running: Running, statement: st.Copy) -> CopyIn:
+    """COPY table FROM STDIN."""
+    refuse_files(statement)
+    check_writable(running, "COPY FROM")
+    assert statement.table is not None
+    catalog = running.transaction.statement_catalog
+    relation = find_relation(running, catalog, statement.table)
+    if relation.kind != "r":
+        raise WrongObjectType(
+            f'cannot copy to view "{relation.name}"',
+            hint="To enable copying to a view, provide an INSTEAD OF INSERT trigger.",
+        )
+    if statement.where:
+        raise FeatureNotSupported("COPY FROM with WHERE is not supported")
+    columns = copy_columns(relation, statement.columns)
+    format_ = copy_format(statement.options, [column.name for column in columns], relation)
+    running.transaction.rely_on([relation])
+    target = target_of(running, relation.oid)
+    defaults = {
+        column.attnum: await _default(running, catalog, column) for column in target.columns if column not in columns
+    }
+    load = _Load(running, catalog, target, columns, defaults)
+    return CopyIn(
+        relation_name=relation.name,
+        columns=tuple(
+            ColumnDescription(name=column.name, type=column_type(column.type_oid, column.typmod)) for column in columns
+        ),
+        format=format_,
+        write=load.write,
+        finish=load.finish,
+        abort=load.abort,
+    )
+
+
+async def _default(running: Running, catalog: CatalogSnapshot, column: Column) -> _Default:
+    type_ = column_type(column.type_oid, column.typmod)
+    if column.default is None:
+        return _Default(type=type_)
+    query = default_query(running, column)
+    for node in walk(query):
+        if isinstance(node, ir.Call) and node.signature.name == "nextval":
+            known, name = constant_value(node.args[0], ())
+            if known:
+                return _Default(type=type_, sequence=find_sequence(running, name))
+    if any(isinstance(n, ir.Call) and n.signature.volatility is Volatility.VOLATILE for n in walk(query)):
+        return _Default(type=type_, expression=column.default)
+    (constant,) = await evaluate(running, catalog, query)
+    return _Default(type=type_, value=constant)
+
+
+class _Load:
+    """One COPY in progress."""
+
+    def __init__(
+        self,
+        running: Running,
+        catalog: CatalogSnapshot,
+        target: Target,
+        columns: list[Column],
+        defaults: dict[int, _Default],
+    ) -> None:
+        self._running = running
+        self._catalog = catalog
+        self._target = target
+        self._positions = {column.attnum: position for position, column in enumerate(columns)}
+        self._defaults = defaults
+        self._txn = running.transaction.writable(running.session.state.env)
+        self._rows = 0
+
+    async def write(self, batch: RecordBatch) -> None:
+        """Add rows; returns when the buffer has room again."""
+        if not batch.num_rows:
+            return
+        arrays = []
+        for column, type_ in zip(self._target.columns, self._target.types, strict=True):
+            position = self._positions.get(column.attnum)
+            if position is not None:
+                arrays.append(batch.column(position))
+            else:
+                arrays.append(await self._default_array(self._defaults[column.attnum], type_, batch.num_rows))
+        rows = pa.record_batch(arrays, names=self._target.names)
+        check_not_null(self._target, rows, self._running)
+        self._txn.write(self._target.shard, rows)
+        self._rows += batch.num_rows
+        await self._txn.spill()
+
+    async def _default_array(self, default: _Default, type_: SqlType, rows: int) -> Any:
+        physical = arrow_type(type_)
+        if default.sequence is not None:
+            numbers = await next_values(self._running, default.sequence, rows)
+            return pa.array(numbers, pa.int64()).cast(physical)
+        if default.expression is not None:
+            return await self._computed(default, rows)
+        if default.value is None:
+            return pa.nulls(rows, physical)
+        return pa.repeat(array_of(type_, [default.value])[0], rows)
+
+    async def _computed(self, default: _Default, rows: int) -> Any:
+        type_text = format_type(default.type.oid, default.type.typmod)
+        text = f"SELECT CAST(({default.expression}) AS {type_text}) FROM pg_catalog.generate_series(1, {rows})"
+        read = await prepare_plan(self._running, self._running.session.plan(split_and_parse(text)[0], self._catalog))
+        stream: Any = read.stream()
+        async with aclosing(stream) as batches:
+            arrays = [batch.column(0) async for batch in batches]
+        return pa.concat_arrays(arrays)
+
+    async def finish(self) -> int:
+        """All rows have come: their number."""
+        return self._rows
+
+    async def abort(self, reason: BaseException | None) -> None:
+        """The client gave up or sent bad data; the transaction fails and drops what was written."""

@@ -1,0 +1,22 @@
+"""TODO docstring."""
+
+from __future__ import annotations
+
+from adapter.execution.guards import own_catalog
+from adapter.execution.statement import Running
+from planner.definitions.defaults import bind_default
+from planner.ir import nodes as ir
+from planner.syntax.parse import Parsed
+from planner.types.types import column_type
+from storage.catalog.model import (
+    Column,
+)
+
+
+def default_query(running: Running, column: Column, written: Parsed | None = None) -> ir.BoundQuery:
+    """The column's DEFAULT as a query of one value. Raises the binder's errors for a bad one; they have positions where
+    `written` gives it as it stands in the statement."""
+    assert column.default is not None
+    type_ = column_type(column.type_oid, column.typmod)
+    context = running.session.bind_context(own_catalog(running))
+    return bind_default(column.default, column.name, type_, context, written)

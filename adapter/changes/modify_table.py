@@ -1,0 +1,252 @@
+"""INSERT, UPDATE and DELETE: read, propose the change, let the commit validate it.
+
+The rows to change are read at the transaction's snapshot like any query's; what comes of them goes into the
+transaction's buffer, which spills, so that memory is bounded. When the router gives the reading to Spark, the rows do
+not pass this process: the engine writes them as Parquet parts and only their pointers enter the transaction.
+
+NOT NULL is enforced on each batch, or, for parts an engine wrote, on their statistics. RETURNING is computed batch by
+batch over the affected rows and spooled until the statement has ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from collections.abc import Sequence as SequenceOf
+from contextlib import aclosing
+from typing import Any
+
+import pyarrow as pa
+from msgspec.structs import replace
+
+from adapter.changes.target import Target, check_not_null, target_of
+from adapter.execution.guards import check_writable
+from adapter.execution.spool import Spool
+from adapter.execution.statement import Outcome, RowsOutcome, Running
+from adapter.plans.constant_rows import constant_value
+from adapter.plans.plan_cache import Plan
+from adapter.plans.predicates import scan_templates
+from adapter.queries.read import PreparedRead, prepare_plan, prepare_read, with_token
+from adapter.queries.sequences import find_sequence, next_values
+from adapter.queries.session_functions import acting_calls
+from adapter.results import Command, RecordBatch
+from planner.errors import InternalError
+from planner.ir import nodes as ir
+from planner.ir.physical import arrow_type
+from planner.types.types import SqlType
+from storage.catalog.model import Sequence
+from storage.shards.parts import ROW_ID, UploadedPart
+
+
+async def run_change(running: Running, plan: Plan) -> Outcome:
+    """Carry out INSERT, UPDATE or DELETE."""
+    statement = plan.statement
+    match statement:
+        case ir.BoundInsert():
+            check_writable(running, "INSERT")
+        case ir.BoundUpdate():
+            check_writable(running, "UPDATE")
+        case ir.BoundDelete():
+            check_writable(running, "DELETE")
+        case _:
+            raise InternalError("not a change of rows")
+    running.transaction.rely_on(plan.relied_on)
+    target = target_of(running, statement.relation_oid)
+    change = _Change(running, target, statement.returning)
+    if isinstance(statement, ir.BoundInsert):
+        plan = change.number_rows(plan, statement)
+    read = await prepare_plan(running, plan)
+    _check_constants(read)
+    if statement.returning is None and not change.numbered and read.engine is not None and read.engine.name == "spark":
+        await change.by_engine(read, statement)
+    else:
+        await change.by_batches(read, statement)
+    return await change.outcome(plan)
+
+
+def _check_constants(read: PreparedRead) -> None:
+    """A constant that does not fit its column is an error though no row gets it: PostgreSQL folds it while planning."""
+    if isinstance(read.query.rel, ir.Project):
+        for expr in read.query.rel.exprs:
+            if isinstance(expr, ir.Cast):
+                constant_value(expr, read.params)
+
+
+class _Change:
+    """One statement's change of one table, in progress."""
+
+    def __init__(self, running: Running, target: Target, returning: ir.Returning | None) -> None:
+        self._running = running
+        self._target = target
+        self._returning = returning
+        self._txn = running.transaction.writable(running.session.state.env)
+        self._rows = 0
+        self._spool = Spool()
+        self.numbered: dict[int, Sequence] = {}
+
+    def number_rows(self, plan: Plan, statement: ir.BoundInsert) -> Plan:
+        """Take columns whose value is nextval() out of the source, to be numbered row by row as they come."""
+        rel = statement.source.rel
+        if not isinstance(rel, ir.Project) or isinstance(rel.input, ir.OneRow):
+            return plan
+        exprs = list(rel.exprs)
+        for index, expr in enumerate(exprs):
+            inner = expr.arg if isinstance(expr, ir.Cast) else expr
+            if isinstance(inner, ir.Call) and inner.signature.name == "nextval":
+                known, name = constant_value(inner.args[0], self._running.params)
+                if not known:
+                    continue
+                self.numbered[index] = find_sequence(self._running, name)
+                exprs[index] = ir.Literal(value=None, type=rel.fields[index].type)
+        if not self.numbered:
+            return plan
+        query = replace(statement.source, rel=replace(rel, exprs=tuple(exprs)))
+        return replace(plan, query=query, acts=acting_calls(query))
+
+    async def by_batches(self, read: PreparedRead, statement: ir.BoundStatement) -> None:
+        """Take the rows through this process."""
+        width = len(self._target.columns)
+        async with aclosing(_closable(read.stream())) as batches:
+            async for batch in batches:
+                if not batch.num_rows:
+                    continue
+                columns = batch.columns
+                match statement:
+                    case ir.BoundInsert():
+                        await self.insert(await self._with_numbers(columns, batch.num_rows))
+                    case ir.BoundUpdate():
+                        self.delete(columns[0], columns[1 : 1 + width])
+                        await self.insert(columns[1 + width :])
+                    case ir.BoundDelete():
+                        self.delete(columns[0], columns[1:])
+                        await self._return(self._batch(columns[1:]))
+                self._rows += batch.num_rows
+                await self._txn.spill()
+
+    async def _with_numbers(self, columns: list[Any], rows: int) -> list[Any]:
+        for index, sequence in self.numbered.items():
+            values = await next_values(self._running, sequence, rows)
+            columns[index] = pa.array(values, pa.int64()).cast(arrow_type(self._target.types[index]))
+        return columns
+
+    async def insert(self, columns: SequenceOf[Any]) -> None:
+        """Add rows given as one array for each live column."""
+        rows = self._batch(columns)
+        check_not_null(self._target, rows, self._running)
+        self._txn.write(self._target.shard, rows)
+        await self._return(rows)
+
+    def delete(self, row_ids: Any, old: SequenceOf[Any]) -> None:
+        """Delete rows by id, with their old values."""
+        names = [ROW_ID, *self._target.names]
+        self._txn.delete(self._target.shard, pa.record_batch([row_ids, *old], names=names))
+
+    def _batch(self, columns: SequenceOf[Any]) -> RecordBatch:
+        return pa.record_batch(list(columns), names=self._target.names)
+
+    async def by_engine(self, read: PreparedRead, statement: ir.BoundStatement) -> None:
+        """Let the engine write the parts."""
+        target, width = self._target, len(self._target.columns)
+        old = ((*range(1 + width),), [ROW_ID, *target.names])
+        match statement:
+            case ir.BoundInsert():
+                sets = [((*range(width),), target.names)]
+            case ir.BoundUpdate():
+                sets = [old, ((*range(1 + width, 1 + 2 * width),), target.names)]
+            case _:
+                sets = [old]
+        assert read.engine is not None
+        written = await read.engine.write(
+            read.query,
+            read.resolved.inputs,
+            read.params,
+            read.context,
+            shard=target.shard,
+            columns=[columns for columns, _ in sets],
+            names=[names for _, names in sets],
+        )
+        for (_, names), parts in zip(sets, written, strict=True):
+            for part in parts:
+                uploaded = UploadedPart(key=part.key, rows=part.rows, bytes=part.bytes)
+                if names[0] == ROW_ID:
+                    await self._txn.delete_part(target.shard, uploaded)
+                else:
+                    await self._take_part(uploaded)
+        self._rows = sum(part.rows for part in written[0])
+
+    async def _take_part(self, uploaded: UploadedPart) -> None:
+        part = await self._txn.write_part(self._target.shard, uploaded)
+        for attnum in self._target.not_null:
+            stats = part.stats.get(f"c{attnum}")
+            if part.rows and (stats is None or stats.null_count != 0):
+                rows = await self._running.session.state.env.read_part(part, self._target.names)
+                for batch in rows.to_batches():
+                    check_not_null(self._target, batch, self._running)
+
+    async def _return(self, rows: RecordBatch) -> None:
+        if self._returning is None:
+            return
+        running = self._running
+        catalog = running.transaction.catalog
+        assert catalog is not None
+        query = self._returning.query
+        direct = _direct_columns(query.rel)
+        if direct is not None:
+            types = [field.type for field in query.rel.fields]
+            await self._spool.append(_select(rows, direct, types))
+            return
+        read = await prepare_read(running, catalog, query, scan_templates(query.rel), constants=False)
+        table = pa.Table.from_batches([rows]).rename_columns([f"c{n}" for n in range(1, rows.num_columns + 1)])
+        engine = running.session.state.local_engine
+        context = with_token(read.context, f"returning{self._spool.rows}")
+        stream = engine.execute(
+            read.query, read.resolved.inputs, running.params, context, extra={ir.RETURNING_ROWS: table}
+        )
+        async with aclosing(_closable(stream)) as batches:
+            async for batch in batches:
+                await self._spool.append(batch)
+
+    async def outcome(self, plan: Plan) -> Outcome:
+        """The command tag, or the rows of RETURNING."""
+        name = plan.tag.split()[0]
+        prefix = "INSERT 0" if name == "INSERT" else name
+        if self._returning is None:
+            return Command(tag=f"{prefix} {self._rows}")
+        assert plan.columns is not None
+        return RowsOutcome(
+            columns=plan.columns,
+            batches=_spooled(self._spool),
+            tag=lambda count: f"{prefix} {count}",
+        )
+
+
+async def _spooled(spool: Spool) -> AsyncIterator[RecordBatch]:
+    try:
+        async for batch in spool.read(0, spool.rows):
+            yield batch
+    finally:
+        spool.close()
+
+
+def _closable(stream: AsyncIterator[RecordBatch]) -> Any:
+    """Every engine's stream is an async generator; the protocol only promises an iterator."""
+    return stream
+
+
+def _direct_columns(rel: ir.Rel) -> list[int] | None:
+    """For each output column the position among the affected rows' columns, when RETURNING just lists columns."""
+    if isinstance(rel, ir.CteScan) and rel.cte == ir.RETURNING_ROWS:
+        return list(range(len(rel.fields)))
+    if isinstance(rel, ir.Project):
+        below = _direct_columns(rel.input)
+        if below is None:
+            return None
+        position = {field.id: below[index] for index, field in enumerate(rel.input.fields)}
+        if all(isinstance(expr, ir.ColumnRef) and expr.id in position for expr in rel.exprs):
+            return [position[expr.id] for expr in rel.exprs if isinstance(expr, ir.ColumnRef)]
+    return None
+
+
+def _select(rows: RecordBatch, positions: SequenceOf[int], types: SequenceOf[SqlType]) -> RecordBatch:
+    return pa.record_batch(
+        [rows.column(position) for position in positions], names=[f"c{n}" for n in range(1, len(types) + 1)]
+    )

@@ -1,0 +1,234 @@
+"""DROP of tables, views, sequences and schemas, with what depends on them.
+
+Views depend on the relations their queries read, sequences on the column that owns them, everything on its schema.
+RESTRICT refuses (2BP01) and lists the dependents; CASCADE drops them too and says so in a notice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from adapter.definitions.tables import change, owner_oid
+from adapter.execution.guards import own_catalog
+from adapter.execution.relation_names import SYSTEM_SCHEMAS, describe, kind_of, look_up, shown_name
+from adapter.execution.statement import Running
+from adapter.results import Notice
+from planner.errors import (
+    DependentObjectsStillExist,
+    FeatureNotSupported,
+    InsufficientPrivilege,
+    InvalidSchemaName,
+    UndefinedObject,
+    UndefinedTable,
+    WrongObjectType,
+)
+from planner.statements import records as st
+from storage.catalog.model import CatalogRecord, CatalogSnapshot, Comment, Constraint, Record, Relation, Schema
+from storage.catalog.model import Sequence as SequenceRecord
+
+_RELATION_KINDS = frozenset({"table", "view", "materialized view", "sequence"})
+_IN_SCHEMAS = _RELATION_KINDS | {
+    "index", "type", "domain", "function", "procedure", "routine", "aggregate", "operator", "collation", "conversion",
+}  # fmt: skip
+"""Kinds of objects that the first part of a qualified name says the schema of."""
+MAX_LISTED = 100
+"""PostgreSQL's MAX_REPORTED_DEPS."""
+
+
+async def drop(running: Running, statement: st.Drop) -> None:
+    """DROP TABLE, VIEW, SEQUENCE, SCHEMA."""
+    if statement.kind == "schema":
+        _drop_schemas(running, statement)
+    elif statement.kind in _RELATION_KINDS:
+        _drop_relations(running, statement)
+    elif statement.if_exists:
+        for name in statement.names:
+            if not _without_schema(running, statement, name):
+                _skip(running, f'{statement.kind} "{name}" does not exist, skipping')
+    elif statement.kind == "index":
+        _without_schema(running, statement, statement.names[0])
+        raise UndefinedObject(f'index "{statement.names[0]}" does not exist')
+    else:
+        raise FeatureNotSupported(f"DROP {statement.kind.upper()} is not supported")
+
+
+def _skip(running: Running, message: str) -> None:
+    running.session.notice(Notice(severity="NOTICE", sqlstate="00000", message=message))
+
+
+def _without_schema(running: Running, statement: st.Drop, name: st.QualifiedName) -> bool:
+    """Whether the schema in `name` does not exist: True with a notice when that is to be skipped, else 3F000."""
+    if name.schema is None or statement.kind not in _IN_SCHEMAS or own_catalog(running).schema(name.schema) is not None:
+        return False
+    if not statement.if_exists:
+        raise InvalidSchemaName(f'schema "{name.schema}" does not exist')
+    _skip(running, f'schema "{name.schema}" does not exist, skipping')
+    return True
+
+
+def _drop_relations(running: Running, statement: st.Drop) -> None:
+    catalog = own_catalog(running)
+    targets: dict[int, Record] = {}
+    for name in statement.names:
+        if _without_schema(running, statement, name):
+            continue
+        record = look_up(running, catalog, name)
+        if record is None:
+            if not statement.if_exists:
+                raise UndefinedTable(f'{statement.kind} "{name}" does not exist')
+            _skip(running, f'{statement.kind} "{name}" does not exist, skipping')
+            continue
+        actual = kind_of(record)
+        if actual != statement.kind:
+            raise WrongObjectType(
+                f'"{record.name}" is not a {statement.kind}', hint=f"Use DROP {actual.upper()} to remove a {actual}."
+            )
+        targets[record.oid] = record
+    _drop_all(running, catalog, targets, cascade=statement.cascade)
+
+
+def _drop_schemas(running: Running, statement: st.Drop) -> None:
+    catalog = own_catalog(running)
+    targets: dict[int, Record] = {}
+    for name in statement.names:
+        if name.name in SYSTEM_SCHEMAS:
+            raise DependentObjectsStillExist(
+                f"cannot drop schema {name.name} because it is required by the database system"
+            )
+        schema = catalog.schema(name.name)
+        if schema is None:
+            if not statement.if_exists:
+                raise InvalidSchemaName(f'schema "{name.name}" does not exist')
+            _skip(running, f'schema "{name.name}" does not exist, skipping')
+            continue
+        if schema.owner != owner_oid(running) and not _is_superuser(running):
+            raise InsufficientPrivilege(f"must be owner of schema {schema.name}")
+        targets[schema.oid] = schema
+    _drop_all(running, catalog, targets, cascade=statement.cascade)
+
+
+def _is_superuser(running: Running) -> bool:
+    return running.session.values["is_superuser"] == "on"
+
+
+def direct_dependents(catalog: CatalogSnapshot, oid: int) -> list[Record]:
+    """What cannot exist without the object `oid`, apart from its own parts (comments, its own constraints)."""
+    found: list[Record] = []
+    for record in catalog.all():
+        if isinstance(record, Relation):
+            if record.schema == oid or (oid in record.depends_on and not _through_a_view(catalog, record, oid)):
+                found.append(record)
+        elif isinstance(record, SequenceRecord):
+            if record.schema == oid or (record.owned_by is not None and record.owned_by[0] == oid):
+                found.append(record)
+        elif isinstance(record, Constraint) and record.foreign_relation == oid and record.relation != oid:
+            found.append(record)
+    return sorted(found, key=lambda record: record.oid)
+
+
+def _through_a_view(catalog: CatalogSnapshot, view: Relation, oid: int) -> bool:
+    """Whether `view` reads `oid` through another view, which is then what it depends on."""
+    between = (catalog.get(other) for other in view.depends_on if other != oid)
+    return any(isinstance(other, Relation) and oid in other.depends_on for other in between)
+
+
+def dependents_of(catalog: CatalogSnapshot, targets: Mapping[int, Record]) -> list[tuple[Record, Record]]:
+    """Everything that depends on `targets`, directly or not, with what it depends on; nearest first."""
+    found: list[tuple[Record, Record]] = []
+    known = set(targets)
+    queue = list(targets.values())
+    while queue:
+        parent = queue.pop(0)
+        for record in direct_dependents(catalog, parent.oid):
+            if record.oid not in known:
+                known.add(record.oid)
+                found.append((record, parent))
+                queue.append(record)
+    return found
+
+
+def _drop_all(running: Running, catalog: CatalogSnapshot, targets: dict[int, Record], *, cascade: bool) -> None:
+    if not targets:
+        return
+    doomed: dict[int, Record] = dict(targets)
+    reports: list[tuple[Record, Record]] = []
+    for record, parent in dependents_of(catalog, targets):
+        doomed[record.oid] = record
+        if not _is_part_of(record, parent):
+            reports.append((record, parent))
+    if reports and not cascade:
+        _refuse(running, catalog, targets, reports)
+    if reports:
+        report_cascade(running, [f"drop cascades to {_named(running, catalog, record)}" for record, _ in reports])
+    remove(running, catalog, doomed.values())
+
+
+def _is_part_of(record: Record, parent: Record) -> bool:
+    """A sequence goes with the column that owns it, without a word."""
+    return isinstance(record, SequenceRecord) and record.owned_by is not None and record.owned_by[0] == parent.oid
+
+
+def _named(running: Running, catalog: CatalogSnapshot, record: Record) -> str:
+    if isinstance(record, Constraint):
+        relation = catalog.get(record.relation)
+        name = shown_name(running, catalog, relation) if isinstance(relation, Relation) else str(record.relation)
+        return f"constraint {record.name} on table {name}"
+    return describe(running, catalog, record)
+
+
+def _refuse(
+    running: Running,
+    catalog: CatalogSnapshot,
+    targets: dict[int, Record],
+    reports: Sequence[tuple[Record, Record]],
+) -> None:
+    if len(targets) == 1:
+        what = f"cannot drop {_named(running, catalog, next(iter(targets.values())))}"
+    else:
+        what = "cannot drop desired object(s)"
+    lines = [
+        f"{_named(running, catalog, record)} depends on {_named(running, catalog, parent)}"
+        for record, parent in reports[:MAX_LISTED]
+    ]
+    raise DependentObjectsStillExist(
+        f"{what} because other objects depend on {'it' if len(targets) == 1 else 'them'}",
+        detail="\n".join(lines),
+        hint="Use DROP ... CASCADE to drop the dependent objects too.",
+    )
+
+
+def report_cascade(running: Running, lines: list[str]) -> None:
+    """The notice of what CASCADE drops."""
+    if len(lines) == 1:
+        _skip(running, lines[0])
+        return
+    running.session.notice(
+        Notice(
+            severity="NOTICE",
+            sqlstate="00000",
+            message=f"drop cascades to {len(lines)} other objects",
+            detail="\n".join(lines[:MAX_LISTED]),
+        )
+    )
+
+
+def remove(running: Running, catalog: CatalogSnapshot, records: Iterable[Record]) -> None:
+    """Take objects out of the catalog with their comments and constraints, and forget their shards."""
+    doomed = {record.oid: record for record in records}
+    gone: dict[int, CatalogRecord] = {}
+    for oid in doomed:
+        record = catalog.get(oid)
+        if record is not None:
+            gone[oid] = record
+    for record in catalog.all():
+        if (isinstance(record, Comment) and record.object_oid in doomed) or (
+            isinstance(record, Constraint) and record.relation in doomed
+        ):
+            gone[record.oid] = record
+    change(running, removed=gone.values())
+    txn = running.transaction.writable(running.session.state.env)
+    for record in gone.values():
+        if isinstance(record, Relation) and record.shard is not None:
+            txn.forget_shard(record.shard)
+        if isinstance(record, Schema):
+            running.transaction.rely_on([record])

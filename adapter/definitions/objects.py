@@ -1,0 +1,424 @@
+"""DDL on schemas, comments, sequences, roles, databases and stored settings."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import hmac
+
+import msgspec
+
+from adapter.definitions.alter import role_oid
+from adapter.definitions.drop import remove
+from adapter.definitions.tables import change, exists_already, new_oid, owner_oid
+from adapter.definitions.views import rename_schema_in_views
+from adapter.execution.guards import own_catalog
+from adapter.execution.relation_names import (
+    check_schema_name,
+    creation_schema,
+    find_relation,
+    kind_of,
+    look_up,
+    missing,
+    require_schema,
+    skip_missing,
+)
+from adapter.execution.statement import Running
+from adapter.results import Notice
+from adapter.settings import values as variables
+from planner.errors import (
+    DependentObjectsStillExist,
+    DuplicateDatabase,
+    DuplicateObject,
+    DuplicateSchema,
+    FeatureNotSupported,
+    InsufficientPrivilege,
+    InvalidCatalogName,
+    InvalidParameterValue,
+    UndefinedColumn,
+    UndefinedObject,
+    WrongObjectType,
+)
+from planner.statements import records as st
+from planner.types import types as t
+from storage.catalog.model import (
+    CatalogSnapshot,
+    Comment,
+    Constraint,
+    Database,
+    Relation,
+    Role,
+    Schema,
+    Sequence,
+    Setting,
+)
+
+SCRAM_ITERATIONS = 4096
+
+
+def _require_superuser(running: Running, what: str) -> None:
+    if running.session.values["is_superuser"] != "on":
+        raise InsufficientPrivilege(f"permission denied to {what}")
+
+
+# ---------------------------------------------------------------- schemas
+
+
+async def create_schema(running: Running, statement: st.CreateSchema) -> None:
+    """CREATE SCHEMA, with the statements inside it."""
+    catalog = own_catalog(running)
+    check_schema_name(statement.name)
+    if catalog.schema(statement.name) is not None:
+        if not statement.if_not_exists:
+            raise DuplicateSchema(f'schema "{statement.name}" already exists')
+        message = f'schema "{statement.name}" already exists, skipping'
+        running.session.notice(Notice(severity="NOTICE", sqlstate="42P06", message=message))
+        return
+    owner = owner_oid(running) if statement.owner is None else role_oid(catalog, running, statement.owner)
+    change(running, added=[Schema(oid=new_oid(running), name=statement.name, owner=owner)])
+    if statement.elements:
+        raise FeatureNotSupported("CREATE SCHEMA with schema elements is not supported")
+
+
+async def rename_object(running: Running, statement: st.RenameObject) -> None:
+    """ALTER SCHEMA, DATABASE, ROLE, TABLE ... CONSTRAINT ... RENAME TO."""
+    catalog = own_catalog(running)
+    match statement.kind:
+        case "schema":
+            schema = require_schema(catalog, statement.name)
+            check_schema_name(statement.new_name)
+            if catalog.schema(statement.new_name) is not None:
+                raise DuplicateSchema(f'schema "{statement.new_name}" already exists')
+            _rename_schema(running, catalog, schema, statement.new_name)
+        case "role" | "user" | "group":
+            role = _role(catalog, statement.name)
+            if any(isinstance(r, Role) and r.name == statement.new_name for r in catalog.all()):
+                raise DuplicateObject(f'role "{statement.new_name}" already exists')
+            change(running, removed=[role], added=[msgspec.structs.replace(role, name=statement.new_name)])
+        case "database":
+            database = _database(catalog, statement.name)
+            if database.name == running.session.database:
+                raise FeatureNotSupported("current database cannot be renamed")
+            change(running, removed=[database], added=[msgspec.structs.replace(database, name=statement.new_name)])
+        case "constraint" if statement.relation is not None:
+            relation = find_relation(running, catalog, statement.relation)
+            for record in catalog.all():
+                if isinstance(record, Constraint) and record.relation == relation.oid and record.name == statement.name:
+                    renamed = msgspec.structs.replace(record, name=statement.new_name)
+                    change(running, removed=[record], added=[renamed])
+                    return
+            raise UndefinedObject(f'constraint "{statement.name}" for table "{relation.name}" does not exist')
+        case _:
+            raise FeatureNotSupported(f"ALTER {statement.kind.upper()} ... RENAME is not supported")
+
+
+def _rename_schema(running: Running, catalog: CatalogSnapshot, schema: Schema, name: str) -> None:
+    views = rename_schema_in_views(catalog, schema, name)
+    change(
+        running,
+        removed=[schema, *(old for old, _ in views)],
+        added=[msgspec.structs.replace(schema, name=name), *(new for _, new in views)],
+    )
+
+
+async def alter_owner(running: Running, statement: st.AlterOwner) -> None:
+    """ALTER SCHEMA / DATABASE ... OWNER TO."""
+    catalog = own_catalog(running)
+    owner = role_oid(catalog, running, statement.owner)
+    record: Schema | Database
+    if statement.kind == "schema":
+        record = require_schema(catalog, statement.name)
+    elif statement.kind == "database":
+        record = _database(catalog, statement.name)
+    else:
+        raise FeatureNotSupported(f"ALTER {statement.kind.upper()} ... OWNER TO is not supported")
+    change(running, removed=[record], added=[msgspec.structs.replace(record, owner=owner)])
+
+
+# ---------------------------------------------------------------- comments
+
+
+async def comment(running: Running, statement: st.Comment) -> None:
+    """COMMENT ON."""
+    catalog = own_catalog(running)
+    oid, subid = _commented(running, catalog, statement)
+    existing = [r for r in catalog.all() if isinstance(r, Comment) and r.object_oid == oid and r.subid == subid]
+    added = []
+    if statement.text:
+        added.append(Comment(oid=new_oid(running), object_oid=oid, subid=subid, text=statement.text))
+    change(running, removed=existing, added=added)
+
+
+def _commented(running: Running, catalog: CatalogSnapshot, statement: st.Comment) -> tuple[int, int]:
+    match statement.kind:
+        case "table" | "view" | "materialized view" | "sequence":
+            name = statement.relation or st.QualifiedName(name=statement.name)
+            found = look_up(running, catalog, name)
+            if found is None:
+                raise missing(catalog, name)
+            if kind_of(found) != statement.kind:
+                article = "an" if statement.kind[0] in "aeiou" else "a"
+                raise WrongObjectType(f'"{found.name}" is not {article} {statement.kind}')
+            return found.oid, 0
+        case "column" if statement.relation is not None:
+            relation = find_relation(running, catalog, statement.relation)
+            column = relation.column(statement.name)
+            if column is None:
+                raise UndefinedColumn(f'column "{statement.name}" of relation "{relation.name}" does not exist')
+            return relation.oid, column.attnum
+        case "schema":
+            return require_schema(catalog, statement.name).oid, 0
+        case "database":
+            return _database(catalog, statement.name).oid, 0
+        case "role":
+            return _role(catalog, statement.name).oid, 0
+        case "constraint" if statement.relation is not None:
+            relation = find_relation(running, catalog, statement.relation)
+            for record in catalog.all():
+                if isinstance(record, Constraint) and record.relation == relation.oid and record.name == statement.name:
+                    return record.oid, 0
+            raise UndefinedObject(f'constraint "{statement.name}" for table "{relation.name}" does not exist')
+        case _:
+            raise FeatureNotSupported(f"COMMENT ON {statement.kind.upper()} is not supported")
+
+
+# ---------------------------------------------------------------- sequences and indexes
+
+
+async def create_sequence(running: Running, statement: st.CreateSequence) -> None:
+    """CREATE SEQUENCE."""
+    if statement.temporary:
+        raise FeatureNotSupported("temporary sequences are not supported")
+    catalog = own_catalog(running)
+    schema = creation_schema(running, catalog, statement.name)
+    if exists_already(running, catalog, schema, statement.name, skip=statement.if_not_exists):
+        return
+    sequence = _configured(
+        Sequence(oid=new_oid(running), name=statement.name.name, schema=schema.oid, owner=owner_oid(running)),
+        statement.options,
+        fresh=True,
+    )
+    sequence = _owned(running, catalog, sequence, statement.options)
+    change(running, added=[sequence])
+
+
+async def alter_sequence(running: Running, statement: st.AlterSequence) -> None:
+    """ALTER SEQUENCE."""
+    catalog = own_catalog(running)
+    record = look_up(running, catalog, statement.name)
+    if record is None:
+        if not statement.if_exists:
+            raise missing(catalog, statement.name)
+        skip_missing(running, statement.name)
+        return
+    if not isinstance(record, Sequence):
+        raise WrongObjectType(f'"{record.name}" is not a sequence')
+    changed = _owned(running, catalog, _configured(record, statement.options, fresh=False), statement.options)
+    if changed != record:
+        store = running.session.state.sequence_store
+        last, called = await store.last_value(record)
+        if not called:
+            # A sequence that was never used stands at its start, and stays where it stands.
+            await store.set_value(record, last, False)
+        change(running, removed=[record], added=[changed])
+    if statement.options.restart:
+        value = changed.start if statement.options.restart_with is None else statement.options.restart_with
+        await running.session.state.sequence_store.set_value(changed, value, False)
+
+
+_BOUNDS = {t.INT2: 2**15, t.INT4: 2**31, t.INT8: 2**63}
+
+
+def _configured(sequence: Sequence, options: st.SequenceOptions, *, fresh: bool) -> Sequence:
+    type_oid = sequence.type_oid if options.type is None else options.type.oid
+    increment = sequence.increment if options.increment is None else options.increment
+    if increment == 0:
+        raise InvalidParameterValue("INCREMENT must not be zero")
+    bound = _BOUNDS[type_oid]
+    default_minimum, default_maximum = (1, bound - 1) if increment > 0 else (-bound, -1)
+    minimum, maximum = (default_minimum, default_maximum) if fresh else (sequence.minimum, sequence.maximum)
+    if options.minimum is not None or options.no_minimum:
+        minimum = default_minimum if options.minimum is None else options.minimum
+    if options.maximum is not None or options.no_maximum:
+        maximum = default_maximum if options.maximum is None else options.maximum
+    if minimum >= maximum:
+        raise InvalidParameterValue(f"MINVALUE ({minimum}) must be less than MAXVALUE ({maximum})")
+    start = sequence.start if not fresh else (minimum if increment > 0 else maximum)
+    if options.start is not None:
+        start = options.start
+    if start < minimum:
+        raise InvalidParameterValue(f"START value ({start}) cannot be less than MINVALUE ({minimum})")
+    if start > maximum:
+        raise InvalidParameterValue(f"START value ({start}) cannot be greater than MAXVALUE ({maximum})")
+    return msgspec.structs.replace(
+        sequence,
+        type_oid=type_oid,
+        increment=increment,
+        minimum=minimum,
+        maximum=maximum,
+        start=start,
+        cache=sequence.cache if options.cache is None else options.cache,
+        cycle=sequence.cycle if options.cycle is None else options.cycle,
+    )
+
+
+def _owned(running: Running, catalog: CatalogSnapshot, sequence: Sequence, options: st.SequenceOptions) -> Sequence:
+    if options.owned_by is None:
+        return sequence
+    if options.owned_by == ("none",):
+        return msgspec.structs.replace(sequence, owned_by=None)
+    *qualifiers, column_name = options.owned_by
+    name = st.QualifiedName(name=qualifiers[-1], schema=qualifiers[-2] if len(qualifiers) > 1 else None)
+    relation = find_relation(running, catalog, name)
+    column = relation.column(column_name)
+    if column is None:
+        raise UndefinedColumn(f'column "{column_name}" of relation "{relation.name}" does not exist')
+    return msgspec.structs.replace(sequence, owned_by=(relation.oid, column.attnum))
+
+
+async def create_index(running: Running, statement: st.CreateIndex) -> None:
+    """CREATE INDEX: the table and columns are checked; statistics and pruning do an index's work, so nothing is
+    stored. A unique index would promise what nothing enforces, and is refused."""
+    relation = find_relation(running, own_catalog(running), statement.table)
+    for name in statement.columns:
+        if relation.column(name) is None:
+            raise UndefinedColumn(f'column "{name}" does not exist')
+    if statement.unique:
+        raise FeatureNotSupported("unique indexes are not supported")
+    running.session.warn("01000", "indexes are not used: CREATE INDEX has no effect")
+
+
+# ---------------------------------------------------------------- roles
+
+
+def _role(catalog: CatalogSnapshot, name: str) -> Role:
+    for record in catalog.all():
+        if isinstance(record, Role) and record.name == name:
+            return record
+    raise UndefinedObject(f'role "{name}" does not exist')
+
+
+async def create_role(running: Running, statement: st.CreateRole) -> None:
+    """CREATE ROLE, USER, GROUP."""
+    _require_superuser(running, "create role")
+    catalog = own_catalog(running)
+    if any(isinstance(r, Role) and r.name == statement.name for r in catalog.all()):
+        raise DuplicateObject(f'role "{statement.name}" already exists')
+    role = Role(oid=new_oid(running), name=statement.name, login=statement.kind == "user")
+    change(running, added=[await _with_options(running, role, statement.options)])
+
+
+async def alter_role(running: Running, statement: st.AlterRole) -> None:
+    """ALTER ROLE."""
+    catalog = own_catalog(running)
+    names = {"current_user": running.session.user, "session_user": running.session.session_user}
+    role = _role(catalog, names.get(statement.name, statement.name))
+    if role.name != running.session.user:
+        _require_superuser(running, "alter role")
+    changed = await _with_options(running, role, statement.options)
+    if changed != role:
+        change(running, removed=[role], added=[changed])
+
+
+async def _with_options(running: Running, role: Role, options: st.RoleOptions) -> Role:
+    if options.in_roles or options.members or options.admins:
+        raise FeatureNotSupported("membership in roles is not supported")
+    changes: dict[str, object] = {}
+    for name in ("superuser", "login", "create_db", "create_role", "inherit"):
+        value = getattr(options, name)
+        if value is not None:
+            changes[name] = value
+    if options.password_null:
+        changes["password"] = None
+    elif options.password is not None:
+        changes["password"] = await asyncio.to_thread(
+            scram_verifier, options.password, running.session.state.env.random.randbytes(16)
+        )
+    return msgspec.structs.replace(role, **changes)
+
+
+def scram_verifier(password: str, salt: bytes) -> str:
+    """What pg_authid stores for a password (RFC 5803); a string that is a verifier already stays."""
+    if password.startswith("SCRAM-SHA-256$"):
+        return password
+    salted = hashlib.pbkdf2_hmac("sha256", password.encode(), salt, SCRAM_ITERATIONS)
+    client_key = hmac.digest(salted, b"Client Key", "sha256")
+    stored_key = hashlib.sha256(client_key).digest()
+    server_key = hmac.digest(salted, b"Server Key", "sha256")
+    encoded = [base64.b64encode(part).decode() for part in (salt, stored_key, server_key)]
+    return f"SCRAM-SHA-256${SCRAM_ITERATIONS}:{encoded[0]}${encoded[1]}:{encoded[2]}"
+
+
+async def drop_role(running: Running, statement: st.DropRole) -> None:
+    """DROP ROLE."""
+    _require_superuser(running, "drop role")
+    for name in statement.names:
+        catalog = own_catalog(running)
+        role = next((r for r in catalog.all() if isinstance(r, Role) and r.name == name), None)
+        if role is None:
+            if not statement.if_exists:
+                raise UndefinedObject(f'role "{name}" does not exist')
+            message = f'role "{name}" does not exist, skipping'
+            running.session.notice(Notice(severity="NOTICE", sqlstate="00000", message=message))
+            continue
+        if name == running.session.user:
+            raise DependentObjectsStillExist("current user cannot be dropped")
+        owned = [
+            r for r in catalog.all() if isinstance(r, (Relation, Schema, Sequence, Database)) and r.owner == role.oid
+        ]
+        if owned:
+            raise DependentObjectsStillExist(
+                f'role "{name}" cannot be dropped because some objects depend on it',
+                detail="\n".join(f"owner of {type(r).__name__.lower()} {r.name}" for r in owned[:100]),
+            )
+        remove(running, catalog, [role])
+
+
+# ---------------------------------------------------------------- databases and stored settings
+
+
+def _database(catalog: CatalogSnapshot, name: str) -> Database:
+    for record in catalog.all():
+        if isinstance(record, Database) and record.name == name:
+            return record
+    raise InvalidCatalogName(f'database "{name}" does not exist')
+
+
+async def create_database(running: Running, statement: st.CreateDatabase) -> None:
+    """CREATE DATABASE. Databases share nothing but roles; schemas have no database in the catalog yet."""
+    catalog = own_catalog(running)
+    if any(isinstance(r, Database) and r.name == statement.name for r in catalog.all()):
+        raise DuplicateDatabase(f'database "{statement.name}" already exists')
+    raise FeatureNotSupported("CREATE DATABASE is not supported")
+
+
+async def drop_database(running: Running, statement: st.DropDatabase) -> None:
+    """DROP DATABASE."""
+    catalog = own_catalog(running)
+    if not any(isinstance(r, Database) and r.name == statement.name for r in catalog.all()) and statement.if_exists:
+        message = f'database "{statement.name}" does not exist, skipping'
+        running.session.notice(Notice(severity="NOTICE", sqlstate="00000", message=message))
+        return
+    if _database(catalog, statement.name).name == running.session.database:
+        raise DependentObjectsStillExist("cannot drop the currently open database")
+    raise FeatureNotSupported("DROP DATABASE is not supported")
+
+
+async def alter_setting(running: Running, statement: st.AlterSetting) -> None:
+    """ALTER DATABASE / ROLE ... SET and RESET: defaults of new sessions."""
+    catalog = own_catalog(running)
+    database = 0 if statement.database is None else _database(catalog, statement.database).oid
+    role = 0 if statement.role is None else _role(catalog, statement.role).oid
+    known = [r for r in catalog.all() if isinstance(r, Setting) and r.database == database and r.role == role]
+    if statement.name is None:
+        change(running, removed=known)
+        return
+    setting = variables.require(statement.name)
+    variables.check_changeable(setting)
+    removed = [record for record in known if record.name == setting.name]
+    added = []
+    if not statement.reset and statement.values is not None:
+        value = variables.canonical_value(setting, ", ".join(statement.values), None)
+        added.append(Setting(oid=new_oid(running), name=setting.name, value=value, database=database, role=role))
+    change(running, removed=removed, added=added)

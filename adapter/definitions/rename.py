@@ -1,0 +1,75 @@
+"""RENAME and SET SCHEMA: a relation or column under another name.
+
+Views name what they read, so those over it are written anew.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from adapter.definitions.alter import alter_target, with_column
+from adapter.definitions.tables import change
+from adapter.definitions.views import rename_column_in_views, rename_relation_in_views
+from adapter.execution.guards import own_catalog
+from adapter.execution.relation_names import require_schema
+from adapter.execution.statement import Running
+from planner.errors import DuplicateColumn, DuplicateTable, UndefinedColumn, WrongObjectType
+from planner.statements import records as st
+from storage.catalog.model import Relation
+from storage.catalog.model import Sequence as SequenceRecord
+
+
+async def rename_column(running: Running, statement: st.RenameColumn) -> None:
+    """RENAME COLUMN, of tables and views."""
+    relation = alter_target(running, statement.relation, statement.kind, statement.if_exists)
+    if relation is None:
+        return
+    if not isinstance(relation, Relation):
+        raise WrongObjectType(f'cannot rename columns of sequence "{relation.name}"')
+    column = relation.column(statement.name)
+    if column is None:
+        raise UndefinedColumn(f'column "{statement.name}" does not exist')
+    if relation.column(statement.new_name) is not None:
+        raise DuplicateColumn(f'column "{statement.new_name}" of relation "{relation.name}" already exists')
+    changed = with_column(relation, msgspec.structs.replace(column, name=statement.new_name))
+    views = rename_column_in_views(running, own_catalog(running), relation, changed, column.name, statement.new_name)
+    change(
+        running,
+        removed=[relation, *(old for old, _ in views)],
+        added=[changed, *(new for _, new in views)],
+    )
+
+
+async def rename_relation(running: Running, statement: st.RenameRelation) -> None:
+    """RENAME TO, of tables, views and sequences."""
+    record = alter_target(running, statement.relation, statement.kind, statement.if_exists)
+    if record is None:
+        return
+    _check_free(running, record.schema, statement.new_name)
+    _move(running, record, msgspec.structs.replace(record, name=statement.new_name))
+
+
+async def set_schema(running: Running, statement: st.SetSchema) -> None:
+    """SET SCHEMA, of tables, views and sequences."""
+    record = alter_target(running, statement.relation, statement.kind, statement.if_exists)
+    if record is None:
+        return
+    schema = require_schema(own_catalog(running), statement.new_schema)
+    if schema.oid == record.schema:
+        return
+    if (schema.oid, record.name) in own_catalog(running).relation_names:
+        raise DuplicateTable(f'relation "{record.name}" already exists in schema "{schema.name}"')
+    _move(running, record, msgspec.structs.replace(record, schema=schema.oid))
+
+
+def _check_free(running: Running, schema: int, name: str) -> None:
+    if (schema, name) in own_catalog(running).relation_names:
+        raise DuplicateTable(f'relation "{name}" already exists')
+
+
+def _move(running: Running, record: Relation | SequenceRecord, changed: Relation | SequenceRecord) -> None:
+    catalog = own_catalog(running)
+    views: list[tuple[Relation, Relation]] = []
+    if isinstance(record, Relation) and isinstance(changed, Relation):
+        views = rename_relation_in_views(running, catalog, record, changed)
+    change(running, removed=[record, *(old for old, _ in views)], added=[changed, *(new for _, new in views)])

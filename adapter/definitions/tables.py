@@ -1,0 +1,561 @@
+"""CREATE TABLE, CREATE TABLE AS, CREATE VIEW, TRUNCATE."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import aclosing
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+
+from adapter.changes.defaults import default_query
+from adapter.changes.target import Target, check_not_null
+from adapter.execution.guards import check_writable, own_catalog
+from adapter.execution.relation_names import creation_schema, describe, find_relation, look_up
+from adapter.execution.statement import Running
+from adapter.plans.plan_cache import Plan, make_plan
+from adapter.queries.read import PreparedRead, prepare_plan
+from adapter.queries.single_row import bind_execute_params, evaluate
+from adapter.results import Command, Notice
+from planner.analyze import define_view
+from planner.definitions.defaults import stored_default
+from planner.errors import (
+    DependentObjectsStillExist,
+    DuplicateColumn,
+    DuplicateTable,
+    FeatureNotSupported,
+    InvalidColumnReference,
+    InvalidForeignKey,
+    InvalidTableDefinition,
+    SqlSyntaxError,
+    UndefinedColumn,
+    UndefinedObject,
+    WrongObjectType,
+)
+from planner.ir import nodes as ir
+from planner.ir.physical import arrow_type
+from planner.statements import records as st
+from planner.syntax.identifiers import quote_identifier, quote_literal
+from planner.syntax.parse import Parsed
+from planner.types import types as t
+from planner.types.type_names import format_type
+from planner.types.types import SqlType, column_type
+from planner.values.text_values import format_text
+from storage.catalog.model import (
+    CatalogRecord,
+    CatalogSnapshot,
+    CatalogUpdate,
+    Column,
+    Constraint,
+    Relation,
+    Role,
+    Schema,
+)
+from storage.catalog.model import Sequence as SequenceRecord
+from storage.shards.parts import UploadedPart
+
+MAX_COLUMNS = 1600
+"""PostgreSQL's limit of columns in a table."""
+
+_INTEGER_MAXIMUM = {t.INT2: 2**15 - 1, t.INT4: 2**31 - 1, t.INT8: 2**63 - 1}
+
+
+def owner_oid(running: Running) -> int:
+    """The oid of the current role."""
+    catalog = own_catalog(running)
+    return next((r.oid for r in catalog.all() if isinstance(r, Role) and r.name == running.session.user), 10)
+
+
+def change(running: Running, removed: Iterable[CatalogRecord] = (), added: Iterable[CatalogRecord] = ()) -> None:
+    """Take records out of the catalog and put others in, as part of the transaction."""
+    gone = list(removed)
+    running.transaction.rely_on(gone)
+    updates = [CatalogUpdate(record=record, diff=-1) for record in gone]
+    updates.extend(CatalogUpdate(record=record, diff=1) for record in added)
+    running.transaction.change_catalog(updates)
+
+
+def new_oid(running: Running) -> int:
+    """An oid for a new object."""
+    return running.session.state.allocate_oid()
+
+
+def physical_schema(columns: Iterable[Column]) -> pa.Schema:
+    """The Arrow schema of a table's parts."""
+    return pa.schema(
+        [
+            pa.field(f"c{column.attnum}", arrow_type(column_type(column.type_oid, column.typmod)))
+            for column in columns
+            if not column.dropped
+        ]
+    )
+
+
+def exists_already(
+    running: Running, catalog: CatalogSnapshot, schema: Schema, name: st.QualifiedName, *, skip: bool
+) -> bool:
+    """Whether the name is taken: True with a notice when that is to be skipped, else 42P07."""
+    if (schema.oid, name.name) not in catalog.relation_names:
+        return False
+    if not skip:
+        raise DuplicateTable(f'relation "{name.name}" already exists')
+    running.session.notice(
+        Notice(severity="NOTICE", sqlstate="42P07", message=f'relation "{name.name}" already exists, skipping')
+    )
+    return True
+
+
+# ---------------------------------------------------------------- CREATE TABLE
+
+
+async def create_table(running: Running, statement: st.CreateTable) -> None:
+    """CREATE TABLE."""
+    _refuse_temporary(statement.temporary)
+    catalog = own_catalog(running)
+    schema = creation_schema(running, catalog, statement.name, located=True)
+    if exists_already(running, catalog, schema, statement.name, skip=statement.if_not_exists):
+        return
+    table_oid = new_oid(running)
+    columns, sequences = _columns(running, statement, schema, table_oid)
+    if len(columns) > MAX_COLUMNS:
+        raise InvalidTableDefinition(f"tables can have at most {MAX_COLUMNS} columns")
+    name = statement.name.name
+    keys = [definition for definition in statement.constraints if definition.kind != "f"]
+    columns, constraints = declare_constraints(running, name, table_oid, columns, keys)
+    relation = Relation(
+        oid=table_oid,
+        name=name,
+        schema=schema.oid,
+        owner=owner_oid(running),
+        kind="r",
+        columns=tuple(columns),
+        shard=running.session.state.env.new_shard_id(),
+    )
+    change(running, added=[relation, *sequences, *constraints])
+    make_shard(running, relation)
+    # A table may refer to itself.
+    foreign_keys = [definition for definition in statement.constraints if definition.kind == "f"]
+    change(running, added=declare_constraints(running, name, table_oid, columns, foreign_keys)[1])
+
+
+def make_shard(running: Running, relation: Relation) -> None:
+    """Create the shard of a new table in the transaction."""
+    assert relation.shard is not None
+    txn = running.transaction.writable(running.session.state.env)
+    txn.create_shard(relation.shard, physical_schema(relation.columns))
+    running.transaction.created_shards.add(relation.shard)
+
+
+def _refuse_temporary(temporary: bool) -> None:
+    if temporary:
+        raise FeatureNotSupported("temporary tables are not supported")
+
+
+def _columns(
+    running: Running, statement: st.CreateTable, schema: Schema, table_oid: int
+) -> tuple[list[Column], list[SequenceRecord]]:
+    definitions: list[st.ColumnDefinition | Column] = list(statement.columns)
+    catalog = own_catalog(running)
+    for like in sorted(statement.likes, key=lambda clause: -clause.index):
+        source = find_relation(running, catalog, like.table, located=True)
+        running.transaction.rely_on([source])
+        copied = [
+            msgspec.structs.replace(
+                column, missing=None, default=column.default if "defaults" in like.including else None
+            )
+            for column in source.live_columns()
+        ]
+        definitions[like.index : like.index] = copied
+    columns: list[Column] = []
+    sequences: list[SequenceRecord] = []
+    seen: set[str] = set()
+    for attnum, definition in enumerate(definitions, 1):
+        if definition.name in seen:
+            raise DuplicateColumn(f'column "{definition.name}" specified more than once')
+        seen.add(definition.name)
+        if isinstance(definition, Column):
+            columns.append(msgspec.structs.replace(definition, attnum=attnum))
+            continue
+        column = column_of(definition, attnum)
+        if definition.serial or definition.identity:
+            sequence = owned_sequence(running, statement.name.name, schema, table_oid, column)
+            sequences.append(sequence)
+            column = msgspec.structs.replace(column, not_null=True, default=nextval_default(schema, sequence))
+        elif column.default is not None:
+            column = checked_default(running, column, definition.written_default)
+        columns.append(column)
+    return columns, sequences
+
+
+def nextval_default(schema: Schema, sequence: SequenceRecord) -> str:
+    """The default of a column that takes its values from `sequence`."""
+    name = f"{quote_identifier(schema.name)}.{quote_identifier(sequence.name)}"
+    return f"nextval({quote_literal(name)}::regclass)"
+
+
+def column_of(definition: st.ColumnDefinition, attnum: int) -> Column:
+    """The catalog's column for a definition."""
+    return Column(
+        attnum=attnum,
+        name=definition.name,
+        type_oid=definition.type.oid,
+        typmod=definition.type.typmod,
+        not_null=definition.not_null,
+        default=definition.default,
+    )
+
+
+def owned_sequence(running: Running, table: str, schema: Schema, table_oid: int, column: Column) -> SequenceRecord:
+    """The sequence behind a serial or identity column."""
+    catalog = own_catalog(running)
+    base = f"{table[:29]}_{column.name[:28]}_seq"
+    name, number = base, 0
+    while (schema.oid, name) in catalog.relation_names:
+        number += 1
+        name = f"{base}{number}"
+    return SequenceRecord(
+        oid=new_oid(running),
+        name=name,
+        schema=schema.oid,
+        owner=owner_oid(running),
+        type_oid=column.type_oid,
+        maximum=_INTEGER_MAXIMUM.get(column.type_oid, 2**63 - 1),
+        owned_by=(table_oid, column.attnum),
+    )
+
+
+def checked_default(running: Running, column: Column, written: Parsed | None = None) -> Column:
+    """The column with its DEFAULT as the catalog keeps it. Raises the binder's errors for a bad one, as `default_query`
+    does."""
+    assert column.default is not None
+    default_query(running, column, written)
+    type_ = column_type(column.type_oid, column.typmod)
+    kept = stored_default(column.default, type_, running.session.bind_context(own_catalog(running)))
+    return msgspec.structs.replace(column, default=kept)
+
+
+async def missing_value(running: Running, column: Column) -> str | None:
+    """The text of the value that existing rows get in an added column with a default."""
+    (value,) = await evaluate(running, own_catalog(running), default_query(running, column))
+    return None if value is None else format_text(value, column_type(column.type_oid, column.typmod))
+
+
+def declare_constraints(
+    running: Running,
+    table: str,
+    table_oid: int,
+    columns: list[Column],
+    definitions: Sequence[st.ConstraintDefinition],
+) -> tuple[list[Column], list[Constraint]]:
+    """Declared keys. They are recorded for the tools that look for them and are not enforced, which a warning says;
+    a primary key's columns are NOT NULL."""
+    constraints: list[Constraint] = []
+    catalog = own_catalog(running)
+    for definition in definitions:
+        if definition.kind == "c":
+            raise FeatureNotSupported("CHECK constraints are not supported")
+        by_name = {column.name: column for column in columns if not column.dropped}
+        for name in definition.columns:
+            if name not in by_name:
+                if definition.kind == "f":
+                    raise UndefinedColumn(f'column "{name}" referenced in foreign key constraint does not exist')
+                raise UndefinedColumn(f'column "{name}" named in key does not exist', position=definition.position)
+        attnums = tuple(by_name[name].attnum for name in definition.columns)
+        if definition.kind == "p":
+            if any(known.kind == "p" for known in constraints) or _has_primary_key(catalog, table_oid):
+                raise InvalidTableDefinition(f'multiple primary keys for table "{table}" are not allowed')
+            columns = [
+                msgspec.structs.replace(column, not_null=True) if column.attnum in attnums else column
+                for column in columns
+            ]
+        foreign = None
+        foreign_columns: tuple[int, ...] = ()
+        if definition.foreign_table is not None:
+            foreign = find_relation(running, catalog, definition.foreign_table)
+            keys = [record for record in (*catalog.all(), *constraints) if isinstance(record, Constraint)]
+            foreign_columns = _referenced(foreign, [key for key in keys if key.relation == foreign.oid], definition)
+        what = {"p": "PRIMARY KEY", "u": "UNIQUE", "f": "FOREIGN KEY"}[definition.kind]
+        running.session.warn("01000", f"{what} constraints are recorded but not enforced")
+        suffix = {"p": "pkey", "u": "key", "f": "fkey"}[definition.kind]
+        middle = "" if definition.kind == "p" else "_" + "_".join(definition.columns)
+        constraints.append(
+            Constraint(
+                oid=new_oid(running),
+                name=definition.name or f"{table}{middle}_{suffix}",
+                relation=table_oid,
+                kind=definition.kind,
+                columns=attnums,
+                foreign_relation=None if foreign is None else foreign.oid,
+                foreign_columns=foreign_columns,
+            )
+        )
+    return columns, constraints
+
+
+def _has_primary_key(catalog: CatalogSnapshot, table_oid: int) -> bool:
+    return any(isinstance(r, Constraint) and r.relation == table_oid and r.kind == "p" for r in catalog.all())
+
+
+def _referenced(foreign: Relation, keys: Sequence[Constraint], definition: st.ConstraintDefinition) -> tuple[int, ...]:
+    """The columns that a foreign key refers to: those that it names, which must be one of the `keys` of `foreign`, or
+    its primary key. Raises 42703, 42704 and 42830."""
+    if definition.foreign_columns:
+        attnums = tuple(_foreign_column(foreign, name).attnum for name in definition.foreign_columns)
+    else:
+        primary = next((key for key in keys if key.kind == "p"), None)
+        if primary is None:
+            raise UndefinedObject(f'there is no primary key for referenced table "{foreign.name}"')
+        attnums = primary.columns
+    if len(attnums) != len(definition.columns):
+        raise InvalidForeignKey("number of referencing and referenced columns for foreign key disagree")
+    if not any(key.kind in "pu" and sorted(key.columns) == sorted(attnums) for key in keys):
+        raise InvalidForeignKey(
+            f'there is no unique constraint matching given keys for referenced table "{foreign.name}"'
+        )
+    return attnums
+
+
+def _foreign_column(relation: Relation, name: str) -> Column:
+    column = relation.column(name)
+    if column is None:
+        raise UndefinedColumn(f'column "{name}" referenced in foreign key constraint does not exist')
+    return column
+
+
+# ---------------------------------------------------------------- CREATE TABLE AS
+
+
+async def create_table_as(running: Running, statement: st.CreateTableAs) -> Command:
+    """CREATE TABLE AS and SELECT INTO."""
+    title = "SELECT INTO" if statement.select_into else "CREATE TABLE AS"
+    check_writable(running, title)
+    if statement.materialized_view:
+        raise FeatureNotSupported("CREATE MATERIALIZED VIEW is not supported")
+    _refuse_temporary(statement.temporary)
+    await running.session.state.provide_oids()
+    catalog = own_catalog(running)
+    schema = creation_schema(running, catalog, statement.name)
+    if exists_already(running, catalog, schema, statement.name, skip=statement.if_not_exists):
+        return Command(tag=title)
+    plan = await _source_plan(running, statement, catalog)
+    assert plan.query is not None
+    fields = plan.query.rel.fields
+    names = [field.name for field in fields]
+    if len(statement.column_names) > len(names):
+        raise SqlSyntaxError("too many column names were specified")
+    names[: len(statement.column_names)] = statement.column_names
+    columns: list[Column] = []
+    for attnum, (name, field) in enumerate(zip(names, fields, strict=True), 1):
+        if name in names[: attnum - 1]:
+            raise DuplicateColumn(f'column "{name}" specified more than once')
+        type_ = stored_type(name, field.type)
+        columns.append(Column(attnum=attnum, name=name, type_oid=type_.oid, typmod=type_.typmod))
+    relation = Relation(
+        oid=new_oid(running),
+        name=statement.name.name,
+        schema=schema.oid,
+        owner=owner_oid(running),
+        kind="r",
+        columns=tuple(columns),
+        shard=running.session.state.env.new_shard_id(),
+    )
+    running.transaction.rely_on(plan.relied_on)
+    read = await prepare_plan(running, plan) if statement.with_data else None
+    change(running, added=[relation])
+    make_shard(running, relation)
+    if read is None:
+        return Command(tag=title)
+    rows = await fill_table(running, relation, schema.name, read)
+    return Command(tag=f"SELECT {rows}")
+
+
+async def _source_plan(running: Running, statement: st.CreateTableAs, catalog: CatalogSnapshot) -> Plan:
+    if statement.select_into:
+        # Its query has the text and place of the statement itself, under which the cache knows another plan.
+        return make_plan(statement.query, running.session.bind_context(catalog), running.declared)
+    plan = running.session.plan(statement.query, catalog, running.declared)
+    if isinstance(plan.statement, st.Execute):
+        prepared = running.session.statements.require(plan.statement.name)
+        await bind_execute_params(running, plan.statement)
+        assert prepared.parsed is not None
+        plan = running.session.plan(prepared.parsed, catalog, running.declared)
+        if not isinstance(plan.statement, ir.BoundQuery):
+            raise WrongObjectType("prepared statement is not a SELECT")
+    if not isinstance(plan.statement, ir.BoundQuery):
+        raise FeatureNotSupported("CREATE TABLE AS of this statement is not supported")
+    return plan
+
+
+def stored_type(name: str, type_: SqlType) -> SqlType:
+    """The column type for an expression's type. 42P16 for pseudo-types."""
+    if type_.oid == t.UNKNOWN:
+        return SqlType(t.TEXT)
+    if type_.oid in (t.RECORD, t.VOID, t.ANYARRAY, t.ANYELEMENT):
+        raise InvalidTableDefinition(f'column "{name}" has pseudo-type {format_type(type_.oid)}')
+    return type_
+
+
+async def fill_table(running: Running, relation: Relation, schema_name: str, read: PreparedRead) -> int:
+    """Write the rows of `read` (one column per live column, in order) into a new table. Returns their number."""
+    assert relation.shard is not None
+    columns = relation.live_columns()
+    target = Target(
+        relation=relation,
+        schema_name=schema_name,
+        shard=relation.shard,
+        columns=columns,
+        not_null=frozenset(column.attnum for column in columns if column.not_null),
+    )
+    txn = running.transaction.writable(running.session.state.env)
+    if read.engine is not None and read.engine.name == "spark" and not target.not_null:
+        (parts,) = await read.engine.write(
+            read.query,
+            read.resolved.inputs,
+            read.params,
+            read.context,
+            shard=target.shard,
+            columns=[tuple(range(len(columns)))],
+            names=[target.names],
+        )
+        for part in parts:
+            await txn.write_part(target.shard, UploadedPart(key=part.key, rows=part.rows, bytes=part.bytes))
+        return sum(part.rows for part in parts)
+    count = 0
+    physical = physical_schema(columns)
+    stream: Any = read.stream()
+    async with aclosing(stream) as batches:
+        async for batch in batches:
+            if not batch.num_rows:
+                continue
+            arrays = [
+                array if array.type == field.type else array.cast(field.type)
+                for array, field in zip(batch.columns, physical, strict=True)
+            ]
+            rows = pa.record_batch(arrays, schema=physical)
+            check_not_null(target, rows, running)
+            txn.write(target.shard, rows)
+            count += batch.num_rows
+            await txn.spill()
+    return count
+
+
+# ---------------------------------------------------------------- views
+
+
+async def create_view(running: Running, statement: st.CreateView) -> None:
+    """CREATE [OR REPLACE] VIEW."""
+    if statement.temporary:
+        raise FeatureNotSupported("temporary views are not supported")
+    catalog = own_catalog(running)
+    schema = creation_schema(running, catalog, statement.name)
+    definition = define_view(statement, running.session.bind_context(catalog))
+    columns = tuple(
+        Column(attnum=attnum, name=name, type_oid=(stored := stored_type(name, type_)).oid, typmod=stored.typmod)
+        for attnum, (name, type_) in enumerate(definition.columns, 1)
+    )
+    names = [column.name for column in columns]
+    for name in names:
+        if names.count(name) > 1:
+            raise DuplicateColumn(f'column "{name}" specified more than once')
+    running.transaction.rely_on(r for oid in definition.depends_on if (r := catalog.get(oid)) is not None)
+    existing = catalog.get(catalog.relation_names.get((schema.oid, statement.name.name), 0))
+    if existing is None:
+        relation = Relation(
+            oid=new_oid(running),
+            name=statement.name.name,
+            schema=schema.oid,
+            owner=owner_oid(running),
+            kind="v",
+            columns=columns,
+            definition=definition.definition,
+            depends_on=tuple(definition.depends_on),
+        )
+        change(running, added=[relation])
+        return
+    if not statement.or_replace:
+        raise DuplicateTable(f'relation "{statement.name.name}" already exists')
+    if not isinstance(existing, Relation) or existing.kind != "v":
+        raise WrongObjectType(f'"{statement.name.name}" is not a view')
+    _check_replacement(existing.live_columns(), columns)
+    if existing.oid in definition.depends_on:
+        raise InvalidColumnReference(f'infinite recursion detected in rules for relation "{existing.name}"')
+    replaced = msgspec.structs.replace(
+        existing, columns=columns, definition=definition.definition, depends_on=tuple(definition.depends_on)
+    )
+    change(running, removed=[existing], added=[replaced])
+
+
+def _check_replacement(old: Sequence[Column], new: Sequence[Column]) -> None:
+    if len(new) < len(old):
+        raise InvalidTableDefinition("cannot drop columns from view")
+    for before, after in zip(old, new, strict=False):
+        if before.name != after.name:
+            raise InvalidTableDefinition(
+                f'cannot change name of view column "{before.name}" to "{after.name}"',
+                hint="Use ALTER VIEW ... RENAME COLUMN ... to change name of view column instead.",
+            )
+        if (before.type_oid, before.typmod) != (after.type_oid, after.typmod):
+            raise InvalidTableDefinition(
+                f'cannot change data type of view column "{before.name}" from '
+                f"{format_type(before.type_oid, before.typmod)} to {format_type(after.type_oid, after.typmod)}"
+            )
+
+
+# ---------------------------------------------------------------- TRUNCATE
+
+
+async def truncate(running: Running, statement: st.Truncate) -> None:
+    """TRUNCATE: the table gets a new, empty shard; the old one is forgotten in the same commit."""
+    catalog = own_catalog(running)
+    tables: dict[int, Relation] = {}
+    for name in statement.tables:
+        record = look_up(running, catalog, name)
+        relation = find_relation(running, catalog, name)
+        if record is None or relation.kind != "r":
+            raise WrongObjectType(f'"{relation.name}" is not a table')
+        tables[relation.oid] = relation
+    referencing = [
+        record
+        for record in catalog.all()
+        if isinstance(record, Constraint)
+        and record.kind == "f"
+        and record.foreign_relation in tables
+        and record.relation not in tables
+    ]
+    if referencing:
+        if not statement.cascade:
+            raise DependentObjectsStillExist(
+                "cannot truncate a table referenced in a foreign key constraint",
+                detail=f'Table "{_name_of(catalog, referencing[0].relation)}" references '
+                f'"{_name_of(catalog, referencing[0].foreign_relation or 0)}".',
+                hint="Truncate table "
+                f'"{_name_of(catalog, referencing[0].relation)}" at the same time, or use TRUNCATE ... CASCADE.',
+            )
+        for constraint in referencing:
+            other = catalog.get(constraint.relation)
+            if isinstance(other, Relation):
+                running.session.notice(
+                    Notice(
+                        severity="NOTICE",
+                        sqlstate="00000",
+                        message=f"truncate cascades to {describe(running, catalog, other)}",
+                    )
+                )
+                tables[other.oid] = other
+    txn = running.transaction.writable(running.session.state.env)
+    for relation in tables.values():
+        fresh = msgspec.structs.replace(
+            relation,
+            shard=running.session.state.env.new_shard_id(),
+            columns=tuple(msgspec.structs.replace(column, missing=None) for column in relation.columns),
+        )
+        change(running, removed=[relation], added=[fresh])
+        assert relation.shard is not None
+        txn.forget_shard(relation.shard)
+        make_shard(running, fresh)
+
+
+def _name_of(catalog: CatalogSnapshot, oid: int) -> str:
+    record = catalog.get(oid)
+    return record.name if isinstance(record, Relation) else str(oid)

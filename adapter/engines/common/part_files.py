@@ -1,0 +1,58 @@
+"""Parquet parts that this process writes for an engine: rows in batches, files of bounded size, straight to the blob
+store."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from adapter.engines.engine import RecordBatch, WrittenPart
+from storage.environment.environment import Environment
+from storage.ids import ShardId
+from storage.shards.parts import encode_parquet
+
+PART_BYTES = 64 << 20
+"""Arrow bytes gathered for one file; what this process holds of a result that it writes."""
+
+
+class PartFileWriter:
+    """Gathers batches and writes them as parts of `shard`. The columns at `columns` get the `names`."""
+
+    def __init__(self, env: Environment, shard: ShardId, columns: Sequence[int], names: Sequence[str]) -> None:
+        self._env = env
+        self._shard = shard
+        self._columns = tuple(columns)
+        self._names = tuple(names)
+        self._batches: list[RecordBatch] = []
+        self._bytes = 0
+        self.parts: list[WrittenPart] = []
+
+    async def write(self, batch: RecordBatch) -> None:
+        """Takes a batch; writes a file when enough has gathered."""
+        if not batch.num_rows:
+            return
+        picked = pa.RecordBatch.from_arrays([batch.column(index) for index in self._columns], names=list(self._names))
+        self._batches.append(picked)
+        self._bytes += picked.nbytes
+        if self._bytes >= PART_BYTES:
+            await self._flush()
+
+    async def finish(self) -> Sequence[WrittenPart]:
+        """Writes what is left; returns all parts."""
+        if self._batches:
+            await self._flush()
+        return self.parts
+
+    async def _flush(self) -> None:
+        batches, self._batches, self._bytes = self._batches, [], 0
+        data, rows = await asyncio.to_thread(_encode, batches)
+        key = self._env.new_part_key(self._shard)
+        await self._env.blob.put(key, data)
+        self.parts.append(WrittenPart(key=key, rows=rows, bytes=len(data)))
+
+
+def _encode(batches: Sequence[RecordBatch]) -> tuple[bytes, int]:
+    table = pa.Table.from_batches(batches)
+    return encode_parquet(table), table.num_rows

@@ -1,0 +1,201 @@
+"""The local engine's database: DuckDB in this process, closed to the outside.
+
+One in-memory database holds nothing durable: decoded inline parts, system relations, and what a query spills.
+Settings make its arithmetic and null order PostgreSQL's; then its file access is limited to the blob root and a
+scratch directory, and its configuration is locked, in that order, so that no statement can undo it.
+
+A `Cursor` is a connection to that database; each runs one execution at a time. Cursors are reused: making one costs
+more than a point read. Each keeps the plans of statements that it has run again and again.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import duckdb
+import pyarrow as pa
+
+from adapter.engines.local.small_tables import RowSource
+
+Error = duckdb.Error
+"""What the engine raises."""
+
+Connection: TypeAlias = Any
+"""duckdb.DuckDBPyConnection."""
+
+MAX_IDLE_CURSORS = 32
+"""Cursors kept for reuse: about as many as statements that run at once; an idle one costs some 100 KiB."""
+
+MAX_PREPARED = 64
+"""Plans that a cursor keeps; the least recently run goes first."""
+
+MAX_SEEN = 256
+"""Texts that a cursor remembers to have run once: a plan is worth keeping from the second run on."""
+
+MAX_PREPARED_CHARS = 16 * 1024
+"""Longer texts carry data and rarely come again."""
+
+
+MAX_SOURCES = 256
+"""Names that a cursor may know. Plans refer to what is under them, so one that knows more is not used again."""
+
+
+class Cursor:
+    """A connection for one execution at a time, with the plans it keeps. Used by one thread at a time, but for
+    `interrupt`."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self._prepared: OrderedDict[str, str] = OrderedDict()
+        self._seen: OrderedDict[str, None] = OrderedDict()
+        self._numbers = itertools.count()
+        self._sources: dict[str, RowSource] = {}
+
+    @property
+    def spent(self) -> bool:
+        """Whether it is better closed than used again."""
+        return len(self._sources) > MAX_SOURCES
+
+    def offer(self, name: str, rows: pa.Table) -> None:
+        """Makes `rows` what statements on this cursor find under `name`, until `withdraw`; always of one schema."""
+        source = self._sources.get(name)
+        if source is not None:
+            source.rows = rows
+            return
+        source = self._sources[name] = RowSource(rows)
+        self.connection.register(name, source)
+
+    def withdraw(self, name: str) -> None:
+        """Takes back what was offered, if anything was; the name stays known."""
+        source = self._sources.get(name)
+        if source is not None:
+            source.rows = None
+
+    def stream(self, sql: str, batch_rows: int) -> Any:
+        """Runs a query and returns a reader of record batches; blocks until the first rows are there."""
+        name = self._plan(sql)
+        text = sql if name is None else f"EXECUTE {name}"
+        # The relation that `sql()` would make binds the text a second time, which costs more than a point read; this
+        # is the call that it makes in the end.
+        return self.connection._submit(text, None, "stream", batch_rows).arrow_reader()
+
+    def interrupt(self) -> None:
+        """Interrupts what runs; from any thread."""
+        self.connection.interrupt()
+
+    def close(self) -> None:
+        """Closes the connection."""
+        self.connection.close()
+
+    def _plan(self, sql: str) -> str | None:
+        """The name of the plan kept for `sql`, if there is one. The engine makes it anew when a table that it reads
+        has changed."""
+        name = self._prepared.get(sql)
+        if name is not None:
+            self._prepared.move_to_end(sql)
+            return name
+        if sql not in self._seen:
+            if len(sql) <= MAX_PREPARED_CHARS:
+                self._seen[sql] = None
+                if len(self._seen) > MAX_SEEN:
+                    self._seen.popitem(last=False)
+            return None
+        del self._seen[sql]
+        name = f"plan{next(self._numbers)}"
+        self.connection.execute(f"PREPARE {name} AS {sql}")
+        self._prepared[sql] = name
+        if len(self._prepared) > MAX_PREPARED:
+            self.connection.execute(f"DEALLOCATE {self._prepared.popitem(last=False)[1]}")
+        return name
+
+
+class LocalDatabase:
+    """DuckDB, set up and locked. Thread-safe: `acquire` and `release` may be called from any thread.
+
+    `directories` are the only ones whose files SQL can reach; `scratch` receives what does not fit in `memory_limit`
+    (a size such as ``1GB``). `register` adds functions before the configuration is locked.
+    """
+
+    def __init__(
+        self,
+        *,
+        directories: Sequence[Path],
+        scratch: Path,
+        memory_limit: str,
+        threads: int | None = None,
+        register: Sequence[Callable[[Connection], None]] = (),
+    ) -> None:
+        self._root = duckdb.connect(":memory:")
+        self._lock = threading.Lock()
+        self._idle: list[Cursor] = []
+        scratch.mkdir(parents=True, exist_ok=True)
+        settings: dict[str, object] = {
+            "integer_division": True,
+            "ieee_floating_point_ops": False,
+            "default_null_order": "postgres",
+            "TimeZone": "UTC",
+            "memory_limit": memory_limit,
+            "temp_directory": str(scratch),
+            "parquet_metadata_cache": True,
+            # Arrow's plain offsets and lists; the encoder of results and storage know no view types.
+            "arrow_large_buffer_size": False,
+            "python_enable_replacements": False,
+            "autoinstall_known_extensions": False,
+            "autoload_known_extensions": False,
+            "errors_as_json": False,
+        }
+        if threads is not None:
+            settings["threads"] = threads
+        for name, value in settings.items():
+            self._root.execute(f"SET GLOBAL {name} = {_setting(value)}")
+        for function in register:
+            function(self._root)
+        allowed = ", ".join(_setting(str(directory.absolute())) for directory in (*directories, scratch))
+        self._root.execute(f"SET GLOBAL allowed_directories = [{allowed}]")
+        self._root.execute("SET GLOBAL enable_external_access = false")
+        self._root.execute("SET GLOBAL lock_configuration = true")
+
+    def acquire(self) -> Cursor:
+        """A cursor for one execution; give it back with `release`."""
+        with self._lock:
+            if self._idle:
+                return self._idle.pop()
+            return Cursor(self._root.cursor())
+
+    def release(self, cursor: Cursor) -> None:
+        """Takes a cursor back. Its execution must have ended, its registered tables must be gone."""
+        with self._lock:
+            if len(self._idle) < MAX_IDLE_CURSORS and not cursor.spent:
+                self._idle.append(cursor)
+                return
+        cursor.close()
+
+    def run(self, sql: str) -> list[tuple[Any, ...]]:
+        """Runs one statement of the engine itself (never a client's) and returns its rows."""
+        cursor = self.acquire()
+        try:
+            rows: list[tuple[Any, ...]] = cursor.connection.execute(sql).fetchall()
+            return rows
+        finally:
+            self.release(cursor)
+
+    def close(self) -> None:
+        """Closes every connection; the database's memory is freed."""
+        with self._lock:
+            for cursor in self._idle:
+                cursor.close()
+            self._idle.clear()
+            self._root.close()
+
+
+def _setting(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return str(value)
+    return "'" + str(value).replace("'", "''") + "'"

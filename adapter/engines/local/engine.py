@@ -1,0 +1,358 @@
+"""The local engine: DuckDB in this process, for catalog queries and small reads.
+
+`execute` streams: at most a few batches of a result exist at a time, however long the client takes. All work runs on
+threads; an execution holds one cursor of the database from its first step to the end of its stream. Cancel interrupts
+that cursor.
+
+There are two databases. What reads small tables, system relations or no tables at all runs on one with a single thread:
+to wake others takes longer than such a query, and many of them run at once. What reads larger tables runs on one with
+a thread for each core. Rows that are only picked out of one small table need no database at all (`Lookup`).
+
+A database is loaded and opened on a thread too, when it is first needed or (`warm`) before; the executions that need
+it wait for it, and nothing else does. When it cannot be opened every execution on it raises 55000,
+and the server lives on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, aclosing, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import pyarrow as pa
+from msgspec import Struct, field
+
+from adapter.engines.common.lookups import Indexes
+from adapter.engines.common.lowered_queries import KnownQueries, KnownQuery
+from adapter.engines.common.part_files import PartFileWriter
+from adapter.engines.common.scan_sources import DeletedRows
+from adapter.engines.engine import ArrowTable, EngineName, RecordBatch, TableInput, WrittenPart
+from adapter.engines.local.inline_pool import InlinePool
+from adapter.engines.local.scans import (
+    ConstantColumns,
+    LocalScan,
+    is_small,
+    large_scan,
+    plan_local,
+    release_scan,
+    small_scan,
+)
+from adapter.engines.local.small_tables import SmallTables
+from adapter.engines.local.workers import Workers
+from adapter.execution_context import ExecutionContext
+from adapter.system_catalogs.local_engine import LocalCatalog, Scope
+from adapter.system_catalogs.relations.contents import SystemCatalogs
+from planner.errors import ObjectNotInPrerequisiteState, QueryCanceled
+from planner.functions.engines import local as local_udfs
+from planner.ir.nodes import BoundQuery, SystemScan
+from planner.ir.nodes import Literal as LiteralValue
+from planner.lowering import ScanSource
+from planner.lowering.engine_errors import translate
+from storage.environment.environment import Environment
+from storage.ids import ShardId
+
+if TYPE_CHECKING:
+    from adapter.engines.local.database import Cursor, LocalDatabase
+
+BATCH_ROWS = 8192
+"""Rows of a result batch: enough for columnar encoding to pay, little enough that wide rows stay small."""
+
+CHUNK_BYTES = 1 << 20
+"""A thread fetches batches up to this size at a time, so that small results take one switch of threads."""
+
+MAX_THREADS = 64
+"""Statements that run at once; more wait. Each may hold a thread for as long as its query computes."""
+
+INTERRUPT_AGAIN_SECONDS = 0.05
+"""An interrupt that comes between two steps of the engine is lost; it is repeated until the thread is back."""
+
+CANCELED = "canceling statement due to user request"
+
+
+T = TypeVar("T")
+
+_extra_names = itertools.count()
+
+
+class _Opened(Struct, frozen=True, kw_only=True):
+    """The database and what is in it. `errors`: the classes of what it raises."""
+
+    database: LocalDatabase
+    catalog: LocalCatalog
+    pool: InlinePool
+    errors: tuple[type[Exception], ...]
+
+
+class _Execution(Struct, eq=False):
+    """One running query. `canceled` is set from the event loop and read by the worker thread; `ended` once its
+    cursor has been given back."""
+
+    opened: _Opened
+    cursor: Cursor
+    canceled: bool = False
+    ended: bool = False
+    scans: dict[int, LocalScan] = field(default_factory=dict)
+    resources: ExitStack = field(default_factory=ExitStack)
+    scope: Scope | None = None
+    reader: Any = None
+
+
+class LocalEngine:
+    """`Engine` on DuckDB. `directory` is a private scratch directory; `blob_root` the blob store's folder, where files
+    are read, or None when it is not on this machine. `memory_limit` is a size such as ``1GB``."""
+
+    name: EngineName = "local"
+
+    def __init__(
+        self,
+        env: Environment,
+        *,
+        blob_root: Path | None,
+        directory: Path,
+        memory_limit: str = "1GB",
+        threads: int | None = None,
+        catalogs: SystemCatalogs | None = None,
+    ) -> None:
+        self._env = env
+        self.catalogs = catalogs if catalogs is not None else SystemCatalogs()
+        """The system relations' contents, shared with whoever names catalog objects."""
+        self._blob_root = blob_root
+        self._directory = directory
+        self._memory_limit = memory_limit
+        self._threads = threads
+        self._deleted = DeletedRows(env)
+        self._small = SmallTables(env, self._deleted)
+        self._beside = ConstantColumns()
+        self._indexes = Indexes()
+        self._known = KnownQueries("local")
+        self._workers = Workers(MAX_THREADS, "local-engine")
+        self._running: dict[str, set[_Execution]] = {}
+        self._serial: asyncio.Future[_Opened] | None = None
+        self._parallel: asyncio.Future[_Opened] | None = None
+
+    def warm(self) -> None:
+        """Opens the database for small reads before one needs it."""
+        if self._serial is None:
+            self._serial = self._workers.run(lambda: self._open("serial", 1))
+
+    def _open(self, name: str, threads: int | None) -> _Opened:
+        """Opens a database with `threads` threads (None: one for each core); blocks."""
+        from adapter.engines.local import database as local_database
+
+        made: list[LocalCatalog] = []
+        database = local_database.LocalDatabase(
+            directories=() if self._blob_root is None else (self._blob_root,),
+            scratch=self._directory / name,
+            memory_limit=self._memory_limit,
+            threads=threads,
+            register=(local_udfs.register, lambda connection: made.append(LocalCatalog(connection, self.catalogs))),
+        )
+        return _Opened(
+            database=database,
+            catalog=made[0],
+            pool=InlinePool(database),
+            errors=(local_database.Error, pa.ArrowException, OSError),
+        )
+
+    def unsupported(self, query: BoundQuery) -> str | None:
+        """See `Engine.unsupported`."""
+        known = self._known.of(query)
+        return None if known.lookup is not None and known.lookup.is_certain else known.unsupported
+
+    async def execute(
+        self,
+        query: BoundQuery,
+        tables: Mapping[int, TableInput],
+        params: Sequence[LiteralValue],
+        context: ExecutionContext,
+        *,
+        extra: Mapping[int, ArrowTable] | None = None,
+    ) -> AsyncGenerator[RecordBatch, None]:
+        """See `Engine.execute`."""
+        known = self._known.of(query)
+        shape = known.shape
+        plans = {oid: plan_local(tables[oid], row_ids=row_ids) for oid, row_ids in known.needs.tables.items()}
+        small = all(map(is_small, plans.values()))
+        lookup = known.lookup if small else None
+        if lookup is not None:
+            plan = plans[lookup.relation_oid]
+            rows = await self._small.rows(plan.columns, plan.inline, plan.deletes)
+            picked = lookup.pick(rows, params, self._indexes)
+            if picked is not None:
+                yield shape.conform(picked)
+                return
+        opened = await self._opened(small)
+        execution = _Execution(opened=opened, cursor=opened.database.acquire())
+        running = self._running.setdefault(context.token, set())
+        running.add(execution)
+        try:
+            for oid, plan in plans.items():
+                execution.scans[oid] = (
+                    await small_scan(tables[oid], plan, self._small)
+                    if is_small(plan)
+                    else await large_scan(tables[oid], plan, reader=self._env, pool=opened.pool, deleted=self._deleted)
+                )
+            batches, more = await self._step(execution, lambda: self._begin(execution, known, params, context, extra))
+            while True:
+                for batch in batches:
+                    yield shape.conform(batch)
+                if not more:
+                    return
+                batches, more = await self._step(execution, lambda: self._fetch(execution))
+        finally:
+            running.discard(execution)
+            if not running:
+                self._running.pop(context.token, None)
+            if not execution.ended:
+                await asyncio.shield(self._workers.run(lambda: self._end(execution)))
+
+    async def write(
+        self,
+        query: BoundQuery,
+        tables: Mapping[int, TableInput],
+        params: Sequence[LiteralValue],
+        context: ExecutionContext,
+        *,
+        shard: ShardId,
+        columns: Sequence[tuple[int, ...]],
+        names: Sequence[Sequence[str]],
+    ) -> Sequence[Sequence[WrittenPart]]:
+        """See `Engine.write`."""
+        writers = [PartFileWriter(self._env, shard, *pair) for pair in zip(columns, names, strict=True)]
+        async with aclosing(self.execute(query, tables, params, context)) as batches:
+            async for batch in batches:
+                for writer in writers:
+                    await writer.write(batch)
+        return [await writer.finish() for writer in writers]
+
+    async def cancel(self, token: str) -> None:
+        """See `Engine.cancel`."""
+        for execution in self._running.get(token, ()):
+            execution.canceled = True
+            execution.cursor.interrupt()
+
+    async def close(self) -> None:
+        """See `Engine.close`; running statements are interrupted."""
+        for token in list(self._running):
+            await self.cancel(token)
+        await asyncio.to_thread(self._workers.close)
+        for opening in (self._serial, self._parallel):
+            if opening is not None:
+                await asyncio.wait([opening])
+                if opening.exception() is None:
+                    await asyncio.to_thread(opening.result().database.close)
+
+    async def _opened(self, small: bool) -> _Opened:
+        """The database for reads of small tables, or that for others, once it is open. Raises 55000 when it cannot be
+        opened."""
+        if small:
+            self.warm()
+        elif self._parallel is None:
+            self._parallel = self._workers.run(lambda: self._open("parallel", self._threads))
+        opening = self._serial if small else self._parallel
+        assert opening is not None
+        try:
+            return opening.result() if opening.done() else await asyncio.shield(opening)
+        except Exception as error:
+            raise ObjectNotInPrerequisiteState(
+                f"the local engine is not available: {error}", hint="Mend what is wrong and restart the server."
+            ) from error
+
+    async def _step(self, execution: _Execution, work: Callable[[], T]) -> T:
+        """Runs `work` on a thread. When the caller is cancelled the cursor is interrupted, and the thread has left
+        `work` before this returns."""
+        future = self._workers.run(work)
+        try:
+            return await asyncio.shield(future)
+        except asyncio.CancelledError:
+            execution.canceled = True
+            while not future.done():
+                execution.cursor.interrupt()
+                await asyncio.wait([future], timeout=INTERRUPT_AGAIN_SECONDS)
+            if not future.cancelled():
+                future.exception()
+            raise
+
+    def _begin(
+        self,
+        execution: _Execution,
+        known: KnownQuery,
+        params: Sequence[LiteralValue],
+        context: ExecutionContext,
+        extra: Mapping[int, ArrowTable] | None,
+    ) -> tuple[list[RecordBatch], bool]:
+        cursor = execution.cursor.connection
+        with self._translated(execution):
+            execution.opened.pool.drop_unused(cursor)
+            tables = {oid: scan.source(execution.cursor, self._env.blob) for oid, scan in execution.scans.items()}
+            system = known.needs.system
+            if system:
+                tables.update(self._entered(execution, context, system).sources)
+            for key, rows in (extra or {}).items():
+                name = f"extra{next(_extra_names)}"
+                cursor.register(name, rows.rename_columns([f"c{index + 1}" for index in range(rows.num_columns)]))
+                execution.resources.callback(cursor.unregister, name)
+                tables[key] = ScanSource(name)
+            text = known.text(tables, params, context)
+            if text.names_execution and not system:
+                self._entered(execution, context, {})
+            for oid, scan in execution.scans.items():
+                scan.offer(execution.cursor, self._beside, text.constants.get(oid, ()))
+            execution.reader = execution.cursor.stream(text.sql, BATCH_ROWS)
+            return self._next_batches(execution)
+
+    @staticmethod
+    def _entered(
+        execution: _Execution, context: ExecutionContext, system: Mapping[int, tuple[SystemScan, bool]]
+    ) -> Scope:
+        """Makes the relations of `system` and, for catalog functions, `context` known until the execution ends."""
+        entering = execution.opened.catalog.entered(system, context, execution.cursor.connection)
+        execution.scope = execution.resources.enter_context(entering)
+        return execution.scope
+
+    def _fetch(self, execution: _Execution) -> tuple[list[RecordBatch], bool]:
+        """The next batches, and whether there may be more; without more the execution has ended."""
+        with self._translated(execution):
+            return self._next_batches(execution)
+
+    def _next_batches(self, execution: _Execution) -> tuple[list[RecordBatch], bool]:
+        batches: list[RecordBatch] = []
+        size = 0
+        while size < CHUNK_BYTES:
+            try:
+                batch = execution.reader.read_next_batch()
+            except StopIteration:
+                self._end(execution)
+                return batches, False
+            batches.append(batch)
+            size += batch.nbytes
+        return batches, True
+
+    @staticmethod
+    def _end(execution: _Execution) -> None:
+        execution.ended = True
+        if execution.reader is not None:
+            execution.reader.close()
+            execution.reader = None
+        execution.resources.close()
+        for scan in execution.scans.values():
+            scan.unregister(execution.cursor)
+            release_scan(scan, execution.opened.pool)
+        execution.opened.database.release(execution.cursor)
+
+    @contextmanager
+    def _translated(self, execution: _Execution) -> Iterator[None]:
+        """Turns the engine's errors into ours. While a result streams, pyarrow wraps them."""
+        if execution.canceled:
+            raise QueryCanceled(CANCELED)
+        try:
+            yield
+        except execution.opened.errors as error:
+            if execution.canceled:
+                raise QueryCanceled(CANCELED) from error
+            if execution.scope is not None and execution.scope.context.error is not None:
+                raise execution.scope.context.error from error
+            raise translate("local", str(error)) from error

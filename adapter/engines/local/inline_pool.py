@@ -1,0 +1,145 @@
+"""Inline parts (and small files) as native tables of the local engine, so that a point read need not decode them again.
+
+The parts of one shard, as a relation's present columns see them, share one table with the columns ``_part``
+(a number given here), ``_row_id`` and ``c<attnum>``. A read selects its parts by number. Parts are added when a read
+first needs them; when most of the parts in a table have not been asked for by the read at hand (they were compacted
+away, or deleted), the next one starts a new table, and the old one is dropped once nobody reads it.
+
+A `Generation` is one such table. It is leased for as long as an execution refers to it by name.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from msgspec import Struct, field
+
+from adapter.engines.common.scan_sources import PartIdentity, ScanColumn, identity
+from planner.dialects.dialect import dialect
+from storage.ids import ShardId
+from storage.shards.parts import ROW_ID, Part
+
+if TYPE_CHECKING:
+    from adapter.engines.local.database import Connection, LocalDatabase
+
+MAX_TABLES = 512
+"""Tables kept; the least recently read goes first. Each holds the inline parts of one shard."""
+
+MAX_BYTES = 256 << 20
+"""Arrow bytes put into all tables; beyond it, too, the least recently read goes first."""
+
+SPARE_PARTS = 128
+"""Parts of no present use that a table may hold beside as many as are in use, before it is started anew."""
+
+
+class Generation(Struct, eq=False):
+    """One table: its name and its parts' numbers. `numbers` only grows."""
+
+    name: str
+    columns: tuple[ScanColumn, ...]
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    numbers: dict[PartIdentity, int] = field(default_factory=dict)
+    bytes: int = 0
+    leases: int = 0
+    condemned: bool = False
+
+    def missing(self, parts: Sequence[Part]) -> list[Part]:
+        """Those of `parts` whose rows are not in the table yet."""
+        return [part for part in parts if identity(part) not in self.numbers]
+
+    def add(self, connection: Connection, rows: Mapping[PartIdentity, pa.Table]) -> None:
+        """Puts the rows of parts (in `scan_schema` of the columns) into the table; blocks."""
+        with self.lock:
+            new = {key: table for key, table in rows.items() if key not in self.numbers}
+            if not new:
+                return
+            first = len(self.numbers)
+            tagged = [
+                table.add_column(0, "_part", pa.array([first + index] * table.num_rows, pa.int32()))
+                for index, table in enumerate(new.values())
+            ]
+            if not first:
+                connection.execute(f"CREATE TABLE {self.name} ({self._definition()})")
+            view = f"{self.name}_new"
+            connection.register(view, pa.concat_tables(tagged).combine_chunks())
+            try:
+                connection.execute(f"INSERT INTO {self.name} SELECT * FROM {view}")
+            finally:
+                connection.unregister(view)
+            for key, table in new.items():
+                self.numbers[key] = len(self.numbers)
+                self.bytes += table.nbytes
+
+    def condition(self, parts: Sequence[Part]) -> str:
+        """SQL that selects the rows of `parts`, all of which are in the table."""
+        numbers = sorted(self.numbers[identity(part)] for part in parts)
+        if numbers[-1] == len(numbers) - 1:
+            return f"_part <= {numbers[-1]}"
+        return f"_part IN ({', '.join(map(str, numbers))})"
+
+    def _definition(self) -> str:
+        local = dialect("local")
+        columns = "".join(f", {column.name} {local.type_name(column.type)}" for column in self.columns)
+        return f"_part INTEGER, {ROW_ID} BIGINT{columns}"
+
+
+class InlinePool:
+    """The tables of all shards. Thread-safe."""
+
+    def __init__(self, database: LocalDatabase) -> None:
+        self._database = database
+        self._lock = threading.Lock()
+        self._current: OrderedDict[tuple[ShardId, tuple[ScanColumn, ...]], Generation] = OrderedDict()
+        self._names = (f"inline{number}" for number in itertools.count())
+        self._dropped: list[Generation] = []
+
+    def lease(self, shard: ShardId, columns: tuple[ScanColumn, ...], parts: Sequence[Part]) -> Generation:
+        """The table for `parts` of `shard`; `release` it afterwards. Rows of `missing` parts are to be added."""
+        key = (shard, columns)
+        with self._lock:
+            found = self._current.get(key)
+            if found is not None and len(found.numbers) > 2 * len(parts) + SPARE_PARTS:
+                del self._current[key]
+                self._condemn(found)
+                found = None
+            if found is None:
+                found = Generation(name=next(self._names), columns=columns)
+                self._current[key] = found
+                self._make_room()
+            else:
+                self._current.move_to_end(key)
+            found.leases += 1
+            return found
+
+    def release(self, generation: Generation) -> None:
+        """Ends a lease."""
+        with self._lock:
+            generation.leases -= 1
+            if generation.condemned and not generation.leases:
+                self._dropped.append(generation)
+
+    def drop_unused(self, connection: Connection) -> None:
+        """Drops the tables that nobody can refer to any more; blocks."""
+        if not self._dropped:
+            return
+        with self._lock:
+            dropped, self._dropped = self._dropped, []
+        for generation in dropped:
+            connection.execute(f"DROP TABLE IF EXISTS {generation.name}")
+
+    def _make_room(self) -> None:
+        total = sum(generation.bytes for generation in self._current.values())
+        while len(self._current) > 1 and (len(self._current) > MAX_TABLES or total > MAX_BYTES):
+            oldest = self._current.popitem(last=False)[1]
+            total -= oldest.bytes
+            self._condemn(oldest)
+
+    def _condemn(self, generation: Generation) -> None:
+        generation.condemned = True
+        if not generation.leases:
+            self._dropped.append(generation)

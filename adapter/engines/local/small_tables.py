@@ -1,0 +1,131 @@
+"""Small tables of the local engine: their live rows as one Arrow table, which plans read through a name that stays.
+
+The engine keeps the plan of a statement that it runs again and again, but binds it anew each time when it reads one of
+the engine's own tables; that costs more than the read of a small table. What it reads as an Arrow stream it does not
+bind again, and asks for the stream each time the plan runs. So a small table is a `RowSource` under a name that only
+depends on its shard and columns, and each execution puts the rows of its snapshot there: the text of a statement, and
+with it its plan, outlives every change of the table.
+
+A source offers the rows as a stream and nothing else, so that the engine filters them itself and not Arrow, whose
+comparisons are not PostgreSQL's.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import OrderedDict
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from adapter.engines.common.scan_sources import (
+    DeletedRows,
+    PartIdentity,
+    PartReader,
+    ScanColumn,
+    identity,
+    inline_rows,
+    scan_schema,
+    without_deleted,
+)
+from planner.errors import InternalError
+from storage.ids import ShardId
+from storage.shards.parts import Part
+
+MAX_ROWS = 8192
+"""Rows of a small table: four of the engine's vectors. Larger ones profit from its own storage."""
+
+MAX_BYTES = 64 << 20
+"""Bytes kept of decoded parts, and of tables put together from them; the least recently read go first."""
+
+ENTRY_BYTES = 4096
+"""What an entry takes beside that, about: Arrow's objects, and of a part its bytes, which its name has."""
+
+PART_NAME_BYTES = 128
+"""What a table's key takes for each part that it is put together from, about: after many small changes of a table that
+is more than its rows."""
+
+MAX_NAMES = 1024
+"""Tables (by shard and columns) whose names are remembered; one that is forgotten gets another name."""
+
+
+class RowSource:
+    """What the engine finds under a name: for the length of one execution, `rows`. Belongs to one cursor."""
+
+    def __init__(self, rows: pa.Table) -> None:
+        self.rows: pa.Table | None = rows
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        if self.rows is None:
+            raise InternalError("rows are read after their execution has ended")
+        return self.rows.__arrow_c_stream__(requested_schema)
+
+
+class _Kept:
+    """Arrow tables by key, up to MAX_BYTES of both."""
+
+    def __init__(self) -> None:
+        self._tables: OrderedDict[object, tuple[pa.Table, int]] = OrderedDict()
+        """Each with the bytes that it takes."""
+        self._bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._tables)
+
+    def get(self, key: object) -> pa.Table | None:
+        found = self._tables.get(key)
+        if found is None:
+            return None
+        self._tables.move_to_end(key)
+        return found[0]
+
+    def put(self, key: object, table: pa.Table, parts: int) -> None:
+        """`parts` is the number of parts that the key names."""
+        size = ENTRY_BYTES + table.nbytes + PART_NAME_BYTES * parts
+        before = self._tables.pop(key, None)
+        self._bytes += size - (0 if before is None else before[1])
+        self._tables[key] = (table, size)
+        while self._bytes > MAX_BYTES and len(self._tables) > 1:
+            self._bytes -= self._tables.popitem(last=False)[1][1]
+
+
+class SmallTables:
+    """The rows of small tables, decoded and put together once for each state of a table. Belongs to the event loop."""
+
+    def __init__(self, reader: PartReader, deleted: DeletedRows) -> None:
+        self._reader = reader
+        self._deleted = deleted
+        self._parts = _Kept()
+        self._tables = _Kept()
+        self._names: OrderedDict[tuple[ShardId, tuple[ScanColumn, ...]], str] = OrderedDict()
+        self._numbers = itertools.count()
+
+    def name(self, shard: ShardId, columns: tuple[ScanColumn, ...]) -> str:
+        """The name under which statements read the table."""
+        key = (shard, columns)
+        name = self._names.get(key)
+        if name is None:
+            name = self._names[key] = f"rows{next(self._numbers)}"
+            if len(self._names) > MAX_NAMES:
+                self._names.popitem(last=False)
+        return name
+
+    async def rows(self, columns: tuple[ScanColumn, ...], parts: Sequence[Part], deletes: Sequence[Part]) -> pa.Table:
+        """The rows of insert parts less those that delete parts name, in `scan_sources.scan_schema` of `columns`."""
+        of = tuple([identity(part) for part in parts])
+        key = (columns, of, tuple([identity(part) for part in deletes]))
+        table = self._tables.get(key)
+        if table is None:
+            pieces = [await self._part(columns, part, name) for part, name in zip(parts, of, strict=True)]
+            pieces = pieces or [scan_schema(columns).empty_table()]
+            table = without_deleted(pa.concat_tables(pieces), await self._deleted.ids(deletes)).combine_chunks()
+            self._tables.put(key, table, len(parts) + len(deletes))
+        return table
+
+    async def _part(self, columns: tuple[ScanColumn, ...], part: Part, name: PartIdentity) -> pa.Table:
+        key = (columns, name)
+        rows = self._parts.get(key)
+        if rows is None:
+            rows = await inline_rows(self._reader, columns, part)
+            self._parts.put(key, rows, 1)
+        return rows

@@ -1,0 +1,481 @@
+"""The Spark engine: everything can run here; everything above the fast-path limit does.
+
+A result is collected as Arrow when it is known to be small (`result_size`), and otherwise spooled: the executors write
+it as Parquet files, which are streamed in order and deleted. A collected result that outgrows the limit after all
+is run again and spooled. Rows written by `write` go from the executors straight to files under the blob root, which
+then get the names of parts and are made durable; they never pass this process.
+
+Each execution has a job group named by its token, which `cancel` ends, jobs to come included.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import os
+import shutil
+import threading
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import structlog
+from msgspec import Struct, field
+
+from adapter.engines.common.lowered_queries import KnownQueries
+from adapter.engines.common.result_batches import ResultShape
+from adapter.engines.common.scan_sources import DeletedRows
+from adapter.engines.engine import ArrowTable, EngineName, RecordBatch, TableInput, WrittenPart
+from adapter.engines.spark.plans import SparkPlans
+from adapter.engines.spark.result_size import generates_rows, size_bound
+from adapter.engines.spark.result_spool import ROW_GROUP_BYTES, ROW_GROUP_ROWS, Spool, result_files
+from adapter.engines.spark.results import ResultTooLarge, collect, spark_error
+from adapter.engines.spark.runtime import Profile, Spark, SparkRuntime, SparkSettings, profile_for
+from adapter.engines.spark.views import SparkScan, SparkViews, prepare_scan
+from adapter.engines.spark.warming import exercise
+from adapter.execution_context import ExecutionContext
+from planner.errors import FeatureNotSupported, IoError, ObjectNotInPrerequisiteState, QueryCanceled, SqlError
+from planner.functions.engines.spark import used
+from planner.ir.nodes import BoundQuery
+from planner.ir.nodes import Literal as LiteralValue
+from planner.lowering import ScanSource
+from storage.environment.environment import Environment
+from storage.errors import StorageError
+from storage.ids import ShardId
+
+log = structlog.get_logger(__name__)
+
+T = TypeVar("T")
+
+FEW_ROWS = 10_000
+"""Results of up to so many rows are turned into Arrow in the driver; of more, by the tasks."""
+
+CHUNK_BYTES = 1 << 20
+"""A thread reads batches of a spool up to this size at a time."""
+
+CANCEL_AGAIN_SECONDS = 0.5
+"""Between two jobs of a statement there is nothing to cancel; cancelling is repeated until its thread is back."""
+
+ABANDONED_AFTER_SECONDS = 24 * 3600
+"""No statement writes for longer than this without its folder changing."""
+
+CANCELED = "canceling statement due to user request"
+
+WRITTEN_ROW_GROUP_BYTES = 32 << 20
+"""Row groups of parts that executors write: what each writing task buffers of the driver's heap in local mode."""
+
+
+_groups = itertools.count(1)
+
+
+class _Execution(Struct, eq=False):
+    """One running statement. `canceled` is set from the event loop and read by the worker thread."""
+
+    group: str
+    canceled: threading.Event = field(default_factory=threading.Event)
+
+    def check(self) -> None:
+        """Raises QueryCanceled once it was cancelled."""
+        if self.canceled.is_set():
+            raise QueryCanceled(CANCELED)
+
+
+class SparkEngine:
+    """`Engine` on Spark. `start` begins to start it in the background; the first statement waits for it.
+
+    `master` and `conf` as spark-submit has them (``spark.driver.memory`` is the JVM's heap); `directory` is a private
+    scratch directory of this server. Several engines may share a `runtime`; it is then given instead.
+    """
+
+    name: EngineName = "spark"
+
+    def __init__(
+        self,
+        env: Environment,
+        *,
+        directory: Path,
+        master: str = "local[*]",
+        remote: str | None = None,
+        conf: Sequence[tuple[str, str]] = (),
+        runtime: SparkRuntime | None = None,
+    ) -> None:
+        settings = SparkSettings(directory=directory.absolute(), master=master, remote=remote, conf=tuple(conf))
+        self._env = env
+        self._runtime = SparkRuntime(settings) if runtime is None else runtime
+        self._settings = self._runtime.settings
+        self._deleted = DeletedRows(env)
+        self._known = KnownQueries("spark")
+        self._kept_lock = threading.Lock()
+        self._kept: tuple[Spark, SparkViews, SparkPlans] | None = None
+        self._running: dict[str, set[_Execution]] = {}
+        self._numbers = itertools.count(1)
+        self._closing = False
+
+    @property
+    def progress(self) -> str:
+        """How far the start has come, in words."""
+        return self._runtime.progress
+
+    def start(self) -> None:
+        """Begins to start Spark; returns at once."""
+        self._runtime.start()
+
+    async def warm(self) -> None:
+        """Starts Spark, and exercises it while nobody else uses it. Raises 55000 when it cannot be started."""
+        await asyncio.to_thread(self._clear_abandoned)
+        spark = await self._runtime.ready()
+        views, plans = self._prepared(spark)
+
+        def run() -> None:
+            try:
+                exercise(spark, views, plans, idle=lambda: not self._running, ended=lambda: self._closing)
+            except Exception as error:
+                if not self._closing and spark.alive:
+                    raise spark_error(error) from error
+
+        await self._runtime.run(run)
+
+    def _clear_abandoned(self) -> None:
+        """Removes what a server that was killed a day ago or longer left in the blob store's scratch folder."""
+        try:
+            scratch = self._blob_scratch()
+        except (FeatureNotSupported, StorageError):
+            return
+        limit = self._env.clock.now_ms() / 1000 - ABANDONED_AFTER_SECONDS
+        for folder in scratch.glob("*"):
+            if folder.stat().st_mtime < limit:
+                shutil.rmtree(folder, ignore_errors=True)
+
+    def unsupported(self, query: BoundQuery) -> str | None:
+        """See `Engine.unsupported`."""
+        if query.system:
+            return "a system catalog cannot be read on the spark engine"
+        return self._known.of(query).unsupported
+
+    async def execute(
+        self,
+        query: BoundQuery,
+        tables: Mapping[int, TableInput],
+        params: Sequence[LiteralValue],
+        context: ExecutionContext,
+        *,
+        extra: Mapping[int, ArrowTable] | None = None,
+    ) -> AsyncGenerator[RecordBatch, None]:
+        """See `Engine.execute`."""
+        shape = ResultShape(query.rel.fields)
+        spark = await self._runtime.ready()
+        with self._execution(context) as execution:
+            scans = await self._scans(query, tables)
+            bound = size_bound(query, tables, params)
+            few = bound.grouped or (bound.rows is not None and bound.rows <= FEW_ROWS)
+
+            def run() -> list[RecordBatch] | Spool:
+                with self._statement(spark, execution, scans, query, params, context, extra) as statement:
+                    if bound.collectable:
+                        try:
+                            return statement.rows(few=few, keep=not extra and context.token not in statement.sql)
+                        except ResultTooLarge:
+                            log.info("spark.spooled", token=context.token)
+                    return self._spool(statement)
+
+            result = await self._step(execution, run)
+            if isinstance(result, Spool):
+                try:
+                    more = True
+                    while more:
+                        # Not on the runtime's threads: they may all be waiting for jobs.
+                        batches, more = await asyncio.to_thread(result.read, CHUNK_BYTES)
+                        for batch in batches:
+                            yield shape.conform(batch)
+                finally:
+                    await asyncio.shield(asyncio.to_thread(result.remove))
+            else:
+                while result:
+                    yield shape.conform(result.pop(0))
+
+    async def write(
+        self,
+        query: BoundQuery,
+        tables: Mapping[int, TableInput],
+        params: Sequence[LiteralValue],
+        context: ExecutionContext,
+        *,
+        shard: ShardId,
+        columns: Sequence[tuple[int, ...]],
+        names: Sequence[Sequence[str]],
+    ) -> Sequence[Sequence[WrittenPart]]:
+        """See `Engine.write`."""
+        spark = await self._runtime.ready()
+        scratch = self._blob_scratch() / f"{self._env.process}-{next(self._numbers)}"
+        outputs = [_outputs(query, *pair) for pair in zip(columns, names, strict=True)]
+        with self._execution(context) as execution:
+            scans = await self._scans(query, tables)
+
+            def run() -> list[Path]:
+                with self._statement(spark, execution, scans, query, params, context, None) as statement:
+                    return _write_sets(spark, statement.frame(), scratch, outputs)
+
+            try:
+                folders = await self._step(execution, run)
+                return [await self._adopt(folder, shard) for folder in folders]
+            finally:
+                await asyncio.shield(asyncio.to_thread(shutil.rmtree, scratch, ignore_errors=True))
+
+    async def cancel(self, token: str) -> None:
+        """See `Engine.cancel`."""
+        for execution in list(self._running.get(token, ())):
+            await self._cancel(execution)
+
+    async def close(self) -> None:
+        """See `Engine.close`; running statements are cancelled."""
+        self._closing = True
+        for token in list(self._running):
+            await self.cancel(token)
+        await asyncio.to_thread(self._runtime.close)
+        await asyncio.to_thread(shutil.rmtree, self._settings.directory, ignore_errors=True)
+
+    # ------------------------------------------------------------ one execution
+
+    @contextmanager
+    def _execution(self, context: ExecutionContext) -> Iterator[_Execution]:
+        # NOTE: never the same name twice on one Spark: what a cancelled group would still start is cancelled too.
+        execution = _Execution(group=f"{context.token}-{next(_groups)}")
+        running = self._running.setdefault(context.token, set())
+        running.add(execution)
+        try:
+            yield execution
+        finally:
+            running.discard(execution)
+            if not running:
+                self._running.pop(context.token, None)
+
+    async def _scans(self, query: BoundQuery, tables: Mapping[int, TableInput]) -> dict[int, SparkScan]:
+        needs = self._known.of(query).needs
+        return {
+            oid: await prepare_scan(tables[oid], row_ids=row_ids, reader=self._env, deleted=self._deleted)
+            for oid, row_ids in needs.tables.items()
+        }
+
+    async def _step(self, execution: _Execution, work: Callable[[], T]) -> T:
+        """Runs `work` on a thread of the runtime. When the caller is cancelled so are the jobs, and the thread has
+        left `work` before this returns; what it made is removed."""
+        task = asyncio.ensure_future(self._runtime.run(work))
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            while not task.done():
+                await self._cancel(execution)
+                await asyncio.wait([task], timeout=CANCEL_AGAIN_SECONDS)
+            if not task.cancelled() and task.exception() is None:
+                made = task.result()
+                if isinstance(made, Spool):
+                    await asyncio.to_thread(made.remove)
+            raise
+
+    async def _cancel(self, execution: _Execution) -> None:
+        execution.canceled.set()
+        spark = self._runtime.current()
+        if spark is not None:
+            # The runtime's own threads may all be waiting for jobs.
+            await asyncio.to_thread(spark.cancel_group, execution.group)
+
+    @contextmanager
+    def _statement(
+        self,
+        spark: Spark,
+        execution: _Execution,
+        scans: Mapping[int, SparkScan],
+        query: BoundQuery,
+        params: Sequence[LiteralValue],
+        context: ExecutionContext,
+        extra: Mapping[int, ArrowTable] | None,
+    ) -> Iterator[_Statement]:
+        """Inside, the statement may run on this thread; blocks."""
+        read = [part for scan in scans.values() for part in scan.inserts]
+        profile = profile_for(
+            sum(part.bytes for part in read), sum(part.rows for part in read), generates=generates_rows(query.rel)
+        )
+        views, plans = self._prepared(spark)
+        single = profile is Profile.TINY and not self._folds(query, scans)
+        registered: list[str] = []
+        try:
+            spark.enter(profile, execution.group)
+            try:
+                sources = {oid: ScanSource(views.view(scan, profile, single=single)) for oid, scan in scans.items()}
+                for key, rows in (extra or {}).items():
+                    name = views.register(rows, _spark_columns(rows), profile)
+                    registered.append(name)
+                    sources[key] = ScanSource(name)
+                sql = self._known.of(query).text(sources, params, context).sql
+                if not self._settings.local and used(sql):
+                    raise FeatureNotSupported(
+                        f"function {min(used(sql)).removeprefix('tg_')} is not supported on a Spark cluster",
+                        detail="It runs in Python workers, which find this server's code on its own machine only.",
+                    )
+                spark.define(profile, sql)
+                size = sum(scan.inline.nbytes for scan in scans.values())
+                yield _Statement(
+                    spark=spark, plans=plans, execution=execution, profile=profile, sql=sql, read_bytes=size
+                )
+            finally:
+                for name in registered:
+                    views.drop(name, profile)
+                spark.leave()
+        except (SqlError, ResultTooLarge):
+            raise
+        except Exception as error:
+            if execution.canceled.is_set():
+                raise QueryCanceled(CANCELED) from error
+            broken = spark.give_up_if_broken()
+            if broken and "java.lang.OutOfMemoryError" not in str(error):
+                raise ObjectNotInPrerequisiteState(
+                    "the Spark engine stopped while it ran the statement",
+                    hint="It is started again by the next statement.",
+                ) from error
+            raise spark_error(error) from error
+
+    def _prepared(self, spark: Spark) -> tuple[SparkViews, SparkPlans]:
+        """The views and plans kept in `spark`."""
+        with self._kept_lock:
+            if self._kept is None or self._kept[0] is not spark:
+                views = SparkViews(spark, self._env.blob, self._shared_scratch())
+                self._kept = (spark, views, SparkPlans(spark))
+            return self._kept[1:]
+
+    def _folds(self, query: BoundQuery, scans: Mapping[int, SparkScan]) -> bool:
+        """Whether the optimiser evaluates `query` over local relations by itself, as long as no other operator is
+        between them."""
+        return self._known.of(query).folds and not any(scan.plan.files for scan in scans.values())
+
+    def _spool(self, statement: _Statement) -> Spool:
+        spool = Spool(self._shared_scratch() / f"spool-{self._env.process}-{next(self._numbers)}")
+        try:
+            _write_parquet(statement.frame(), spool.directory, "snappy", ROW_GROUP_BYTES)
+        except BaseException:
+            spool.remove()
+            raise
+        return spool
+
+    # ------------------------------------------------------------ written parts
+
+    def _shared_scratch(self) -> Path:
+        """A folder that this process and the executors share."""
+        return self._settings.directory if self._settings.local else self._blob_scratch()
+
+    def _blob_scratch(self) -> Path:
+        """A folder on the blob store's file system that holds no objects (their names never begin with a dot)."""
+        uri = self._env.blob.uri("x")
+        if not uri.startswith("/"):
+            raise FeatureNotSupported("Spark can write parts only to a blob store that is a folder")
+        return Path(uri).parent / ".spark"
+
+    async def _adopt(self, folder: Path, shard: ShardId) -> list[WrittenPart]:
+        """Makes the files that executors wrote to `folder` durable objects of the blob store."""
+        parts = []
+        for path, rows in await self._runtime.run(lambda: _file_rows(folder)):
+            key = self._env.new_part_key(shard)
+            target = Path(self._env.blob.uri(key))
+            await self._runtime.run(lambda path=path, target=target: _move(path, target))  # type: ignore[misc]
+            size = await self._env.blob.seal(key)
+            if size is None:
+                raise IoError(f"a written part is gone: {key}")
+            parts.append(WrittenPart(key=key, rows=rows, bytes=size))
+        return parts
+
+
+class _Statement(Struct, frozen=True, kw_only=True):
+    """A lowered statement on the thread that runs it."""
+
+    spark: Spark
+    plans: SparkPlans
+    execution: _Execution
+    profile: Profile
+    sql: str
+    read_bytes: int
+
+    def rows(self, *, few: bool, keep: bool) -> list[RecordBatch]:
+        """All rows, which should be `few`. `keep`: the plan may be kept. Raises ResultTooLarge, or what Spark
+        raises."""
+        if self.profile is Profile.LARGE or (self.profile is not Profile.TINY and not few):
+            return collect(self.spark.context, self.frame())
+        self.execution.check()
+        return self.plans.rows(self.profile, self.sql, read_bytes=self.read_bytes, keep=keep)
+
+    def frame(self) -> Any:
+        """The analysed statement as a Java Dataset."""
+        self.execution.check()
+        return self.spark.sessions[self.profile]._jsparkSession.sql(self.sql)
+
+
+def _outputs(query: BoundQuery, columns: tuple[int, ...], names: Sequence[str]) -> list[str]:
+    fields = query.rel.fields
+    return [f"c{fields[position].id} AS {name}" for position, name in zip(columns, names, strict=True)]
+
+
+def _write_sets(spark: Spark, frame: Any, scratch: Path, sets: Sequence[Sequence[str]]) -> list[Path]:
+    """Writes one folder of files for each set of columns. With several, the statement runs once: its rows are kept on
+    the executors' disks in between."""
+    folders = [scratch / str(index) for index in range(len(sets))]
+    kept = len(sets) > 1
+    if kept:
+        frame = frame.persist(spark.jvm.org.apache.spark.storage.StorageLevel.DISK_ONLY())
+    try:
+        for folder, outputs in zip(folders, sets, strict=True):
+            selected = frame.selectExpr(spark.jvm.PythonUtils.toSeq(list(outputs)))
+            _write_parquet(selected, folder, "zstd", WRITTEN_ROW_GROUP_BYTES)
+    finally:
+        if kept:
+            frame.unpersist(False)
+    return folders
+
+
+def _write_parquet(frame: Any, folder: Path, codec: str, row_group_bytes: int) -> None:
+    writer = frame.write().option("compression", codec).option("parquet.block.size", str(row_group_bytes))
+    # Repetitive rows encode to next to nothing, so their number has to be bounded too.
+    writer.option("parquet.block.row.count.limit", str(ROW_GROUP_ROWS)).parquet(str(folder))
+
+
+def _file_rows(folder: Path) -> list[tuple[Path, int]]:
+    """The files of `folder` that have rows, and how many."""
+    counted = [(path, pq.read_metadata(path).num_rows) for path in result_files(folder)]
+    return [(path, rows) for path, rows in counted if rows]
+
+
+def _move(path: Path, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    os.rename(path, target)
+
+
+def _spark_columns(rows: ArrowTable) -> tuple[tuple[str, str], ...]:
+    """Columns c1, c2, ... with Spark's names of the Arrow types of `rows`."""
+    return tuple((f"c{index + 1}", _spark_type(field.type)) for index, field in enumerate(rows.schema))
+
+
+def _spark_type(type: pa.DataType) -> str:
+    if pa.types.is_decimal(type):
+        return f"DECIMAL({type.precision},{type.scale})"
+    if pa.types.is_timestamp(type):
+        return "TIMESTAMP_NTZ" if type.tz is None else "TIMESTAMP"
+    if pa.types.is_time(type):
+        return "TIME(6)"
+    if pa.types.is_list(type):
+        return f"ARRAY<{_spark_type(type.value_type)}>"
+    if pa.types.is_struct(type):
+        return f"STRUCT<{', '.join(f'{field.name}: {_spark_type(field.type)}' for field in type)}>"
+    return _SPARK_TYPES[str(type)]
+
+
+_SPARK_TYPES = {
+    "bool": "BOOLEAN",
+    "int16": "SMALLINT",
+    "int32": "INT",
+    "int64": "BIGINT",
+    "float": "FLOAT",
+    "double": "DOUBLE",
+    "string": "STRING",
+    "binary": "BINARY",
+    "date32[day]": "DATE",
+}

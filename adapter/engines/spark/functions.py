@@ -1,0 +1,29 @@
+"""Defines the functions in Python that a statement calls in a Spark session (planner.functions.engines.spark)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import planner
+from planner.functions.engines.spark import call, result_type
+
+PYTHON_PATH = str(Path(planner.__file__).parent.parent)
+"""Where Python workers find this code."""
+
+
+def define(session: Any, names: Iterable[str]) -> None:
+    """Defines the UDFs `names` in the PySpark session `session`."""
+    from pyspark.sql.functions import udf
+
+    for name in names:
+        session.udf.register(name, udf(_named(name), result_type(name), useArrow=False))
+
+
+def _named(name: str) -> Any:
+    function = partial(call, name)
+    function.__name__ = name  # type: ignore[attr-defined]
+    function.__module__ = call.__module__
+    return function

@@ -1,0 +1,470 @@
+"""The Spark that the server owns: started in the background, one set of sessions, restarted when its JVM dies.
+
+PySpark is imported only here and below, and only in a thread. All calls into the JVM run on the runtime's own threads;
+py4j pins each to a Java thread, so thread-bound properties (job group, pool) belong to one statement.
+
+Sessions differ in settings only, and never change them: a statement picks one by the size of what it reads
+(`Profile`), so that statements that run at the same time need no lock.
+
+Errors: `ready` raises `ObjectNotInPrerequisiteState` (55000) when Spark is not available; the server lives on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from enum import Enum
+from pathlib import Path
+from typing import Any, TypeVar
+
+import structlog
+from msgspec import Struct
+
+from adapter.engines.spark import gateway as spark_gateway
+from adapter.engines.spark.functions import PYTHON_PATH, define
+from adapter.engines.spark.gateway import GatewayOptions, SparkGateway, SparkUnavailable
+from planner.errors import ObjectNotInPrerequisiteState
+from planner.functions.engines.spark import used
+
+log = structlog.get_logger(__name__)
+
+T = TypeVar("T")
+
+MAX_THREADS = 32
+"""Statements inside Spark at once; more wait. Spark shares its cores among them (FAIR)."""
+
+MAX_RESULT_BYTES = 64 << 20
+"""spark.driver.maxResultSize: what one collected result may hold of the driver's memory. Larger ones are spooled."""
+
+STUCK_SECONDS = 15.0
+REAP_SECONDS = 0.5
+SETTLE_LOOKS = 6
+"""How long the tasks of a cancelled job may go on, how often they are looked at, and how often at least."""
+
+LAUNCH_SETTINGS = ("spark.jars", "spark.driver.", "spark.yarn.", "spark.kubernetes.", "spark.submit.", "spark.archives")
+"""Prefixes of settings that the launch of the JVM needs; the others are given to the context."""
+
+
+class Profile(Enum):
+    """Settings for a statement, by the stored bytes of what it reads.
+
+    TINY: one task, interpreted: generating and compiling code costs more than it saves. SMALL: one wave of tasks,
+    no adaptive execution, whose re-planning costs a few jobs. MEDIUM: more and smaller partitions. LARGE: adaptive
+    execution picks partitions and join strategies by the real sizes.
+    """
+
+    TINY = "tiny"
+    SMALL = "small"
+    MEDIUM = "medium"
+    LARGE = "large"
+
+
+TINY_BYTES = 1 << 20
+TINY_ROWS = 20_000
+SMALL_BYTES = 32 << 20
+MEDIUM_BYTES = 512 << 20
+
+
+def profile_for(read_bytes: int, read_rows: int, *, generates: bool) -> Profile:
+    """The profile for a statement that reads stored parts of this size. `generates`: it makes rows of its own (a
+    set-returning function, recursion), so the size of its input says little."""
+    if read_bytes <= TINY_BYTES and read_rows <= TINY_ROWS and not generates:
+        return Profile.TINY
+    if read_bytes <= SMALL_BYTES:
+        return Profile.SMALL
+    return Profile.MEDIUM if read_bytes <= MEDIUM_BYTES else Profile.LARGE
+
+
+class SparkSettings(Struct, frozen=True, kw_only=True):
+    """How to run Spark. `master`, `remote` and `conf` as spark-submit has them; `directory` is a private scratch
+    directory of this server."""
+
+    directory: Path
+    master: str = "local[*]"
+    remote: str | None = None
+    conf: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def memory(self) -> str:
+        """The driver's heap: ``spark.driver.memory``, else a quarter of the machine's memory, from 1 to 4 GB."""
+        given = dict(self.conf).get("spark.driver.memory")
+        if given is not None:
+            return given
+        quarter = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") >> 22
+        return f"{max(1024, min(4096, quarter))}m"
+
+    @property
+    def local(self) -> bool:
+        """Whether driver and executors are one JVM on this machine."""
+        return self.master.startswith("local")
+
+
+class Spark:
+    """A running Spark: the JVM, the context and a session for each profile."""
+
+    def __init__(self, gateway: SparkGateway, context: Any, sessions: Mapping[Profile, Any]) -> None:
+        self.gateway = gateway
+        self.context = context
+        self.sessions = sessions
+        # Looked up once: each name on the way to a Java class or static method is a call.
+        jvm = gateway.gateway.jvm
+        self._scala_context = context._jsc.sc()
+        self._activate = jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession
+        self._no_properties = jvm.java.util.Properties()
+        self._properties = {profile: _job_properties(jvm, session) for profile, session in sessions.items()}
+        self._lock = threading.Lock()
+        self._statements = 0
+        self._reaping = False
+        self._defined: dict[Profile, set[str]] = {profile: set() for profile in sessions}
+
+    @property
+    def jvm(self) -> Any:
+        """py4j's view of the JVM."""
+        return self.gateway.gateway.jvm
+
+    @property
+    def alive(self) -> bool:
+        """Whether the JVM still runs."""
+        return self.gateway.alive
+
+    def enter(self, profile: Profile, group: str) -> None:
+        """Makes this thread run a statement of `profile`: its session is the active one, the jobs that the thread
+        starts belong to `group`, and their tasks see the session's settings; blocks."""
+        with self._lock:
+            self._statements += 1
+        properties = self._properties[profile].clone()
+        properties.setProperty("spark.jobGroup.id", group)
+        self._scala_context.setLocalProperties(properties)
+        self._activate(self.sessions[profile]._jsparkSession)
+
+    def define(self, profile: Profile, sql: str) -> None:
+        """Defines the functions in Python that `sql` calls, in the session of `profile`; blocks."""
+        names = used(sql) - self._defined[profile]
+        if names:
+            define(self.sessions[profile], names)
+            self._defined[profile] |= names
+
+    def leave(self) -> None:
+        """Ends `enter`; also when the JVM is gone."""
+        with self._lock:
+            self._statements -= 1
+        if self.alive:
+            self._scala_context.setLocalProperties(self._no_properties.clone())
+
+    def cancel_group(self, group: str) -> None:
+        """Ends the jobs of `group`, and those that it would still start; blocks. A JVM that is gone runs none."""
+        from py4j.protocol import Py4JError
+
+        try:
+            self._scala_context.cancelJobGroupAndFutureJobs(group)
+        except (Py4JError, OSError) as error:
+            log.warning("spark.not_cancelled", group=group, reason=_first_line(error))
+            return
+        with self._lock:
+            if self._reaping:
+                return
+            self._reaping = True
+        threading.Thread(target=self._reap, name="spark-reaper", daemon=True).start()
+
+    def stuck_tasks(self) -> int:
+        """How many tasks still run whose jobs have ended; blocks."""
+        tracker = self.context._jsc.statusTracker()
+        running = sum(executor.numRunningTasks() for executor in tracker.getExecutorInfos())
+        stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+        active = sum(stage.numActiveTasks() for stage in stages if stage is not None)
+        return max(0, int(running) - int(active))
+
+    def _reap(self) -> None:
+        """Waits until the tasks of cancelled jobs have ended. A task ends only where its code asks whether it should:
+        joins within joins may not ask for hours. Within one JVM nothing else ends it, so the JVM is given up once no
+        statement runs in it."""
+        from py4j.protocol import Py4JError
+
+        try:
+            looks = 0
+            # Cancelling takes a moment: until then the job's tasks do not count as left over.
+            while self.alive and (self.stuck_tasks() or looks < SETTLE_LOOKS):
+                if looks >= STUCK_SECONDS / REAP_SECONDS and looks >= SETTLE_LOOKS and not self._statements:
+                    log.warning("spark.restarted", reason="a cancelled statement did not stop")
+                    self.gateway.kill()
+                    return
+                looks += 1
+                time.sleep(REAP_SECONDS)
+        except (Py4JError, OSError) as error:
+            log.warning("spark.not_watched", reason=_first_line(error))
+        finally:
+            with self._lock:
+                self._reaping = False
+
+    def give_up_if_broken(self) -> bool:
+        """Whether Spark can run no more statements: its JVM is gone, or the context in it has stopped (after running
+        out of memory in the wrong place). What is left of it is ended; the next statement starts a new one."""
+        from py4j.protocol import Py4JError
+
+        if not self.alive:
+            return True
+        try:
+            stopped = bool(self._scala_context.isStopped())
+        except (Py4JError, OSError):
+            stopped = True
+        if stopped:
+            self.gateway.kill()
+        return stopped
+
+
+class SparkRuntime:
+    """Starts Spark in the background and keeps it. `start` is called once, from any thread."""
+
+    def __init__(self, settings: SparkSettings) -> None:
+        self.settings = settings
+        self.progress = "not started"
+        self._threads = ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="spark-engine")
+        self._lock = threading.Lock()
+        self._starting: Future[Spark] | None = None
+        self._closed = False
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> Future[Spark]:
+        """Begins to start Spark, unless it runs or starts already; the future gives it or says why not."""
+        with self._lock:
+            current = self._starting
+            if current is not None and not _is_over(current):
+                return current
+            if self._closed:
+                raise ObjectNotInPrerequisiteState("the Spark engine is stopped")
+            self._starting = self._threads.submit(self._start)
+            return self._starting
+
+    async def ready(self) -> Spark:
+        """Waits until Spark runs. Raises 55000 when it cannot."""
+        try:
+            return await asyncio.shield(asyncio.wrap_future(self.start()))
+        except SparkUnavailable as error:
+            raise ObjectNotInPrerequisiteState(
+                "the Spark engine is not available",
+                detail=str(error),
+                hint="Small reads and catalog queries run without it (SET engine = local).",
+            ) from error
+
+    def current(self) -> Spark | None:
+        """The Spark that runs, if one does."""
+        starting = self._starting
+        if starting is None or not starting.done() or starting.cancelled() or starting.exception() is not None:
+            return None
+        return starting.result()
+
+    async def run(self, work: Callable[[], T]) -> T:
+        """Runs `work` on a thread of the runtime. A cancelled caller does not stop it."""
+        return await asyncio.shield(asyncio.get_running_loop().run_in_executor(self._threads, work))
+
+    def close(self) -> None:
+        """Stops Spark and its JVM; blocks. A start that is under way is given up."""
+        with self._lock:
+            self._closed = True
+            current = self._starting
+            process = self._process
+        if current is not None and not current.cancel():
+            if not current.done() and process is not None:
+                # The start waits for the JVM, and fails when it is gone.
+                process.kill()
+            error = current.exception()
+            if error is None:
+                self._stop(current.result())
+        self._threads.shutdown(wait=True)
+
+    def _launched(self, process: subprocess.Popen[bytes]) -> None:
+        """Notes the JVM that a start waits for. Raises SparkUnavailable once the runtime is closed."""
+        with self._lock:
+            self._process = process
+            if self._closed:
+                raise SparkUnavailable("the server stops")
+
+    def _start(self) -> Spark:
+        try:
+            if self.settings.remote is not None:
+                raise SparkUnavailable("Spark Connect is not supported; give a Spark master instead")
+            self.progress = "starting the Java process"
+            self.settings.directory.mkdir(parents=True, exist_ok=True)
+            gateway = spark_gateway.launch(
+                GatewayOptions(
+                    master=self.settings.master,
+                    memory=self.settings.memory,
+                    conf=tuple(pair for pair in self.settings.conf if pair[0].startswith(LAUNCH_SETTINGS)),
+                    directory=self.settings.directory,
+                ),
+                self._launched,
+            )
+            try:
+                spark = self._connect(gateway)
+            except BaseException:
+                gateway.stop()
+                raise
+        except Exception as error:
+            self.progress = f"not available: {error}"
+            if self._closed:
+                raise SparkUnavailable("the server stops") from error
+            log.error("spark.unavailable", reason=_first_line(error), error=type(error).__name__)
+            if isinstance(error, SparkUnavailable):
+                raise
+            raise SparkUnavailable(_first_line(error)) from error
+        self.progress = "ready"
+        log.info("spark.ready", master=self.settings.master)
+        return spark
+
+    def _connect(self, gateway: SparkGateway) -> Spark:
+        self.progress = "creating the Spark context"
+        from pyspark import SparkConf, SparkContext
+        from pyspark.sql import SparkSession
+
+        # PySpark logs each failed query's stack trace as JSON; the error goes to the client.
+        logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL + 1)
+        # A context of an earlier JVM that died is of no use, and PySpark allows one at a time.
+        _forget_context(SparkContext)
+        # What the launch was given, and what it resolved (packages), is in the JVM's properties.
+        conf = SparkConf(_jvm=gateway.gateway.jvm)
+        given = dict(self.settings.conf)
+        for name, value in {**self._context_settings(), **given}.items():
+            if name not in given or not name.startswith(LAUNCH_SETTINGS):
+                conf.set(name, value)
+        context = SparkContext(conf=conf, gateway=gateway.gateway, environment={"PYTHONPATH": PYTHON_PATH})
+        context.pythonExec = sys.executable
+        root = SparkSession(context)
+        cores = int(context.defaultParallelism)
+        sessions = {}
+        for profile in Profile:
+            session = root.newSession()
+            for name, value in _profile_settings(profile, cores).items():
+                if name not in given:
+                    session.conf.set(name, value)
+            sessions[profile] = session
+        return Spark(gateway, context, sessions)
+
+    def _context_settings(self) -> dict[str, str]:
+        directory = self.settings.directory
+        settings = {
+            "spark.master": self.settings.master,
+            "spark.app.name": "tidegate",
+            "spark.ui.enabled": "false",
+            "spark.ui.showConsoleProgress": "false",
+            # What the status listeners keep of finished work; it is of no use without the UI.
+            "spark.ui.retainedJobs": "20",
+            "spark.ui.retainedStages": "20",
+            "spark.ui.retainedTasks": "1000",
+            "spark.sql.ui.retainedExecutions": "10",
+            "spark.scheduler.mode": "FAIR",
+            "spark.scheduler.numCancelledJobGroupsToTrack": "10000",
+            # Executors of their own are ended when a cancelled task does not stop (see Spark._reap).
+            "spark.task.reaper.enabled": "true",
+            "spark.task.reaper.killTimeout": "60s",
+            "spark.driver.maxResultSize": str(MAX_RESULT_BYTES),
+            "spark.sql.catalogImplementation": "in-memory",
+            "spark.sql.warehouse.dir": str(directory / "warehouse"),
+            "spark.sql.session.timeZone": "UTC",
+            "spark.sql.ansi.enabled": "true",
+            "spark.sql.timeType.enabled": "true",
+            "spark.sql.caseSensitive": "true",
+            # Exact decimals, and text that is taken as it is.
+            "spark.sql.decimalOperations.allowPrecisionLoss": "false",
+            "spark.sql.variable.substitute": "false",
+            "spark.sql.execution.arrow.pyspark.enabled": "true",
+            # Collecting bounds a batch by its rows alone, and a task holds all of its batches.
+            "spark.sql.execution.arrow.maxRecordsPerBatch": "1024",
+            "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+            "spark.sql.parquet.compression.codec": "zstd",
+            "spark.hadoop.parquet.page.verify-checksum.enabled": "true",
+            "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
+            "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
+            "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",
+            "spark.sql.broadcastTimeout": "86400",
+            "spark.sql.pyspark.jvmStacktrace.enabled": "false",
+            "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
+            "spark.hadoop.mapreduce.fileoutputcommitter.algorithm.version": "2",
+        }
+        if self.settings.local:
+            settings.update(
+                {
+                    "spark.driver.host": "localhost",
+                    "spark.driver.bindAddress": "127.0.0.1",
+                    "spark.local.dir": str(directory / "local"),
+                }
+            )
+        return settings
+
+    def _stop(self, spark: Spark) -> None:
+        self.progress = "stopped"
+        if spark.alive:
+            spark.context.stop()
+        spark.gateway.stop()
+
+
+def _profile_settings(profile: Profile, cores: int) -> dict[str, str]:
+    match profile:
+        case Profile.TINY:
+            return {
+                "spark.sql.adaptive.enabled": "false",
+                "spark.sql.shuffle.partitions": "1",
+                "spark.sql.leafNodeDefaultParallelism": "1",
+                "spark.sql.codegen.wholeStage": "false",
+                "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+                # A broadcast is a job of its own; tiny tables are one partition each anyway.
+                "spark.sql.autoBroadcastJoinThreshold": "-1",
+            }
+        case Profile.SMALL:
+            return {
+                "spark.sql.adaptive.enabled": "false",
+                "spark.sql.shuffle.partitions": str(min(cores, 8)),
+                # Few large files are read in pieces, so that all cores end at about the same time.
+                "spark.sql.files.minPartitionNum": str(2 * cores),
+                "spark.sql.files.openCostInBytes": str(1 << 20),
+            }
+        case Profile.MEDIUM:
+            return {
+                "spark.sql.adaptive.enabled": "false",
+                "spark.sql.shuffle.partitions": str(2 * cores),
+                "spark.sql.files.minPartitionNum": str(4 * cores),
+            }
+        case Profile.LARGE:
+            return {
+                "spark.sql.adaptive.enabled": "true",
+                "spark.sql.shuffle.partitions": str(max(200, 4 * cores)),
+            }
+
+
+def _job_properties(jvm: Any, session: Any) -> Any:
+    """The local properties (java.util.Properties) of jobs that `session` starts, but for their group: Spark hands a
+    session's settings to the tasks in them."""
+    properties = jvm.java.util.Properties()
+    for name, value in session.conf.getAll.items():
+        properties.setProperty(name, value)
+    properties.setProperty("spark.job.description", "statement")
+    properties.setProperty("spark.job.interruptOnCancel", "true")
+    return properties
+
+
+def _is_over(starting: Future[Spark]) -> bool:
+    """Whether a start has failed, or the Spark that it gave has died."""
+    if not starting.done():
+        return False
+    return starting.cancelled() or starting.exception() is not None or not starting.result().alive
+
+
+def _forget_context(context_class: Any) -> None:
+    """Lets PySpark forget a context whose JVM is gone; `stop` would try to reach it."""
+    from pyspark.sql import SparkSession
+
+    with context_class._lock:
+        context_class._active_spark_context = None
+        context_class._gateway = None
+        context_class._jvm = None
+    SparkSession._instantiatedSession = None
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).strip().split("\n", 1)[0] or type(error).__name__

@@ -1,0 +1,318 @@
+"""Tables as Spark temporary views: analysed once per table version, used by every statement that reads it.
+
+Inline parts, less their deleted rows, become one local relation (no file, no job). Parquet parts are read with a
+given schema, so that no job infers one. A version is known by the identity of the parts that are read, so a view never
+goes stale; the least recently used are dropped.
+
+Everything but `prepare_scan` blocks and runs on a thread of the Spark runtime.
+"""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+import threading
+from collections import OrderedDict
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from msgspec import Struct
+
+from adapter.engines.common.scan_sources import (
+    DeletedRows,
+    FileGroup,
+    PartIdentity,
+    PartReader,
+    ScanColumn,
+    ScanPlan,
+    deleted_within,
+    identity,
+    inline_rows,
+    plan_scan,
+    scan_schema,
+    without_deleted,
+)
+from adapter.engines.engine import TableInput
+from adapter.engines.spark.runtime import Profile, Spark
+from planner.dialects.dialect import dialect
+from planner.errors import InternalError
+from storage.shards.parts import ROW_ID, Part
+from storage.stores.blob import Blob
+
+MAX_VIEWS = 512
+MAX_INLINE_BYTES = 64 << 20
+"""Views kept, and Arrow bytes of the local relations in them: they live in the driver's heap."""
+
+LITERAL_ROW_IDS = 2000
+"""Up to so many deleted rows are listed in the plan, as a set; more are joined, which takes a job of its own."""
+
+DRIVER_ROW_IDS = 1_000_000
+"""Above so many deleted rows the executors read the ids from the delete parts' files."""
+
+CASE_FILES = 16
+"""Up to so many files the first row id of each is a CASE on the file's name; more are joined."""
+
+ViewKey: TypeAlias = tuple[
+    Profile, bool, tuple[ScanColumn, ...], bool, tuple[PartIdentity, ...], tuple[PartIdentity, ...]
+]
+
+
+class SparkScan(Struct, frozen=True, kw_only=True):
+    """One table of one query: the plan, the inline rows that are left, and the deleted row ids or the files of delete
+    parts that have them."""
+
+    plan: ScanPlan
+    inserts: tuple[Part, ...]
+    inline: pa.Table
+    deleted: Any
+    delete_files: tuple[Part, ...]
+
+
+async def prepare_scan(table: TableInput, *, row_ids: bool, reader: PartReader, deleted: DeletedRows) -> SparkScan:
+    """Reads what a scan of `table` needs in memory."""
+    plan = plan_scan(table, row_ids=row_ids)
+    in_files = tuple(part for part in plan.deletes if part.inline is None and not part.row_ids)
+    if sum(part.rows for part in in_files) <= DRIVER_ROW_IDS or plan.hit_inline:
+        in_files = ()
+    from_files = {id(part) for part in in_files}
+    ids = await deleted.ids([part for part in plan.deletes if id(part) not in from_files])
+    pieces = [await inline_rows(reader, plan.columns, part) for part in plan.inline]
+    inline = pa.concat_tables(pieces) if pieces else scan_schema(plan.columns).empty_table()
+    return SparkScan(
+        plan=plan,
+        inserts=table.inserts,
+        inline=without_deleted(inline, ids) if plan.hit_inline else inline,
+        deleted=ids,
+        delete_files=in_files,
+    )
+
+
+class SparkViews:
+    """The temporary views of one running Spark."""
+
+    def __init__(self, spark: Spark, blob: Blob, directory: Path) -> None:
+        """`directory` is one that the executors can read; the files of deleted row ids go there."""
+        self._spark = spark
+        self._blob = blob
+        self._directory = directory
+        self._lock = threading.Lock()
+        self._views: OrderedDict[ViewKey, tuple[str, int]] = OrderedDict()
+        self._inline_bytes = 0
+        self._names = itertools.count()
+
+    def view(self, scan: SparkScan, profile: Profile, *, single: bool) -> str:
+        """The name of the view of `scan` in the session of `profile`. `single`: it is one partition, so that joining
+        and grouping need no exchange."""
+        plan = scan.plan
+        key = (
+            profile,
+            single,
+            plan.columns,
+            plan.row_ids,
+            tuple(identity(part) for part in scan.inserts),
+            tuple(identity(part) for part in plan.deletes),
+        )
+        with self._lock:
+            found = self._views.get(key)
+            if found is not None:
+                self._views.move_to_end(key)
+                return found[0]
+        name = f"scan{next(self._names)}"
+        self._create(scan, profile, name, single)
+        size = scan.inline.nbytes
+        with self._lock:
+            found = self._views.get(key)
+            if found is not None:
+                # Another thread was faster.
+                self._forget(profile, name)
+                return found[0]
+            self._views[key] = (name, size)
+            self._inline_bytes += size
+            dropped = []
+            while len(self._views) > 1 and (len(self._views) > MAX_VIEWS or self._inline_bytes > MAX_INLINE_BYTES):
+                old_key, (old_name, old_size) = self._views.popitem(last=False)
+                self._inline_bytes -= old_size
+                dropped.append((old_key[0], old_name))
+        for old_profile, old_name in dropped:
+            self._forget(old_profile, old_name)
+        return name
+
+    def register(
+        self, rows: pa.Table, columns: tuple[tuple[str, str], ...], profile: Profile, *, single: bool = False
+    ) -> str:
+        """A view of `rows`, whose columns are named and typed (Spark's SQL) by `columns`; `drop` it afterwards.
+        `single` as for `view`."""
+        name = f"rows{next(self._names)}"
+        frame = self._local_relation(rows, columns, profile)
+        (frame.coalesce(1) if single else frame).createOrReplaceTempView(name)
+        return name
+
+    def drop(self, name: str, profile: Profile) -> None:
+        """Drops a view made by `register`."""
+        self._spark.sessions[profile]._jsparkSession.catalog().dropTempView(name)
+
+    def _create(self, scan: SparkScan, profile: Profile, name: str, single: bool) -> None:
+        plan = scan.plan
+        session = self._spark.sessions[profile]._jsparkSession
+        simple = len(plan.files) == 1 and not scan.inline.num_rows and _is_plain(plan.files[0], plan)
+        if simple:
+            frame = self._reader(session, plan.files[0], plan)
+            (frame.coalesce(1) if single else frame).createOrReplaceTempView(name)
+            return
+        helpers: list[str] = []
+        try:
+            selects = [self._file_select(scan, group, profile, name, helpers) for group in plan.files]
+            if scan.inline.num_rows or not selects:
+                selects.append(self._inline_select(scan, profile, name, helpers))
+            frame = session.sql(" UNION ALL ".join(selects))
+            (frame.coalesce(1) if single else frame).createOrReplaceTempView(name)
+        finally:
+            # The view's plan is analysed and refers to them no more.
+            for helper in helpers:
+                session.catalog().dropTempView(helper)
+
+    def _inline_select(self, scan: SparkScan, profile: Profile, name: str, helpers: list[str]) -> str:
+        spark = dialect("spark")
+        types = [(column.name, spark.type_name(column.type)) for column in scan.plan.columns]
+        rows = scan.inline
+        if scan.plan.row_ids:
+            types.append((ROW_ID, "BIGINT"))
+        elif not types:
+            types = [("nothing", "BIGINT")]
+            rows = rows.rename_columns(["nothing"])
+        rows = rows.select([column for column, _ in types])
+        helper = f"{name}_inline"
+        self._local_relation(rows, tuple(types), profile).createOrReplaceTempView(helper)
+        helpers.append(helper)
+        return f"SELECT * FROM {helper}"
+
+    def _local_relation(self, rows: pa.Table, columns: tuple[tuple[str, str], ...], profile: Profile) -> Any:
+        from pyspark.sql.pandas.serializers import ArrowStreamSerializer
+
+        jvm = self._spark.jvm
+        schema = jvm.org.apache.spark.sql.types.StructType.fromDDL(", ".join(f"{n} {t}" for n, t in columns)).json()
+        batches = _for_spark(rows).combine_chunks().to_batches()
+        iterator = self._spark.context._serialize_to_jvm(
+            batches,
+            ArrowStreamSerializer(),
+            lambda path: jvm.PythonSQLUtils.readArrowStreamFromFile(path),
+            lambda: jvm.ArrowIteratorServer(),
+        )
+        return jvm.PythonSQLUtils.toDataFrame(iterator, schema, self._spark.sessions[profile]._jsparkSession)
+
+    def _reader(self, session: Any, group: FileGroup, plan: ScanPlan) -> Any:
+        spark = dialect("spark")
+        fields = [f"{c.name} {spark.type_name(c.type)}" for c in plan.columns if c.name in group.columns]
+        if group.stored_row_ids and group.row_ids:
+            fields.append(f"{ROW_ID} BIGINT")
+        return self._parquet(session, ", ".join(fields), group.parts)
+
+    def _parquet(self, session: Any, ddl: str, parts: tuple[Part, ...]) -> Any:
+        return self._read(session, ddl, [self._blob.uri(_key(part)) for part in parts])
+
+    def _read(self, session: Any, ddl: str, uris: list[str]) -> Any:
+        # Keys are plain names, but the folder above them may hold characters of a glob pattern.
+        reader = session.read().schema(ddl).option("__globPaths__", "false")
+        return reader.parquet(self._spark.jvm.PythonUtils.toSeq(uris))
+
+    def _ids_file(self, name: str, helper: str, ids: Any) -> str:
+        """Writes row ids where the executors can read them: as rows of a plan they would be copied at every step."""
+        folder = self._directory / "row-ids" / name
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / f"{helper}.parquet"
+        pq.write_table(pa.table({"id": pa.array(ids)}), path, compression="snappy", row_group_size=1 << 20)
+        return str(path)
+
+    def _forget(self, profile: Profile, name: str) -> None:
+        self._spark.sessions[profile]._jsparkSession.catalog().dropTempView(name)
+        shutil.rmtree(self._directory / "row-ids" / name, ignore_errors=True)
+
+    def _file_select(self, scan: SparkScan, group: FileGroup, profile: Profile, name: str, helpers: list[str]) -> str:
+        spark = dialect("spark")
+        session = self._spark.sessions[profile]._jsparkSession
+        helper = f"{name}_{len(helpers)}"
+        frame = self._reader(session, group, scan.plan)
+        positions = group.row_ids and not group.stored_row_ids
+        if positions:
+            frame = frame.selectExpr(
+                self._spark.jvm.PythonUtils.toSeq(
+                    ["*", "_metadata.file_name AS _file", "_metadata.row_index AS _position"]
+                )
+            )
+        frame.createOrReplaceTempView(helper)
+        helpers.append(helper)
+        items = [
+            f"f.{column.name}"
+            if column.name in group.columns
+            else f"{spark.literal(column.missing.value, column.type)} AS {column.name}"
+            for column in scan.plan.columns
+        ]
+        source = f"{helper} AS f"
+        row_id = f"f.{ROW_ID}"
+        if positions:
+            firsts = {_key(part).rpartition("/")[2]: part.first_row_id for part in group.parts}
+            if len(firsts) != len(group.parts):
+                raise InternalError("two parts of a table have files of the same name")
+            if len(firsts) <= CASE_FILES:
+                cases = " ".join(f"WHEN {spark.string(file)} THEN {first}L" for file, first in firsts.items())
+                row_id = f"(CASE f._file {cases} END + f._position)"
+            else:
+                values = ", ".join(f"({spark.string(file)}, {first}L)" for file, first in firsts.items())
+                source += f" JOIN VALUES {values} AS n(file, first) ON f._file = n.file"
+                row_id = "(n.first + f._position)"
+        condition = ""
+        if group.deleted:
+            condition, source = self._not_deleted(scan, group, profile, row_id, source, helpers, name)
+        outputs = [*items, f"{row_id} AS {ROW_ID}"] if scan.plan.row_ids else items
+        return f"SELECT {', '.join(outputs) or '1 AS nothing'} FROM {source}{condition}"
+
+    def _not_deleted(
+        self,
+        scan: SparkScan,
+        group: FileGroup,
+        profile: Profile,
+        row_id: str,
+        source: str,
+        helpers: list[str],
+        name: str,
+    ) -> tuple[str, str]:
+        """A WHERE clause and a FROM clause that leave out the group's deleted rows."""
+        session = self._spark.sessions[profile]._jsparkSession
+        condition = ""
+        ids = deleted_within(scan.deleted, group.parts)
+        if 0 < len(ids) <= LITERAL_ROW_IDS:
+            condition = f" WHERE {row_id} NOT IN ({', '.join(f'{i}L' for i in ids.tolist())})"
+        elif len(ids):
+            helper = f"{name}_ids{len(helpers)}"
+            self._read(session, "id BIGINT", [self._ids_file(name, helper, ids)]).createOrReplaceTempView(helper)
+            helpers.append(helper)
+            source += f" LEFT ANTI JOIN {helper} AS d ON {row_id} = d.id"
+        if scan.delete_files:
+            helper = f"{name}_gone{len(helpers)}"
+            self._parquet(session, f"{ROW_ID} BIGINT", scan.delete_files).createOrReplaceTempView(helper)
+            helpers.append(helper)
+            source += f" LEFT ANTI JOIN {helper} AS g ON {row_id} = g.{ROW_ID}"
+        return condition, source
+
+
+def _is_plain(group: FileGroup, plan: ScanPlan) -> bool:
+    """Whether reading the group's files alone gives the scan's columns."""
+    if not plan.columns or len(group.columns) != len(plan.columns):
+        return False
+    return not group.row_ids or (group.stored_row_ids and not group.deleted)
+
+
+def _for_spark(rows: pa.Table) -> pa.Table:
+    """`rows` as Spark's Arrow reader wants them: its TIME counts nanoseconds."""
+    for index, field in enumerate(rows.schema):
+        if pa.types.is_time(field.type):
+            rows = rows.set_column(index, field.name, rows.column(index).cast(pa.time64("ns")))
+    return rows
+
+
+def _key(part: Part) -> str:
+    if part.key is None:
+        raise InternalError("a part is neither inline nor in the blob store")
+    return part.key

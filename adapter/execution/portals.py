@@ -1,0 +1,104 @@
+"""Prepared statements and portals: what a session keeps between messages.
+
+SQL's PREPARE and the protocol's Parse share one namespace of statements; SQL cursors and protocol portals share one
+namespace of portals. Statements outlive transactions. Portals end with their transaction, except cursors WITH HOLD
+once their transaction has committed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+
+from msgspec import Struct, field
+
+from adapter.execution.cursors import CursorRows, RowReader
+from adapter.plans.plan_cache import Plan
+from adapter.results import ColumnDescription
+from planner.ir.nodes import Literal
+from planner.syntax.parse import Parsed
+from planner.types.types import SqlType
+
+
+class PreparedStatement(Struct, kw_only=True):
+    """A statement as prepared. `parsed` is None for an empty one. `columns` is what it was described with, which must
+    not change behind the client's back."""
+
+    name: str
+    text: str
+    parsed: Parsed | None
+    declared: tuple[int, ...]
+    param_types: tuple[SqlType, ...]
+    columns: tuple[ColumnDescription, ...] | None
+    from_sql: bool
+    prepared_at: datetime
+
+
+class Portal(Struct, kw_only=True):
+    """A bound statement on its way, or a cursor (`cursor` set).
+
+    `rows` is set once a statement that returns rows has begun; `finished` once a statement has run to its end.
+    `depth` is the number of savepoints around its creation.
+    """
+
+    name: str
+    text: str
+    parsed: Parsed | None
+    plan: Plan | None
+    params: tuple[Literal, ...]
+    columns: tuple[ColumnDescription, ...] | None
+    result_formats: tuple[int, ...]
+    created_at: datetime
+    depth: int = 0
+    rows: RowReader | None = None
+    tag: Callable[[int], str] | None = None
+    finished: bool = False
+    failed: bool = False
+    cursor: CursorRows | None = None
+    scroll: bool = False
+    binary: bool = False
+    hold: bool = False
+    held: bool = False
+
+    async def close(self) -> None:
+        """Free what the portal keeps."""
+        if self.rows is not None:
+            await self.rows.close()
+            self.rows = None
+        if self.cursor is not None:
+            await self.cursor.close()
+
+
+class PortalTable(Struct):
+    """The portals of a session, by name."""
+
+    portals: dict[str, Portal] = field(default_factory=dict)
+
+    def get(self, name: str) -> Portal | None:
+        """The portal called `name`, or None."""
+        return self.portals.get(name)
+
+    async def put(self, portal: Portal) -> None:
+        """Add `portal`, replacing one of its name (the unnamed one, by rule)."""
+        await self.drop(portal.name)
+        self.portals[portal.name] = portal
+
+    async def drop(self, name: str) -> None:
+        """Close the portal called `name`, if there is one."""
+        portal = self.portals.pop(name, None)
+        if portal is not None:
+            await portal.close()
+
+    async def drop_all(self, *, keep_held: bool) -> None:
+        """Close all portals; with `keep_held` those that outlive transactions stay."""
+        for name in [name for name, portal in self.portals.items() if not (keep_held and portal.held)]:
+            await self.drop(name)
+
+    async def drop_deeper(self, depth: int) -> None:
+        """Close the portals made inside savepoints that are rolled back."""
+        for name in [name for name, portal in self.portals.items() if portal.depth >= depth and not portal.held]:
+            await self.drop(name)
+
+    def to_hold(self) -> list[Portal]:
+        """The cursors WITH HOLD that the transaction's commit must preserve."""
+        return [portal for portal in self.portals.values() if portal.hold and not portal.held]

@@ -1,0 +1,146 @@
+"""Names of relations in DDL: look-up through the search path, and how messages call an object."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from adapter.execution.statement import Running
+from adapter.results import Notice
+from planner.errors import (
+    FeatureNotSupported,
+    InsufficientPrivilege,
+    InvalidSchemaName,
+    ReservedName,
+    SqlError,
+    UndefinedTable,
+)
+from planner.statements.records import QualifiedName
+from storage.catalog.model import CatalogSnapshot, Record, Relation, Schema, Sequence
+
+KINDS = {"r": "table", "v": "view", "m": "materialized view"}
+SYSTEM_SCHEMAS = frozenset({"pg_catalog", "information_schema"})
+
+
+def kind_of(record: Relation | Sequence) -> str:
+    """What messages call this kind of relation."""
+    return "sequence" if isinstance(record, Sequence) else KINDS[record.kind]
+
+
+def check_database(running: Running, name: QualifiedName) -> None:
+    """0A000 for a name in another database."""
+    if name.database is not None and name.database != running.session.database:
+        raise FeatureNotSupported(f'cross-database references are not implemented: "{name}"', position=name.position)
+
+
+def look_up(running: Running, catalog: CatalogSnapshot, name: QualifiedName) -> Relation | Sequence | None:
+    """The relation or sequence called `name`, or None. 42501 for a system relation."""
+    check_database(running, name)
+    if name.schema is not None:
+        path: tuple[str, ...] = (name.schema,)
+    else:
+        path = ("pg_catalog", *running.session.search_path())
+    for schema_name in path:
+        if schema_name in SYSTEM_SCHEMAS:
+            if running.session.state.system_relations.lookup(schema_name, name.name) is not None:
+                raise InsufficientPrivilege(f'permission denied: "{name.name}" is a system catalog')
+            continue
+        schema = catalog.schema(schema_name)
+        if schema is None:
+            continue
+        record = catalog.get(catalog.relation_names.get((schema.oid, name.name), 0))
+        if isinstance(record, (Relation, Sequence)):
+            return record
+    return None
+
+
+def find_relation(
+    running: Running, catalog: CatalogSnapshot, name: QualifiedName, *, located: bool = False
+) -> Relation:
+    """The table or view called `name`. 42P01 when there is none, 3F000 when there is no such schema; they have a
+    position when `located`."""
+    record = look_up(running, catalog, name)
+    if not isinstance(record, Relation):
+        raise missing(catalog, name, located=located)
+    return record
+
+
+def missing(catalog: CatalogSnapshot, name: QualifiedName, *, located: bool = False) -> SqlError:
+    """The error for a name that `look_up` does not find: 42P01, or 3F000."""
+    position = name.position if located else None
+    if name.schema is not None and catalog.schema(name.schema) is None:
+        return InvalidSchemaName(f'schema "{name.schema}" does not exist', position=position)
+    return UndefinedTable(f'relation "{name}" does not exist', position=position)
+
+
+def skip_missing(running: Running, name: QualifiedName) -> None:
+    """The notice of IF EXISTS for a relation that does not exist."""
+    message = f'relation "{name.name}" does not exist, skipping'
+    running.session.notice(Notice(severity="NOTICE", sqlstate="00000", message=message))
+
+
+def creation_schema(
+    running: Running, catalog: CatalogSnapshot, name: QualifiedName, *, located: bool = False
+) -> Schema:
+    """The schema in which an object called `name` is created. 3F000 (with a position when `located`), 42501."""
+    check_database(running, name)
+    if name.schema is not None:
+        schema = catalog.schema(name.schema)
+        if schema is None:
+            raise missing(catalog, name, located=located)
+    else:
+        schema = next(
+            (found for path in running.session.search_path() if (found := catalog.schema(path)) is not None), None
+        )
+        if schema is None:
+            raise InvalidSchemaName("no schema has been selected to create in", position=name.position)
+    if schema.name in SYSTEM_SCHEMAS:
+        raise InsufficientPrivilege(
+            f'permission denied to create "{schema.name}.{name.name}"',
+            detail="System catalog modifications are currently disallowed.",
+        )
+    return schema
+
+
+def require_schema(catalog: CatalogSnapshot, name: str) -> Schema:
+    """The schema called `name`. 3F000."""
+    schema = catalog.schema(name)
+    if schema is None:
+        raise InvalidSchemaName(f'schema "{name}" does not exist')
+    return schema
+
+
+def check_schema_name(name: str) -> None:
+    """42939 for names that are PostgreSQL's own."""
+    if name.startswith("pg_"):
+        raise ReservedName(
+            f'unacceptable schema name "{name}"', detail='The prefix "pg_" is reserved for system schemas.'
+        )
+
+
+def describe(running: Running, catalog: CatalogSnapshot, record: Record) -> str:
+    """What messages call an object: ``table t``, qualified when the search path does not show it."""
+    if isinstance(record, Schema):
+        return f"schema {record.name}"
+    if not isinstance(record, (Relation, Sequence)):
+        return f"object {record.oid}"
+    return f"{kind_of(record)} {shown_name(running, catalog, record)}"
+
+
+def shown_name(running: Running, catalog: CatalogSnapshot, record: Relation | Sequence) -> str:
+    """The name, qualified when the search path does not show it."""
+    visible = look_up_visible(running.session.search_path(), catalog, record.name)
+    if visible is not None and visible.oid == record.oid:
+        return record.name
+    schema = catalog.get(record.schema)
+    return f"{schema.name}.{record.name}" if isinstance(schema, Schema) else record.name
+
+
+def look_up_visible(path: Iterable[str], catalog: CatalogSnapshot, name: str) -> Record | None:
+    """What an unqualified name means with this search path."""
+    for schema_name in path:
+        schema = catalog.schema(schema_name)
+        if schema is not None:
+            record = catalog.get(catalog.relation_names.get((schema.oid, name), 0))
+            if record is not None:
+                return record
+    return None

@@ -1,0 +1,90 @@
+"""One statement in execution: what its parts share, and what it gives back.
+
+`Running` is made for each statement that a session runs; `Outcome` is what its code returns. A `RowsOutcome`
+with `streaming` set reads while the client fetches, so its transaction stays open until the rows are through; every
+other outcome has finished its work, and an autocommit transaction commits before the client hears of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from msgspec import Struct
+
+from adapter.execution.cancellation import CancelScope
+from adapter.plans.constant_rows import batch_of
+from adapter.results import ColumnDescription, Command, CopyIn, CopyOut, RecordBatch
+from planner.ir.nodes import Literal
+from planner.syntax.parse import Parsed
+
+if TYPE_CHECKING:
+    from adapter.execution.session_state import SessionCore as Session
+    from adapter.transactions.transaction import Transaction
+
+
+class Running(Struct, kw_only=True, eq=False):
+    """A statement in execution. `in_block` tells whether it is inside a transaction block, or one of several
+    statements of a query string (PostgreSQL's IsTransactionBlock)."""
+
+    session: Session
+    transaction: Transaction
+    parsed: Parsed
+    params: tuple[Literal, ...]
+    declared: tuple[int, ...]
+    scope: CancelScope
+    started_at: datetime
+    in_block: bool
+    in_query_string: bool = False
+    may_retry: bool = False
+    """Whether a conflict at its commit runs it again."""
+    result_formats: tuple[int, ...] = ()
+    token: str = ""
+
+
+class RowsOutcome(Struct, kw_only=True):
+    """Rows, and the tag for the number of rows sent."""
+
+    columns: tuple[ColumnDescription, ...]
+    batches: AsyncIterator[RecordBatch]
+    tag: Callable[[int], str]
+    streaming: bool = False
+    binary: bool = False
+
+
+Outcome: TypeAlias = Command | RowsOutcome | CopyOut | CopyIn
+
+
+class _AtHand(AsyncIterator[RecordBatch]):
+    """Batches that need not be waited for."""
+
+    __slots__ = ("_batches",)
+
+    def __init__(self, batches: tuple[RecordBatch, ...]) -> None:
+        self._batches = iter(batches)
+
+    async def __anext__(self) -> RecordBatch:
+        for batch in self._batches:
+            return batch
+        raise StopAsyncIteration
+
+    async def aclose(self) -> None:
+        """Lets go of what has not been read, as closing a generator does."""
+        self._batches = iter(())
+
+
+def batches_of(*batches: RecordBatch) -> AsyncIterator[RecordBatch]:
+    """A stream of batches that are at hand."""
+    return _AtHand(batches)
+
+
+def select_tag(count: int) -> str:
+    """The tag of a query."""
+    return f"SELECT {count}"
+
+
+def rows_outcome(columns: tuple[ColumnDescription, ...], rows: list[tuple[Any, ...]], tag: str) -> RowsOutcome:
+    """Rows of Python values as an outcome with a fixed tag."""
+    batch = batch_of([column.type for column in columns], rows)
+    return RowsOutcome(columns=columns, batches=batches_of(batch), tag=lambda _: tag)

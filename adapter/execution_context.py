@@ -1,0 +1,42 @@
+"""TODO docstring."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from msgspec import Struct
+
+from adapter.system_catalogs.objects.content import Row
+from storage.catalog.model import CatalogSnapshot
+
+
+class ExecutionContext(Struct, frozen=True, kw_only=True):
+    """Who runs a query and under which catalog. `token` names this execution: engines key cancellation by it, and
+    catalog functions find `catalog`, `search_path`, `user` and `database` by it."""
+
+    token: str
+    catalog: CatalogSnapshot
+    search_path: tuple[str, ...]
+    user: str
+    database: str
+    settings: Mapping[str, str]
+    facts: SessionFacts | None = None
+    """What pg_stat_activity, pg_cursors and their like show."""
+
+
+class SessionFacts(Protocol):
+    """What sessions know and the catalog does not."""
+
+    def rows(self, relation: str) -> Sequence[Row]:
+        """The rows of pg_settings, pg_stat_activity, pg_cursors, pg_prepared_statements or pg_locks, by column name
+        (missing columns are NULL; times as aware datetimes); empty where there is nothing to say."""
+        ...
+
+    def relation_size(self, oid: int) -> int:
+        """Bytes that the table with this oid occupies; 0 for views and for what is stored in no shard."""
+        ...
+
+    def now_ms(self) -> int:
+        """The transaction's time in milliseconds since 1970."""
+        ...

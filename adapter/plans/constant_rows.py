@@ -1,0 +1,223 @@
+"""Rows that need no engine: constants to Arrow.
+
+`SELECT 1`, `VALUES` and the source of an `INSERT ... VALUES` are bound to literals and parameters. Their rows are made
+here, in microseconds; whatever needs computing goes to an engine.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections import OrderedDict
+from collections.abc import Sequence
+from decimal import ROUND_HALF_UP, Context, Decimal
+from typing import Any, cast
+
+import pyarrow as pa
+
+from adapter.results import RecordBatch
+from planner.errors import FeatureNotSupported
+from planner.ir import nodes as ir
+from planner.ir.physical import arrow_type, element_type
+from planner.types import types as t
+from planner.types.types import SqlType
+from planner.values.text_values import apply_typmod
+
+_EXACT = Context(prec=100, rounding=ROUND_HALF_UP)
+_EPOCH_DATE = datetime.date(1970, 1, 1)
+_EPOCH = datetime.datetime(1970, 1, 1)  # noqa: DTZ001 - a timestamp without time zone
+_EPOCH_UTC = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+_MICROSECOND = datetime.timedelta(microseconds=1)
+_DATE_INFINITY = 2**31 - 1
+_TIMESTAMP_INFINITY = 2**63 - 1
+_STRINGS = frozenset({t.TEXT, t.VARCHAR, t.BPCHAR})
+_INTEGER_BOUNDS = {t.INT2: 2**15, t.INT4: 2**31, t.INT8: 2**63}
+
+MAX_KEPT_ROWS = 512
+"""Queries whose row is kept."""
+
+MAX_KEPT_BYTES = 1024
+"""A longer row carries data and rarely comes again."""
+
+
+def constant_batch(rel: ir.Rel, params: Sequence[ir.Literal]) -> RecordBatch | None:
+    """The rows of `rel` when it consists of literals and parameters only; None when an engine has to compute."""
+    rows = _rows(rel, params)
+    if rows is None:
+        return None
+    return batch_of([field.type for field in rel.fields], rows)
+
+
+class ConstantRows:
+    """`constant_batch` of queries, which keeps the row of one without parameters, such as ``SELECT 1``. Belongs to the
+    event loop."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[int, tuple[ir.BoundQuery, RecordBatch]] = OrderedDict()
+        """By identity of the query, which an entry keeps alive."""
+
+    def of(self, query: ir.BoundQuery, params: Sequence[ir.Literal]) -> RecordBatch | None:
+        """See `constant_batch`."""
+        known = self._kept.get(id(query))
+        if known is not None:
+            return known[1]
+        rows = constant_batch(query.rel, params)
+        if rows is not None and not query.param_types and rows.num_rows == 1 and rows.nbytes <= MAX_KEPT_BYTES:
+            self._kept[id(query)] = (query, rows)
+            if len(self._kept) > MAX_KEPT_ROWS:
+                self._kept.popitem(last=False)
+        return rows
+
+
+def batch_of(types: Sequence[SqlType], rows: Sequence[Sequence[Any]]) -> RecordBatch:
+    """Rows of Python values (as in `ir.Literal`) as a record batch of the physical types; columns c1, c2, ..."""
+    columns = list(zip(*rows, strict=True)) if rows else [()] * len(types)
+    names = [f"c{index + 1}" for index in range(len(types))]
+    if not types:
+        return pa.RecordBatch.from_struct_array(pa.array([{}] * len(rows), pa.struct([])))
+    arrays = [array_of(type_, values) for type_, values in zip(types, columns, strict=True)]
+    return pa.record_batch(arrays, names=names)
+
+
+def array_of(type_: SqlType, values: Sequence[Any]) -> Any:
+    """Python values (as in `ir.Literal`) as an Arrow array of the physical type."""
+    physical = arrow_type(type_)
+    if type_.oid == t.DATE:
+        return pa.array([_days(value) for value in values], pa.int32()).view(physical)
+    if type_.oid in (t.TIMESTAMP, t.TIMESTAMPTZ):
+        return pa.array([_micros(value) for value in values], pa.int64()).view(physical)
+    return pa.array([_physical(type_, value) for value in values], physical)
+
+
+def _physical(type_: SqlType, value: Any) -> Any:
+    if value is None:
+        return None
+    if isinstance(value, ir.Interval):
+        return {"months": value.months, "days": value.days, "micros": value.micros}
+    if isinstance(value, (tuple, list)):
+        element = element_type(type_)
+        if element is None:
+            return value
+        if element.oid == t.DATE:
+            return [_from_days(_days(item)) for item in value]
+        return [_physical(element, item) for item in value]
+    if type_.oid == t.NUMERIC and isinstance(value, (Decimal, int)):
+        scale = arrow_type(type_).scale
+        number = Decimal(value)
+        if not number.is_finite():
+            raise FeatureNotSupported(f"numeric value {number} is not supported")
+        return number.quantize(Decimal(1).scaleb(-scale), context=_EXACT)
+    return value
+
+
+def _from_days(days: int | None) -> datetime.date | None:
+    return None if days is None else _EPOCH_DATE + datetime.timedelta(days=days)
+
+
+def _days(value: Any) -> int | None:
+    if value is None or isinstance(value, int):
+        return value
+    if isinstance(value, str):
+        return _DATE_INFINITY if value == "infinity" else -_DATE_INFINITY
+    return int((value - _EPOCH_DATE).days)
+
+
+def _micros(value: Any) -> int | None:
+    if value is None or isinstance(value, int):
+        return value
+    if isinstance(value, str):
+        return _TIMESTAMP_INFINITY if value == "infinity" else -_TIMESTAMP_INFINITY
+    return int((value - (_EPOCH if value.tzinfo is None else _EPOCH_UTC)) // _MICROSECOND)
+
+
+def _rows(rel: ir.Rel, params: Sequence[ir.Literal]) -> list[list[Any]] | None:
+    match rel:
+        case ir.OneRow():
+            return [[]]
+        case ir.Values():
+            rows = []
+            for row in rel.rows:
+                values = _evaluate(row, {}, params)
+                if values is None:
+                    return None
+                rows.append(values)
+            return rows
+        case ir.Project(input=ir.OneRow() | ir.Values() | ir.Project()):
+            below = _rows(rel.input, params)
+            if below is None:
+                return None
+            rows = []
+            for known_row in below:
+                known = {field.id: value for field, value in zip(rel.input.fields, known_row, strict=True)}
+                values = _evaluate(rel.exprs, known, params)
+                if values is None:
+                    return None
+                rows.append(values)
+            return rows
+        case _:
+            return None
+
+
+class _NeedsEngine(Exception):
+    """The expression is not a constant."""
+
+
+def _evaluate(exprs: Sequence[ir.Scalar], columns: dict[int, Any], params: Sequence[ir.Literal]) -> list[Any] | None:
+    try:
+        return [_scalar(expr, columns, params) for expr in exprs]
+    except _NeedsEngine:
+        return None
+
+
+def _scalar(expr: ir.Scalar, columns: dict[int, Any], params: Sequence[ir.Literal]) -> Any:
+    if isinstance(expr, ir.Literal):
+        return expr.value
+    if isinstance(expr, ir.Param):
+        return params[expr.index - 1].value
+    if isinstance(expr, ir.ColumnRef) and expr.id in columns:
+        return columns[expr.id]
+    if isinstance(expr, ir.Collate):
+        return _scalar(expr.arg, columns, params)
+    if isinstance(expr, ir.Cast):
+        return _cast(expr, _scalar(expr.arg, columns, params))
+    raise _NeedsEngine
+
+
+def _cast(expr: ir.Cast, value: Any) -> Any:
+    """Casts whose result needs no computing, with the type modifier applied; the rest is an engine's."""
+    source, target = expr.arg.type, expr.type
+    if value is None:
+        return None
+    if target.oid in _INTEGER_BOUNDS and isinstance(value, int) and not isinstance(value, bool):
+        bound = _INTEGER_BOUNDS[target.oid]
+        if -bound <= value < bound:
+            return value
+    elif target.oid == t.FLOAT8 and isinstance(value, int) and not isinstance(value, bool) and abs(value) <= 2**53:
+        return float(value)
+    elif target.oid in _STRINGS and source.oid in _STRINGS and isinstance(value, str):
+        plain = value.rstrip(" ") if source.oid == t.BPCHAR and target.oid != t.BPCHAR else value
+        return apply_typmod(plain, target, explicit=expr.explicit)
+    elif target.oid == t.NUMERIC and isinstance(value, (int, Decimal)) and not isinstance(value, bool):
+        return _numeric(Decimal(value), target, explicit=expr.explicit)
+    elif source.oid == target.oid and target.typmod in (-1, source.typmod):
+        return value
+    raise _NeedsEngine
+
+
+def _numeric(number: Decimal, target: SqlType, *, explicit: bool) -> Decimal:
+    shape = target.shape
+    if shape is None or not number.is_finite():
+        raise _NeedsEngine
+    if target.typmod != -1:
+        number = cast(Decimal, apply_typmod(number, target, explicit=explicit))
+    exponent = number.as_tuple().exponent
+    if isinstance(exponent, int) and -exponent <= shape.scale and number.adjusted() < shape.precision - shape.scale:
+        return number
+    raise _NeedsEngine
+
+
+def constant_value(expr: ir.Scalar, params: Sequence[ir.Literal]) -> tuple[bool, Any]:
+    """Whether `expr` is a constant that needs no engine, and its value."""
+    try:
+        return True, _scalar(expr, {}, params)
+    except _NeedsEngine:
+        return False, None

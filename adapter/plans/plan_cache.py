@@ -1,0 +1,223 @@
+"""Plans: a statement bound against one catalog snapshot, with what running it needs; cached by text.
+
+A plan is valid for the catalog value, search path and settings that it was bound with. The cache is shared by all
+sessions of a server process and holds the most recently used plans.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import TypeAlias
+
+from msgspec import Struct
+
+from adapter.plans.predicates import ScanTemplate, scan_templates
+from adapter.results import ColumnDescription
+from planner.analyze import BindContext, analyze, command_tag
+from planner.ir import nodes as ir
+from planner.ir.rewrite import walk
+from planner.resolution.session_values import ACTS
+from planner.statements import records as st
+from planner.syntax.parse import Parsed, split_and_parse
+from planner.types.types import SqlType
+from storage.catalog.model import CatalogRecord, CatalogSnapshot
+
+MAX_PLANS = 1000
+"""Plans kept: the distinct statements of a busy application, a few KiB each."""
+
+MAX_CACHED_TEXT_CHARS = 64 * 1024
+"""Longer statements carry data and rarely come again."""
+
+PLAN_SETTINGS = ("TimeZone", "DateStyle", "IntervalStyle", "extra_float_digits", "bytea_output", "xmloption")
+"""Settings that binding depends on (constants are read with them)."""
+
+SIZE_FUNCTIONS = frozenset({"pg_relation_size", "pg_table_size", "pg_total_relation_size", "pg_database_size"})
+"""Functions for which the sizes of tables have to be at hand."""
+
+WITHOUT_CATALOG = frozenset({
+    "transaction_stmt", "variable_set_stmt", "variable_show_stmt", "discard_stmt", "deallocate_stmt", "listen_stmt",
+    "execute_stmt", "unlisten_stmt", "notify_stmt", "fetch_stmt", "close_portal_stmt", "checkpoint_stmt",
+    "constraints_set_stmt",
+})  # fmt: skip
+"""Statements that name nothing of the catalog: they need not know the newest one."""
+
+_DEFINITIONS = (
+    st.CreateTable, st.CreateTableAs, st.CreateView, st.Truncate, st.AlterTable, st.RenameColumn, st.RenameRelation,
+    st.SetSchema, st.Drop, st.CreateSchema, st.RenameObject, st.AlterOwner, st.Comment, st.CreateSequence,
+    st.AlterSequence, st.CreateIndex, st.CreateRole, st.AlterRole, st.DropRole, st.CreateDatabase, st.DropDatabase,
+    st.AlterSetting,
+)  # fmt: skip
+
+BoundStatement: TypeAlias = ir.BoundStatement | st.UtilityStatement
+
+
+class Plan(Struct, frozen=True, kw_only=True):
+    """A bound statement. `query` is the relational part that engines run, where there is one; `session_values`, `acts`
+    and `sizes` tell what has to be filled in before."""
+
+    parsed: Parsed
+    statement: BoundStatement
+    catalog: CatalogSnapshot
+    search_path: tuple[str, ...]
+    query: ir.BoundQuery | None
+    param_types: tuple[SqlType, ...]
+    columns: tuple[ColumnDescription, ...] | None
+    templates: tuple[ScanTemplate, ...]
+    relied_on: tuple[CatalogRecord, ...]
+    session_values: frozenset[str]
+    acts: bool
+    sizes: bool
+    tag: str
+
+    @property
+    def reads(self) -> bool:
+        """Whether running it reads rows, or definitions that binding it did not."""
+        query = self.query
+        if query is None or self.templates or query.system or self.acts or self.sizes:
+            return True
+        if "current_snapshot" in self.session_values:
+            return True
+        returning = getattr(self.statement, "returning", None)
+        if returning is None:
+            return False
+        inner = returning.query
+        asked, called = _asked_and_called(inner)
+        return (
+            inner.system
+            or bool(scan_templates(inner.rel))
+            or not called.isdisjoint(SIZE_FUNCTIONS)
+            or "current_snapshot" in asked
+        )
+
+    @property
+    def is_utility(self) -> bool:
+        """Whether it is not a query or a change of rows."""
+        return not isinstance(self.statement, (ir.BoundQuery, ir.BoundInsert, ir.BoundUpdate, ir.BoundDelete))
+
+
+def _inner_param_types(statement: object, context: BindContext, declared: tuple[int, ...]) -> tuple[SqlType, ...]:
+    """The parameters of a statement that has a query inside."""
+    if not isinstance(statement, (st.DeclareCursor, st.Explain, st.CreateTableAs)) or "$" not in statement.query.text:
+        return ()
+    inner = analyze(statement.query, context, declared)
+    match inner:
+        case ir.BoundQuery():
+            return inner.param_types
+        case ir.BoundInsert():
+            return inner.source.param_types
+        case ir.BoundUpdate() | ir.BoundDelete():
+            return inner.read.param_types
+        case _:
+            return _inner_param_types(inner, context, declared)
+
+
+def _asked_and_called(query: ir.BoundQuery | None) -> tuple[frozenset[str], frozenset[str]]:
+    """The names of the session values and of the functions and operators anywhere in `query`."""
+    asked: set[str] = set()
+    called: set[str] = set()
+    for node in walk(query):
+        if isinstance(node, ir.Call):
+            called.add(node.signature.name)
+        elif isinstance(node, ir.SessionValue):
+            asked.add(node.name)
+    return frozenset(asked), frozenset(called)
+
+
+def is_definition(statement: object) -> bool:
+    """Whether `statement` changes definitions."""
+    return isinstance(statement, _DEFINITIONS)
+
+
+def describe_fields(fields: tuple[ir.Field, ...]) -> tuple[ColumnDescription, ...]:
+    """The columns of a result with these fields."""
+    return tuple(ColumnDescription(name=f.name, type=f.type, origin=f.origin) for f in fields)
+
+
+def make_plan(parsed: Parsed, context: BindContext, declared: tuple[int, ...]) -> Plan:
+    """Bind `parsed`. Raises the binder's errors."""
+    statement = analyze(parsed, context, declared)
+    query: ir.BoundQuery | None = None
+    columns: tuple[ColumnDescription, ...] | None = None
+    written: tuple[int, ...] = ()
+    match statement:
+        case ir.BoundQuery():
+            query = statement
+            columns = describe_fields(query.rel.fields)
+        case ir.BoundInsert():
+            query, written = statement.source, (statement.relation_oid,)
+        case ir.BoundUpdate() | ir.BoundDelete():
+            query, written = statement.read, (statement.relation_oid,)
+    if isinstance(statement, (ir.BoundInsert, ir.BoundUpdate, ir.BoundDelete)) and statement.returning is not None:
+        columns = describe_fields(statement.returning.query.rel.fields)
+    oids = (*written, *(query.relations if query is not None else ()))
+    catalog = context.catalog
+    values, called = _asked_and_called(query)
+    return Plan(
+        parsed=parsed,
+        statement=statement,
+        catalog=catalog,
+        search_path=context.search_path,
+        query=query,
+        param_types=query.param_types if query is not None else _inner_param_types(statement, context, declared),
+        columns=columns,
+        templates=scan_templates(query.rel) if query is not None else (),
+        relied_on=tuple(record for oid in dict.fromkeys(oids) if (record := catalog.get(oid)) is not None),
+        session_values=values,
+        acts=not called.isdisjoint(ACTS),
+        sizes=not called.isdisjoint(SIZE_FUNCTIONS),
+        tag=command_tag(statement),
+    )
+
+
+class PlanCache:
+    """The plans of a server process. Belongs to the event loop."""
+
+    def __init__(self) -> None:
+        self._plans: OrderedDict[tuple[object, ...], Plan] = OrderedDict()
+        self._parsed: OrderedDict[str, tuple[Parsed, ...]] = OrderedDict()
+        self.hits = 0
+        self.misses = 0
+
+    def parse(self, text: str) -> tuple[Parsed, ...]:
+        """The statements of a query string. Raises 42601."""
+        known = self._parsed.get(text)
+        if known is not None:
+            self._parsed.move_to_end(text)
+            return known
+        parsed = split_and_parse(text)
+        if len(text) <= MAX_CACHED_TEXT_CHARS:
+            self._parsed[text] = parsed
+            if len(self._parsed) > MAX_PLANS:
+                self._parsed.popitem(last=False)
+        return parsed
+
+    def plan(self, parsed: Parsed, context: BindContext, declared: tuple[int, ...]) -> Plan:
+        """The plan of `parsed` in `context`, from the cache when it holds one that fits."""
+        settings: Mapping[str, str] = context.settings
+        key = (
+            parsed.text,
+            parsed.start,
+            parsed.kind,
+            declared,
+            context.search_path,
+            context.user,
+            context.database,
+            *map(settings.get, PLAN_SETTINGS),
+        )
+        known = self._plans.get(key)
+        if known is not None and known.catalog is context.catalog:
+            self._plans.move_to_end(key)
+            self.hits += 1
+            return known
+        self.misses += 1
+        plan = make_plan(parsed, context, declared)
+        if len(parsed.text) <= MAX_CACHED_TEXT_CHARS:
+            self._plans[key] = plan
+            if len(self._plans) > MAX_PLANS:
+                self._plans.popitem(last=False)
+        return plan
+
+    def clear(self) -> None:
+        """Forget all plans."""
+        self._plans.clear()

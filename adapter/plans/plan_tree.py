@@ -1,0 +1,206 @@
+"""A bound query as a tree of named nodes: what EXPLAIN prints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from msgspec import Struct, field
+
+from adapter.plans.expression_text import scalar_text
+from planner.ir import nodes as ir
+from planner.ir.rewrite import RELATIONS, outermost_relations, walk
+from storage.catalog.model import CatalogSnapshot, Relation
+
+
+class Node(Struct, kw_only=True):
+    """One node: its title, what else PostgreSQL would call it, details (label, value), and its inputs."""
+
+    title: str
+    type: str
+    details: list[tuple[str, Any]] = field(default_factory=list)
+    inputs: list[Node] = field(default_factory=list)
+    role: str | None = None
+
+
+class PlanTree:
+    """Makes the tree of one query."""
+
+    def __init__(self, catalog: CatalogSnapshot, *, verbose: bool) -> None:
+        self._catalog = catalog
+        self._verbose = verbose
+        self._names: dict[int, str] = {}
+        self._tables: dict[int, str] = {}
+
+    def build(self, rel: ir.Rel) -> Node:
+        """The tree of `rel`."""
+        self._learn(rel)
+        return self._node(rel)
+
+    def _learn(self, node: Any) -> None:
+        """Names of all columns, by id."""
+        for rel in relations_in(node):
+            if isinstance(rel, ir.With):
+                self._tables.update((table.id, table.name) for table in rel.tables)
+            if isinstance(rel, (ir.Scan, ir.SystemScan, ir.CteScan, ir.Values, ir.FunctionScan)):
+                for f in rel.fields:
+                    self._names[f.id] = f.name
+        for rel in relations_in(node):
+            for f in rel.fields:
+                self._names.setdefault(f.id, f.name)
+
+    def text(self, expr: ir.Scalar) -> str:
+        """An expression as text."""
+        return scalar_text(expr, self._names)
+
+    def _list(self, exprs: tuple[ir.Scalar, ...]) -> str:
+        return ", ".join(self.text(expr) for expr in exprs)
+
+    def _keys(self, keys: tuple[ir.SortKey, ...]) -> str:
+        parts = []
+        for key in keys:
+            text = self.text(key.expr)
+            if key.descending:
+                text += " DESC"
+            if key.nulls_first != key.descending:
+                text += " NULLS FIRST" if key.nulls_first else " NULLS LAST"
+            parts.append(text)
+        return ", ".join(parts)
+
+    def _relation(self, oid: int) -> str:
+        record = self._catalog.get(oid)
+        return record.name if isinstance(record, Relation) else str(oid)
+
+    def _node(self, rel: ir.Rel) -> Node:
+        node = self._plain(rel)
+        if self._verbose:
+            node.details.insert(0, ("Output", [f.name for f in rel.fields]))
+        for sub in _subqueries(rel):
+            child = self._node(sub)
+            child.role = "SubPlan"
+            node.inputs.append(child)
+        return node
+
+    def _plain(self, rel: ir.Rel) -> Node:
+        match rel:
+            case ir.OneRow():
+                return Node(title="Result", type="Result")
+            case ir.Scan():
+                return Node(title=f"Seq Scan on {self._relation(rel.relation_oid)}", type="Seq Scan",
+                            details=[("Relation Name", self._relation(rel.relation_oid))])  # fmt: skip
+            case ir.SystemScan():
+                return Node(title=f"Seq Scan on {rel.schema}.{rel.name}", type="Seq Scan",
+                            details=[("Relation Name", rel.name)])  # fmt: skip
+            case ir.Values():
+                return Node(title=f"Values Scan ({len(rel.rows)} rows)", type="Values Scan")
+            case ir.FunctionScan():
+                names = ", ".join(function.signature.name for function in rel.functions)
+                return Node(title=f"Function Scan on {names}", type="Function Scan")
+            case ir.Project():
+                return self._project(rel)
+            case ir.Filter():
+                inner = self._node(rel.input)
+                inner.details.append(("Filter", self.text(rel.condition)))
+                return inner
+            case ir.ProjectSet():
+                return Node(title="ProjectSet", type="ProjectSet", inputs=[self._node(rel.input)])
+            case ir.Join():
+                return self._join(rel)
+            case ir.Aggregate():
+                return self._aggregate(rel)
+            case ir.Window():
+                return Node(title="WindowAgg", type="WindowAgg", inputs=[self._node(rel.input)])
+            case ir.Deduplicate():
+                return Node(title="Unique", type="Unique", inputs=[self._node(rel.input)],
+                            details=[("On", self._list(rel.on))] if rel.on else [])  # fmt: skip
+            case ir.Sort():
+                return Node(title="Sort", type="Sort", inputs=[self._node(rel.input)],
+                            details=[("Sort Key", self._keys(rel.keys))])  # fmt: skip
+            case ir.Limit():
+                details = [] if rel.count is None else [("Count", self.text(rel.count))]
+                if rel.offset is not None:
+                    details.append(("Offset", self.text(rel.offset)))
+                return Node(title="Limit", type="Limit", inputs=[self._node(rel.input)], details=details)
+            case ir.SetOperation():
+                name = f"{rel.op.capitalize()}{' All' if rel.all else ''}"
+                title = "Append" if rel.op == "union" and rel.all else f"SetOp {name}"
+                return Node(title=title, type="SetOp", inputs=[self._node(rel.left), self._node(rel.right)])
+            case ir.With():
+                return self._with(rel)
+            case ir.CteScan():
+                return Node(title=f"CTE Scan on {self._tables[rel.cte]}", type="CTE Scan")
+
+    def _project(self, rel: ir.Project) -> Node:
+        """A projection of columns is part of its input's node; one that computes is a Result above it."""
+        if isinstance(rel.input, ir.OneRow):
+            return Node(title="Result", type="Result")
+        return self._node(rel.input)
+
+    def _join(self, rel: ir.Join) -> Node:
+        kind = {"cross": "", "inner": "", "left": " Left", "right": " Right", "full": " Full"}[rel.kind]
+        title = "Nested Loop" if rel.kind == "cross" or rel.lateral else f"Hash{kind} Join"
+        details = [] if rel.condition is None else [("Join Cond", self.text(rel.condition))]
+        return Node(title=title, type=title, details=details, inputs=[self._node(rel.left), self._node(rel.right)])
+
+    def _aggregate(self, rel: ir.Aggregate) -> Node:
+        title = "HashAggregate" if rel.keys else "Aggregate"
+        details = [("Group Key", self._list(rel.keys))] if rel.keys else []
+        return Node(title=title, type="Aggregate", details=details, inputs=[self._node(rel.input)])
+
+    def _with(self, rel: ir.With) -> Node:
+        body = self._node(rel.body)
+        for index, table in enumerate(rel.tables):
+            child = self._node(table.rel)
+            child.role = f"CTE {table.name}"
+            if table.step is not None:
+                step = self._node(table.step)
+                child = Node(title="Recursive Union", type="Recursive Union", inputs=[child, step], role=child.role)
+                child.inputs[0].role = None
+            body.inputs.insert(index, child)
+        return body
+
+
+def relations_in(node: Any) -> Iterator[Any]:
+    """Every relation in `node`, itself included."""
+    return (inner for inner in walk(node) if type(inner) in RELATIONS)
+
+
+_INPUTS = frozenset({"input", "left", "right", "body", "tables"})
+
+
+def _subqueries(rel: ir.Rel) -> Iterator[ir.Rel]:
+    """The relations inside the node's own expressions."""
+    for name in rel.__struct_fields__:
+        if name not in _INPUTS and name != "fields":
+            yield from outermost_relations((getattr(rel, name),))
+
+
+def text_lines(node: Node, depth: int = 0, annotations: Mapping[int, str] | None = None) -> list[str]:
+    """The tree as PostgreSQL indents it. `annotations` follow the titles, by identity of the node."""
+    pad = "" if depth == 0 else "  " + "      " * (depth - 1)
+    arrow = "" if depth == 0 else "->  "
+    lines = []
+    if node.role is not None:
+        lines.append(f"{pad}{node.role}")
+        pad += "  "
+        arrow = "->  "
+    note = (annotations or {}).get(id(node), "")
+    lines.append(f"{pad}{arrow}{node.title}{note}")
+    inner = pad + " " * len(arrow) + "  "
+    for label, value in node.details:
+        if label != "Relation Name":
+            lines.append(f"{inner}{label}: {', '.join(value) if isinstance(value, list) else value}")
+    for child in node.inputs:
+        lines.extend(text_lines(child, depth + 1, annotations))
+    return lines
+
+
+def json_node(node: Node) -> dict[str, Any]:
+    """The tree as EXPLAIN (FORMAT JSON) has it."""
+    data: dict[str, Any] = {"Node Type": node.type}
+    if node.role is not None:
+        data["Subplan Name"] = node.role
+    data.update(dict(node.details))
+    if node.inputs:
+        data["Plans"] = [json_node(child) for child in node.inputs]
+    return data

@@ -1,0 +1,53 @@
+"""Rows as text for error details: ``Failing row contains (1, null, x).``, as PostgreSQL writes them."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from planner.ir.nodes import Interval
+from planner.ir.physical import element_type
+from planner.types import types as t
+from planner.types.types import SqlType
+from planner.values.text_values import format_text
+
+MAX_FIELD_CHARS = 64
+_DATE_INFINITY = 2**31 - 1
+_TIMESTAMP_INFINITY = 2**63 - 1
+
+
+def row_text(batch: Any, row: int, types: Sequence[SqlType], settings: Mapping[str, str]) -> str:
+    """The values of one row of a record batch, as PostgreSQL lists them in a detail."""
+    fields = []
+    for column, type_ in zip(batch.columns, types, strict=True):
+        value = literal_value(column, row, type_)
+        if value is None:
+            fields.append("null")
+            continue
+        text = format_text(value, type_, settings)
+        fields.append(text if len(text) <= MAX_FIELD_CHARS else text[:MAX_FIELD_CHARS] + "...")
+    return f"({', '.join(fields)})"
+
+
+def literal_value(column: Any, row: int, type_: SqlType) -> Any:
+    """The value of an Arrow column at `row`, as `ir.Literal` has it."""
+    scalar = column[row]
+    if not scalar.is_valid:
+        return None
+    if type_.oid == t.DATE and abs(scalar.value) >= _DATE_INFINITY:
+        return "infinity" if scalar.value > 0 else "-infinity"
+    if type_.oid in (t.TIMESTAMP, t.TIMESTAMPTZ) and abs(scalar.value) >= _TIMESTAMP_INFINITY:
+        return "infinity" if scalar.value > 0 else "-infinity"
+    return _literal(scalar.as_py(), type_)
+
+
+def _literal(value: Any, type_: SqlType) -> Any:
+    if isinstance(value, dict) and type_.oid == t.INTERVAL:
+        return Interval(value["months"], value["days"], value["micros"])
+    if isinstance(value, list):
+        element = element_type(type_)
+        return tuple(value if element is None else (_literal(item, element) for item in value))
+    if isinstance(value, datetime.datetime) and type_.oid == t.TIMESTAMPTZ:
+        return value.astimezone(datetime.UTC)
+    return value

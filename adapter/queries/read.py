@@ -1,0 +1,190 @@
+"""Running a query: session values filled in, tables resolved, an engine chosen, batches streamed.
+
+`prepare_read` does everything that must happen at the statement's moment (snapshot, side effects on the session); the
+engine starts when the first batch is asked for. Rows of constants come straight from here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import aclosing
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from adapter.engines.engine import Engine
+from adapter.execution.statement import RowsOutcome, Running, batches_of, select_tag
+from adapter.execution_context import ExecutionContext
+from adapter.plans.plan_cache import Plan, describe_fields
+from adapter.plans.predicates import ScanTemplate, scan_templates
+from adapter.plans.row_text import literal_value
+from adapter.queries.row_actions import MAX_ROWS, act_on_rows
+from adapter.queries.session_facts import Facts, sized_facts
+from adapter.queries.session_functions import acting_calls, fill_in, rows_written_out
+from adapter.results import RecordBatch
+from adapter.system_catalogs.functions.reg_columns import has_reg_columns, with_names
+from adapter.transactions.snapshots import ResolvedTables, resolve
+from adapter.transactions.transaction import NeedsSnapshot
+from planner.ir import nodes as ir
+from planner.resolution.session_values import session_values
+from storage.catalog.model import CatalogSnapshot
+
+_ONLY_READING = frozenset({"select_stmt", "declare_cursor_stmt", "copy_stmt", "explain_stmt"})
+"""Statements that may see rows that are not durable: what they read goes nowhere."""
+
+
+class PreparedRead(Struct, frozen=True, kw_only=True):
+    """A query ready to run. `rows` holds its rows when they are constants; otherwise `engine` runs it, and `reason`
+    says why that one."""
+
+    query: ir.BoundQuery
+    params: tuple[ir.Literal, ...]
+    context: ExecutionContext
+    resolved: ResolvedTables
+    rows: RecordBatch | None
+    engine: Engine | None
+    reason: str
+
+    def stream(self, extra: Mapping[int, Any] | None = None) -> AsyncIterator[RecordBatch]:
+        """The rows. Closing the stream ends the engine's work."""
+        if self.rows is not None:
+            return batches_of(self.rows)
+        assert self.engine is not None
+        return self.engine.execute(self.query, self.resolved.inputs, self.params, self.context, extra=extra)
+
+
+def execution_context(running: Running, catalog: CatalogSnapshot) -> ExecutionContext:
+    """What an engine and the catalog functions know of the statement's session."""
+    session = running.session
+    return ExecutionContext(
+        token=running.token,
+        catalog=catalog,
+        search_path=session.bind_context(catalog).search_path,
+        user=session.user,
+        database=session.database,
+        settings=session.values.flat,
+        facts=Facts(session),
+    )
+
+
+async def prepare_read(
+    running: Running,
+    catalog: CatalogSnapshot,
+    query: ir.BoundQuery,
+    templates: Sequence[ScanTemplate],
+    *,
+    values: frozenset[str] | None = None,
+    acts: bool | None = None,
+    sizes: bool = False,
+    record: bool = True,
+    constants: bool = True,
+) -> PreparedRead:
+    """Resolve and route `query`. Raises 40001 when its snapshot cannot be read, 0A000 when no engine can run it."""
+    session = running.session
+    acts = acting_calls(query) if acts is None else acts
+    per_row = acts and not rows_written_out(query.rel)
+    names = session_values(query) if values is None else values
+    if running.transaction.provisional and (templates or query.system or sizes or "current_snapshot" in names):
+        raise NeedsSnapshot
+    query = await fill_in(running, query, names, acts=acts and not per_row)
+    if per_row:
+
+        async def read_rows(inner: ir.BoundQuery) -> list[tuple[Any, ...]]:
+            return await _rows_of(await prepare_read(running, catalog, inner, scan_templates(inner.rel), sizes=sizes))
+
+        query = await act_on_rows(running, query, read_rows)
+        templates = scan_templates(query.rel)
+    context = execution_context(running, catalog)
+    if sizes:
+        context = replace(context, facts=await sized_facts(session, catalog))
+    scanned = frozenset(template.relation_oid for template in templates)
+    rows = (
+        session.state.constant_rows.of(query, running.params)
+        if constants and not scanned and not query.system
+        else None
+    )
+    if rows is not None:
+        empty = ResolvedTables(inputs={}, total_parts={})
+        return PreparedRead(
+            query=query, params=running.params, context=context, resolved=empty, rows=rows, engine=None,
+            reason="its rows are constants",
+        )  # fmt: skip
+    resolved = await resolve(
+        session.state.env,
+        running.transaction,
+        catalog,
+        scanned,
+        templates,
+        running.params,
+        record=record,
+        for_update=query.for_update,
+        ahead=running.parsed.kind in _ONLY_READING and not query.for_update,
+    )
+    engine, reason = session.state.choose_engine(query, resolved.inputs, session.values)
+    return PreparedRead(
+        query=query,
+        params=running.params,
+        context=context,
+        resolved=resolved,
+        rows=None,
+        engine=engine,
+        reason=reason,
+    )
+
+
+async def _rows_of(read: PreparedRead) -> list[tuple[Any, ...]]:
+    """The rows of a read as Python values, one more than `MAX_ROWS` at most."""
+    rows: list[tuple[Any, ...]] = []
+    types = [field.type for field in read.query.rel.fields]
+    stream: Any = read.stream()
+    async with aclosing(stream) as batches:
+        async for batch in batches:
+            for row in range(batch.num_rows):
+                if len(rows) > MAX_ROWS:
+                    return rows
+                rows.append(tuple(literal_value(batch.column(i), row, type_) for i, type_ in enumerate(types)))
+    return rows
+
+
+async def prepare_plan(running: Running, plan: Plan, *, record: bool = True, constants: bool = True) -> PreparedRead:
+    """`prepare_read` of a plan's query."""
+    assert plan.query is not None
+    return await prepare_read(
+        running,
+        plan.catalog,
+        plan.query,
+        plan.templates,
+        values=plan.session_values,
+        acts=plan.acts,
+        sizes=plan.sizes,
+        record=record,
+        constants=constants,
+    )
+
+
+def may_skip_engines(running: Running) -> bool:
+    """Whether rows of constants may be made without an engine: not when Spark is forced, so that it answers."""
+    return running.session.values["engine"] != "spark"
+
+
+async def run_query(running: Running, plan: Plan) -> RowsOutcome:
+    """A SELECT, VALUES or TABLE: its rows, read while the client fetches."""
+    running.transaction.rely_on(plan.relied_on)
+    read = await prepare_plan(running, plan, constants=may_skip_engines(running))
+    columns = plan.columns or describe_fields(read.query.rel.fields)
+    column_types = [column.type for column in columns]
+    batches = read.stream()
+    if has_reg_columns(column_types):
+        batches = with_names(batches, column_types, read.context, running.session.state.catalogs)
+    return RowsOutcome(
+        columns=columns,
+        batches=batches,
+        tag=select_tag,
+        streaming=True,
+    )
+
+
+def with_token(context: ExecutionContext, suffix: str) -> ExecutionContext:
+    """The same context under another token, for a second execution of one statement."""
+    return replace(context, token=f"{context.token}.{suffix}")

@@ -1,0 +1,92 @@
+"""nextval, currval, setval and lastval. Sequences are not transactional: a number given out stays given out."""
+
+from __future__ import annotations
+
+from adapter.execution.statement import Running
+from adapter.settings.values import split_list
+from planner.errors import (
+    NumericValueOutOfRange,
+    ObjectNotInPrerequisiteState,
+    SequenceGeneratorLimitExceeded,
+    UndefinedTable,
+    WrongObjectType,
+)
+from storage.catalog.model import Schema, Sequence
+from storage.catalog.sequences import SequenceExhausted
+
+
+def find_sequence(running: Running, name: str | int) -> Sequence:
+    """The sequence with this oid or (possibly qualified, possibly quoted) name. Raises 42P01, 42809."""
+    catalog = running.transaction.planning_catalog(running.session.state.env)
+    if isinstance(name, int):
+        record = catalog.get(name)
+        if not isinstance(record, Sequence):
+            raise UndefinedTable(f"relation with OID {name} does not exist")
+        return record
+    parts = split_list(name.replace(".", ","))
+    schemas = running.session.search_path() if len(parts) == 1 else (parts[-2],)
+    for schema_name in schemas:
+        schema = catalog.schema(schema_name)
+        if isinstance(schema, Schema):
+            record = catalog.get(catalog.relation_names.get((schema.oid, parts[-1]), 0))
+            if isinstance(record, Sequence):
+                return record
+            if record is not None:
+                raise WrongObjectType(f'"{parts[-1]}" is not a sequence')
+    raise UndefinedTable(f'relation "{name}" does not exist')
+
+
+async def next_values(running: Running, sequence: Sequence, count: int) -> list[int]:
+    """The next `count` numbers of `sequence`. Raises 2200H when it is exhausted."""
+    try:
+        values = await running.session.state.sequence_store.next_values(sequence, count)
+    except SequenceExhausted:
+        bound, what = (sequence.maximum, "maximum") if sequence.increment > 0 else (sequence.minimum, "minimum")
+        raise SequenceGeneratorLimitExceeded(
+            f'nextval: reached {what} value of sequence "{sequence.name}" ({bound})'
+        ) from None
+    if values:
+        running.session.sequence_values[sequence.oid] = values[-1]
+        running.session.last_sequence = sequence.oid
+    return values
+
+
+async def nextval(running: Running, name: str | int) -> int:
+    """nextval(regclass)."""
+    return (await next_values(running, find_sequence(running, name), 1))[0]
+
+
+async def position(running: Running, oid: int) -> tuple[int, bool]:
+    """What `SELECT last_value, is_called FROM sequence` shows."""
+    return await running.session.state.sequence_store.last_value(find_sequence(running, oid))
+
+
+def currval(running: Running, name: str | int) -> int:
+    """currval(regclass). 55000 before the session's first nextval."""
+    sequence = find_sequence(running, name)
+    value = running.session.sequence_values.get(sequence.oid)
+    if value is None:
+        raise ObjectNotInPrerequisiteState(f'currval of sequence "{sequence.name}" is not yet defined in this session')
+    return value
+
+
+def lastval(running: Running) -> int:
+    """lastval()."""
+    session = running.session
+    if session.last_sequence is None:
+        raise ObjectNotInPrerequisiteState("lastval is not yet defined in this session")
+    return session.sequence_values[session.last_sequence]
+
+
+async def setval(running: Running, name: str | int, value: int, called: bool = True) -> int:
+    """setval(regclass, bigint [, boolean]). 22003 outside of the bounds."""
+    sequence = find_sequence(running, name)
+    if not sequence.minimum <= value <= sequence.maximum:
+        raise NumericValueOutOfRange(
+            f'setval: value {value} is out of bounds for sequence "{sequence.name}" '
+            f"({sequence.minimum}..{sequence.maximum})"
+        )
+    await running.session.state.sequence_store.set_value(sequence, value, called)
+    if called:
+        running.session.sequence_values[sequence.oid] = value
+    return value

@@ -1,0 +1,120 @@
+"""What sessions know and the catalog does not, as rows of system relations (`SessionFacts`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from adapter.execution.session_settings import setting_rows
+from adapter.wall_clock import utc_now
+from storage.catalog.model import CatalogSnapshot, Database, Relation, Role
+from storage.errors import UnknownShard
+
+if TYPE_CHECKING:
+    from adapter.execution.session_state import SessionCore as Session
+
+MAX_QUERY_CHARS = 1024
+"""PostgreSQL's track_activity_query_size."""
+
+
+class Facts:
+    """The facts as one session sees them."""
+
+    def __init__(self, session: Session, sizes: Mapping[int, int] | None = None) -> None:
+        self._session = session
+        self._sizes = sizes or {}
+
+    def relation_size(self, oid: int) -> int:
+        """Bytes that the table with this oid occupies; 0 for views and for what is stored in no shard."""
+        return self._sizes.get(oid, 0)
+
+    def rows(self, relation: str) -> Sequence[Mapping[str, Any]]:
+        """The rows of a session relation, by column name; none for a relation there is nothing to say about."""
+        match relation:
+            case "pg_stat_activity":
+                return [self._activity(session) for session in list(self._session.state.sessions.values())]
+            case "pg_cursors":
+                return self._cursors()
+            case "pg_prepared_statements":
+                return self._prepared()
+            case "pg_settings":
+                return setting_rows(self._session)
+            case _:
+                return []
+
+    def now_ms(self) -> int:
+        """The transaction's time in milliseconds since 1970."""
+        transaction = self._session.transaction
+        moment = utc_now() if transaction is None else transaction.started_at
+        return int(moment.timestamp() * 1000)
+
+    def _activity(self, session: Session) -> Mapping[str, Any]:
+        catalog = session.state.catalog()
+        database = next((r.oid for r in catalog.all() if isinstance(r, Database) and r.name == session.database), None)
+        role = next((r.oid for r in catalog.all() if isinstance(r, Role) and r.name == session.session_user), None)
+        running, transaction = session.running, session.transaction
+        if running is not None:
+            state = "active"
+        elif transaction is None or transaction.implicit:
+            state = "idle"
+        else:
+            state = "idle in transaction (aborted)" if transaction.failed else "idle in transaction"
+        address, _, port = (session.remote_address or "").rpartition(":")
+        return {
+            "datid": database,
+            "datname": session.database,
+            "pid": session.backend_pid,
+            "usesysid": role,
+            "usename": session.session_user,
+            "application_name": session.values["application_name"],
+            "client_addr": address or None,
+            "client_port": int(port) if port.isdigit() else -1,
+            "backend_start": session.started_at,
+            "xact_start": None if transaction is None else transaction.started_at,
+            "query_start": session.state_changed_at if running is None else running.started_at,
+            "state_change": session.state_changed_at,
+            "state": state,
+            "query": session.query_text[:MAX_QUERY_CHARS],
+            "backend_type": "client backend",
+        }
+
+    def _cursors(self) -> list[Mapping[str, Any]]:
+        return [
+            {
+                "name": portal.name,
+                "statement": portal.text,
+                "is_holdable": portal.hold,
+                "is_binary": portal.binary,
+                "is_scrollable": portal.scroll,
+                "creation_time": portal.created_at,
+            }
+            for portal in self._session.portals.portals.values()
+            if portal.name
+        ]
+
+    def _prepared(self) -> list[Mapping[str, Any]]:
+        return [
+            {
+                "name": statement.name,
+                "statement": statement.text,
+                "prepare_time": statement.prepared_at,
+                "parameter_types": [type_.oid for type_ in statement.param_types],
+                "from_sql": statement.from_sql,
+                "generic_plans": 0,
+                "custom_plans": 0,
+            }
+            for statement in self._session.statements.all()
+        ]
+
+
+async def sized_facts(session: Session, catalog: CatalogSnapshot) -> Facts:
+    """Facts that know how large each table is, at the newest snapshot."""
+    env = session.state.env
+    as_of = await env.oracle.read_ts("user")
+    sizes: dict[int, int] = {}
+    for record in catalog.all():
+        if isinstance(record, Relation) and record.shard is not None:
+            with suppress(UnknownShard):
+                sizes[record.oid] = (await env.snapshot(record.shard, as_of)).bytes
+    return Facts(session, sizes)

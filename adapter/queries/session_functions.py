@@ -1,0 +1,272 @@
+"""What a query asks of its session: now(), current_user, current_setting('x'), set_config(...), pg_sleep(...), ...
+
+Values that depend on the session (`SessionValue`) become literals once per execution. Functions that act on the session
+are carried out here, each where it stands, before an engine runs the query, which sees their results.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, TypeVar
+
+from adapter.execution.session_settings import apply_setting, current_value
+from adapter.execution.statement import Running
+from adapter.plans.constant_rows import constant_value
+from adapter.queries.sequences import currval, lastval, nextval, position, setval
+from adapter.wall_clock import utc_now
+from planner.errors import AdminShutdown, FeatureNotSupported, InvalidParameterValue, QueryCanceled, UndefinedObject
+from planner.ir import nodes as ir
+from planner.ir.rewrite import transform, walk
+from planner.resolution.session_values import ACTS, substitute
+from planner.statements.records import Notify
+from planner.types import types as t
+from planner.types.types import SqlType
+from storage.transactions.xids import FIRST_NORMAL_XID
+
+BOOTSTRAP_XID, FROZEN_XID = 1, 2
+NAME_ARRAY = 1003
+MAX_CHANNEL_BYTES = 63
+MAX_PAYLOAD_BYTES = 7999
+
+_T = TypeVar("_T")
+
+
+async def fill_in(running: Running, query: ir.BoundQuery, names: frozenset[str], *, acts: bool) -> ir.BoundQuery:
+    """`query` with the session values of these names, and (with `acts`) the calls that act on the session, replaced by
+    literals. 0A000 for a call whose arguments are computed. Each call runs once: see `rows_written_out`."""
+    if names:
+        query = substitute(query, {name: await _session_value(running, name) for name in names})
+    if acts:
+        query = await act(running, query)
+    return query
+
+
+def acting_calls(node: object) -> bool:
+    """Whether `node` calls a function that acts on the session."""
+    return any(isinstance(inner, ir.Call) and inner.signature.name in ACTS for inner in walk(node))
+
+
+def rows_written_out(rel: ir.Rel) -> bool:
+    """Whether every expression of `rel` is evaluated exactly once."""
+    match rel:
+        case ir.OneRow() | ir.Values():
+            return True
+        case ir.Project(input=ir.Values(rows=rows)):
+            return len(rows) == 1 or not acting_calls(rel.exprs)
+        case ir.Project() | ir.Limit() | ir.Sort() | ir.Filter():
+            return rows_written_out(rel.input)
+        case _:
+            return False
+
+
+async def act(running: Running, node: _T) -> _T:
+    """`node` with each acting call in it carried out, in the order in which they stand."""
+    calls: list[ir.Call] = []
+
+    def note(inner: object) -> object | None:
+        if isinstance(inner, ir.Call) and inner.signature.name in ACTS:
+            calls.append(inner)
+            return inner
+        return None
+
+    transform(node, note)
+    results: dict[int, ir.Literal] = {}
+    for call in calls:
+        results[id(call)] = ir.Literal(value=await _carry_out(running, call), type=call.type)
+    return transform(node, lambda inner: results.get(id(inner)))
+
+
+async def _carry_out(running: Running, call: ir.Call) -> Any:
+    name = call.signature.name
+    handler = _ACTS.get(name)
+    if handler is None:
+        raise FeatureNotSupported(f"function {name}() is not supported")
+    args = []
+    for arg in call.args:
+        known, value = constant_value(await act(running, arg), running.params)
+        if not known:
+            raise FeatureNotSupported(f"computed arguments of {name}() are not supported")
+        args.append(value)
+    if call.signature.strict and any(arg is None for arg in args):
+        return None
+    result = handler(running, *args)
+    return await result if isinstance(result, Awaitable) else result
+
+
+async def _session_value(running: Running, name: str) -> ir.Literal:
+    if name.startswith("sequence_"):
+        kind, _, oid_text = name.partition(":")
+        last_value, called = await position(running, int(oid_text))
+        is_value = kind == "sequence_last_value"
+        return ir.Literal(value=last_value if is_value else called, type=SqlType(t.INT8 if is_value else t.BOOL))
+    if name == "current_snapshot":
+        return ir.Literal(value=await running.session.state.current_snapshot(running.transaction), type=SqlType(t.TEXT))
+    value, oid = _value(running, name)
+    return ir.Literal(value=value, type=SqlType(oid))
+
+
+def _value(running: Running, name: str) -> tuple[Any, int]:
+    session = running.session
+    kind, _, argument = name.partition(":")
+    match kind:
+        case "setting":
+            return _setting(running, argument, missing_ok=False), t.TEXT
+        case "setting_or_null":
+            return _setting(running, argument, missing_ok=True), t.TEXT
+        case "now":
+            return running.transaction.started_at, t.TIMESTAMPTZ
+        case "statement_timestamp":
+            return running.started_at, t.TIMESTAMPTZ
+        case "clock_timestamp":
+            return utc_now(), t.TIMESTAMPTZ
+        case "current_user":
+            return session.user, t.NAME
+        case "session_user":
+            return session.session_user, t.NAME
+        case "current_database":
+            return session.database, t.NAME
+        case "current_schema":
+            schemas = _schemas(running, implicit=False)
+            return (schemas[0] if schemas else None), t.NAME
+        case "current_schemas":
+            return _schemas(running, implicit=False), NAME_ARRAY
+        case "current_schemas_implicit":
+            return _schemas(running, implicit=True), NAME_ARRAY
+        case "backend_pid":
+            return session.backend_pid, t.INT4
+        case "postmaster_start_time" | "conf_load_time":
+            return session.state.started_at, t.TIMESTAMPTZ
+        case "version":
+            return f"PostgreSQL {session.values['server_version']}, 64-bit", t.TEXT
+        case "current_query":
+            return session.query_text, t.TEXT
+        case "inet_client_addr":
+            return (session.remote_address or "").rpartition(":")[0] or None, t.INET
+        case "inet_client_port":
+            port = (session.remote_address or "").rpartition(":")[2]
+            return (int(port) if port.isdigit() else None), t.INT4
+        case "inet_server_addr":
+            return None, t.INET
+        case "inet_server_port":
+            return None, t.INT4
+        case _:
+            raise KeyError(name)
+
+
+def _setting(running: Running, name: str | None, missing_ok: bool) -> str | None:
+    if name is None:
+        return None
+    try:
+        setting = running.session.values.find(name)
+    except UndefinedObject:
+        if missing_ok:
+            return None
+        raise
+    return current_value(running.session, setting)
+
+
+def _set_config(running: Running, name: str | None, value: str | None, local: bool | None) -> str:
+    if name is None:
+        raise InvalidParameterValue("SET requires parameter name")
+    return apply_setting(running, name, value, local=bool(local))
+
+
+def _notify(running: Running, channel: str | None, payload: str | None) -> str:
+    notify(running, Notify(channel=channel or "", payload=payload or ""))
+    return ""
+
+
+def notify(running: Running, statement: Notify) -> None:
+    """NOTIFY: queued until the transaction commits. 22023 for a bad channel or payload."""
+    if not statement.channel:
+        raise InvalidParameterValue("channel name cannot be empty")
+    if len(statement.channel.encode()) > MAX_CHANNEL_BYTES:
+        raise InvalidParameterValue("channel name too long")
+    if len(statement.payload.encode()) > MAX_PAYLOAD_BYTES:
+        raise InvalidParameterValue("payload string too long")
+    running.transaction.notifications.append((statement.channel, statement.payload))
+
+
+async def _sleep(running: Running, seconds: float) -> str:
+    await asyncio.sleep(max(float(seconds), 0.0))
+    return ""
+
+
+def _cancel_backend(running: Running, pid: int) -> bool:
+    session = running.session.state.sessions.get(pid)
+    if session is None:
+        running.session.warn("01000", f"PID {pid} is not a PostgreSQL backend process")
+        return False
+    if session.running is not None:
+        session.running.scope.request(QueryCanceled("canceling statement due to user request"))
+    running.scope.check()
+    return True
+
+
+def _terminate_backend(running: Running, pid: int, timeout_ms: int = 0) -> bool:
+    session = running.session.state.sessions.get(pid)
+    if session is None:
+        running.session.warn("01000", f"PID {pid} is not a PostgreSQL backend process")
+        return False
+    session.terminate(AdminShutdown("terminating connection due to administrator command", fatal=True))
+    running.scope.check()
+    return True
+
+
+def _schemas(running: Running, implicit: bool) -> tuple[str, ...]:
+    """The schemas of the search path that exist."""
+    session = running.session
+    catalog = running.transaction.planning_catalog(session.state.env)
+    found = tuple(name for name in dict.fromkeys(session.search_path()) if catalog.schema(name) is not None)
+    return ("pg_catalog", *found) if implicit and "pg_catalog" not in found else found
+
+
+async def _transaction_id(running: Running) -> int:
+    return await running.session.state.transaction_id(running.transaction)
+
+
+async def _transaction_id_text(running: Running) -> str:
+    """As an xid8, whose values are their text."""
+    return str(await _transaction_id(running))
+
+
+def _assigned_id_text(running: Running) -> str | None:
+    xid = running.transaction.id
+    return None if xid is None else str(xid)
+
+
+async def _transaction_status(running: Running, xid: int) -> str | None:
+    """'committed', 'aborted' or 'in progress'; NULL when it is so old that nobody knows any more."""
+    if xid < FIRST_NORMAL_XID:
+        # PostgreSQL's permanent transaction ids.
+        return {BOOTSTRAP_XID: "committed", FROZEN_XID: "committed"}.get(xid)
+    status = await running.session.state.transaction_status(xid)
+    return None if status == "unknown" else status
+
+
+def _timeofday(running: Running) -> str:
+    return utc_now().strftime("%a %b %d %H:%M:%S.%f %Y UTC")
+
+
+_ACTS: Mapping[str, Callable[..., Any]] = {
+    "set_config": _set_config,
+    "pg_notify": _notify,
+    "pg_sleep": _sleep,
+    "pg_cancel_backend": _cancel_backend,
+    "pg_terminate_backend": _terminate_backend,
+    "txid_current": _transaction_id,
+    "pg_current_xact_id": _transaction_id_text,
+    "txid_current_if_assigned": lambda running: running.transaction.id,
+    "pg_current_xact_id_if_assigned": _assigned_id_text,
+    "txid_status": _transaction_status,
+    "pg_xact_status": lambda running, xid: _transaction_status(running, int(xid)),
+    "pg_xact_commit_timestamp": lambda running, xid: running.session.state.committed_at(int(xid)),
+    "pg_advisory_unlock_all": lambda running: "",
+    "pg_reload_conf": lambda running: True,
+    "timeofday": _timeofday,
+    "nextval": nextval,
+    "currval": currval,
+    "setval": setval,
+    "lastval": lastval,
+}

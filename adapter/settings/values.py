@@ -1,0 +1,421 @@
+"""Session settings: parsing and checking of values, and the values that a session has.
+
+The values are immutable maps, so a transaction keeps the reference it started with and rollback restores it. Three
+layers, the later one wins: the session's defaults (server configuration, then what the client said at start-up),
+what SET changed, and what SET LOCAL changed until the transaction's end.
+
+Values are kept in the form that SHOW prints (canonical text). Rules and messages are PostgreSQL's (guc.c).
+"""
+
+from __future__ import annotations
+
+import re
+import zoneinfo
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from decimal import Decimal, InvalidOperation
+from functools import lru_cache
+
+from immutables import Map
+
+from adapter.settings.catalogue import BY_NAME, SETTINGS, Setting
+from planner.errors import (
+    CantChangeRuntimeParam,
+    FeatureNotSupported,
+    InvalidName,
+    InvalidParameterValue,
+    SqlError,
+    UndefinedObject,
+)
+from planner.syntax.identifiers import quote_identifier
+from planner.values.interval_text import parse_interval
+
+_BOOLS = {"on": "on", "true": "on", "yes": "on", "1": "on", "off": "off", "false": "off", "no": "off", "0": "off"}
+_MEMORY_UNITS = {"B": Decimal(1) / 1024, "kB": Decimal(1), "MB": Decimal(1024), "GB": Decimal(1024**2)}
+_MEMORY_UNITS["TB"] = Decimal(1024**3)
+_TIME_UNITS = {
+    "us": Decimal("0.001"),
+    "ms": Decimal(1),
+    "s": Decimal(1000),
+    "min": Decimal(60_000),
+    "h": Decimal(3_600_000),
+    "d": Decimal(86_400_000),
+}
+_UNIT_HINTS = {
+    "memory": 'Valid units for this parameter are "B", "kB", "MB", "GB", and "TB".',
+    "time": 'Valid units for this parameter are "us", "ms", "s", "min", "h", and "d".',
+}
+_NUMBER = re.compile(r"\s*([+-]?(?:0x[0-9a-f]+|(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?))\s*([A-Za-z]*)\s*", re.IGNORECASE)
+_UTF8_NAMES = {"utf8", "utf", "unicode"}
+_OTHER_ENCODINGS = {"sqlascii", "latin1", "win1252", "iso88591", "iso885915", "latin9", "win1251", "win1250", "eucjp"}
+_OTHER_ENCODINGS |= {"sjis", "big5", "gbk", "gb18030", "euckr", "koi8r", "latin2", "latin5", "win1254", "win866"}
+_CUSTOM_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_$]*(\.[A-Za-z_][A-Za-z0-9_$]*)+")
+
+
+def lookup(name: str) -> Setting | None:
+    """The setting called `name` (any case), a placeholder for a custom one (`a.b`), or None."""
+    known = BY_NAME.get(name.lower())
+    if known is not None:
+        return known
+    return _placeholder(name) if _CUSTOM_NAME.fullmatch(name) else None
+
+
+def _placeholder(name: str) -> Setting:
+    return Setting(
+        name=name, type="string", default="", context="user", category="Customized Options", description="",
+    )  # fmt: skip
+
+
+def require(name: str) -> Setting:
+    """The setting called `name`; raises 42704 when there is none."""
+    setting = lookup(name)
+    if setting is None:
+        if "." in name:
+            raise InvalidName(
+                f'invalid configuration parameter name "{name}"',
+                detail="Custom parameter names must be two or more simple identifiers separated by dots.",
+            )
+        raise UndefinedObject(f'unrecognized configuration parameter "{name}"')
+    return setting
+
+
+def check_changeable(setting: Setting, *, at_start: bool = False) -> None:
+    """Raise 55P02 unless a session may change `setting` (`at_start`: in its start-up packet)."""
+    match setting.context:
+        case "internal":
+            raise CantChangeRuntimeParam(f'parameter "{setting.name}" cannot be changed')
+        case "postmaster":
+            raise CantChangeRuntimeParam(f'parameter "{setting.name}" cannot be changed without restarting the server')
+        case "sighup":
+            raise CantChangeRuntimeParam(f'parameter "{setting.name}" cannot be changed now')
+        case "backend" | "superuser-backend" if not at_start:
+            raise CantChangeRuntimeParam(f'parameter "{setting.name}" cannot be set after connection start')
+        case _:
+            return
+
+
+def canonical_value(setting: Setting, text: str, current: str | None = None) -> str:
+    """`text` as SHOW would print it once set.
+
+    `current` is the present value, which DateStyle builds upon. Raises 22023 when the value is not valid.
+    """
+    match setting.type:
+        case "bool":
+            value = _bool_value(setting, text)
+            if value == "off" and setting.name == "standard_conforming_strings":
+                raise FeatureNotSupported("non-standard string literals are not supported")
+            return value
+        case "integer":
+            return _number_value(setting, text, integer=True)
+        case "real":
+            return _number_value(setting, text, integer=False)
+        case "enum":
+            return _enum_value(setting, text)
+        case _:
+            return _string_value(setting, text, current)
+
+
+def _invalid(setting: Setting, text: str, *, detail: str | None = None, hint: str | None = None) -> Exception:
+    # Enums are called as the statement called them, which is in lower case.
+    name = setting.name.lower() if setting.type == "enum" else setting.name
+    return InvalidParameterValue(f'invalid value for parameter "{name}": "{text}"', detail=detail, hint=hint)
+
+
+def _bool_value(setting: Setting, text: str) -> str:
+    lowered = text.strip().lower()
+    if lowered in _BOOLS:
+        return _BOOLS[lowered]
+    for word, value in (("true", "on"), ("false", "off"), ("yes", "on"), ("no", "off")):
+        if lowered and word.startswith(lowered):
+            return value
+    if lowered == "of":
+        return "off"
+    raise InvalidParameterValue(f'parameter "{setting.name}" requires a Boolean value')
+
+
+def _enum_value(setting: Setting, text: str) -> str:
+    lowered = text.lower()
+    for value in setting.values:
+        if value == lowered:
+            return value
+    # PostgreSQL's boolean-like enums also take these spellings.
+    if {"on", "off"} <= set(setting.values) and lowered in _BOOLS:
+        return _BOOLS[lowered]
+    raise _invalid(setting, text, hint=f"Available values: {', '.join(setting.values)}.")
+
+
+def _number_value(setting: Setting, text: str, *, integer: bool) -> str:
+    match = _NUMBER.fullmatch(text)
+    if match is None:
+        raise _invalid(setting, text)
+    digits, unit = match.groups()
+    try:
+        amount = Decimal(int(digits, 16)) if digits.lower().startswith(("0x", "-0x", "+0x")) else Decimal(digits)
+    except (InvalidOperation, ValueError) as error:
+        raise _invalid(setting, text) from error
+    if unit:
+        amount = _convert(setting, text, amount, unit)
+    if integer:
+        amount = amount.to_integral_value(rounding="ROUND_HALF_EVEN")
+    low, high = setting.minimum, setting.maximum
+    if low is not None and high is not None and not Decimal(low) <= amount <= Decimal(high):
+        shown = f"{amount} {setting.unit}" if setting.unit else f"{amount}"
+        bounds = f"{_plain(Decimal(low), integer)} .. {_plain(Decimal(high), integer)}"
+        raise InvalidParameterValue(f'{shown} is outside the valid range for parameter "{setting.name}" ({bounds})')
+    return show_number(setting, amount)
+
+
+def _plain(amount: Decimal, integer: bool) -> str:
+    return str(int(amount)) if integer or amount == amount.to_integral_value() else f"{float(amount):g}"
+
+
+def _convert(setting: Setting, text: str, amount: Decimal, unit: str) -> Decimal:
+    if setting.unit in _MEMORY_UNITS:
+        units, hint = _MEMORY_UNITS, _UNIT_HINTS["memory"]
+    elif setting.unit in _TIME_UNITS:
+        units, hint = _TIME_UNITS, _UNIT_HINTS["time"]
+    else:
+        raise _invalid(setting, text)
+    if unit not in units:
+        raise _invalid(setting, text, hint=hint)
+    return amount * units[unit] / units[setting.unit]
+
+
+def show_number(setting: Setting, amount: Decimal) -> str:
+    """`amount`, in the setting's unit, as SHOW prints it: in the largest unit that divides it evenly."""
+    units = _MEMORY_UNITS if setting.unit in _MEMORY_UNITS else _TIME_UNITS if setting.unit in _TIME_UNITS else None
+    if units is None or setting.unit is None or amount <= 0:
+        return _plain(amount, setting.type == "integer")
+    base = amount * units[setting.unit]
+    for unit, size in sorted(units.items(), key=lambda item: -item[1]):
+        if base % size == 0:
+            return f"{int(base / size)}{unit}"
+    return f"{_plain(amount, setting.type == 'integer')}{setting.unit}"
+
+
+@lru_cache(maxsize=1024)
+def number_of(setting_name: str, shown: str) -> int:
+    """The plain number, in the setting's own unit, of a value in SHOW's form."""
+    setting = BY_NAME[setting_name.lower()]
+    match = _NUMBER.fullmatch(shown)
+    if match is None:
+        raise _invalid(setting, shown)
+    amount = Decimal(match[1])
+    return int(_convert(setting, shown, amount, match[2]) if match[2] else amount)
+
+
+def raw_value(setting: Setting, shown: str) -> str:
+    """The value as pg_settings.setting has it: numbers without unit."""
+    if setting.unit is None or setting.type not in ("integer", "real"):
+        return shown
+    match = _NUMBER.fullmatch(shown)
+    if match is None:
+        return shown
+    amount = Decimal(match[1])
+    return _plain(_convert(setting, shown, amount, match[2]) if match[2] else amount, setting.type == "integer")
+
+
+def _string_value(setting: Setting, text: str, current: str | None) -> str:
+    match setting.name:
+        case "DateStyle":
+            return _date_style(setting, text, current or setting.default)
+        case "TimeZone":
+            return time_zone_name(setting, text)
+        case "client_encoding":
+            return _client_encoding(setting, text)
+        case "application_name":
+            return "".join(c if 32 <= ord(c) < 127 else "?" for c in text)[:63]
+        case "seed":
+            return text
+        case _:
+            return text
+
+
+def _date_style(setting: Setting, text: str, current: str) -> str:
+    style, order = (part.strip() for part in current.split(","))
+    for raw in text.split(","):
+        word = raw.strip().strip('"').lower()
+        if word == "iso":
+            style = "ISO"
+        elif word == "sql":
+            style = "SQL"
+        elif word.startswith("postgres"):
+            style = "Postgres"
+        elif word == "german":
+            style = "German"
+            if "," not in text:
+                order = "DMY"
+        elif word == "ymd":
+            order = "YMD"
+        elif word in ("dmy", "euro", "european"):
+            order = "DMY"
+        elif word in ("mdy", "us", "noneuro", "noneuropean"):
+            order = "MDY"
+        elif word == "default":
+            style, order = (part.strip() for part in setting.default.split(","))
+        else:
+            raise _invalid(setting, text, detail=f'Unrecognized key word: "{word}".')
+    return f"{style}, {order}"
+
+
+def _client_encoding(setting: Setting, text: str) -> str:
+    plain = re.sub(r"[^a-z0-9]", "", text.lower())
+    if plain in _UTF8_NAMES:
+        return "UTF8"
+    if plain in _OTHER_ENCODINGS:
+        raise FeatureNotSupported(
+            f"conversion between {text.upper()} and UTF8 is not supported",
+            hint='Set client_encoding to "UTF8".',
+        )
+    raise _invalid(setting, text)
+
+
+_ZONES: dict[str, str] = {}
+
+
+def time_zone_name(setting: Setting, text: str) -> str:
+    """The canonical spelling of a time zone: an IANA name in any case, or an offset, in hours or as the text of an
+    interval constant, as PostgreSQL's own POSIX form (`5` is `<+05>-05`)."""
+    if not _ZONES:
+        _ZONES.update({name.lower(): name for name in zoneinfo.available_timezones()})
+    known = _ZONES.get(text.strip().lower())
+    if known is not None:
+        return known
+    interval = re.fullmatch(r"interval\s+'([^']*)'", text.strip(), re.IGNORECASE)
+    try:
+        hours = _interval_hours(setting, text, interval[1]) if interval else Decimal(text.strip())
+    except InvalidOperation:
+        hours = None
+    if hours is not None and -24 < hours < 24:
+        minutes = int(hours * 60)
+        sign = "-" if minutes < 0 else "+"
+        reverse = "+" if minutes < 0 else "-"
+        whole, rest = divmod(abs(minutes), 60)
+        digits = f"{whole:02d}" + (f":{rest:02d}" if rest else "")
+        return f"<{sign}{digits}>{reverse}{digits}"
+    if re.fullmatch(r"(<[^>]+>|[A-Za-z]{3,})[+-]?\d{1,2}(:\d{2})?", text.strip()):
+        return text.strip()
+    raise _invalid(setting, text)
+
+
+def _interval_hours(setting: Setting, text: str, written: str) -> Decimal:
+    try:
+        value = parse_interval(written)
+    except SqlError:
+        raise _invalid(setting, text) from None
+    if value.months or value.days:
+        unit = "months" if value.months else "days"
+        raise _invalid(setting, text, detail=f"Cannot specify {unit} in time zone interval.")
+    return Decimal(value.micros) / 3_600_000_000
+
+
+def quote_list(items: list[str]) -> str:
+    """Names joined as a list setting's value, quoted where PostgreSQL would."""
+    return ", ".join(quote_identifier(item) for item in items)
+
+
+@lru_cache(maxsize=1024)
+@lru_cache(maxsize=1024)
+def split_list(value: str) -> tuple[str, ...]:
+    """The names in a list setting's value (search_path): unquoted ones folded to lower case."""
+    names: list[str] = []
+    for match in re.finditer(r'\s*(?:"((?:[^"]|"")*)"|([^",\s][^",]*))\s*(?:,|$)', value):
+        quoted, plain = match.groups()
+        names.append(quoted.replace('""', '"') if quoted is not None else plain.strip().lower())
+    return tuple(names)
+
+
+DEFAULTS: Map[str, str] = Map(
+    {
+        setting.name: canonical_value(setting, setting.default)
+        if setting.type in ("integer", "real")
+        else setting.default
+        for setting in SETTINGS
+    }
+)
+REPORTED: tuple[str, ...] = tuple(setting.name for setting in SETTINGS if setting.reported)
+
+
+@dataclass(frozen=True, slots=True)
+class SettingValues(Mapping[str, str]):
+    """The settings of a session at one moment, by canonical name. Immutable; each change gives a new value."""
+
+    base: Map[str, str] = DEFAULTS
+    session: Map[str, str] = field(default_factory=Map)
+    local: Map[str, str] = field(default_factory=Map)
+    _merged: Mapping[str, str] = field(init=False, repr=False, compare=False)
+    """The three layers as one: a statement looks up dozens of settings, and they change seldom."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_merged", {**self.base, **self.session, **self.local})
+
+    @property
+    def flat(self) -> Mapping[str, str]:
+        """The values in force as a plain mapping, for those who only look up."""
+        return self._merged
+
+    def __getitem__(self, name: str) -> str:
+        return self._merged[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._merged)
+
+    def __len__(self) -> int:
+        return len(self._merged)
+
+    def find(self, name: str) -> Setting:
+        """The setting called `name` (any case). Raises 42704 also for a custom one that was never set."""
+        known = BY_NAME.get(name.lower())
+        if known is not None:
+            return known
+        spelled = self._spelled(name)
+        if spelled is None:
+            raise UndefinedObject(f'unrecognized configuration parameter "{name}"')
+        return _placeholder(spelled)
+
+    def find_or_add(self, name: str) -> tuple[Setting, SettingValues]:
+        """The setting called `name` (any case), and the values in which it has a default: a custom one is known from
+        when it is first set or reset, under the name that it had then. Raises 42704."""
+        setting = require(name)
+        if setting.name in self.base:
+            return setting, self
+        spelled = self._spelled(name)
+        if spelled is not None:
+            return _placeholder(spelled), self
+        return setting, self.with_default(setting.name, setting.default)
+
+    def _spelled(self, name: str) -> str | None:
+        wanted = name.lower()
+        return next((known for known in self.base if known.lower() == wanted), None)
+
+    def undone_to(self, earlier: SettingValues) -> SettingValues:
+        """After a rollback to `earlier`; the custom settings that are known stay so."""
+        return earlier if earlier.base is self.base else replace(earlier, base=self.base)
+
+    def with_default(self, name: str, value: str) -> SettingValues:
+        """The same with another session default, which RESET returns to."""
+        return replace(self, base=self.base.set(name, value))
+
+    def with_session(self, name: str, value: str) -> SettingValues:
+        """After SET."""
+        local = self.local.delete(name) if name in self.local else self.local
+        return replace(self, session=self.session.set(name, value), local=local)
+
+    def with_local(self, name: str, value: str) -> SettingValues:
+        """After SET LOCAL."""
+        return replace(self, local=self.local.set(name, value))
+
+    def reset(self, name: str) -> SettingValues:
+        """After RESET."""
+        session = self.session.delete(name) if name in self.session else self.session
+        local = self.local.delete(name) if name in self.local else self.local
+        return replace(self, session=session, local=local)
+
+    def reset_all(self) -> SettingValues:
+        """After RESET ALL; the identity of the session stays."""
+        kept = {name: value for name, value in self.session.items() if name in ("role", "session_authorization")}
+        return replace(self, session=Map(kept), local=Map())
+
+    def without_local(self) -> SettingValues:
+        """At the end of a transaction."""
+        return self if not self.local else replace(self, local=Map())

@@ -1,0 +1,125 @@
+"""SQL cursors: DECLARE, FETCH, MOVE and CLOSE. They share the portals' namespace."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+from adapter.execution.cursors import CursorRows, RowReader
+from adapter.execution.guards import require_block
+from adapter.execution.portals import Portal
+from adapter.execution.statement import Outcome, RowsOutcome, Running
+from adapter.plans.plan_cache import Plan
+from adapter.queries.read import run_query
+from adapter.results import ColumnDescription, Command, RecordBatch
+from adapter.wall_clock import utc_now
+from planner.errors import (
+    DuplicateCursor,
+    FeatureNotSupported,
+    InvalidCursorDefinition,
+    InvalidCursorName,
+    ObjectNotInPrerequisiteState,
+)
+from planner.ir import nodes as ir
+from planner.statements import records as st
+
+SYNTHETIC_FORMAT = (1,)
+"""Result format of a BINARY cursor."""
+
+
+async def declare(running: Running, statement: st.DeclareCursor, plan: Plan) -> Command:
+    """DECLARE CURSOR. `plan` is the inner query's."""
+    session = running.session
+    if not statement.hold:
+        require_block(running, "DECLARE CURSOR")
+    if not isinstance(plan.statement, ir.BoundQuery):
+        raise InvalidCursorDefinition("DECLARE CURSOR must specify a SELECT or VALUES command")
+    if plan.statement.for_update and (statement.hold or statement.scroll):
+        what = "WITH HOLD" if statement.hold else "SCROLL"
+        raise FeatureNotSupported(
+            f"DECLARE {what} ... FOR UPDATE is not supported",
+            detail="Holdable cursors must be READ ONLY." if statement.hold else "Scrollable cursors must be READ ONLY.",
+        )
+    existing = session.portals.get(statement.name)
+    if existing is not None and statement.name:
+        raise DuplicateCursor(f'cursor "{statement.name}" already exists')
+    outcome = await run_query(running, plan)
+    scroll = statement.scroll is not False
+    await session.portals.put(
+        Portal(
+            name=statement.name,
+            text=running.parsed.text,
+            parsed=running.parsed,
+            plan=plan,
+            params=running.params,
+            columns=outcome.columns,
+            result_formats=SYNTHETIC_FORMAT if statement.binary else (),
+            created_at=utc_now(),
+            depth=running.transaction.savepoint_depth,
+            cursor=CursorRows(RowReader(outcome.batches), scroll=scroll),
+            scroll=scroll,
+            binary=statement.binary,
+            hold=statement.hold,
+        )
+    )
+    return Command(tag="DECLARE CURSOR")
+
+
+def _portal(running: Running, name: str) -> Portal:
+    portal = running.session.portals.get(name)
+    if portal is None:
+        raise InvalidCursorName(f'cursor "{name}" does not exist')
+    return portal
+
+
+async def _cursor(running: Running, portal: Portal) -> CursorRows:
+    """The portal's rows as a cursor. A portal that Bind made moves forward only, and both ways of pulling its rows
+    share one position."""
+    if portal.cursor is None:
+        if portal.rows is None:
+            plan = portal.plan
+            if plan is None or not isinstance(plan.statement, ir.BoundQuery):
+                raise ObjectNotInPrerequisiteState(f'portal "{portal.name}" cannot be run')
+            params, running.params = running.params, portal.params
+            outcome = await run_query(running, plan)
+            running.params = params
+            portal.rows, portal.tag = RowReader(outcome.batches), outcome.tag
+        portal.cursor = CursorRows(portal.rows, scroll=False)
+    return portal.cursor
+
+
+async def fetch(running: Running, statement: st.Fetch) -> Outcome:
+    """FETCH and MOVE."""
+    portal = _portal(running, statement.name)
+    rows = (await _cursor(running, portal)).fetch(statement)
+    if statement.move:
+        moved = 0
+        async for batch in rows:
+            moved += batch.num_rows
+        return Command(tag=f"MOVE {moved}")
+    columns: tuple[ColumnDescription, ...] = portal.columns or ()
+    first = await anext(rows, None)
+    return RowsOutcome(
+        columns=columns,
+        batches=_chain(first, rows),
+        tag=lambda count: f"FETCH {count}",
+        streaming=True,
+        binary=portal.binary,
+    )
+
+
+async def _chain(first: RecordBatch | None, rows: AsyncIterator[RecordBatch]) -> AsyncIterator[RecordBatch]:
+    if first is not None:
+        yield first
+    async for batch in rows:
+        yield batch
+
+
+async def close(running: Running, statement: st.CloseCursor) -> Command:
+    """CLOSE name and CLOSE ALL."""
+    session = running.session
+    if statement.name is None:
+        await session.portals.drop_all(keep_held=False)
+        return Command(tag="CLOSE CURSOR ALL")
+    _portal(running, statement.name)
+    await session.portals.drop(statement.name)
+    return Command(tag="CLOSE CURSOR")

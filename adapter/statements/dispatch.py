@@ -1,0 +1,245 @@
+"""From a parsed statement to the code that carries it out."""
+
+from __future__ import annotations
+
+from adapter.changes import copy_in, copy_out
+from adapter.changes.modify_table import run_change
+from adapter.definitions import dispatch as ddl
+from adapter.execution.guards import prevent_in_block, require_block
+from adapter.execution.statement import Outcome, Running
+from adapter.plans.plan_cache import WITHOUT_CATALOG, Plan, is_definition
+from adapter.queries.read import run_query
+from adapter.queries.session_functions import notify
+from adapter.queries.single_row import bind_execute_params
+from adapter.results import Command
+from adapter.statements import cursors as cursor_statements
+from adapter.statements import explain
+from adapter.statements import settings as settings_statements
+from adapter.statements.transactions import is_control, run_control, set_transaction
+from adapter.transactions.transaction import NeedsSnapshot
+from planner.errors import (
+    FeatureNotSupported,
+    InvalidSqlStatementName,
+    SerializationFailure,
+    SqlError,
+    UndefinedParameter,
+)
+from planner.ir import nodes as ir
+from planner.statements import records as st
+from planner.syntax.parse import Parsed, subtrees
+from storage.catalog.model import CatalogSnapshot
+
+_READING = frozenset({"select_stmt", "update_stmt", "delete_stmt", "merge_stmt", "copy_stmt", "explain_stmt"})
+"""Statements that are not worth the attempt to run them without asking for the newest snapshot."""
+
+
+async def dispatch(running: Running) -> Outcome:
+    """Carry out the statement that runs. Raises `SqlError`."""
+    parsed = running.parsed
+    env = running.session.state.env
+    if parsed.kind == "prepare_stmt":
+        await running.transaction.refresh_catalog(env)
+    elif parsed.kind not in WITHOUT_CATALOG:
+        return await _begin_and_run(running, parsed)
+    return await run_rows(running, _plan(running, parsed))
+
+
+async def _begin_and_run(running: Running, parsed: Parsed) -> Outcome:
+    """Take the snapshot that a statement runs at, plan it, and run it."""
+    env = running.session.state.env
+    if parsed.kind == "insert_stmt" or (env.oracle.asks_store and parsed.kind not in _READING):
+        outcome = await _run_by_what_is_known(running, parsed)
+        if outcome is not None:
+            return outcome
+    catalog = await running.transaction.begin_statement(env)
+    return await run_rows(running, _plan(running, parsed, catalog))
+
+
+async def _run_by_what_is_known(running: Running, parsed: Parsed) -> Outcome | None:
+    """Run a statement that reads no rows without asking for the newest snapshot; None when that may not be.
+
+    An INSERT of rows that are written out, and a definition that makes up a transaction, are worked out from the newest
+    catalog known here; the commit notices if that was not the newest of all. What ends without a commit (it fails, or
+    finds nothing to do) is nobody else's to notice, so it asks afterwards.
+    """
+    session, transaction = running.session, running.transaction
+    env = session.state.env
+    try:
+        plan = _plan(running, parsed)
+    except SqlError:
+        return None
+    defines = running.may_retry and not running.in_block and is_definition(plan.statement)
+    if not defines and (not isinstance(plan.statement, ir.BoundInsert) or plan.reads):
+        return None
+    # A savepoint for every INSERT of a block would cut what it writes into pieces.
+    mark = transaction.mark(session.values) if transaction.txn is None else None
+    notices = session.pending_notices
+    relied_on = dict(transaction.catalog_reads)
+    await transaction.begin_statement(env, reads=False)
+    if transaction.catalog is not plan.catalog:
+        return None
+    if not transaction.provisional:
+        return await run_rows(running, plan)
+    transaction.relies_on_catalog = defines
+    outcome: Outcome | None = None
+    failure: SqlError | None = None
+    try:
+        outcome = await run_rows(running, plan)
+        if not defines or transaction.updates:
+            return outcome
+    except NeedsSnapshot:
+        pass
+    except SqlError as error:
+        failure = error
+    if outcome is not None or failure is not None:
+        await env.oracle.read_ts("catalog")
+        if env.catalog.current() is plan.catalog:
+            if failure is not None:
+                raise failure
+            return outcome
+    if mark is None:
+        raise SerializationFailure(
+            "could not serialize access due to concurrent DDL", hint="The transaction might succeed if retried."
+        ) from failure
+    transaction.undo(mark)
+    transaction.relies_on_catalog, transaction.catalog_reads = False, relied_on
+    session.drop_notices(notices)
+    return None
+
+
+def _plan(running: Running, parsed: Parsed, catalog: CatalogSnapshot | None = None) -> Plan:
+    session = running.session
+    catalog = catalog or running.transaction.planning_catalog(session.state.env)
+    if not running.params and "$" in parsed.text and parsed.kind != "prepare_stmt":
+        _refuse_parameters(parsed)
+    return session.plan(parsed, catalog, running.declared)
+
+
+def _refuse_parameters(parsed: Parsed) -> None:
+    """A statement of a query string has no values for parameters."""
+    found = [tree for tree in subtrees(parsed.tree) if tree.DESCRIPTOR.name == "ParamRef"]
+    if found:
+        first = min(found, key=lambda tree: tree.location)
+        raise UndefinedParameter(f"there is no parameter ${first.number}", position=parsed.position(first.location))
+
+
+async def run_rows(running: Running, plan: Plan) -> Outcome:
+    """Run a query or a change of rows (or SELECT INTO, which is a utility statement)."""
+    match plan.statement:
+        case ir.BoundQuery():
+            return await run_query(running, plan)
+        case ir.BoundInsert() | ir.BoundUpdate() | ir.BoundDelete():
+            return await run_change(running, plan)
+        case _:
+            return await _utility(running, plan)
+
+
+def _inner(running: Running, parsed: Parsed) -> Plan:
+    """The plan of a statement inside a statement, at its snapshot."""
+    return _plan(running, parsed, running.transaction.statement_catalog)
+
+
+async def _utility(running: Running, plan: Plan) -> Outcome:
+    statement = plan.statement
+    session = running.session
+    if is_control(statement):
+        return await run_control(running, statement)
+    match statement:
+        case st.SetTransaction():
+            return set_transaction(running, statement)
+        case st.SetVariable():
+            return settings_statements.set_variable(running, statement)
+        case st.Reset():
+            return settings_statements.reset(running, statement)
+        case st.Show():
+            return settings_statements.show(running, statement)
+        case st.Discard():
+            return await settings_statements.discard(running, statement)
+        case st.DeclareCursor():
+            return await cursor_statements.declare(running, statement, _inner(running, statement.query))
+        case st.Fetch():
+            return await cursor_statements.fetch(running, statement)
+        case st.CloseCursor():
+            return await cursor_statements.close(running, statement)
+        case st.Prepare():
+            session.statements.add(
+                statement.name, running.parsed.text, statement.query, statement.param_types, from_sql=True
+            )
+            return Command(tag="PREPARE")
+        case st.Execute():
+            return await _execute(running, statement)
+        case st.Deallocate():
+            return _deallocate(running, statement)
+        case st.Explain():
+            return await explain.run_explain(running, statement)
+        case st.Copy():
+            if statement.is_from:
+                return await copy_in.run_copy_in(running, statement)
+            return await copy_out.run_copy_out(running, statement)
+        case st.Listen():
+            running.transaction.listens.append(("listen", statement.channel))
+            return Command(tag="LISTEN")
+        case st.Unlisten():
+            running.transaction.listens.append(("unlisten", statement.channel))
+            return Command(tag="UNLISTEN")
+        case st.Notify():
+            notify(running, statement)
+            return Command(tag="NOTIFY")
+        case st.Lock():
+            return await _lock(running, statement)
+        case st.Vacuum():
+            return await _vacuum(running, statement)
+        case st.Checkpoint():
+            return Command(tag="CHECKPOINT")
+        case st.SetConstraints():
+            return Command(tag="SET CONSTRAINTS")
+        case st.CreateTableAs():
+            return await ddl.create_table_as(running, statement)
+        case _:
+            return await ddl.run_ddl(running, statement, plan.tag)
+
+
+async def _execute(running: Running, statement: st.Execute) -> Outcome:
+    """EXECUTE: the prepared statement with the parameters' values."""
+    prepared = running.session.statements.require(statement.name)
+    if prepared.parsed is None:
+        return Command(tag="EXECUTE")
+    await bind_execute_params(running, statement)
+    return await _begin_and_run(running, prepared.parsed)
+
+
+def _deallocate(running: Running, statement: st.Deallocate) -> Command:
+    statements = running.session.statements
+    if statement.name is None:
+        statements.forget_all()
+        return Command(tag="DEALLOCATE ALL")
+    if not any(known.name == statement.name for known in statements.all()):
+        raise InvalidSqlStatementName(f'prepared statement "{statement.name}" does not exist')
+    statements.forget(statement.name)
+    return Command(tag="DEALLOCATE")
+
+
+async def _lock(running: Running, statement: st.Lock) -> Command:
+    """LOCK TABLE. There are no locks to wait for: what a lock promises is checked when the transaction commits.
+    Modes that keep readers or writers of other transactions waiting cannot be promised."""
+    require_block(running, "LOCK TABLE")
+    catalog = running.transaction.statement_catalog
+    relations = [ddl.find_relation(running, catalog, name) for name in statement.tables]
+    if statement.mode not in ("AccessShareLock", "RowShareLock", "RowExclusiveLock"):
+        raise FeatureNotSupported(
+            f"LOCK TABLE in this mode is not supported: {statement.mode}",
+            hint="Transactions are validated when they commit; SERIALIZABLE needs no locks.",
+        )
+    running.transaction.rely_on(relations)
+    return Command(tag="LOCK TABLE")
+
+
+async def _vacuum(running: Running, statement: st.Vacuum) -> Command:
+    """VACUUM and ANALYZE: the storage controller compacts by itself and statistics are always current, so there is
+    nothing to do but to check the names."""
+    if not statement.analyze_only:
+        prevent_in_block(running, "VACUUM")
+    catalog = running.transaction.statement_catalog
+    for name in statement.tables:
+        ddl.find_relation(running, catalog, name)
+    return Command(tag="ANALYZE" if statement.analyze_only else "VACUUM")

@@ -1,0 +1,140 @@
+"""EXPLAIN: the plan, the engine and why, the snapshot, what is read and what is pruned; with ANALYZE also what ran."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from adapter.changes.modify_table import run_change
+from adapter.execution.statement import Outcome, RowsOutcome, Running, rows_outcome
+from adapter.plans.plan_cache import Plan
+from adapter.plans.plan_tree import Node, PlanTree, json_node, text_lines
+from adapter.queries.read import PreparedRead, may_skip_engines, prepare_plan, run_query
+from adapter.queries.single_row import bind_execute_params
+from adapter.results import ColumnDescription, Command, CopyIn, CopyOut
+from adapter.wall_clock import utc_now
+from planner.errors import FeatureNotSupported
+from planner.ir import nodes as ir
+from planner.statements import records as st
+from planner.types import types as t
+from planner.types.types import SqlType
+from storage.catalog.model import Relation
+
+
+async def run_explain(running: Running, statement: st.Explain) -> Outcome:
+    """EXPLAIN of a query, a change of rows, CREATE TABLE AS, DECLARE or EXECUTE."""
+    if statement.format not in ("text", "json"):
+        raise FeatureNotSupported(f"EXPLAIN with FORMAT {statement.format.upper()} is not supported")
+    session = running.session
+    began = utc_now()
+    catalog = running.transaction.statement_catalog
+    plan = session.plan(statement.query, catalog, running.declared)
+    title = None
+    match plan.statement:
+        case st.Execute():
+            prepared = session.statements.require(plan.statement.name)
+            await bind_execute_params(running, plan.statement)
+            assert prepared.parsed is not None
+            plan = session.plan(prepared.parsed, catalog, running.declared)
+        case st.CreateTableAs() | st.DeclareCursor():
+            plan = session.plan(plan.statement.query, catalog, running.declared)
+        case _:
+            pass
+    if plan.query is None:
+        return _output(statement, ["Utility Statement"], {"Plan": {"Node Type": "Utility Statement"}})
+    title = _change_title(running, plan)
+    # A query that acts on the session is not prepared: EXPLAIN must not act.
+    constants = may_skip_engines(running)
+    read = None if plan.acts else await prepare_plan(running, plan, record=False, constants=constants)
+    planned = utc_now()
+    tree = PlanTree(catalog, verbose=statement.verbose).build(plan.query.rel)
+    if title is not None:
+        tree = Node(title=title, type="ModifyTable", inputs=[tree])
+    rows, elapsed_ms = None, 0.0
+    if statement.analyze:
+        rows = await _analyze(running, plan)
+        elapsed_ms = (utc_now() - planned).total_seconds() * 1000
+    planning_ms = (planned - began).total_seconds() * 1000
+    return _report(running, statement, tree, read, rows, planning_ms, elapsed_ms)
+
+
+def _change_title(running: Running, plan: Plan) -> str | None:
+    statement = plan.statement
+    verb = {ir.BoundInsert: "Insert", ir.BoundUpdate: "Update", ir.BoundDelete: "Delete"}.get(type(statement))
+    if verb is None or not isinstance(statement, (ir.BoundInsert, ir.BoundUpdate, ir.BoundDelete)):
+        return None
+    relation = plan.catalog.get(statement.relation_oid)
+    return f"{verb} on {relation.name if isinstance(relation, Relation) else statement.relation_oid}"
+
+
+async def _analyze(running: Running, plan: Plan) -> int:
+    """Run it, and count the rows."""
+    run = run_query if isinstance(plan.statement, ir.BoundQuery) else run_change
+    outcome = await run(running, plan)
+    count = 0
+    match outcome:
+        case RowsOutcome() | CopyOut():
+            async for batch in outcome.batches:
+                count += batch.num_rows
+        case Command(tag=tag):
+            count = int(tag.split()[-1]) if tag.split()[-1].isdigit() else 0
+        case CopyIn():
+            pass
+    return count
+
+
+def _report(
+    running: Running,
+    statement: st.Explain,
+    tree: Node,
+    read: PreparedRead | None,
+    rows: int | None,
+    planning_ms: float,
+    elapsed_ms: float,
+) -> Outcome:
+    note = {} if rows is None else {id(tree): f" (actual rows={rows})"}
+    lines = text_lines(tree, annotations=note)
+    data: dict[str, Any] = {"Plan": json_node(tree)}
+    if rows is not None:
+        data["Plan"]["Actual Rows"] = rows
+    engine = "none" if read is None or read.engine is None else read.engine.name
+    reason = "it acts on the session" if read is None else read.reason
+    lines.append(f"Engine: {engine} ({reason})")
+    data.update({"Engine": engine, "Engine Reason": reason, "Snapshot CSN": running.transaction.snapshot})
+    lines.append(f"Snapshot: CSN {running.transaction.snapshot}")
+    tables = []
+    if read is not None:
+        for oid, table in read.resolved.inputs.items():
+            total = read.resolved.total_parts[oid]
+            kept = len(table.inserts)
+            lines.append(
+                f"Parts of {table.relation.name}: {kept} of {total} read, {total - kept} pruned, "
+                f"{len(table.deletes)} with deletes, {table.bytes} bytes, {table.rows} rows"
+            )
+            tables.append(
+                {
+                    "Relation Name": table.relation.name,
+                    "Parts Read": kept,
+                    "Parts Pruned": total - kept,
+                    "Delete Parts": len(table.deletes),
+                    "Bytes": table.bytes,
+                    "Rows": table.rows,
+                }
+            )
+    data["Tables"] = tables
+    summary = statement.analyze if statement.summary is None else statement.summary
+    if summary:
+        lines.append(f"Planning Time: {planning_ms:.3f} ms")
+        data["Planning Time"] = round(planning_ms, 3)
+    if rows is not None:
+        lines.append(f"Execution Time: {elapsed_ms:.3f} ms")
+        data["Execution Time"] = round(elapsed_ms, 3)
+    return _output(statement, lines, data)
+
+
+def _output(statement: st.Explain, lines: list[str], data: dict[str, Any]) -> Outcome:
+    if statement.format == "json":
+        column = ColumnDescription(name="QUERY PLAN", type=SqlType(t.JSON))
+        return rows_outcome((column,), [(json.dumps([data], indent=2),)], "EXPLAIN")
+    column = ColumnDescription(name="QUERY PLAN", type=SqlType(t.TEXT))
+    return rows_outcome((column,), [(line,) for line in lines], "EXPLAIN")

@@ -1,0 +1,150 @@
+"""BEGIN, COMMIT, ROLLBACK, savepoints and transaction characteristics.
+
+Tags, warnings and errors are PostgreSQL's (xact.c, utility.c). A block that begins inside a query string takes over the
+statements before it; COMMIT or ROLLBACK inside an implicit transaction ends it with a warning.
+"""
+
+from __future__ import annotations
+
+from adapter.execution.guards import set_isolation, set_read_only
+from adapter.execution.statement import Running
+from adapter.results import Command
+from adapter.transactions.transaction import Transaction
+from planner.errors import (
+    InFailedSqlTransaction,
+    InvalidParameterValue,
+    NoActiveSqlTransaction,
+    ObjectNotInPrerequisiteState,
+)
+from planner.statements import records as st
+
+NO_TRANSACTION = "there is no transaction in progress"
+
+_CONTROL = (
+    st.Begin, st.Commit, st.Rollback, st.Savepoint, st.Release, st.RollbackTo, st.PreparedTransaction,
+)  # fmt: skip
+_ALLOWED_WHEN_FAILED = (st.Commit, st.Rollback, st.RollbackTo)
+
+
+def is_control(statement: object) -> bool:
+    """Whether `statement` is handled by `run_control`."""
+    return isinstance(statement, _CONTROL)
+
+
+async def run_control(running: Running, statement: object) -> Command:
+    """Carry out a statement of transaction control."""
+    session, transaction = running.session, running.transaction
+    if transaction.failed and not isinstance(statement, _ALLOWED_WHEN_FAILED):
+        raise InFailedSqlTransaction("current transaction is aborted, commands ignored until end of transaction block")
+    match statement:
+        case st.Begin():
+            if not transaction.implicit:
+                session.warn("25001", "there is already a transaction in progress")
+            else:
+                transaction.implicit = False
+            set_modes(running, statement.modes)
+            return Command(tag="START TRANSACTION" if statement.start else "BEGIN")
+        case st.Commit():
+            return await _commit(running, statement)
+        case st.Rollback():
+            return await _rollback(running, statement.chain)
+        case st.Savepoint():
+            _require_block(running, "SAVEPOINT")
+            transaction.define_savepoint(statement.name, session.values)
+            return Command(tag="SAVEPOINT")
+        case st.Release():
+            _require_block(running, "RELEASE SAVEPOINT")
+            transaction.release_savepoint(statement.name)
+            return Command(tag="RELEASE")
+        case st.RollbackTo():
+            _require_block(running, "ROLLBACK TO SAVEPOINT")
+            values, depth = transaction.rollback_to_savepoint(statement.name)
+            session.values = session.values.undone_to(values)
+            await session.portals.drop_deeper(depth)
+            return Command(tag="ROLLBACK")
+        case st.PreparedTransaction():
+            raise ObjectNotInPrerequisiteState(
+                "prepared transactions are disabled", hint="Set max_prepared_transactions to a nonzero value."
+            )
+        case _:
+            raise AssertionError(statement)
+
+
+async def _commit(running: Running, statement: st.Commit) -> Command:
+    session, transaction = running.session, running.transaction
+    if transaction.failed:
+        return await _rollback(running, statement.chain)
+    if transaction.implicit:
+        if statement.chain:
+            raise NoActiveSqlTransaction("COMMIT AND CHAIN can only be used in transaction blocks")
+        session.warn("25P01", NO_TRANSACTION)
+    await session.commit()
+    await session.portals.drop_all(keep_held=True)
+    if statement.chain:
+        _chain(running, transaction)
+    return Command(tag="COMMIT")
+
+
+async def _rollback(running: Running, chain: bool) -> Command:
+    session, transaction = running.session, running.transaction
+    if transaction.implicit:
+        if chain:
+            raise NoActiveSqlTransaction("ROLLBACK AND CHAIN can only be used in transaction blocks")
+        session.warn("25P01", NO_TRANSACTION)
+    session.rollback()
+    await session.portals.drop_all(keep_held=True)
+    if chain:
+        _chain(running, transaction)
+    return Command(tag="ROLLBACK")
+
+
+def _chain(running: Running, before: Transaction) -> None:
+    after = running.session.begin_transaction(implicit=False)
+    after.isolation, after.read_only, after.deferrable = before.isolation, before.read_only, before.deferrable
+
+
+def _require_block(running: Running, what: str) -> None:
+    """25P01 unless inside a real block: an implicit one does not do."""
+    if running.transaction.implicit:
+        raise NoActiveSqlTransaction(f"{what} can only be used in transaction blocks")
+
+
+def set_modes(running: Running, modes: st.TransactionModes) -> None:
+    """SET TRANSACTION, or the modes of BEGIN: characteristics of the current transaction."""
+    if modes.isolation is not None:
+        set_isolation(running.transaction, modes.isolation)
+    if modes.read_only is not None:
+        set_read_only(running.transaction, modes.read_only)
+    if modes.deferrable is not None:
+        running.transaction.deferrable = modes.deferrable
+
+
+def set_transaction(running: Running, statement: st.SetTransaction) -> Command:
+    """SET TRANSACTION and SET SESSION CHARACTERISTICS."""
+    session = running.session
+    if statement.snapshot is not None:
+        if not running.transaction.isolation.keeps_snapshot:
+            raise InvalidParameterValue(
+                "a snapshot-importing transaction must have isolation level SERIALIZABLE or REPEATABLE READ"
+            )
+        raise InvalidParameterValue(f'invalid snapshot identifier: "{statement.snapshot}"')
+    if statement.session:
+        modes = statement.modes
+        if modes.isolation is not None:
+            session.values = session.values.with_session("default_transaction_isolation", modes.isolation)
+        if modes.read_only is not None:
+            value = "on" if modes.read_only else "off"
+            session.values = session.values.with_session("default_transaction_read_only", value)
+        if modes.deferrable is not None:
+            value = "on" if modes.deferrable else "off"
+            session.values = session.values.with_session("default_transaction_deferrable", value)
+        return Command(tag="SET")
+    if not running.in_block:
+        session.warn("25P01", "SET TRANSACTION can only be used in transaction blocks")
+    set_modes(running, statement.modes)
+    return Command(tag="SET")
+
+
+def fetch_forward(name: str, count: int | None) -> st.Fetch:
+    """FETCH FORWARD of `count` rows (None: all)."""
+    return st.Fetch(name=name, direction="forward", count=count)

@@ -1,0 +1,180 @@
+"""Comments, and objects described in words: obj_description and its like, pg_describe_object, pg_identify_object."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from adapter.system_catalogs.functions.contexts import Entered
+from adapter.system_catalogs.objects import derived_oids
+from adapter.system_catalogs.objects.definitions import (
+    column_name,
+    format_type,
+    function_signature,
+    qualified_relation_name,
+)
+from adapter.system_catalogs.objects.objects import (
+    PG_ATTRDEF,
+    PG_AUTHID,
+    PG_CLASS,
+    PG_CONSTRAINT,
+    PG_DATABASE,
+    PG_NAMESPACE,
+    PG_PROC,
+    PG_REWRITE,
+    PG_TYPE,
+    CatalogObjects,
+    static_descriptions,
+)
+from planner.catalog_data import content as catalog_data
+from planner.syntax.identifiers import quote_identifier
+from storage.catalog.model import Constraint, Database
+
+SHARED_CLASSES = (PG_DATABASE, PG_AUTHID)
+
+
+def class_oid(catalog: str) -> int | None:
+    """The oid of the catalog called `catalog` (pg_class, pg_proc, ...)."""
+    row = catalog_data.relations().get(("pg_catalog", catalog))
+    return None if row is None else row.oid
+
+
+@cache
+def _shared_descriptions() -> dict[tuple[int, int], str]:
+    data = catalog_data.columns("pg_shdescription")
+    return {
+        (classoid, objoid): text
+        for objoid, classoid, text in zip(data["objoid"], data["classoid"], data["description"], strict=True)
+    }
+
+
+def description(objects: CatalogObjects, class_id: int, oid: int, subid: int) -> str | None:
+    """The comment on an object of a database."""
+    key = (class_id, oid, subid)
+    if class_id in SHARED_CLASSES:
+        return None
+    return objects.descriptions.get(key) or static_descriptions().get(key)
+
+
+def object_description(context: Entered, oid: int, catalog: str) -> str | None:
+    """obj_description(oid, name)."""
+    class_id = class_oid(catalog)
+    return None if class_id is None else description(context.objects, class_id, oid, 0)
+
+
+def any_description(context: Entered, oid: int) -> str | None:
+    """obj_description(oid), which looks through all catalogs."""
+    own = context.objects.descriptions.get((context.objects.class_of(oid), oid, 0))
+    if own is not None:
+        return own
+    return _any_static().get(oid)
+
+
+@cache
+def _any_static() -> dict[int, str]:
+    return {oid: text for (_, oid, subid), text in static_descriptions().items() if subid == 0}
+
+
+def shared_description(context: Entered, oid: int, catalog: str) -> str | None:
+    """shobj_description: comments on databases and roles."""
+    class_id = class_oid(catalog)
+    if class_id is None:
+        return None
+    own = context.objects.descriptions.get((class_id, oid, 0))
+    return own or _shared_descriptions().get((class_id, oid))
+
+
+def column_description(context: Entered, relation: int, attnum: int) -> str | None:
+    """col_description."""
+    return description(context.objects, PG_CLASS, relation, attnum)
+
+
+_KINDS = {"r": "table", "v": "view", "m": "materialized view", "i": "index", "S": "sequence"}
+
+
+def describe_object(context: Entered, class_id: int, oid: int, subid: int) -> str | None:
+    """pg_describe_object, for the sorts of objects that exist here; None for an object that does not."""
+    objects = context.objects
+    if class_id == PG_CLASS:
+        named = objects.relation(oid)
+        if named is None:
+            return None
+        relation = f"{_KINDS.get(named.kind, 'relation')} {qualified_relation_name(objects, oid, context.path)}"
+        if subid == 0:
+            return relation
+        column = column_name(objects, oid, subid)
+        return None if column is None else f"column {quote_identifier(column)} of {relation}"
+    if class_id == PG_TYPE:
+        if objects.type(oid) is None:
+            return None
+        return f"type {format_type(objects, oid, None, context.path)}"
+    if class_id == PG_PROC:
+        signature = function_signature(oid)
+        return None if signature is None else f"function {signature}"
+    if class_id == PG_NAMESPACE:
+        name = objects.schema_name_by_oid.get(oid)
+        return None if name is None else f"schema {quote_identifier(name)}"
+    if class_id == PG_AUTHID:
+        name = objects.role_names.get(oid)
+        return None if name is None else f"role {quote_identifier(name)}"
+    record = objects.snapshot.get(oid)
+    if class_id == PG_DATABASE:
+        return f"database {quote_identifier(record.name)}" if isinstance(record, Database) else None
+    if class_id == PG_CONSTRAINT and isinstance(record, Constraint):
+        table = describe_object(context, PG_CLASS, record.relation, 0)
+        return f"constraint {quote_identifier(record.name)} on {table}"
+    if class_id == PG_REWRITE:
+        view = derived_oids.owner_of_rule(oid)
+        return None if view is None else f"rule _RETURN on {describe_object(context, PG_CLASS, view, 0)}"
+    if class_id == PG_ATTRDEF:
+        return _describe_default(context, oid)
+    return None
+
+
+def _describe_default(context: Entered, oid: int) -> str | None:
+    from adapter.system_catalogs.pg_catalog.class_rows import pg_attrdef
+
+    for row in pg_attrdef(context.objects).rows:
+        if row["oid"] == oid:
+            column = describe_object(context, PG_CLASS, row["adrelid"], row["adnum"])
+            return f"default value for {column}"
+    return None
+
+
+def identify_object(context: Entered, class_id: int, oid: int, subid: int) -> dict[str, str | None] | None:
+    """pg_identify_object: type, schema, name and identity of relations, columns, types, functions and schemas."""
+    objects = context.objects
+    schemas = objects.schema_name_by_oid
+    if class_id == PG_CLASS:
+        named = objects.relation(oid)
+        if named is None:
+            return None
+        schema = quote_identifier(schemas.get(named.namespace, ""))
+        identity = qualified_relation_name(objects, oid, None)
+        kind = _KINDS.get(named.kind, "relation")
+        if subid:
+            column = column_name(objects, oid, subid)
+            if column is None:
+                return None
+            kind, identity = f"{kind} column", f"{identity}.{quote_identifier(column)}"
+        name = None if subid else quote_identifier(named.name)
+        return {"type": kind, "schema": schema, "name": name, "identity": identity}
+    if class_id == PG_TYPE:
+        found = objects.type(oid)
+        if found is None:
+            return None
+        text = format_type(objects, oid)
+        return {
+            "type": "type",
+            "schema": quote_identifier(schemas.get(found.namespace, "")),
+            "name": quote_identifier(found.name),
+            "identity": text,
+        }
+    if class_id == PG_PROC:
+        signature = function_signature(oid)
+        if signature is None:
+            return None
+        return {"type": "function", "schema": "pg_catalog", "name": None, "identity": f"pg_catalog.{signature}"}
+    if class_id == PG_NAMESPACE and oid in schemas:
+        name = quote_identifier(schemas[oid])
+        return {"type": "schema", "schema": None, "name": name, "identity": name}
+    return None

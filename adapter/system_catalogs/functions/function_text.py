@@ -1,0 +1,65 @@
+"""Built-in functions and views' rules as the CREATE commands that pg_get_functiondef and pg_get_ruledef show."""
+
+from __future__ import annotations
+
+from adapter.system_catalogs.objects import definitions, derived_oids
+from adapter.system_catalogs.objects.objects import CatalogObjects, builtin_functions, static_row
+from planner.catalog_data import content as catalog_data
+from planner.errors import WrongObjectType
+from planner.syntax.identifiers import quote_identifier
+
+_VOLATILITY = {"i": " IMMUTABLE", "s": " STABLE", "v": ""}
+_PARALLEL = {"s": " PARALLEL SAFE", "r": " PARALLEL RESTRICTED", "u": ""}
+
+
+def function_definition(objects: CatalogObjects, oid: int) -> str | None:
+    """pg_get_functiondef; None when there is no such function, 42809 for aggregates."""
+    position = static_row("pg_proc", "oid").get(oid)
+    if position is None:
+        return None
+    row = {name: values[position] for name, values in catalog_data.columns("pg_proc").items()}
+    if row["prokind"] == "a":
+        raise WrongObjectType(f'"{row["proname"]}" is an aggregate function')
+    named = builtin_functions()[oid]
+    schema = quote_identifier(objects.schema_name_by_oid.get(named.namespace, ""))
+    language = dict(
+        zip(catalog_data.columns("pg_language")["oid"], catalog_data.columns("pg_language")["lanname"], strict=True)
+    )[row["prolang"]]
+    attributes = (" WINDOW" if row["prokind"] == "w" else "") + _VOLATILITY[row["provolatile"]]
+    attributes += _PARALLEL[row["proparallel"]]
+    attributes += " STRICT" if row["proisstrict"] else ""
+    attributes += " SECURITY DEFINER" if row["prosecdef"] else ""
+    attributes += " LEAKPROOF" if row["proleakproof"] else ""
+    default_cost = 1 if language in ("internal", "c") else 100
+    if row["procost"] != default_cost:
+        attributes += f" COST {row['procost']:g}"
+    if row["proretset"] and row["prorows"] not in (0, 1000):
+        attributes += f" ROWS {row['prorows']:g}"
+    body = row["prosqlbody"]
+    if body is None:
+        body = f"AS $function${row['prosrc']}$function$"
+    lines = [
+        f"CREATE OR REPLACE FUNCTION {schema}.{quote_identifier(row['proname'])}"
+        f"({definitions.function_arguments(oid)})",
+        f" RETURNS {definitions.function_result(oid)}",
+        f" LANGUAGE {language}",
+    ]
+    if attributes:
+        lines.append(attributes)
+    return "\n".join([*lines, body]) + "\n"
+
+
+def rule_definition(objects: CatalogObjects, oid: int) -> str | None:
+    """pg_get_ruledef of a view's rule; None when there is no such rule."""
+    view = derived_oids.owner_of_rule(oid)
+    if view is None:
+        data = catalog_data.columns("pg_rewrite")
+        position = static_row("pg_rewrite", "oid").get(oid)
+        if position is None or data["rulename"][position] != "_RETURN":
+            return None
+        view = data["ev_class"][position]
+    query = definitions.view_definition(objects, view)
+    if query is None:
+        return None
+    name = definitions.qualified_relation_name(objects, view, None)
+    return f'CREATE RULE "_RETURN" AS\n    ON SELECT TO {name} DO INSTEAD {query}'

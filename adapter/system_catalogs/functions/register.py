@@ -1,0 +1,369 @@
+"""The catalog functions as functions of the local engine, called ``tg_<name>``.
+
+Their forms are in `planner.functions.families.catalog`. Where `Udf.context` is set the first argument is the token of
+the execution (`contexts`). All are strict: a NULL argument gives NULL without a call, unless `nullable` says that the
+function looks at NULLs itself. Types are DuckDB's.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from msgspec import Struct
+
+from adapter.system_catalogs.functions import descriptions, privileges, reg_names
+from adapter.system_catalogs.functions.contexts import Entered, current
+from adapter.system_catalogs.functions.function_text import function_definition, rule_definition
+from adapter.system_catalogs.objects import definitions
+from adapter.system_catalogs.objects.definitions import format_type
+from adapter.system_catalogs.objects.objects import builtin_functions
+from adapter.system_catalogs.pg_catalog.class_rows import index_constraints
+from adapter.system_catalogs.relations.session import pg_settings, pg_timezone_abbrevs, pg_timezone_names
+from planner.catalog_data import content as catalog_data
+from planner.errors import SqlError, UndefinedColumn, UndefinedObject
+from planner.syntax.identifiers import quote_identifier
+from planner.types.types import REG_TYPES
+from storage.catalog.model import PG_CATALOG_OID, Relation
+from storage.clock import SystemClock
+
+DuckConnection: TypeAlias = Any
+OID = "BIGINT"
+TEXT = "VARCHAR"
+BOOL = "BOOLEAN"
+INT4 = "INTEGER"
+
+
+class Udf(Struct, frozen=True, kw_only=True):
+    """One function: argument types without the token, result type, and what computes it."""
+
+    args: tuple[str, ...]
+    result: str
+    call: Callable[..., Any]
+    context: bool = True
+    nullable: bool = False
+
+
+def _visible(context: Entered, kind: str, oid: int) -> bool | None:
+    """pg_`kind`_is_visible: NULL for an oid without object."""
+    objects = context.objects
+    if kind == "table":
+        if objects.relation(oid) is None:
+            return None
+        return oid in objects.visible_relations(context.path)
+    if kind == "type":
+        named = objects.type(oid)
+        if named is None:
+            return None
+        return named.namespace in context.path and not _shadowed_type(context, named.namespace, named.name)
+    if kind == "function":
+        function = builtin_functions().get(oid)
+        return None if function is None else function.namespace in context.path
+    relation = _NAMED_IN_CATALOG[kind]
+    if not catalog_data.has_data(relation) or oid not in catalog_data.columns(relation)["oid"]:
+        return None
+    return PG_CATALOG_OID in context.path
+
+
+def _shadowed_type(context: Entered, namespace: int, name: str) -> bool:
+    for earlier in context.path[: context.path.index(namespace)]:
+        if (earlier, name) in catalog_data.type_by_name() or context.objects.snapshot.relation(earlier, name):
+            return True
+    return False
+
+
+_NAMED_IN_CATALOG = {
+    "collation": "pg_collation",
+    "conversion": "pg_conversion",
+    "opclass": "pg_opclass",
+    "operator": "pg_operator",
+    "opfamily": "pg_opfamily",
+    "statistics_obj": "pg_statistic_ext",
+    "ts_config": "pg_ts_config",
+    "ts_dict": "pg_ts_dict",
+    "ts_parser": "pg_ts_parser",
+    "ts_template": "pg_ts_template",
+}
+
+
+def _format_type(context: Entered, oid: int | None, typmod: int | None) -> str | None:
+    return None if oid is None else format_type(context.objects, oid, typmod, context.path)
+
+
+def _user_name(context: Entered, oid: int) -> str:
+    return context.objects.role_names.get(oid) or f"unknown (OID={oid})"
+
+
+def _view_of_name(context: Entered, name: str) -> str | None:
+    return definitions.view_definition(context.objects, reg_names.relation_oid(context, name), context.path)
+
+
+def _serial_sequence(context: Entered, table: str, column: str) -> str | None:
+    """pg_get_serial_sequence: the sequence that the column owns, qualified."""
+    objects = context.objects
+    oid = reg_names.relation_oid(context, table)
+    named = objects.relation(oid)
+    relation = objects.snapshot.get(oid)
+    attnum: int | None = None
+    if isinstance(relation, Relation):
+        found = relation.column(column)
+        attnum = None if found is None else found.attnum
+    elif oid in {row.oid for row in catalog_data.relations().values()}:
+        row = next(row for row in catalog_data.relations().values() if row.oid == oid)
+        attnum = next((i for i, item in enumerate(row.columns, 1) if item.name == column), None)
+    if attnum is None:
+        name = table if named is None else named.name
+        raise UndefinedColumn(f'column "{column}" of relation "{name}" does not exist')
+    for sequence in objects.sequences:
+        if sequence.owned_by == (oid, attnum):
+            return definitions.qualified_relation_name(objects, sequence.oid, None)
+    return None
+
+
+def _type_list(context: Entered, oids: Sequence[int]) -> str:
+    return ", ".join(format_type(context.objects, oid) for oid in oids)
+
+
+def _relation_size(context: Entered, oid: int) -> int | None:
+    """Bytes of a relation; 0 for what has no storage, None for what does not exist."""
+    if context.objects.relation(oid) is None:
+        return None
+    return 0 if context.facts is None else context.facts.relation_size(oid)
+
+
+def _database_size(context: Entered, target: str) -> int | None:
+    """Bytes of all tables; `target` is the database as `_target` gives it."""
+    name = _target(target)
+    if isinstance(name, str):
+        privileges.has_privilege(context, "database", None, name, "CONNECT")
+    facts = context.facts
+    if facts is None:
+        return 0
+    return sum(facts.relation_size(relation.oid) for relation in context.objects.relations)
+
+
+def _target(text: str) -> str | int:
+    """An object argument as the forms pass it: ``n`` and a name, or ``o`` and an oid."""
+    return text[1:] if text.startswith("n") else int(text[1:])
+
+
+def _has_privilege(context: Entered, kind: str, role: str, target: str, wanted: str) -> bool | None:
+    user = None if role == "c" else _target(role)
+    return privileges.has_privilege(context, kind, user, _target(target), wanted)
+
+
+def _has_column_privilege(context: Entered, role: str, table: str, column: str, wanted: str) -> bool | None:
+    user = None if role == "c" else _target(role)
+    return privileges.has_column_privilege(context, user, _target(table), _target(column), wanted)
+
+
+def _index_property(context: Entered, index: int, column: int, name: str) -> bool | None:
+    """pg_index_column_has_property of the ascending B-tree indexes that there are."""
+    keys = next((c.columns for c, _ in index_constraints(context.objects) if c.oid == index - 400_000_000), None)
+    if keys is None:
+        data = catalog_data.columns("pg_index")
+        if index not in data["indexrelid"]:
+            return None
+        keys = tuple(data["indkey"][data["indexrelid"].index(index)])
+    if not 1 <= column <= len(keys):
+        return None
+    return {
+        "asc": True,
+        "desc": False,
+        "nulls_first": False,
+        "nulls_last": True,
+        "orderable": True,
+        "distance_orderable": False,
+        "returnable": True,
+        "search_array": True,
+        "search_nulls": True,
+    }.get(name.lower())
+
+
+def _updatable(context: Entered, oid: int) -> int:
+    """pg_relation_is_updatable: the bits for INSERT, UPDATE and DELETE, all or none."""
+    named = context.objects.relation(oid)
+    return 28 if named is not None and named.kind == "r" else 0
+
+
+def _publishable(context: Entered, oid: int) -> bool | None:
+    named = context.objects.relation(oid)
+    return None if named is None else named.kind == "r" and isinstance(context.objects.snapshot.get(oid), Relation)
+
+
+def _filenode(context: Entered, oid: int) -> int | None:
+    named = context.objects.relation(oid)
+    return oid if named is not None and named.kind in ("r", "m", "i", "S") else None
+
+
+def _current_setting(context: Entered, name: str, missing_ok: bool) -> str | None:
+    """current_setting of a name that is not a constant, as SHOW gives it."""
+    value = {key.lower(): value for key, value in context.settings.items()}.get(name.lower())
+    if value is None and not missing_ok:
+        raise UndefinedObject(f'unrecognized configuration parameter "{name}"')
+    return value
+
+
+def _options(options: Sequence[str]) -> list[dict[str, str | None]]:
+    rows: list[dict[str, str | None]] = []
+    for option in options:
+        name, equals, value = option.partition("=")
+        rows.append({"option_name": name, "option_value": value if equals else None})
+    return rows
+
+
+def _keywords() -> list[dict[str, Any]]:
+    data = catalog_data.columns("keywords")
+    return [dict(zip(data, row, strict=True)) for row in zip(*data.values(), strict=True)]
+
+
+def _encoding_number(name: str) -> int:
+    wanted = "".join(character for character in name.lower() if character.isalnum())
+    aliases = {"unicode": "utf8", "utf8": "utf8"}
+    for number, known in catalog_data.encodings().items():
+        if "".join(c for c in known.lower() if c.isalnum()) == aliases.get(wanted, wanted):
+            return number
+    return -1
+
+
+def _zone_names(context: Entered) -> list[Mapping[str, Any]]:
+    now_ms = SystemClock().now_ms() if context.facts is None else context.facts.now_ms()
+    return list(pg_timezone_names(now_ms).rows)
+
+
+def _settings(context: Entered) -> list[Mapping[str, Any]]:
+    rows = [] if context.facts is None else context.facts.rows("pg_settings")
+    return list(pg_settings(rows).rows)
+
+
+_ACL_ROW = "STRUCT(grantor BIGINT, grantee BIGINT, privilege_type VARCHAR, is_grantable BOOLEAN)[]"
+_INTERVAL = "STRUCT(months INTEGER, days INTEGER, micros BIGINT)"
+_ZONE_ROW = f'STRUCT("name" VARCHAR, abbrev VARCHAR, utc_offset {_INTERVAL}, is_dst BOOLEAN)[]'
+_ABBREVIATION_ROW = f"STRUCT(abbrev VARCHAR, utc_offset {_INTERVAL}, is_dst BOOLEAN)[]"
+_SETTING_ROW = (
+    'STRUCT("name" VARCHAR, setting VARCHAR, unit VARCHAR, category VARCHAR, short_desc VARCHAR, extra_desc VARCHAR, '
+    '"context" VARCHAR, vartype VARCHAR, "source" VARCHAR, min_val VARCHAR, max_val VARCHAR, enumvals VARCHAR[], '
+    "boot_val VARCHAR, reset_val VARCHAR, sourcefile VARCHAR, sourceline INTEGER, pending_restart BOOLEAN)[]"
+)
+_KEYWORD_ROW = "STRUCT(word VARCHAR, catcode VARCHAR, barelabel BOOLEAN, catdesc VARCHAR, baredesc VARCHAR)[]"
+_IDENTITY = 'STRUCT("type" VARCHAR, "schema" VARCHAR, "name" VARCHAR, "identity" VARCHAR)'
+
+UDFS: Mapping[str, Udf] = {
+    "tg_format_type": Udf(args=(OID, INT4), result=TEXT, call=_format_type, nullable=True),
+    "tg_is_visible": Udf(args=(TEXT, OID), result=BOOL, call=_visible),
+    "tg_get_userbyid": Udf(args=(OID,), result=TEXT, call=_user_name),
+    "tg_get_constraintdef": Udf(
+        args=(OID, BOOL),
+        result=TEXT,
+        call=lambda c, oid, pretty: definitions.constraint_definition(c.objects, oid, c.path, pretty=pretty),
+    ),
+    "tg_get_indexdef": Udf(
+        args=(OID, INT4, BOOL),
+        result=TEXT,
+        call=lambda c, oid, column, pretty: definitions.index_definition(
+            c.objects, oid, column, c.path if pretty else None
+        ),
+    ),
+    "tg_get_viewdef": Udf(
+        args=(OID,), result=TEXT, call=lambda c, oid: definitions.view_definition(c.objects, oid, c.path)
+    ),
+    "tg_get_viewdef_of_name": Udf(args=(TEXT,), result=TEXT, call=_view_of_name),
+    "tg_get_ruledef": Udf(args=(OID,), result=TEXT, call=lambda c, oid: rule_definition(c.objects, oid)),
+    "tg_get_functiondef": Udf(args=(OID,), result=TEXT, call=lambda c, oid: function_definition(c.objects, oid)),
+    "tg_get_function_arguments": Udf(
+        args=(OID, BOOL),
+        result=TEXT,
+        call=lambda c, oid, identity: definitions.function_arguments(oid, identity=identity),
+    ),
+    "tg_get_function_result": Udf(args=(OID,), result=TEXT, call=lambda c, oid: definitions.function_result(oid)),
+    "tg_get_serial_sequence": Udf(args=(TEXT, TEXT), result=TEXT, call=_serial_sequence),
+    "tg_oidvectortypes": Udf(args=("BIGINT[]",), result=TEXT, call=_type_list),
+    "tg_obj_description": Udf(args=(OID, TEXT), result=TEXT, call=descriptions.object_description),
+    "tg_any_description": Udf(args=(OID,), result=TEXT, call=descriptions.any_description),
+    "tg_shobj_description": Udf(args=(OID, TEXT), result=TEXT, call=descriptions.shared_description),
+    "tg_col_description": Udf(args=(OID, INT4), result=TEXT, call=descriptions.column_description),
+    "tg_describe_object": Udf(args=(OID, OID, INT4), result=TEXT, call=descriptions.describe_object),
+    "tg_identify_object": Udf(args=(OID, OID, INT4), result=_IDENTITY, call=descriptions.identify_object),
+    "tg_has_privilege": Udf(args=(TEXT, TEXT, TEXT, TEXT), result=BOOL, call=_has_privilege),
+    "tg_has_column_privilege": Udf(args=(TEXT, TEXT, TEXT, TEXT), result=BOOL, call=_has_column_privilege),
+    "tg_acldefault": Udf(args=(TEXT, OID), result="VARCHAR[]", call=privileges.default_acl),
+    "tg_aclexplode": Udf(args=("VARCHAR[]",), result=_ACL_ROW, call=privileges.explode_acl),
+    "tg_relation_size": Udf(args=(OID,), result="BIGINT", call=_relation_size),
+    "tg_database_size": Udf(args=(TEXT,), result="BIGINT", call=_database_size),
+    "tg_relation_filenode": Udf(args=(OID,), result=OID, call=_filenode),
+    "tg_relation_is_updatable": Udf(args=(OID,), result=INT4, call=_updatable),
+    "tg_relation_is_publishable": Udf(args=(OID,), result=BOOL, call=_publishable),
+    "tg_index_column_has_property": Udf(args=(OID, INT4, TEXT), result=BOOL, call=_index_property),
+    "tg_current_setting": Udf(args=(TEXT, BOOL), result=TEXT, call=_current_setting),
+    "tg_options_to_table": Udf(
+        args=("VARCHAR[]",),
+        result="STRUCT(option_name VARCHAR, option_value VARCHAR)[]",
+        call=_options,
+        context=False,
+    ),
+    "tg_keywords": Udf(args=(), result=_KEYWORD_ROW, call=_keywords, context=False),
+    "tg_timezone_names": Udf(args=(), result=_ZONE_ROW, call=_zone_names),
+    "tg_timezone_abbrevs": Udf(
+        args=(), result=_ABBREVIATION_ROW, call=lambda: list(pg_timezone_abbrevs().rows), context=False
+    ),
+    "tg_show_all_settings": Udf(args=(), result=_SETTING_ROW, call=_settings),
+    "tg_encoding_to_char": Udf(
+        args=(INT4,), result=TEXT, call=lambda number: catalog_data.encodings().get(number, ""), context=False
+    ),
+    "tg_char_to_encoding": Udf(args=(TEXT,), result=INT4, call=_encoding_number, context=False),
+    "tg_quote_ident": Udf(args=(TEXT,), result=TEXT, call=quote_identifier, context=False),
+    **{
+        f"tg_{kind}_in": Udf(
+            args=(TEXT,), result=OID, call=lambda c, text, kind=kind: reg_names.reg_input(c, kind, text)
+        )
+        for kind in REG_TYPES.values()
+    },
+    **{
+        f"tg_{kind}_out": Udf(
+            args=(OID,), result=TEXT, call=lambda c, oid, kind=kind: reg_names.reg_output(c, kind, oid)
+        )
+        for kind in REG_TYPES.values()
+    },
+    **{
+        f"tg_to_{kind}": Udf(args=(TEXT,), result=OID, call=lambda c, text, kind=kind: reg_names.to_reg(c, kind, text))
+        for kind in REG_TYPES.values()
+    },
+}
+
+
+def _with_context(udf: Udf) -> Callable[..., Any]:
+    def call(*values: Any) -> Any:
+        token, *args = values
+        if not udf.nullable and any(arg is None for arg in args):
+            return None
+        context = current(token)
+        try:
+            return udf.call(context, *args)
+        except SqlError as error:
+            context.error = error
+            raise
+
+    return call
+
+
+def _without_context(udf: Udf) -> Callable[..., Any]:
+    def call(*args: Any) -> Any:
+        return None if any(arg is None for arg in args) else udf.call(*args)
+
+    return call
+
+
+def _signature(count: int) -> inspect.Signature:
+    """A signature with `count` parameters; the engine asks for it and does not take ``*args``."""
+    kind = inspect.Parameter.POSITIONAL_ONLY
+    return inspect.Signature([inspect.Parameter(f"a{number}", kind) for number in range(count)])
+
+
+def register(connection: DuckConnection) -> None:
+    """Defines all of `UDFS` in the connection's database."""
+    for name, udf in UDFS.items():
+        function = (_with_context if udf.context else _without_context)(udf)
+        args = [TEXT, *udf.args] if udf.context else list(udf.args)
+        function.__signature__ = _signature(len(args))  # type: ignore[attr-defined]
+        connection.create_function(name, function, args, udf.result, null_handling="special")

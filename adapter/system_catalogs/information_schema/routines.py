@@ -1,0 +1,126 @@
+"""information_schema.routines and information_schema.parameters of the built-in functions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+from adapter.system_catalogs.information_schema.tables import YES_NO, object_name
+from adapter.system_catalogs.objects.content import Content, Row
+from adapter.system_catalogs.objects.definitions import format_type
+from adapter.system_catalogs.objects.objects import CatalogObjects
+from planner.catalog_data import content as catalog_data
+from storage.catalog.model import PG_CATALOG_OID
+
+_MODES = {"i": "IN", "o": "OUT", "b": "INOUT", "v": "IN", "t": "OUT"}
+_TYPES = {"f": "FUNCTION", "p": "PROCEDURE"}
+
+
+@cache
+def _functions() -> tuple[dict[str, Any], ...]:
+    data = catalog_data.columns("pg_proc")
+    return tuple(dict(zip(data, values, strict=True)) for values in zip(*data.values(), strict=True))
+
+
+def _specific(objects: CatalogObjects, row: dict[str, Any]) -> Row:
+    schema = objects.schema_name_by_oid.get(row["pronamespace"])
+    return object_name(objects, "specific", schema, f"{row['proname']}_{row['oid']}")
+
+
+def _data_type(objects: CatalogObjects, oid: int) -> str:
+    if objects.element_type(oid):
+        return "ARRAY"
+    named = objects.type(oid)
+    return format_type(objects, oid) if named is not None and named.namespace == PG_CATALOG_OID else "USER-DEFINED"
+
+
+def _udt(objects: CatalogObjects, prefix: str, oid: int) -> Row:
+    named = objects.type(oid)
+    if named is None:
+        return {}
+    return object_name(objects, prefix, objects.schema_name_by_oid.get(named.namespace), named.name)
+
+
+def routines(objects: CatalogObjects) -> Content:
+    """Functions and procedures."""
+    languages = dict(
+        zip(catalog_data.columns("pg_language")["oid"], catalog_data.columns("pg_language")["lanname"], strict=True)
+    )
+    rows: list[Row] = []
+    for row in _functions():
+        language = languages[row["prolang"]]
+        result: Row = {}
+        if row["prokind"] != "p":
+            result = {
+                **_udt(objects, "type_udt", row["prorettype"]),
+                "data_type": _data_type(objects, row["prorettype"]),
+                "dtd_identifier": "0",
+            }
+        rows.append(
+            {
+                **_specific(objects, row),
+                **object_name(objects, "routine", objects.schema_name_by_oid.get(row["pronamespace"]), row["proname"]),
+                **result,
+                "routine_type": _TYPES.get(row["prokind"]),
+                "routine_body": "SQL" if language == "sql" else "EXTERNAL",
+                "routine_definition": row["prosrc"],
+                "external_name": row["prosrc"] if language == "c" else None,
+                "external_language": language.upper(),
+                "parameter_style": "GENERAL",
+                "is_deterministic": YES_NO[row["provolatile"] == "i"],
+                "sql_data_access": "MODIFIES",
+                "is_null_call": None if row["prokind"] == "p" else YES_NO[row["proisstrict"]],
+                "schema_level_routine": "YES",
+                "max_dynamic_result_sets": 0,
+                "security_type": "DEFINER" if row["prosecdef"] else "INVOKER",
+                "as_locator": "NO",
+                "is_udt_dependent": "NO",
+            }
+        )
+    return Content(rows=rows)
+
+
+def parameters(objects: CatalogObjects) -> Content:
+    """Arguments and OUT columns of functions and procedures."""
+
+    def rows() -> Iterator[Row]:
+        for row in _functions():
+            types = row["proallargtypes"] or row["proargtypes"]
+            modes = row["proargmodes"] or ["i"] * len(types)
+            names = row["proargnames"] or [""] * len(types)
+            specific = _specific(objects, row)
+            for position, (oid, mode, name) in enumerate(zip(types, modes, names, strict=True), 1):
+                yield {
+                    **specific,
+                    **_udt(objects, "udt", oid),
+                    "ordinal_position": position,
+                    "parameter_mode": _MODES[mode],
+                    "is_result": "NO",
+                    "as_locator": "NO",
+                    "parameter_name": name or None,
+                    "data_type": _data_type(objects, oid),
+                    "dtd_identifier": str(position),
+                }
+
+    return Content(rows=list(rows()))
+
+
+def routine_privileges(objects: CatalogObjects) -> Content:
+    """Everybody may call the built-in functions, and their owner may grant that."""
+
+    def rows() -> Iterator[Row]:
+        for row in _functions():
+            owner = objects.role_names.get(row["proowner"])
+            schema = objects.schema_name_by_oid.get(row["pronamespace"])
+            common = {
+                **_specific(objects, row),
+                **object_name(objects, "routine", schema, row["proname"]),
+                "grantor": owner,
+                "privilege_type": "EXECUTE",
+            }
+            if row["proacl"] is None:
+                yield {**common, "grantee": "PUBLIC", "is_grantable": "NO"}
+            yield {**common, "grantee": owner, "is_grantable": "YES"}
+
+    return Content(rows=list(rows()))

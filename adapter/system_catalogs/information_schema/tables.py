@@ -1,0 +1,399 @@
+"""The views of information_schema (PostgreSQL, chapter "The Information Schema"), computed from catalog and data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+
+from msgspec import Struct
+
+from adapter.system_catalogs.objects.content import Content, Row
+from adapter.system_catalogs.objects.definitions import builtin_view_definitions, format_type, view_definition
+from adapter.system_catalogs.objects.objects import CatalogObjects, publicly_readable
+from adapter.system_catalogs.objects.type_facts import type_facts
+from adapter.system_catalogs.pg_catalog.catalog_views import builtin_classes
+from adapter.system_catalogs.pg_catalog.object_rows import pg_authid
+from planner.catalog_data import content as catalog_data
+from storage.catalog.model import INFORMATION_SCHEMA_OID, PG_CATALOG_OID, Relation
+
+YES_NO = {True: "YES", False: "NO"}
+_ACTIONS = ("DELETE", "INSERT", "REFERENCES", "SELECT", "TRIGGER", "TRUNCATE", "UPDATE")
+
+
+class Column(Struct, frozen=True):
+    """A column as information_schema.columns describes it."""
+
+    attnum: int
+    name: str
+    type_oid: int
+    typmod: int
+    not_null: bool
+    default: str | None
+    collation: int | None = None
+    """None: the type's."""
+
+
+class Table(Struct, frozen=True):
+    """A table or view and its columns."""
+
+    oid: int
+    schema: str
+    name: str
+    kind: str
+    owner: int
+    columns: Sequence[Column]
+
+
+@cache
+def _builtintables_of() -> tuple[Table, ...]:
+    owners = {row["oid"]: row["relowner"] for row in builtin_classes()}
+    data = catalog_data.columns("pg_attribute")
+    collations = {
+        (relation, attnum): collation
+        for relation, attnum, collation in zip(data["attrelid"], data["attnum"], data["attcollation"], strict=True)
+    }
+    return tuple(
+        Table(
+            row.oid,
+            row.schema,
+            row.name,
+            row.kind,
+            owners[row.oid],
+            [
+                Column(
+                    number,
+                    column.name,
+                    column.type_oid,
+                    column.typmod,
+                    column.not_null,
+                    None,
+                    collations[row.oid, number],
+                )
+                for number, column in enumerate(row.columns, 1)
+            ],
+        )
+        for row in catalog_data.relations().values()
+    )
+
+
+def tables_of(objects: CatalogObjects) -> Iterator[Table]:
+    """Tables and views, the built-in ones first. Materialized views do not belong to the standard."""
+    yield from _builtintables_of()
+    for relation in objects.relations:
+        if relation.kind in ("r", "v"):
+            yield Table(
+                relation.oid,
+                objects.schema_name_by_oid.get(relation.schema, ""),
+                relation.name,
+                relation.kind,
+                relation.owner,
+                [
+                    Column(c.attnum, c.name, c.type_oid, c.typmod, c.not_null, c.default)
+                    for c in relation.live_columns()
+                ],
+            )
+
+
+def object_name(objects: CatalogObjects, prefix: str, schema: str | None, name: str | None) -> Row:
+    """The three columns `prefix`_catalog, _schema and _name of an object."""
+    return {f"{prefix}_catalog": objects.database, f"{prefix}_schema": schema, f"{prefix}_name": name}
+
+
+def type_row(
+    objects: CatalogObjects,
+    type_oid: int,
+    typmod: int,
+    dtd_identifier: str,
+    *,
+    domain: bool = True,
+    collation: int | None = None,
+) -> Row:
+    """data_type and what follows it in columns, domains and element_types. `collation` None is the type's."""
+    row = catalog_data.types().get(type_oid)
+    declared: Row = {}
+    base_oid, base_typmod = type_oid, typmod
+    if row is not None and row.type == "d":
+        if domain:
+            declared = object_name(objects, "domain", objects.schema_name_by_oid.get(row.namespace), row.name)
+        base_oid, base_typmod = row.basetype, row.typmod
+    facts = type_facts(base_oid, base_typmod)
+    base = objects.type(base_oid)
+    namespace = None if base is None else objects.schema_name_by_oid.get(base.namespace)
+    if objects.element_type(base_oid):
+        data_type = "ARRAY"
+    elif base is not None and base.namespace == PG_CATALOG_OID:
+        data_type = format_type(objects, base_oid)
+    else:
+        data_type = "USER-DEFINED"
+    if collation is None:
+        collation = facts.collation if row is None or row.type != "d" else row.collation
+    return {
+        **declared,
+        **_collation(objects, collation),
+        **object_name(objects, "udt", namespace, None if base is None else base.name),
+        "data_type": data_type,
+        "character_maximum_length": facts.character_maximum_length,
+        "character_octet_length": facts.character_octet_length,
+        "numeric_precision": facts.numeric_precision,
+        "numeric_precision_radix": facts.numeric_precision_radix,
+        "numeric_scale": facts.numeric_scale,
+        "datetime_precision": facts.datetime_precision,
+        "interval_type": facts.interval_type,
+        "dtd_identifier": dtd_identifier,
+    }
+
+
+def relation_name(objects: CatalogObjects, relation: Relation) -> Row:
+    """table_catalog, table_schema and table_name of a user's relation."""
+    return object_name(objects, "table", objects.schema_name_by_oid.get(relation.schema), relation.name)
+
+
+@cache
+def _collation_names() -> Mapping[int, str]:
+    data = catalog_data.columns("pg_collation")
+    return dict(zip(data["oid"], data["collname"], strict=True))
+
+
+def _collation(objects: CatalogObjects, oid: int) -> Row:
+    name = _collation_names().get(oid)
+    if name is None or name == "default":
+        return {}
+    return object_name(objects, "collation", "pg_catalog", name)
+
+
+def columns(objects: CatalogObjects) -> Content:
+    """All columns of tables and views."""
+    rows: list[Row] = []
+    rows.extend(
+        {
+            **object_name(objects, "table", table.schema, table.name),
+            "column_name": column.name,
+            "ordinal_position": column.attnum,
+            "column_default": column.default,
+            "is_nullable": YES_NO[not column.not_null],
+            **type_row(objects, column.type_oid, column.typmod, str(column.attnum), collation=column.collation),
+            "is_self_referencing": "NO",
+            "is_identity": "NO",
+            "identity_cycle": "NO",
+            "is_generated": "NEVER",
+            "is_updatable": YES_NO[table.kind == "r"],
+        }
+        for table in tables_of(objects)
+        for column in table.columns
+    )
+    return Content(rows=rows)
+
+
+def tables(objects: CatalogObjects) -> Content:
+    """Tables and views."""
+    return Content(
+        rows=[
+            {
+                **object_name(objects, "table", table.schema, table.name),
+                "table_type": "BASE TABLE" if table.kind == "r" else "VIEW",
+                "is_insertable_into": YES_NO[table.kind == "r"],
+                "is_typed": "NO",
+            }
+            for table in tables_of(objects)
+        ]
+    )
+
+
+def views(objects: CatalogObjects) -> Content:
+    """Views with their queries."""
+    definitions = builtin_view_definitions()
+    rows: list[Row] = []
+    for table in tables_of(objects):
+        if table.kind == "v":
+            definition = definitions.get(table.oid)
+            if definition is None:
+                definition = view_definition(objects, table.oid)
+            rows.append(
+                {
+                    **object_name(objects, "table", table.schema, table.name),
+                    "view_definition": definition,
+                    "check_option": "NONE",
+                    "is_updatable": "NO",
+                    "is_insertable_into": "NO",
+                    "is_trigger_updatable": "NO",
+                    "is_trigger_deletable": "NO",
+                    "is_trigger_insertable_into": "NO",
+                }
+            )
+    return Content(rows=rows)
+
+
+def schemata(objects: CatalogObjects) -> Content:
+    """Schemas."""
+    return Content(
+        rows=[
+            {
+                "catalog_name": objects.database,
+                "schema_name": schema.name,
+                "schema_owner": objects.role_names.get(schema.owner),
+            }
+            for schema in objects.schemas
+        ]
+    )
+
+
+def information_schema_catalog_name(objects: CatalogObjects) -> Content:
+    """The database connected to."""
+    return Content(rows=[{"catalog_name": objects.database}])
+
+
+def sequences(objects: CatalogObjects) -> Content:
+    """Sequences."""
+    rows: list[Row] = []
+    for sequence in objects.sequences:
+        facts = type_facts(sequence.type_oid, -1)
+        rows.append(
+            {
+                **object_name(objects, "sequence", objects.schema_name_by_oid.get(sequence.schema), sequence.name),
+                "data_type": format_type(objects, sequence.type_oid),
+                "numeric_precision": facts.numeric_precision,
+                "numeric_precision_radix": 2,
+                "numeric_scale": 0,
+                "start_value": str(sequence.start),
+                "minimum_value": str(sequence.minimum),
+                "maximum_value": str(sequence.maximum),
+                "increment": str(sequence.increment),
+                "cycle_option": YES_NO[sequence.cycle],
+            }
+        )
+    return Content(rows=rows)
+
+
+def view_table_usage(objects: CatalogObjects) -> Content:
+    """Tables that views read."""
+    rows: list[Row] = []
+    for relation in objects.relations:
+        if relation.kind == "v":
+            view = object_name(objects, "view", objects.schema_name_by_oid.get(relation.schema), relation.name)
+            for oid in relation.depends_on:
+                target = objects.snapshot.get(oid)
+                if isinstance(target, Relation):
+                    rows.append({**view, **relation_name(objects, target)})
+    return Content(rows=rows)
+
+
+def character_sets(objects: CatalogObjects) -> Content:
+    """The one character set."""
+    return Content(
+        rows=[
+            {
+                "character_set_name": "UTF8",
+                "character_repertoire": "UCS",
+                "form_of_use": "UTF8",
+                "default_collate_catalog": objects.database,
+            }
+        ]
+    )
+
+
+def collations(objects: CatalogObjects) -> Content:
+    """Collations."""
+    return Content(
+        rows=[
+            {**object_name(objects, "collation", "pg_catalog", name), "pad_attribute": "NO PAD"}
+            for name in _collation_names().values()
+        ]
+    )
+
+
+def collation_character_set_applicability(objects: CatalogObjects) -> Content:
+    """The character set of each collation."""
+    return Content(
+        rows=[
+            {**object_name(objects, "collation", "pg_catalog", name), "character_set_name": "UTF8"}
+            for name in _collation_names().values()
+        ]
+    )
+
+
+def domains(objects: CatalogObjects) -> Content:
+    """information_schema's own domains; there are no others."""
+    data = catalog_data.columns("pg_type")
+    defaults = dict(zip(data["oid"], data["typdefault"], strict=True))
+    return Content(
+        rows=[
+            {
+                **object_name(objects, "domain", "information_schema", row.name),
+                **type_row(objects, row.oid, -1, "1", domain=False),
+                "domain_default": defaults[row.oid],
+            }
+            for row in catalog_data.types().values()
+            if row.type == "d" and row.namespace == INFORMATION_SCHEMA_OID
+        ]
+    )
+
+
+def enabled_roles(objects: CatalogObjects) -> Content:
+    """Roles; a superuser has all of them."""
+    return Content(rows=[{"role_name": row["rolname"]} for row in pg_authid(objects).rows])
+
+
+def applicable_roles(objects: CatalogObjects) -> Content:
+    """Memberships among roles."""
+    data = catalog_data.columns("pg_auth_members")
+    names = objects.role_names
+    return Content(
+        rows=[
+            {"grantee": names.get(member), "role_name": names.get(role), "is_grantable": YES_NO[admin]}
+            for role, member, admin in zip(data["roleid"], data["member"], data["admin_option"], strict=True)
+        ]
+    )
+
+
+def table_privileges(objects: CatalogObjects) -> Content:
+    """What owners may do with their tables and views, and everybody's right to read the system's."""
+    rows: list[Row] = []
+    for table in tables_of(objects):
+        owner = objects.role_names.get(table.owner)
+        common = {**object_name(objects, "table", table.schema, table.name), "grantor": owner}
+        rows.extend(
+            {
+                **common,
+                "grantee": owner,
+                "privilege_type": action,
+                "is_grantable": "YES",
+                "with_hierarchy": YES_NO[action == "SELECT"],
+            }
+            for action in _ACTIONS
+        )
+        if publicly_readable(table.oid):
+            rows.append(
+                {
+                    **common,
+                    "grantee": "PUBLIC",
+                    "privilege_type": "SELECT",
+                    "is_grantable": "NO",
+                    "with_hierarchy": "YES",
+                }
+            )
+    return Content(rows=rows)
+
+
+def column_privileges(objects: CatalogObjects) -> Content:
+    """What owners may do with the columns of their tables and views."""
+    rows: list[Row] = []
+    for table in tables_of(objects):
+        owner = objects.role_names.get(table.owner)
+        rows.extend(
+            {
+                **object_name(objects, "table", table.schema, table.name),
+                "grantor": owner,
+                "grantee": owner,
+                "column_name": column.name,
+                "privilege_type": action,
+                "is_grantable": "YES",
+            }
+            for column in table.columns
+            for action in ("INSERT", "REFERENCES", "SELECT", "UPDATE")
+        )
+    return Content(rows=rows)
+
+
+def administrable_role_authorizations(objects: CatalogObjects) -> Content:
+    """Memberships that carry the right to pass them on."""
+    return Content(rows=[row for row in applicable_roles(objects).rows if row["is_grantable"] == "YES"])

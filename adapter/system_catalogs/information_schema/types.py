@@ -1,0 +1,113 @@
+"""The views of information_schema over types in use: element_types, column_udt_usage, domain_constraints and others."""
+
+from __future__ import annotations
+
+from adapter.system_catalogs.information_schema.tables import object_name, tables_of, type_row
+from adapter.system_catalogs.objects.content import Content, Row
+from adapter.system_catalogs.objects.objects import CatalogObjects
+from planner.catalog_data import content as catalog_data
+from planner.catalog_data.content import TypeRow
+from storage.catalog.model import INFORMATION_SCHEMA_OID
+
+
+def element_types(objects: CatalogObjects) -> Content:
+    """The element types of columns that are arrays."""
+    rows: list[Row] = []
+    for table in tables_of(objects):
+        for column in table.columns:
+            element = objects.element_type(column.type_oid)
+            if element:
+                described = type_row(
+                    objects,
+                    element,
+                    column.typmod,
+                    f"a{column.attnum}",
+                    domain=False,
+                    collation=column.collation,
+                )
+                kept = ("udt_catalog", "udt_schema", "udt_name", "data_type", "dtd_identifier")
+                rows.append(
+                    {
+                        **object_name(objects, "object", table.schema, table.name),
+                        "object_type": "TABLE",
+                        "collection_type_identifier": str(column.attnum),
+                        **{name: described.get(name) for name in kept},
+                        **{name: value for name, value in described.items() if name.startswith("collation_")},
+                    }
+                )
+    return Content(rows=rows)
+
+
+def _base(type_oid: int) -> int:
+    row = catalog_data.types().get(type_oid)
+    return row.basetype if row is not None and row.type == "d" else type_oid
+
+
+def column_udt_usage(objects: CatalogObjects) -> Content:
+    """The type of each column."""
+    rows: list[Row] = []
+    for table in tables_of(objects):
+        for column in table.columns:
+            named = objects.type(_base(column.type_oid))
+            if named is not None:
+                rows.append(
+                    {
+                        **object_name(objects, "udt", objects.schema_name_by_oid.get(named.namespace), named.name),
+                        **object_name(objects, "table", table.schema, table.name),
+                        "column_name": column.name,
+                    }
+                )
+    return Content(rows=rows)
+
+
+def column_domain_usage(objects: CatalogObjects) -> Content:
+    """Columns whose type is a domain: those of information_schema."""
+    rows: list[Row] = []
+    for table in tables_of(objects):
+        for column in table.columns:
+            row = catalog_data.types().get(column.type_oid)
+            if row is not None and row.type == "d":
+                rows.append(
+                    {
+                        **object_name(objects, "domain", "information_schema", row.name),
+                        **object_name(objects, "table", table.schema, table.name),
+                        "column_name": column.name,
+                    }
+                )
+    return Content(rows=rows)
+
+
+def _domains() -> list[TypeRow]:
+    return [row for row in catalog_data.types().values() if row.type == "d" and row.namespace == INFORMATION_SCHEMA_OID]
+
+
+def domain_udt_usage(objects: CatalogObjects) -> Content:
+    """The types under information_schema's domains."""
+    types = catalog_data.types()
+    return Content(
+        rows=[
+            {
+                **object_name(objects, "udt", "pg_catalog", types[row.basetype].name),
+                **object_name(objects, "domain", "information_schema", row.name),
+            }
+            for row in _domains()
+        ]
+    )
+
+
+def domain_constraints(objects: CatalogObjects) -> Content:
+    """The checks of information_schema's domains."""
+    names = {row.oid: row.name for row in _domains()}
+    data = catalog_data.columns("pg_constraint")
+    return Content(
+        rows=[
+            {
+                **object_name(objects, "constraint", "information_schema", name),
+                **object_name(objects, "domain", "information_schema", names[domain]),
+                "is_deferrable": "NO",
+                "initially_deferred": "NO",
+            }
+            for name, domain in zip(data["conname"], data["contypid"], strict=True)
+            if domain
+        ]
+    )

@@ -1,0 +1,158 @@
+"""System relations inside the local engine: tables of its own, made from the catalog when a query first reads them.
+
+A native table is scanned several times faster than an Arrow table that Python hands over, and has statistics. Tables of
+relations that never change are made once; those that follow from the catalog once for each snapshot, and are dropped
+when `MAX_SNAPSHOTS` newer snapshots have been used and no query is reading. Relations that sessions describe are bound
+for one query only.
+
+Usage, around the execution of one query on `cursor`, a cursor of the connection's database::
+
+    with local_catalog.entered(scan_needs(query.rel).system, context, cursor) as scope:
+        lower(..., tables={**tables, **scope.sources}) ... execute ...
+        # a catalog function's error is in scope.error
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, TypeAlias
+
+from msgspec import Struct, field
+
+from adapter.execution_context import ExecutionContext
+from adapter.system_catalogs.functions import contexts
+from adapter.system_catalogs.functions import register as udfs
+from adapter.system_catalogs.relations.all import is_session_relation, is_static
+from adapter.system_catalogs.relations.contents import MAX_SNAPSHOTS, SystemCatalogs, arrow_table, system_column_sql
+from adapter.system_catalogs.relations.session import session_content
+from planner.ir import nodes as ir
+from planner.lowering.context import ScanSource
+from storage.catalog.model import CatalogSnapshot
+from storage.clock import SystemClock
+
+DuckConnection: TypeAlias = Any
+
+SCHEMA = "tg_system"
+
+
+class _Version(Struct):
+    """The native tables of one snapshot. `snapshot` keeps the snapshot alive, for it is known by its identity."""
+
+    snapshot: CatalogSnapshot
+    suffix: str
+    tables: set[tuple[str, str]] = field(default_factory=set)
+    readers: int = 0
+
+
+class Scope(Struct, frozen=True, kw_only=True):
+    """What a query needs to run: the FROM items of its system relations by oid, and the entered context."""
+
+    sources: Mapping[int, ScanSource]
+    context: contexts.Entered
+
+
+class LocalCatalog:
+    """The system relations and catalog functions of one local engine's database."""
+
+    def __init__(
+        self,
+        connection: DuckConnection,
+        catalogs: SystemCatalogs | None = None,
+        now_ms: Callable[[], int] | None = None,
+    ) -> None:
+        """Creates the schema and the functions in `connection`'s database."""
+        self.catalogs = catalogs if catalogs is not None else SystemCatalogs()
+        self._now_ms = now_ms if now_ms is not None else SystemClock().now_ms
+        self._lock = threading.Lock()
+        self._static: set[tuple[str, str]] = set()
+        self._versions: OrderedDict[tuple[int, str], _Version] = OrderedDict()
+        self._numbers = itertools.count(1)
+        connection.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
+        udfs.register(connection)
+
+    @contextmanager
+    def entered(
+        self, scans: Mapping[int, tuple[ir.SystemScan, bool]], context: ExecutionContext, cursor: DuckConnection
+    ) -> Iterator[Scope]:
+        """Makes the system relations of `scans` (`scan_sources.ScanNeeds.system`) available to `cursor` for the length
+        of the block, and `context` to catalog functions."""
+        registered: list[str] = []
+        with contexts.entered(context, self.catalogs) as entered:
+            version = self._acquire(context) if scans else None
+            try:
+                sources: dict[int, ScanSource] = {}
+                for oid, (scan, wants_system_columns) in scans.items():
+                    table = self._table(scan, context, version, cursor, registered)
+                    sources[oid] = ScanSource(self._from_item(scan, table, wants_system_columns))
+                yield Scope(sources=sources, context=entered)
+            finally:
+                for name in registered:
+                    cursor.unregister(name)
+                if version is not None:
+                    with self._lock:
+                        version.readers -= 1
+
+    def _from_item(self, scan: ir.SystemScan, table: str, wants_system_columns: bool) -> str:
+        if not wants_system_columns:
+            return table
+        relation = self.catalogs.relation(scan.schema, scan.name)
+        extra = ", ".join(
+            f"{system_column_sql(relation, attnum)} AS s{-attnum}" for _, attnum, _ in relation.system_columns
+        )
+        return f"(SELECT *, {extra} FROM {table})"
+
+    def _acquire(self, context: ExecutionContext) -> _Version:
+        key = (id(context.catalog.records), context.database)
+        with self._lock:
+            version = self._versions.get(key)
+            if version is None:
+                version = _Version(context.catalog, str(next(self._numbers)))
+                self._versions[key] = version
+            else:
+                self._versions.move_to_end(key)
+            version.readers += 1
+            return version
+
+    def _table(
+        self,
+        scan: ir.SystemScan,
+        context: ExecutionContext,
+        version: _Version | None,
+        cursor: DuckConnection,
+        registered: list[str],
+    ) -> str:
+        name = (scan.schema, scan.name)
+        if is_session_relation(*name):
+            content = session_content(scan.name, context.settings, context.facts, self._now_ms)
+            table = f"tg_session_{scan.name}_{next(self._numbers)}"
+            cursor.register(table, arrow_table(self.catalogs.relation(*name), content))
+            registered.append(table)
+            return table
+        assert version is not None
+        static = is_static(*name)
+        native = f'{SCHEMA}."{scan.schema}.{scan.name}' + ('"' if static else f'.{version.suffix}"')
+        with self._lock:
+            made = self._static if static else version.tables
+            if name not in made:
+                rows = self.catalogs.table(*name, context.catalog, context.database)
+                view = f"tg_new_{next(self._numbers)}"
+                cursor.register(view, rows)
+                cursor.execute(f"CREATE OR REPLACE TABLE {native} AS SELECT * FROM {view}")
+                cursor.unregister(view)
+                made.add(name)
+                if not static:
+                    self._drop_old(cursor)
+        return native
+
+    def _drop_old(self, cursor: DuckConnection) -> None:
+        """Drops the tables of snapshots beyond the newest `MAX_SNAPSHOTS` that no query is reading."""
+        surplus = len(self._versions) - MAX_SNAPSHOTS
+        for key, version in list(self._versions.items())[: max(surplus, 0)]:
+            if version.readers == 0:
+                for schema, name in version.tables:
+                    cursor.execute(f'DROP TABLE IF EXISTS {SCHEMA}."{schema}.{name}.{version.suffix}"')
+                del self._versions[key]

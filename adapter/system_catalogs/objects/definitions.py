@@ -1,0 +1,300 @@
+"""Objects as SQL text: types, view queries, constraints, indexes, functions' arguments and results."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache, lru_cache
+from typing import Any
+
+from adapter.system_catalogs.objects import derived_oids
+from adapter.system_catalogs.objects.objects import CatalogObjects, builtin_functions, static_row
+from planner.catalog_data import content as catalog_data
+from planner.definitions.view_layout import layout
+from planner.syntax.identifiers import quote_identifier
+from planner.types import type_names
+from storage.catalog.model import INFORMATION_SCHEMA_OID, Constraint, Relation
+
+BTREE_AM = 403
+_OPTION_DESC = 1
+_OPTION_NULLS_FIRST = 2
+
+
+def format_type(objects: CatalogObjects, oid: int, typmod: int | None = None, path: tuple[int, ...] = ()) -> str:
+    """The name of any type as format_type prints it; a type outside `path` (schema oids) is qualified."""
+    if oid in catalog_data.types():
+        return type_names.format_type(oid, typmod)
+    if oid == 0:
+        return "-"
+    element = objects.element_type(oid)
+    if element:
+        return format_type(objects, element, typmod, path) + "[]"
+    named = objects.type(oid)
+    if named is None:
+        return "???"
+    name = quote_identifier(named.name)
+    if named.namespace in path:
+        return name
+    return f"{quote_identifier(objects.schema_name_by_oid.get(named.namespace, ''))}.{name}"
+
+
+@cache
+def builtin_view_definitions() -> Mapping[int, str]:
+    """The query of each built-in view by its oid."""
+    data = catalog_data.columns("pg_rewrite")
+    return {
+        relation: definition
+        for relation, name, definition in zip(data["ev_class"], data["rulename"], data["ev_action"], strict=True)
+        if name == "_RETURN"
+    }
+
+
+def view_definition(objects: CatalogObjects, oid: int, path: tuple[int, ...] = ()) -> str | None:
+    """pg_get_viewdef: None when there is no such view. Relations outside `path` (schema oids) are qualified."""
+    builtin = builtin_view_definitions().get(oid)
+    if builtin is not None:
+        return builtin
+    relation = objects.snapshot.get(oid)
+    if not isinstance(relation, Relation) or relation.kind not in ("v", "m") or relation.definition is None:
+        return None
+    visible = objects.visible_relations(path)
+    oids = {(objects.schema_name_by_oid.get(namespace, ""), name): named.oid
+            for (namespace, name), named in objects.relation_by_name.items()}  # fmt: skip
+
+    def shown(schema: str, name: str) -> str:
+        found = quote_identifier(name)
+        return found if oids.get((schema, name)) in visible else f"{quote_identifier(schema)}.{found}"
+
+    return layout(relation.definition, shown, [column.name for column in relation.live_columns()]) + ";"
+
+
+@cache
+def _attribute_names() -> Mapping[tuple[int, int], str]:
+    data = catalog_data.columns("pg_attribute")
+    return {
+        (relation, number): name
+        for relation, number, name in zip(data["attrelid"], data["attnum"], data["attname"], strict=True)
+    }
+
+
+def column_name(objects: CatalogObjects, relation_oid: int, attnum: int) -> str | None:
+    """The name of a column of any relation."""
+    relation = objects.snapshot.get(relation_oid)
+    if isinstance(relation, Relation):
+        return next((column.name for column in relation.columns if column.attnum == attnum), None)
+    return _attribute_names().get((relation_oid, attnum))
+
+
+def _column_list(objects: CatalogObjects, relation_oid: int, attnums: Sequence[int]) -> str:
+    return ", ".join(quote_identifier(column_name(objects, relation_oid, attnum) or "???") for attnum in attnums)
+
+
+def qualified_relation_name(objects: CatalogObjects, oid: int, path: tuple[int, ...] | None) -> str:
+    """The relation's quoted name, with its schema unless `path` reaches it (None: always with its schema)."""
+    named = objects.relation(oid)
+    if named is None:
+        return str(oid)
+    name = quote_identifier(named.name)
+    if path is not None and oid in objects.visible_relations(path):
+        return name
+    return f"{quote_identifier(objects.schema_name_by_oid.get(named.namespace, ''))}.{name}"
+
+
+def constraint_definition(
+    objects: CatalogObjects, oid: int, path: tuple[int, ...], *, pretty: bool = False
+) -> str | None:
+    """pg_get_constraintdef: None when there is no such constraint. `pretty` leaves out parentheses."""
+    constraint = objects.snapshot.get(oid)
+    if not isinstance(constraint, Constraint):
+        return _builtin_constraint_definition(objects, oid, pretty=pretty)
+    columns = _column_list(objects, constraint.relation, constraint.columns)
+    if constraint.kind == "p":
+        return f"PRIMARY KEY ({columns})"
+    if constraint.kind == "u":
+        return f"UNIQUE ({columns})"
+    if constraint.kind == "f" and constraint.foreign_relation is not None:
+        table = qualified_relation_name(objects, constraint.foreign_relation, path)
+        foreign = _column_list(objects, constraint.foreign_relation, constraint.foreign_columns)
+        return f"FOREIGN KEY ({columns}) REFERENCES {table}({foreign})"
+    return _check(constraint.expression or "", pretty=pretty)
+
+
+def _check(expression: str, *, pretty: bool) -> str:
+    inner = _without_outer_parentheses(expression)
+    return f"CHECK ({inner})" if pretty else f"CHECK (({inner}))"
+
+
+def _without_outer_parentheses(text: str) -> str:
+    """`text` without one pair of parentheses that encloses all of it."""
+    stripped = text.strip()
+    if not (stripped.startswith("(") and stripped.endswith(")")):
+        return stripped
+    depth = 0
+    quote = ""
+    for position, character in enumerate(stripped):
+        if quote:
+            quote = "" if character == quote else quote
+        elif character in "'\"":
+            quote = character
+        elif character == "(":
+            depth += 1
+        elif character == ")":
+            depth -= 1
+            if depth == 0 and position < len(stripped) - 1:
+                return stripped
+    return stripped[1:-1]
+
+
+def _builtin_constraint_definition(objects: CatalogObjects, oid: int, *, pretty: bool) -> str | None:
+    position = static_row("pg_constraint", "oid").get(oid)
+    if position is None:
+        return None
+    data = catalog_data.columns("pg_constraint")
+    kind = data["contype"][position]
+    if kind == "c":
+        return _check(data["conbin"][position], pretty=pretty)
+    columns = _column_list(objects, data["conrelid"][position], data["conkey"][position])
+    return f"{'PRIMARY KEY' if kind == 'p' else 'UNIQUE'} ({columns})"
+
+
+def _index_parts(objects: CatalogObjects, oid: int) -> tuple[int, bool, Sequence[int], Sequence[int]] | None:
+    """Table, uniqueness, key columns and their options of an index."""
+    owner = derived_oids.owner_of_index(oid)
+    if owner is not None:
+        constraint = objects.snapshot.get(owner)
+        if isinstance(constraint, Constraint) and constraint.kind in ("p", "u"):
+            return constraint.relation, True, constraint.columns, [0] * len(constraint.columns)
+        return None
+    position = static_row("pg_index", "indexrelid").get(oid)
+    if position is None:
+        return None
+    data = catalog_data.columns("pg_index")
+    return (
+        data["indrelid"][position],
+        data["indisunique"][position],
+        data["indkey"][position],
+        data["indoption"][position],
+    )
+
+
+def index_definition(
+    objects: CatalogObjects, oid: int, column: int = 0, path: tuple[int, ...] | None = None
+) -> str | None:
+    """pg_get_indexdef: the CREATE INDEX command, or the name of one `column` (1-based; '' when out of range). None
+    when there is no such index."""
+    parts = _index_parts(objects, oid)
+    index = objects.relation(oid)
+    if parts is None or index is None:
+        return None
+    table, unique, keys, options = parts
+    if column:
+        return _column_list(objects, table, [keys[column - 1]]) if 1 <= column <= len(keys) else ""
+    items = [
+        _column_list(objects, table, [attnum]) + _order_text(option)
+        for attnum, option in zip(keys, options, strict=True)
+    ]
+    return (
+        f"CREATE {'UNIQUE ' if unique else ''}INDEX {quote_identifier(index.name)}"
+        f" ON {qualified_relation_name(objects, table, path)} USING btree ({', '.join(items)})"
+    )
+
+
+def _order_text(option: int) -> str:
+    if option & _OPTION_DESC:
+        return " DESC" if option & _OPTION_NULLS_FIRST else " DESC NULLS LAST"
+    return " NULLS FIRST" if option & _OPTION_NULLS_FIRST else ""
+
+
+def _function(oid: int) -> Mapping[str, Any] | None:
+    position = static_row("pg_proc", "oid").get(oid)
+    if position is None:
+        return None
+    return {name: values[position] for name, values in catalog_data.columns("pg_proc").items()}
+
+
+@lru_cache(maxsize=8192)
+def function_arguments(oid: int, *, identity: bool = False) -> str | None:
+    """pg_get_function_arguments, or, for `identity`, without defaults as ALTER FUNCTION needs them."""
+    row = _function(oid)
+    if row is None:
+        return None
+    types = row["proallargtypes"] or row["proargtypes"]
+    modes = row["proargmodes"] or ["i"] * len(types)
+    names = row["proargnames"] or [""] * len(types)
+    defaults = _split_defaults(row["proargdefaults"]) if row["proargdefaults"] and not identity else []
+    inputs = [position for position, mode in enumerate(modes) if mode in "ibv"]
+    default_of = dict(zip(inputs[len(inputs) - len(defaults) :], defaults, strict=True))
+    ordered_set_split = _direct_arguments(oid) if row["prokind"] == "a" else None
+    parts: list[str] = []
+    for position, (type_oid, mode, name) in enumerate(zip(types, modes, names, strict=True)):
+        if mode == "t" or (identity and mode == "o"):
+            continue
+        prefix = {"o": "OUT ", "b": "INOUT ", "v": "VARIADIC "}.get(mode, "")
+        text = prefix + (quote_identifier(name) + " " if name else "") + type_names.format_type(type_oid)
+        if position in default_of:
+            text += f" DEFAULT {default_of[position]}"
+        parts.append(text)
+    if ordered_set_split is not None:
+        direct = parts[:ordered_set_split]
+        ordered = parts[ordered_set_split:] or parts[-1:]
+        return f"{', '.join(direct)} ORDER BY {', '.join(ordered)}".lstrip()
+    return ", ".join(parts)
+
+
+@cache
+def _aggregates() -> Mapping[int, tuple[str, int]]:
+    data = catalog_data.columns("pg_aggregate")
+    return {
+        oid: (kind, direct)
+        for oid, kind, direct in zip(data["aggfnoid"], data["aggkind"], data["aggnumdirectargs"], strict=True)
+    }
+
+
+def _direct_arguments(oid: int) -> int | None:
+    kind, direct = _aggregates().get(oid, ("n", 0))
+    return direct if kind != "n" else None
+
+
+def _split_defaults(text: str) -> list[str]:
+    """The expressions of a list like ``'{}'::jsonb, false``, split at the commas outside quotes and parentheses."""
+    parts, depth, quoted, start = [], 0, False, 0
+    for position, character in enumerate(text):
+        if character == "'":
+            quoted = not quoted
+        elif not quoted and character in "([{":
+            depth += 1
+        elif not quoted and character in ")]}":
+            depth -= 1
+        elif character == "," and not quoted and depth == 0:
+            parts.append(text[start:position].strip())
+            start = position + 1
+    parts.append(text[start:].strip())
+    return parts
+
+
+@lru_cache(maxsize=8192)
+def function_result(oid: int) -> str | None:
+    """pg_get_function_result: None for procedures and unknown functions."""
+    row = _function(oid)
+    if row is None or row["prokind"] == "p":
+        return None
+    modes, types, names = row["proargmodes"], row["proallargtypes"], row["proargnames"]
+    if modes is not None and "t" in modes:
+        columns = [
+            f"{quote_identifier(name)} {type_names.format_type(type_oid)}"
+            for name, type_oid, mode in zip(names, types, modes, strict=True)
+            if mode == "t"
+        ]
+        return f"TABLE({', '.join(columns)})"
+    return ("SETOF " if row["proretset"] else "") + type_names.format_type(row["prorettype"])
+
+
+@lru_cache(maxsize=8192)
+def function_signature(oid: int) -> str | None:
+    """``name(type,type)`` as regprocedure prints it."""
+    named = builtin_functions().get(oid)
+    if named is None:
+        return None
+    row = _function(oid)
+    arguments = "" if row is None else ",".join(type_names.format_type(type_oid) for type_oid in row["proargtypes"])
+    prefix = "information_schema." if named.namespace == INFORMATION_SCHEMA_OID else ""
+    return f"{prefix}{quote_identifier(named.name)}({arguments})"

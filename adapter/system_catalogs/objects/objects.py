@@ -1,0 +1,341 @@
+"""Look-ups over everything that has an oid: the built-in objects and those of one catalog snapshot.
+
+`CatalogObjects` is built once per snapshot and indexes lazily. It knows names, kinds and owners; what the rows of the
+system relations look like is for the modules that make them.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache, cached_property
+from typing import Any, TypeVar
+
+from msgspec import Struct
+
+from adapter.system_catalogs.objects import derived_oids
+from planner.catalog_data import content as catalog_data
+from storage.catalog.model import (
+    BOOTSTRAP_SUPERUSER_OID,
+    PG_CATALOG_OID,
+    CatalogRecord,
+    CatalogSnapshot,
+    Comment,
+    Constraint,
+    Database,
+    Relation,
+    Role,
+    Schema,
+    Setting,
+)
+from storage.catalog.model import Sequence as SequenceRecord
+
+PG_CLASS = 1259
+PG_TYPE = 1247
+PG_PROC = 1255
+PG_AUTHID = 1260
+PG_DATABASE = 1262
+PG_CONSTRAINT = 2606
+PG_ATTRDEF = 2604
+PG_NAMESPACE = 2615
+PG_OPERATOR = 2617
+PG_REWRITE = 2618
+
+RecordT = TypeVar("RecordT", bound=CatalogRecord)
+
+
+class Named(Struct, frozen=True):
+    """An object that has a name in a schema."""
+
+    oid: int
+    namespace: int
+    name: str
+    owner: int
+    kind: str
+    """pg_class.relkind, pg_type.typtype or pg_proc.prokind."""
+
+
+def _rows(name: str, *wanted: str) -> Iterator[tuple[Any, ...]]:
+    data = catalog_data.columns(name)
+    return zip(*(data[column] for column in wanted), strict=True)
+
+
+@cache
+def _builtin_relations() -> Mapping[int, Named]:
+    rows = _rows("pg_class", "oid", "relnamespace", "relname", "relowner", "relkind")
+    return {row[0]: Named(*row) for row in rows}
+
+
+@cache
+def _builtin_types() -> Mapping[int, Named]:
+    return {
+        row.oid: Named(row.oid, row.namespace, row.name, BOOTSTRAP_SUPERUSER_OID, row.type)
+        for row in catalog_data.types().values()
+    }
+
+
+@cache
+def builtin_functions() -> Mapping[int, Named]:
+    """pg_proc by oid."""
+    rows = _rows("pg_proc", "oid", "pronamespace", "proname", "proowner", "prokind")
+    return {row[0]: Named(*row) for row in rows}
+
+
+@cache
+def builtin_functions_by_name() -> Mapping[str, Sequence[int]]:
+    """Oids of the functions of each name."""
+    found: dict[str, list[int]] = defaultdict(list)
+    for oid, name in _rows("pg_proc", "oid", "proname"):
+        found[name].append(oid)
+    return found
+
+
+@cache
+def builtin_operators() -> Mapping[int, tuple[str, int, int]]:
+    """pg_operator: name, left type and right type by oid."""
+    return {
+        oid: (name, left, right)
+        for oid, name, left, right in _rows("pg_operator", "oid", "oprname", "oprleft", "oprright")
+    }
+
+
+@cache
+def builtin_operators_by_name() -> Mapping[str, Sequence[int]]:
+    """Oids of the operators of each name."""
+    found: dict[str, list[int]] = defaultdict(list)
+    for oid, name in _rows("pg_operator", "oid", "oprname"):
+        found[name].append(oid)
+    return found
+
+
+@cache
+def static_row(relation: str, key: str) -> Mapping[Any, int]:
+    """Position of each row of the static relation by the value of column `key`."""
+    return {value: position for position, value in enumerate(catalog_data.columns(relation)[key])}
+
+
+@cache
+def static_descriptions() -> Mapping[tuple[int, int, int], str]:
+    """pg_description by (class oid, object oid, sub-id)."""
+    return {
+        (row[0], row[1], row[2]): row[3]
+        for row in _rows("pg_description", "classoid", "objoid", "objsubid", "description")
+    }
+
+
+@cache
+def _publicly_readable() -> frozenset[int]:
+    return frozenset(
+        oid
+        for oid, acl in _rows("pg_class", "oid", "relacl")
+        if any(item.startswith("=") and "r" in item.partition("/")[0] for item in acl or ())
+    )
+
+
+def publicly_readable(oid: int) -> bool:
+    """Whether everybody may read this built-in relation (not pg_authid and its like)."""
+    return oid in _publicly_readable()
+
+
+@cache
+def _default_btree_opclasses() -> Mapping[int, int]:
+    return {
+        intype: oid
+        for oid, method, default, intype in _rows("pg_opclass", "oid", "opcmethod", "opcdefault", "opcintype")
+        if method == 403 and default
+    }
+
+
+def default_btree_opclass(type_oid: int) -> int:
+    """The operator class that a B-tree index on a column of this type uses, 0 when the type has none."""
+    classes = _default_btree_opclasses()
+    if type_oid == 1043:
+        return classes[25]
+    found = classes.get(type_oid)
+    if found is not None:
+        return found
+    row = catalog_data.types().get(type_oid)
+    if row is not None and row.category == "A":
+        return classes[2277]
+    return 0
+
+
+class CatalogObjects:
+    """The objects of `snapshot` and the built-in ones, by oid and by name."""
+
+    def __init__(self, snapshot: CatalogSnapshot, database: str = "postgres") -> None:
+        self.snapshot = snapshot
+        self.database = database
+        """The name of the database that is connected to: every table_catalog of information_schema."""
+        by_kind: dict[type, list[Any]] = defaultdict(list)
+        for record in snapshot.all():
+            by_kind[type(record)].append(record)
+        for records in by_kind.values():
+            records.sort(key=lambda record: record.oid)
+        self._by_kind = by_kind
+        self._visible: dict[tuple[int, ...], frozenset[int]] = {}
+
+    def _of(self, kind: type[RecordT]) -> Sequence[RecordT]:
+        return self._by_kind[kind]
+
+    @property
+    def relations(self) -> Sequence[Relation]:
+        """User tables and views, in oid order (like the other lists here)."""
+        return self._of(Relation)
+
+    @property
+    def sequences(self) -> Sequence[SequenceRecord]:
+        """Sequences."""
+        return self._of(SequenceRecord)
+
+    @property
+    def schemas(self) -> Sequence[Schema]:
+        """Schemas, pg_catalog and information_schema among them."""
+        return self._of(Schema)
+
+    @property
+    def roles(self) -> Sequence[Role]:
+        """Roles that the catalog holds (not the predefined pg_* ones)."""
+        return self._of(Role)
+
+    @property
+    def databases(self) -> Sequence[Database]:
+        """Databases."""
+        return self._of(Database)
+
+    @property
+    def constraints(self) -> Sequence[Constraint]:
+        """Constraints."""
+        return self._of(Constraint)
+
+    @property
+    def comments(self) -> Sequence[Comment]:
+        """Comments."""
+        return self._of(Comment)
+
+    @property
+    def settings(self) -> Sequence[Setting]:
+        """ALTER DATABASE / ROLE ... SET."""
+        return self._of(Setting)
+
+    @cached_property
+    def constraints_by_relation(self) -> Mapping[int, Sequence[Constraint]]:
+        """The constraints of each table, primary key first, then by name as psql lists them."""
+        found: dict[int, list[Constraint]] = defaultdict(list)
+        for constraint in self.constraints:
+            found[constraint.relation].append(constraint)
+        for constraints in found.values():
+            constraints.sort(key=lambda constraint: (constraint.kind != "p", constraint.name))
+        return found
+
+    @cached_property
+    def schema_name_by_oid(self) -> Mapping[int, str]:
+        """Schema names."""
+        return {schema.oid: schema.name for schema in self.schemas}
+
+    @cached_property
+    def role_names(self) -> Mapping[int, str]:
+        """Role names, the predefined roles included."""
+        names = dict(_rows("pg_authid", "oid", "rolname"))
+        names.update({role.oid: role.name for role in self.roles})
+        return names
+
+    @cached_property
+    def descriptions(self) -> Mapping[tuple[int, int, int], str]:
+        """Comments on user objects by (class oid, object oid, sub-id)."""
+        return {
+            (self.class_of(comment.object_oid), comment.object_oid, comment.subid): comment.text
+            for comment in self.comments
+        }
+
+    def class_of(self, oid: int) -> int:
+        """The catalog (pg_class oid) in which the user object `oid` has its row; pg_class when unknown."""
+        match self.snapshot.get(oid):
+            case Schema():
+                return PG_NAMESPACE
+            case Role():
+                return PG_AUTHID
+            case Database():
+                return PG_DATABASE
+            case Constraint():
+                return PG_CONSTRAINT
+            case _:
+                return PG_CLASS
+
+    @cached_property
+    def user_relations(self) -> Mapping[int, Named]:
+        """What has a row in pg_class: tables, views, sequences and the indexes of constraints."""
+        found: dict[int, Named] = {}
+        for relation in self.relations:
+            found[relation.oid] = Named(relation.oid, relation.schema, relation.name, relation.owner, relation.kind)
+        for sequence in self.sequences:
+            found[sequence.oid] = Named(sequence.oid, sequence.schema, sequence.name, sequence.owner, "S")
+        for constraint in self.constraints:
+            table = found.get(constraint.relation)
+            if constraint.kind in ("p", "u") and table is not None:
+                oid = derived_oids.index_oid(constraint.oid)
+                found[oid] = Named(oid, table.namespace, constraint.name, table.owner, "i")
+        return found
+
+    @cached_property
+    def relation_by_name(self) -> Mapping[tuple[int, str], Named]:
+        """Everything in pg_class by (schema oid, name)."""
+        found = {(named.namespace, named.name): named for named in _builtin_relations().values()}
+        found.update({(named.namespace, named.name): named for named in self.user_relations.values()})
+        return found
+
+    def relation(self, oid: int) -> Named | None:
+        """The relation, sequence or index with this oid."""
+        return self.user_relations.get(oid) or _builtin_relations().get(oid)
+
+    def type(self, oid: int) -> Named | None:
+        """The type with this oid: built-in, row type of a user's relation, or the array of one."""
+        builtin = _builtin_types().get(oid)
+        if builtin is not None:
+            return builtin
+        owner = derived_oids.owner_of_row_type(oid)
+        if owner is not None:
+            relation = self.snapshot.get(owner)
+            if isinstance(relation, Relation):
+                return Named(oid, relation.schema, relation.name, relation.owner, "c")
+        owner = derived_oids.owner_of_array_type(oid)
+        if owner is not None:
+            relation = self.snapshot.get(owner)
+            if isinstance(relation, Relation):
+                return Named(oid, relation.schema, "_" + relation.name, relation.owner, "b")
+        return None
+
+    def element_type(self, oid: int) -> int:
+        """The element type of a true array type, else 0."""
+        row = catalog_data.types().get(oid)
+        if row is not None:
+            return row.elem if row.category == "A" else 0
+        owner = derived_oids.owner_of_array_type(oid)
+        return 0 if owner is None else derived_oids.row_type_oid(owner)
+
+    def effective_path(self, search_path: Sequence[str], user: str) -> tuple[int, ...]:
+        """Oids of the schemas that names are looked for in: those of `search_path` that exist, "$user" replaced, and
+        pg_catalog first unless it is named."""
+        path: list[int] = []
+        for name in search_path:
+            schema = self.snapshot.schema(user if name == "$user" else name)
+            if schema is not None and schema.oid not in path:
+                path.append(schema.oid)
+        if PG_CATALOG_OID not in path:
+            path.insert(0, PG_CATALOG_OID)
+        return tuple(path)
+
+    def visible_relations(self, path: tuple[int, ...]) -> frozenset[int]:
+        """Oids of the relations that an unqualified name reaches along `path`."""
+        found = self._visible.get(path)
+        if found is None:
+            rank = {namespace: position for position, namespace in enumerate(path)}
+            best: dict[str, Named] = {}
+            for (namespace, name), named in self.relation_by_name.items():
+                if namespace in rank:
+                    other = best.get(name)
+                    if other is None or rank[namespace] < rank[other.namespace]:
+                        best[name] = named
+            found = frozenset(named.oid for named in best.values())
+            self._visible[path] = found
+        return found

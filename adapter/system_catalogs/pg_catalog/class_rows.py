@@ -1,0 +1,385 @@
+"""pg_class, pg_attribute, pg_attrdef, pg_type, pg_index, pg_constraint, pg_sequence and pg_rewrite of user objects.
+
+Primary keys and unique constraints also show as the B-tree indexes that clients look for them in. Node trees are SQL
+text. See `derived_oids` for the oids of what the catalog does not record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from adapter.system_catalogs.objects import derived_oids
+from adapter.system_catalogs.objects.content import Content, Row, template
+from adapter.system_catalogs.objects.objects import CatalogObjects, default_btree_opclass
+from planner.catalog_data import content as catalog_data
+from planner.catalog_data.content import TypeRow
+from planner.types.types import BOOL, INT8, OID
+from storage.catalog.model import Column, Constraint, Relation
+
+HEAP_AM = 2
+BTREE_AM = 403
+DEFAULT_COLLATION = 100
+
+
+def _class_row(**values: object) -> Row:
+    """A row of pg_class: what every relation of ours has, and `values`."""
+    return {
+        "reltype": 0,
+        "reloftype": 0,
+        "relam": 0,
+        "relfilenode": 0,
+        "reltablespace": 0,
+        "relpages": 0,
+        "reltuples": -1.0,
+        "relallvisible": 0,
+        "reltoastrelid": 0,
+        "relhasindex": False,
+        "relisshared": False,
+        "relpersistence": "p",
+        "relchecks": 0,
+        "relhasrules": False,
+        "relhastriggers": False,
+        "relhassubclass": False,
+        "relrowsecurity": False,
+        "relforcerowsecurity": False,
+        "relispopulated": True,
+        "relreplident": "n",
+        "relispartition": False,
+        "relrewrite": 0,
+        "relfrozenxid": 0,
+        "relminmxid": 0,
+        **values,
+    }
+
+
+def pg_class(objects: CatalogObjects) -> Content:
+    """Tables, views, sequences and constraint indexes."""
+    rows: list[Row] = []
+    referenced = {c.foreign_relation for c in objects.constraints if c.foreign_relation is not None}
+    for relation in objects.relations:
+        constraints = objects.constraints_by_relation.get(relation.oid, ())
+        stored = relation.kind in ("r", "m")
+        rows.append(
+            _class_row(
+                oid=relation.oid,
+                relname=relation.name,
+                relnamespace=relation.schema,
+                reltype=derived_oids.row_type_oid(relation.oid),
+                relowner=relation.owner,
+                relam=HEAP_AM if stored else 0,
+                relfilenode=relation.oid if stored else 0,
+                relhasindex=any(constraint.kind in ("p", "u") for constraint in constraints),
+                relkind=relation.kind,
+                relnatts=len(relation.columns),
+                relchecks=sum(constraint.kind == "c" for constraint in constraints),
+                relhasrules=relation.kind in ("v", "m"),
+                relhastriggers=relation.oid in referenced or any(c.kind == "f" for c in constraints),
+                relreplident="d" if stored else "n",
+            )
+        )
+    rows.extend(
+        _class_row(
+            oid=sequence.oid,
+            relname=sequence.name,
+            relnamespace=sequence.schema,
+            relowner=sequence.owner,
+            relfilenode=sequence.oid,
+            relpages=1,
+            reltuples=1.0,
+            relkind="S",
+            relnatts=3,
+        )
+        for sequence in objects.sequences
+    )
+    for constraint, relation in index_constraints(objects):
+        oid = derived_oids.index_oid(constraint.oid)
+        rows.append(
+            _class_row(
+                oid=oid,
+                relname=constraint.name,
+                relnamespace=relation.schema,
+                relowner=relation.owner,
+                relam=BTREE_AM,
+                relfilenode=oid,
+                relkind="i",
+                relnatts=len(constraint.columns),
+            )
+        )
+    return Content(columns=catalog_data.columns("pg_class"), rows=rows)
+
+
+def index_constraints(objects: CatalogObjects) -> Iterator[tuple[Constraint, Relation]]:
+    """The constraints that have an index, with their tables."""
+    for constraint in objects.constraints:
+        relation = objects.snapshot.get(constraint.relation)
+        if constraint.kind in ("p", "u") and isinstance(relation, Relation):
+            yield constraint, relation
+
+
+def _column_by_attnum(relation: Relation) -> dict[int, Column]:
+    return {column.attnum: column for column in relation.columns}
+
+
+def _type_layout(type_oid: int) -> TypeRow:
+    """Length, alignment and so on of a column's type. Types that are not built in are row types and their arrays,
+    which PostgreSQL lays out like record and its array."""
+    types = catalog_data.types()
+    return types.get(type_oid) or types[2249]
+
+
+_ALIGN_STORAGE: dict[int, tuple[str, str]] = {}
+
+
+def _align_storage(type_oid: int) -> tuple[str, str]:
+    if not _ALIGN_STORAGE:
+        data = catalog_data.columns("pg_type")
+        for oid, align, storage in zip(data["oid"], data["typalign"], data["typstorage"], strict=True):
+            _ALIGN_STORAGE[oid] = (align, storage)
+    return _ALIGN_STORAGE.get(type_oid, ("d", "x"))
+
+
+def _attribute_row(
+    relation_oid: int,
+    attnum: int,
+    name: str,
+    type_oid: int,
+    *,
+    typmod: int = -1,
+    stattarget: int = -1,
+    **values: object,
+) -> Row:
+    layout = _type_layout(type_oid)
+    align, storage = _align_storage(type_oid)
+    return {
+        "attrelid": relation_oid,
+        "attname": name,
+        "atttypid": type_oid,
+        "attstattarget": stattarget,
+        "attlen": layout.len,
+        "attnum": attnum,
+        "attndims": 1 if layout.category == "A" else 0,
+        "attcacheoff": -1,
+        "atttypmod": typmod,
+        "attbyval": layout.byval,
+        "attalign": align,
+        "attstorage": storage,
+        "attcompression": "",
+        "attnotnull": False,
+        "atthasdef": False,
+        "atthasmissing": False,
+        "attidentity": "",
+        "attgenerated": "",
+        "attisdropped": False,
+        "attislocal": True,
+        "attinhcount": 0,
+        "attcollation": layout.collation,
+        **values,
+    }
+
+
+_SYSTEM_ATTRIBUTES = (
+    ("tableoid", -6, OID),
+    ("cmax", -5, 29),
+    ("xmax", -4, 28),
+    ("cmin", -3, 29),
+    ("xmin", -2, 28),
+    ("ctid", -1, 27),
+)
+
+_SEQUENCE_ATTRIBUTES = (("last_value", 1, INT8), ("log_cnt", 2, INT8), ("is_called", 3, BOOL))
+
+
+def pg_attribute(objects: CatalogObjects) -> Content:
+    """Columns of tables, views, sequences and indexes, dropped and system columns among them."""
+    rows: list[Row] = []
+    for relation in objects.relations:
+        if relation.kind != "v":
+            for name, attnum, type_oid in _SYSTEM_ATTRIBUTES:
+                rows.append(_attribute_row(relation.oid, attnum, name, type_oid, stattarget=0, attnotnull=True))
+        for column in relation.columns:
+            if column.dropped:
+                name = f"........pg.dropped.{column.attnum}........"
+                rows.append(
+                    _attribute_row(
+                        relation.oid, column.attnum, name, column.type_oid, stattarget=0, atttypid=0, attisdropped=True
+                    )
+                )
+                continue
+            rows.append(
+                _attribute_row(
+                    relation.oid,
+                    column.attnum,
+                    column.name,
+                    column.type_oid,
+                    typmod=column.typmod,
+                    attnotnull=column.not_null,
+                    atthasdef=column.default is not None,
+                    atthasmissing=column.missing is not None,
+                    attmissingval=None if column.missing is None else "{" + column.missing + "}",
+                )
+            )
+    for sequence in objects.sequences:
+        for name, attnum, type_oid in (*_SYSTEM_ATTRIBUTES, *_SEQUENCE_ATTRIBUTES):
+            rows.append(_attribute_row(sequence.oid, attnum, name, type_oid, attnotnull=True))
+    for constraint, relation in index_constraints(objects):
+        columns = _column_by_attnum(relation)
+        for position, attnum in enumerate(constraint.columns, 1):
+            column = columns[attnum]
+            rows.append(
+                _attribute_row(
+                    derived_oids.index_oid(constraint.oid), position, column.name, column.type_oid, typmod=column.typmod
+                )
+            )
+    return Content(columns=catalog_data.columns("pg_attribute"), rows=rows)
+
+
+def pg_attrdef(objects: CatalogObjects) -> Content:
+    """Column defaults; `adbin` is the expression's SQL text."""
+    rows: list[Row] = []
+    for relation in objects.relations:
+        for column in relation.live_columns():
+            if column.default is not None:
+                oid = derived_oids.ATTRDEF_START + len(rows)
+                rows.append({"oid": oid, "adrelid": relation.oid, "adnum": column.attnum, "adbin": column.default})
+    return Content(rows=rows)
+
+
+def pg_type(objects: CatalogObjects) -> Content:
+    """The built-in types, and row types with their arrays."""
+    row_pattern = template("pg_type", "typname", "pg_am")
+    array_pattern = template("pg_type", "typname", "_pg_am")
+    rows: list[Row] = []
+    for relation in objects.relations:
+        row_type = derived_oids.row_type_oid(relation.oid)
+        array_type = derived_oids.array_type_oid(relation.oid)
+        common = {"typnamespace": relation.schema, "typowner": relation.owner}
+        rows.append(
+            {
+                **row_pattern,
+                **common,
+                "oid": row_type,
+                "typname": relation.name,
+                "typrelid": relation.oid,
+                "typarray": array_type,
+            }
+        )
+        rows.append({**array_pattern, **common, "oid": array_type, "typname": "_" + relation.name, "typelem": row_type})
+    return Content(columns=catalog_data.columns("pg_type"), rows=rows)
+
+
+def pg_index(objects: CatalogObjects) -> Content:
+    """The indexes of primary keys and unique constraints."""
+    rows: list[Row] = []
+    for constraint, relation in index_constraints(objects):
+        columns = _column_by_attnum(relation)
+        types = [columns[attnum].type_oid for attnum in constraint.columns]
+        rows.append(
+            {
+                "indexrelid": derived_oids.index_oid(constraint.oid),
+                "indrelid": relation.oid,
+                "indnatts": len(types),
+                "indnkeyatts": len(types),
+                "indisunique": True,
+                "indnullsnotdistinct": False,
+                "indisprimary": constraint.kind == "p",
+                "indisexclusion": False,
+                "indimmediate": True,
+                "indisclustered": False,
+                "indisvalid": True,
+                "indcheckxmin": False,
+                "indisready": True,
+                "indislive": True,
+                "indisreplident": False,
+                "indkey": list(constraint.columns),
+                "indcollation": [_type_layout(oid).collation for oid in types],
+                "indclass": [default_btree_opclass(oid) for oid in types],
+                "indoption": [0] * len(types),
+            }
+        )
+    return Content(columns=catalog_data.columns("pg_index"), rows=rows)
+
+
+def referenced_index(objects: CatalogObjects, constraint: Constraint) -> int:
+    """The index of the key that a foreign key refers to, 0 when there is none."""
+    for candidate in objects.constraints_by_relation.get(constraint.foreign_relation or 0, ()):
+        if candidate.kind in ("p", "u") and sorted(candidate.columns) == sorted(constraint.foreign_columns):
+            return derived_oids.index_oid(candidate.oid)
+    return 0
+
+
+def pg_constraint(objects: CatalogObjects) -> Content:
+    """Declared constraints; `conbin` is a check's SQL text."""
+    rows: list[Row] = []
+    for constraint in objects.constraints:
+        relation = objects.snapshot.get(constraint.relation)
+        if not isinstance(relation, Relation):
+            continue
+        foreign = constraint.kind == "f"
+        index = 0
+        if constraint.kind in ("p", "u"):
+            index = derived_oids.index_oid(constraint.oid)
+        elif foreign:
+            index = referenced_index(objects, constraint)
+        rows.append(
+            {
+                "oid": constraint.oid,
+                "conname": constraint.name,
+                "connamespace": relation.schema,
+                "contype": constraint.kind,
+                "condeferrable": False,
+                "condeferred": False,
+                "convalidated": True,
+                "conrelid": constraint.relation,
+                "contypid": 0,
+                "conindid": index,
+                "conparentid": 0,
+                "confrelid": constraint.foreign_relation or 0,
+                "confupdtype": "a" if foreign else " ",
+                "confdeltype": "a" if foreign else " ",
+                "confmatchtype": "s" if foreign else " ",
+                "conislocal": True,
+                "coninhcount": 0,
+                "connoinherit": constraint.kind != "c",
+                "conkey": list(constraint.columns) or None,
+                "confkey": list(constraint.foreign_columns) if foreign else None,
+                "conbin": constraint.expression,
+            }
+        )
+    return Content(columns=catalog_data.columns("pg_constraint"), rows=rows)
+
+
+def pg_sequence(objects: CatalogObjects) -> Content:
+    """Sequence definitions."""
+    return Content(
+        rows=[
+            {
+                "seqrelid": sequence.oid,
+                "seqtypid": sequence.type_oid,
+                "seqstart": sequence.start,
+                "seqincrement": sequence.increment,
+                "seqmax": sequence.maximum,
+                "seqmin": sequence.minimum,
+                "seqcache": sequence.cache,
+                "seqcycle": sequence.cycle,
+            }
+            for sequence in objects.sequences
+        ]
+    )
+
+
+def pg_rewrite(objects: CatalogObjects) -> Content:
+    """The _RETURN rule of each view; `ev_action` is the view's query."""
+    pattern = template("pg_rewrite", "rulename", "_RETURN")
+    return Content(
+        columns=catalog_data.columns("pg_rewrite"),
+        rows=[
+            {
+                **pattern,
+                "oid": derived_oids.rule_oid(relation.oid),
+                "ev_class": relation.oid,
+                "ev_action": relation.definition,
+            }
+            for relation in objects.relations
+            if relation.kind in ("v", "m")
+        ],
+    )

@@ -1,0 +1,182 @@
+"""pg_namespace, pg_authid, pg_database, pg_description, pg_shdescription, pg_depend and pg_db_role_setting."""
+
+from __future__ import annotations
+
+from adapter.system_catalogs.objects import derived_oids
+from adapter.system_catalogs.objects.content import Content, Row
+from adapter.system_catalogs.objects.objects import (
+    PG_ATTRDEF,
+    PG_AUTHID,
+    PG_CLASS,
+    PG_CONSTRAINT,
+    PG_DATABASE,
+    PG_NAMESPACE,
+    PG_REWRITE,
+    PG_TYPE,
+    CatalogObjects,
+)
+from adapter.system_catalogs.pg_catalog.class_rows import index_constraints, pg_attrdef, referenced_index
+from planner.catalog_data import content as catalog_data
+from storage.catalog.model import Relation
+
+UTF8 = 6
+PG_DEFAULT_TABLESPACE = 1663
+COLLATION = "C.UTF-8"
+"""Bytewise order with Unicode character classes."""
+
+
+def pg_namespace(objects: CatalogObjects) -> Content:
+    """Schemas."""
+    builtin = catalog_data.columns("pg_namespace")
+    acl = dict(zip(builtin["oid"], builtin["nspacl"], strict=True))
+    return Content(
+        rows=[
+            {"oid": schema.oid, "nspname": schema.name, "nspowner": schema.owner, "nspacl": acl.get(schema.oid)}
+            for schema in objects.schemas
+        ]
+    )
+
+
+def pg_authid(objects: CatalogObjects) -> Content:
+    """Roles, PostgreSQL's predefined ones among them."""
+    data = catalog_data.columns("pg_authid")
+    own = {role.oid for role in objects.roles}
+    rows: list[Row] = [
+        row
+        for row in (dict(zip(data, values, strict=True)) for values in zip(*data.values(), strict=True))
+        if row["oid"] not in own
+    ]
+    rows.extend(
+        {
+            "oid": role.oid,
+            "rolname": role.name,
+            "rolsuper": role.superuser,
+            "rolinherit": role.inherit,
+            "rolcreaterole": role.create_role,
+            "rolcreatedb": role.create_db,
+            "rolcanlogin": role.login,
+            "rolreplication": role.superuser,
+            "rolbypassrls": role.superuser,
+            "rolconnlimit": -1,
+            "rolpassword": role.password,
+        }
+        for role in objects.roles
+    )
+    return Content(rows=rows)
+
+
+def pg_database(objects: CatalogObjects) -> Content:
+    """Databases."""
+    return Content(
+        rows=[
+            {
+                "oid": database.oid,
+                "datname": database.name,
+                "datdba": database.owner,
+                "encoding": UTF8,
+                "datlocprovider": "c",
+                "datistemplate": False,
+                "datallowconn": True,
+                "datconnlimit": -1,
+                "datfrozenxid": 0,
+                "datminmxid": 0,
+                "dattablespace": PG_DEFAULT_TABLESPACE,
+                "datcollate": COLLATION,
+                "datctype": COLLATION,
+            }
+            for database in objects.databases
+        ]
+    )
+
+
+def pg_description(objects: CatalogObjects) -> Content:
+    """Comments on what belongs to a database."""
+    rows: list[Row] = [
+        {"classoid": class_oid, "objoid": oid, "objsubid": subid, "description": text}
+        for (class_oid, oid, subid), text in objects.descriptions.items()
+        if class_oid not in (PG_DATABASE, PG_AUTHID)
+    ]
+    return Content(columns=catalog_data.columns("pg_description"), rows=rows)
+
+
+def pg_shdescription(objects: CatalogObjects) -> Content:
+    """Comments on databases and roles."""
+    rows: list[Row] = [
+        {"classoid": class_oid, "objoid": oid, "description": text}
+        for (class_oid, oid, _), text in objects.descriptions.items()
+        if class_oid in (PG_DATABASE, PG_AUTHID)
+    ]
+    known = {(row["classoid"], row["objoid"]) for row in rows}
+    data = catalog_data.columns("pg_shdescription")
+    for objoid, classoid, text in zip(data["objoid"], data["classoid"], data["description"], strict=True):
+        record = objects.snapshot.get(objoid)
+        if record is not None and (classoid, objoid) not in known:
+            rows.append({"objoid": objoid, "classoid": classoid, "description": text})
+    return Content(rows=rows)
+
+
+def _depends(objid: tuple[int, int, int], refobjid: tuple[int, int, int], deptype: str) -> Row:
+    return {
+        "classid": objid[0],
+        "objid": objid[1],
+        "objsubid": objid[2],
+        "refclassid": refobjid[0],
+        "refobjid": refobjid[1],
+        "refobjsubid": refobjid[2],
+        "deptype": deptype,
+    }
+
+
+def pg_depend(objects: CatalogObjects) -> Content:
+    """What depends on what: views on what they read, defaults, constraints and indexes on columns, objects on their
+    schemas. A view depends on whole relations, for the catalog does not record which columns its query reads."""
+    rows: list[Row] = []
+    for relation in objects.relations:
+        self = (PG_CLASS, relation.oid, 0)
+        rows.append(_depends(self, (PG_NAMESPACE, relation.schema, 0), "n"))
+        row_type = (PG_TYPE, derived_oids.row_type_oid(relation.oid), 0)
+        rows.append(_depends(row_type, self, "i"))
+        rows.append(_depends((PG_TYPE, derived_oids.array_type_oid(relation.oid), 0), row_type, "i"))
+        if relation.kind in ("v", "m"):
+            rule = (PG_REWRITE, derived_oids.rule_oid(relation.oid), 0)
+            rows.append(_depends(rule, self, "i"))
+            rows.append(_depends(rule, self, "n"))
+            rows.extend(_depends(rule, (PG_CLASS, oid, 0), "n") for oid in relation.depends_on)
+    for sequence in objects.sequences:
+        rows.append(_depends((PG_CLASS, sequence.oid, 0), (PG_NAMESPACE, sequence.schema, 0), "n"))
+        if sequence.owned_by is not None:
+            rows.append(_depends((PG_CLASS, sequence.oid, 0), (PG_CLASS, *sequence.owned_by), "a"))
+    rows.extend(
+        _depends((PG_ATTRDEF, row["oid"], 0), (PG_CLASS, row["adrelid"], row["adnum"]), "a")
+        for row in pg_attrdef(objects).rows
+    )
+    for constraint in objects.constraints:
+        if isinstance(objects.snapshot.get(constraint.relation), Relation):
+            self = (PG_CONSTRAINT, constraint.oid, 0)
+            rows.extend(_depends(self, (PG_CLASS, constraint.relation, attnum), "a") for attnum in constraint.columns)
+            if constraint.foreign_relation is not None:
+                rows.extend(
+                    _depends(self, (PG_CLASS, constraint.foreign_relation, attnum), "n")
+                    for attnum in constraint.foreign_columns
+                )
+                index = referenced_index(objects, constraint)
+                if index:
+                    rows.append(_depends(self, (PG_CLASS, index, 0), "n"))
+    rows.extend(
+        _depends((PG_CLASS, derived_oids.index_oid(constraint.oid), 0), (PG_CONSTRAINT, constraint.oid, 0), "i")
+        for constraint, _ in index_constraints(objects)
+    )
+    return Content(rows=rows)
+
+
+def pg_db_role_setting(objects: CatalogObjects) -> Content:
+    """ALTER DATABASE / ROLE ... SET, one row for each pair."""
+    grouped: dict[tuple[int, int], list[str]] = {}
+    for setting in objects.settings:
+        grouped.setdefault((setting.database, setting.role), []).append(f"{setting.name}={setting.value}")
+    return Content(
+        rows=[
+            {"setdatabase": database, "setrole": role, "setconfig": values}
+            for (database, role), values in grouped.items()
+        ]
+    )

@@ -1,0 +1,148 @@
+"""Which module makes the rows of which system relation.
+
+A relation that is in none of these tables and has no generated data is empty: its feature (triggers, publications,
+foreign servers, text search configurations of users, ...) does not exist here, and its queries find nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from adapter.system_catalogs.information_schema import keys as information_schema_keys
+from adapter.system_catalogs.information_schema import routines as information_schema_routines
+from adapter.system_catalogs.information_schema import tables as information_schema
+from adapter.system_catalogs.information_schema import types as information_schema_types
+from adapter.system_catalogs.objects.content import Builder
+from adapter.system_catalogs.pg_catalog import catalog_views, class_rows, object_rows
+
+PG_CATALOG: Mapping[str, Builder] = {
+    "pg_attrdef": class_rows.pg_attrdef,
+    "pg_attribute": class_rows.pg_attribute,
+    "pg_class": class_rows.pg_class,
+    "pg_constraint": class_rows.pg_constraint,
+    "pg_index": class_rows.pg_index,
+    "pg_rewrite": class_rows.pg_rewrite,
+    "pg_sequence": class_rows.pg_sequence,
+    "pg_type": class_rows.pg_type,
+    "pg_authid": object_rows.pg_authid,
+    "pg_database": object_rows.pg_database,
+    "pg_db_role_setting": object_rows.pg_db_role_setting,
+    "pg_depend": object_rows.pg_depend,
+    "pg_description": object_rows.pg_description,
+    "pg_namespace": object_rows.pg_namespace,
+    "pg_shdescription": object_rows.pg_shdescription,
+    "pg_group": catalog_views.pg_group,
+    "pg_indexes": catalog_views.pg_indexes,
+    "pg_matviews": catalog_views.pg_matviews,
+    "pg_roles": catalog_views.pg_roles,
+    "pg_sequences": catalog_views.pg_sequences,
+    "pg_shadow": catalog_views.pg_shadow,
+    "pg_tables": catalog_views.pg_tables,
+    "pg_user": catalog_views.pg_user,
+    "pg_views": catalog_views.pg_views,
+    "pg_stat_all_tables": catalog_views.all_table_statistics,
+    "pg_stat_database": catalog_views.database_statistics,
+    "pg_stat_sys_tables": catalog_views.system_table_statistics,
+    "pg_stat_user_tables": catalog_views.user_table_statistics,
+    "pg_stat_xact_all_tables": catalog_views.all_table_statistics,
+    "pg_stat_xact_sys_tables": catalog_views.system_table_statistics,
+    "pg_stat_xact_user_tables": catalog_views.user_table_statistics,
+    "pg_statio_all_tables": catalog_views.all_table_statistics,
+    "pg_statio_sys_tables": catalog_views.system_table_statistics,
+    "pg_statio_user_tables": catalog_views.user_table_statistics,
+}
+
+INFORMATION_SCHEMA: Mapping[str, Builder] = {
+    "administrable_role_authorizations": information_schema.administrable_role_authorizations,
+    "applicable_roles": information_schema.applicable_roles,
+    "character_sets": information_schema.character_sets,
+    "check_constraints": information_schema_keys.check_constraints,
+    "collation_character_set_applicability": information_schema.collation_character_set_applicability,
+    "collations": information_schema.collations,
+    "column_domain_usage": information_schema_types.column_domain_usage,
+    "column_privileges": information_schema.column_privileges,
+    "column_udt_usage": information_schema_types.column_udt_usage,
+    "columns": information_schema.columns,
+    "constraint_column_usage": information_schema_keys.constraint_column_usage,
+    "constraint_table_usage": information_schema_keys.constraint_table_usage,
+    "domain_constraints": information_schema_types.domain_constraints,
+    "domain_udt_usage": information_schema_types.domain_udt_usage,
+    "domains": information_schema.domains,
+    "element_types": information_schema_types.element_types,
+    "enabled_roles": information_schema.enabled_roles,
+    "information_schema_catalog_name": information_schema.information_schema_catalog_name,
+    "key_column_usage": information_schema_keys.key_column_usage,
+    "parameters": information_schema_routines.parameters,
+    "referential_constraints": information_schema_keys.referential_constraints,
+    "role_column_grants": information_schema.column_privileges,
+    "role_table_grants": information_schema.table_privileges,
+    "role_routine_grants": information_schema_routines.routine_privileges,
+    "routine_privileges": information_schema_routines.routine_privileges,
+    "routines": information_schema_routines.routines,
+    "schemata": information_schema.schemata,
+    "sequences": information_schema.sequences,
+    "table_constraints": information_schema_keys.table_constraints,
+    "table_privileges": information_schema.table_privileges,
+    "tables": information_schema.tables,
+    "view_table_usage": information_schema.view_table_usage,
+    "views": information_schema.views,
+}
+
+STATIC_PG_CATALOG = frozenset(
+    {
+        "pg_aggregate",
+        "pg_am",
+        "pg_amop",
+        "pg_amproc",
+        "pg_auth_members",
+        "pg_cast",
+        "pg_collation",
+        "pg_conversion",
+        "pg_init_privs",
+        "pg_language",
+        "pg_opclass",
+        "pg_operator",
+        "pg_opfamily",
+        "pg_proc",
+        "pg_range",
+        "pg_tablespace",
+        "pg_ts_config",
+        "pg_ts_config_map",
+        "pg_ts_dict",
+        "pg_ts_parser",
+        "pg_ts_template",
+    }
+)
+"""Relations whose generated data is all that they hold."""
+
+STATIC_INFORMATION_SCHEMA = frozenset({"sql_features", "sql_implementation_info", "sql_parts", "sql_sizing"})
+
+
+def builder(schema: str, name: str) -> Builder | None:
+    """The builder of a relation whose rows follow from the catalog, or None."""
+    return (PG_CATALOG if schema == "pg_catalog" else INFORMATION_SCHEMA).get(name)
+
+
+def is_static(schema: str, name: str) -> bool:
+    """Whether the relation's rows are the same in every catalog (its generated data, or none)."""
+    return builder(schema, name) is None and not is_session_relation(schema, name)
+
+
+SESSION_RELATIONS = frozenset(
+    {
+        "pg_cursors",
+        "pg_locks",
+        "pg_prepared_statements",
+        "pg_settings",
+        "pg_stat_activity",
+        "pg_stat_gssapi",
+        "pg_stat_ssl",
+        "pg_timezone_abbrevs",
+        "pg_timezone_names",
+    }
+)
+
+
+def is_session_relation(schema: str, name: str) -> bool:
+    """Whether the rows depend on sessions or on the time, so that they are made anew for each statement."""
+    return schema == "pg_catalog" and name in SESSION_RELATIONS

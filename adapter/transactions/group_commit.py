@@ -1,0 +1,460 @@
+"""Group commit: the transactions that wait at one moment share one CSN and one compare-and-set.
+
+Sessions hand over a `CommitRequest` and wait. One task takes what waits, validates each request against everything
+committed since its snapshot and against the members of the group before it, merges the accepted ones into one storage
+transaction and commits that. A request that fails validation gets 40001; the others are not disturbed.
+
+Order inside a group is the order of arrival. A request that changes the catalog closes its group, so the others of
+the group were planned with the catalog that holds for them.
+
+Other processes commit to the same environment. The group is validated against all that this process knows of, and the
+compare-and-set refuses it when any of the shards it depends on, the catalog among them, has been written since by
+somebody else; then it is validated anew. So a commit asks nobody before its one write.
+
+A request whose files are still being uploaded commits beside the others, in parallel with its uploads, and delays only
+those who want the same tables.
+
+A request can be withdrawn while it waits. Once it is taken its outcome is decided by the commit alone, and a cancel
+waits for it: a client is never told of a failure that did not happen. An indeterminate outcome is 40003.
+
+`synchronous_commit = off` is answered before the commit is durable, once nothing can refuse it any more: at once when
+it only adds rows, otherwise when its group has validated it. A crash may lose it, with everything that came after it.
+The store's failures may not: such a group is tried until it is durable. With other processes about, who could get in
+between, nobody is answered early. `synchronous_visibility = off` is answered when the commit is durable, before it is
+published.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
+
+import structlog
+from msgspec import Struct, field
+
+from adapter.store_errors import sql_error
+from adapter.transactions.transaction import CommitRequest
+from adapter.transactions.validation import conflict
+from planner.errors import (
+    AdminShutdown,
+    InsufficientResources,
+    IoError,
+    SerializationFailure,
+    SqlError,
+    StatementCompletionUnknown,
+)
+from storage.errors import (
+    CatalogConflict,
+    Determinate,
+    Indeterminate,
+    StorageClosed,
+    StorageError,
+    StoreFull,
+    UnknownShard,
+)
+from storage.ids import CATALOG_SHARD, ShardId
+from storage.shards.parts import INLINE_LIMIT_BYTES
+from storage.timestamps.csn import Csn
+from storage.transactions.txns import CommitResult, UpperMismatch
+from storage.transactions.txns_state import Staged
+
+if TYPE_CHECKING:
+    from storage.environment.environment import Environment
+    from storage.transactions.txn import Txn
+
+log = structlog.get_logger(__name__)
+
+_T = TypeVar("_T")
+
+MAX_GROUP = 256
+"""Transactions in one group: bounds the size of one state diff and the latency of its members."""
+
+MAX_GROUP_BYTES = 2 * 1024 * 1024
+"""Buffered rows in one group, beyond its first member: all of them travel inline in one state diff."""
+
+MAX_WAITING = 4096
+"""Commits that may wait; each holds its session, so this is above any sensible number of connections."""
+
+
+MAX_ROUNDS = 100
+"""How often a group is validated anew because other processes keep committing before it."""
+
+RETRY_S = 0.5
+"""Pause before a group that was answered is written again after a failure of the store."""
+
+RETRY_HINT = "The transaction might succeed if retried."
+
+
+class _Waiting(Struct, eq=False):
+    request: CommitRequest
+    done: asyncio.Future[Csn]
+    taken: bool = False
+    alone: bool = False
+    parked: asyncio.Task[None] | None = None
+    early: asyncio.Future[None] | None = None
+    """Done when a relaxed commit may be answered."""
+    durable: bool = True
+    """Whether the answer has to wait until the commit is durable."""
+
+    @property
+    def answered(self) -> bool:
+        """Whether its client has been told that it committed."""
+        return self.early is not None and self.early.done()
+
+    def answer(self) -> None:
+        """Let the client of a relaxed commit go on."""
+        if self.early is not None and not self.early.done():
+            self.early.set_result(None)
+
+
+BEYOND = Csn(2**63 - 1)
+"""Above every CSN."""
+
+
+class _InFlight(Struct, eq=False):
+    """A group that is being written, at `ts`; its members that are decided."""
+
+    ts: Csn
+    members: tuple[Txn, ...]
+
+
+class GroupCommitter(Struct, eq=False):
+    """The committer of one server process. `start` it, `close` it; `commit` from any session."""
+
+    env: Environment
+    _queue: deque[_Waiting] = field(default_factory=deque)
+    _arrived: asyncio.Event = field(default_factory=asyncio.Event)
+    _task: asyncio.Task[None] | None = None
+    _beside: set[asyncio.Task[None]] = field(default_factory=set)
+    _closed: bool = False
+    _defining: int = 0
+    """Requests with definitions that are not over."""
+    _promised: set[asyncio.Future[Csn]] = field(default_factory=set)
+    """Commits that were answered and are not durable."""
+    _in_flight: list[_InFlight] = field(default_factory=list)
+    groups: int = 0
+    committed: int = 0
+
+    def start(self) -> None:
+        """Begin to serve."""
+        self._task = asyncio.get_running_loop().create_task(self._run(), name="group-commit")
+        self.env.peers.before_sharing.append(self._keep_promises)
+
+    async def close(self) -> None:
+        """Commit what waits, then stop."""
+        self._closed = True
+        self._arrived.set()
+        if self._task is not None:
+            await self._task
+
+    async def commit(self, request: CommitRequest) -> Csn:
+        """The CSN at which `request` committed; everybody sees it when this returns.
+
+        Raises 40001 when it may not commit, 40003 when nobody can tell whether it did. Cancelling withdraws the
+        request if it still waits; otherwise the cancellation is swallowed and the outcome returned.
+        """
+        waiting = await self._enqueue(request)
+        return await self._outcome(waiting, waiting.done)
+
+    async def commit_relaxed(self, request: CommitRequest, *, durable: bool) -> asyncio.Future[Csn]:
+        """Commit `request`, and return before everybody sees it: when it is `durable`, or even earlier.
+
+        The result is done when everybody does. A request for an early answer has to have an xid. Raises as `commit`.
+        """
+        waiting = await self._enqueue(request)
+        waiting.durable = durable
+        waiting.early = asyncio.get_running_loop().create_future()
+        # What fails is told to the client as long as it waits, and to the log afterwards.
+        waiting.done.add_done_callback(lambda done: done.cancelled() or done.exception())
+        waiting.done.add_done_callback(lambda _: waiting.answer())
+        if not durable and self._cannot_fail(waiting):
+            self._promise(waiting)
+        await self._outcome(waiting, waiting.early)
+        if waiting.done.done():
+            waiting.done.result()
+        return waiting.done
+
+    async def _enqueue(self, request: CommitRequest) -> _Waiting:
+        if self._closed:
+            raise AdminShutdown("terminating connection due to administrator command", fatal=True)
+        if len(self._queue) >= MAX_WAITING:
+            raise InsufficientResources("too many commits are waiting")
+        waiting = _Waiting(request, asyncio.get_running_loop().create_future())
+        if request.catalog_updates:
+            self._defining += 1
+            waiting.done.add_done_callback(self._defined)
+        try:
+            await self._upload(waiting)
+        except BaseException:
+            waiting.done.cancel()
+            raise
+        self._queue.append(waiting)
+        self._arrived.set()
+        return waiting
+
+    def _defined(self, _: asyncio.Future[Csn]) -> None:
+        self._defining -= 1
+
+    async def _outcome(self, waiting: _Waiting, answer: asyncio.Future[_T]) -> _T:
+        """Wait for `answer`; a cancelled caller withdraws what has not been taken yet."""
+        while True:
+            try:
+                return await asyncio.shield(answer)
+            except asyncio.CancelledError:
+                if not waiting.taken and not waiting.answered:
+                    if waiting in self._queue:
+                        self._queue.remove(waiting)
+                    elif waiting.parked is not None:
+                        waiting.parked.cancel()
+                    waiting.done.cancel()
+                    raise
+                if answer.cancelled():
+                    raise
+
+    def decided_after(self, as_of: Csn) -> tuple[Txn, ...]:
+        """The transactions that will commit, unless the store or another process prevents it, and that a snapshot at
+        `as_of` does not hold: READ UNCOMMITTED sees them."""
+        written = [txn for group in self._in_flight if group.ts > as_of for txn in group.members]
+        return (*written, *(waiting.request.txn for waiting in self._queue if waiting.answered))
+
+    # ------------------------------------------------------------ early answers
+
+    def _cannot_fail(self, waiting: _Waiting) -> bool:
+        """Whether nothing that goes before `waiting` can make it conflict: it only adds rows, to tables that nobody is
+        redefining."""
+        request = waiting.request
+        adds = not request.reads and not any(request.txn.deletes_from(shard) for shard in request.txn.shards)
+        return self._may_promise(waiting) and adds and not self._defining
+
+    def _may_promise(self, waiting: _Waiting) -> bool:
+        if waiting.request.txn.xid is None:
+            return False  # An attempt whose answer was lost could not be told from one that failed.
+        return self.env.peers.alone and not waiting.alone and not waiting.request.catalog_updates and not self._closed
+
+    def _promise(self, waiting: _Waiting) -> None:
+        self._promised.add(waiting.done)
+        waiting.done.add_done_callback(self._promised.discard)
+        waiting.answer()
+
+    async def _keep_promises(self) -> None:
+        """Return when all that was answered is durable. Nobody else is answered early meanwhile."""
+        if self._promised:
+            await asyncio.wait(self._promised)
+
+    # ------------------------------------------------------------ groups
+
+    async def _run(self) -> None:
+        while True:
+            if not self._queue:
+                if self._closed and not self._beside:
+                    return
+                self._arrived.clear()
+                await self._arrived.wait()
+                continue
+            group = self._take()
+            if not group:
+                continue
+            if not group[0].alone:
+                await self._finish(group, _nothing)
+                continue
+            # It is durable as soon as its record is; the rest of its uploads hold nobody up.
+            recorded = asyncio.Event()
+            self._keep(asyncio.get_running_loop().create_task(self._finish(group, recorded.set), name="staged-commit"))
+            await recorded.wait()
+
+    def _keep(self, task: asyncio.Task[None]) -> None:
+        self._beside.add(task)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._beside.discard(task)
+        self._arrived.set()
+
+    async def _finish(self, group: list[_Waiting], recorded: Callable[[], None]) -> None:
+        try:
+            await self._commit_group(group, recorded)
+        except Exception as error:  # noqa: BLE001 - whatever it is, those who wait must learn of it
+            failure = _as_sql_error(error)
+            for waiting in group:
+                if not waiting.done.done():
+                    waiting.done.set_exception(failure)
+        finally:
+            recorded()
+
+    async def _upload(self, waiting: _Waiting) -> None:
+        """Begin to upload what does not go inline. Definitions wait for it: they are never staged."""
+        txn = waiting.request.txn
+        if txn.buffered_bytes <= INLINE_LIMIT_BYTES:
+            return
+        try:
+            sealed = await txn.seal()
+            unfinished = self.env.parts.unfinished(part for item in sealed.shards for part in item.parts)
+            if unfinished and sealed.has_definitions:
+                failure = await self.env.parts.finished(part.key for part in unfinished)
+                if failure is not None:
+                    raise failure
+            waiting.alone = bool(unfinished) and not sealed.has_definitions
+        except StorageError as error:
+            raise _as_sql_error(error) from error
+
+    def _take(self) -> list[_Waiting]:
+        group: list[_Waiting] = []
+        size = 0
+        while self._queue and len(group) < MAX_GROUP:
+            waiting = self._queue[0]
+            undecided = self._undecided(waiting.request)
+            if undecided is not None:
+                self._queue.popleft()
+                waiting.parked = asyncio.get_running_loop().create_task(self._park(waiting, undecided))
+                self._keep(waiting.parked)
+                continue
+            size += waiting.request.txn.buffered_bytes
+            if group and (waiting.alone or size > MAX_GROUP_BYTES):
+                break
+            self._queue.popleft()
+            waiting.taken = True
+            group.append(waiting)
+            if waiting.alone or waiting.request.catalog_updates:
+                break
+        return group
+
+    def _undecided(self, request: CommitRequest) -> Staged | None:
+        """A transaction whose outcome has to be known before `request` can be validated."""
+        cache = self.env.cache
+        if not cache.state.staged:
+            return None
+        changed = {shard for shard in request.txn.shards - request.created if request.txn.deletes_from(shard)}
+        needed = {read.shard for read in request.reads} | changed
+        return next((record for shard in needed if (record := cache.undecided(shard)) is not None), None)
+
+    async def _park(self, waiting: _Waiting, record: Staged) -> None:
+        """Put `waiting` back at the head of the queue once the outcome of `record` is known."""
+        try:
+            await self.env.staging.wait_resolved(record)
+        except StorageError as error:
+            waiting.done.set_exception(_as_sql_error(error))
+            return
+        self._queue.appendleft(waiting)
+        self._arrived.set()
+
+    async def _commit_group(self, group: list[_Waiting], recorded: Callable[[], None]) -> None:
+        """Validate and commit; again from the start when another process committed in between."""
+        flying = _InFlight(BEYOND, _answered(group))
+        self._in_flight.append(flying)
+        try:
+            await self._commit_in_rounds(group, recorded, flying)
+        finally:
+            self._in_flight.remove(flying)
+
+    async def _commit_in_rounds(self, group: list[_Waiting], recorded: Callable[[], None], flying: _InFlight) -> None:
+        env = self.env
+        for _ in range(MAX_ROUNDS):
+            flying.ts, flying.members = BEYOND, _answered(group)
+            # NOTE: everything this process knows of, without asking the store. What others committed since is found
+            # by the commit's compare-and-set: it refuses when one of the shards was written after `until`.
+            await env.catch_up_catalog()
+            until = Csn(env.cache.upper - 1)
+            group = await self._validate(group, until)
+            if not group:
+                return
+            merged = env.begin()
+            for waiting in group:
+                merged.merge(waiting.request.txn)
+            updates = group[-1].request.catalog_updates
+            if updates:
+                merged.update_catalog(updates, expected=env.catalog.current().csn)
+            for waiting in group:
+                if not waiting.durable and self._may_promise(waiting):
+                    self._promise(waiting)
+            ts = await env.oracle.write_ts("user")
+            flying.ts, flying.members = ts, tuple(waiting.request.txn for waiting in group)
+            try:
+                ts, result = await self._write(group, merged, ts, Csn(until + 1), recorded)
+            except (CatalogConflict, UnknownShard):
+                env.oracle.abandon_write("user", ts)
+                continue
+            except BaseException:
+                env.oracle.abandon_write("user", ts)
+                raise
+            if isinstance(result, UpperMismatch):
+                env.oracle.abandon_write("user", ts)
+                env.oracle.observe(Csn(result.least_committable - 1))
+                continue
+            for waiting in group:
+                waiting.answer()
+            await env.oracle.apply_write("user", ts)
+            self.groups += 1
+            self.committed += len(group)
+            for waiting in group:
+                waiting.done.set_result(ts)
+            return
+        for waiting in group:
+            waiting.done.set_exception(
+                SerializationFailure("could not serialize access due to concurrent update", hint=RETRY_HINT)
+            )
+
+    async def _write(
+        self, group: list[_Waiting], merged: Txn, ts: Csn, validated: Csn, recorded: Callable[[], None]
+    ) -> tuple[Csn, CommitResult]:
+        """Make `merged` durable; the CSN, and what came of it. What was answered is tried until it is."""
+        env, shards = self.env, _shards(group)
+        while True:
+            try:
+                return ts, await env.commit(merged, ts=ts, validated=validated, shards=shards, recorded=recorded)
+            except (CatalogConflict, StorageClosed):
+                raise
+            except (Determinate, Indeterminate) as error:
+                if self._closed or not any(waiting.answered for waiting in group):
+                    raise
+                # NOTE: the same transactions, with their ids: an attempt whose answer was lost is not repeated.
+                log.warning("commits that were answered are not durable yet", error=str(error))
+                env.oracle.abandon_write("user", ts)
+                await env.clock.sleep(RETRY_S)
+                ts = await env.oracle.write_ts("user")
+
+    async def _validate(self, group: list[_Waiting], until: Csn) -> list[_Waiting]:
+        accepted: list[_Waiting] = []
+        for waiting in group:
+            earlier = [member.request for member in accepted]
+            reason = await conflict(self.env, waiting.request, until, earlier)
+            if reason is None:
+                accepted.append(waiting)
+            else:
+                waiting.done.set_exception(SerializationFailure(reason, hint=RETRY_HINT))
+        return accepted
+
+
+def _answered(group: list[_Waiting]) -> tuple[Txn, ...]:
+    return tuple(waiting.request.txn for waiting in group if waiting.answered)
+
+
+def _nothing() -> None:
+    """Nobody waits for the record of a group."""
+
+
+def _shards(group: list[_Waiting]) -> set[ShardId]:
+    """What the group wrote and read: nobody else may have written there since it was validated."""
+    shards: set[ShardId] = set()
+    for waiting in group:
+        shards |= waiting.request.txn.shards
+        shards |= {read.shard for read in waiting.request.reads}
+        if waiting.request.catalog_reads or waiting.request.catalog_updates:
+            shards.add(CATALOG_SHARD)
+    return shards
+
+
+def _as_sql_error(error: Exception) -> SqlError:
+    match error:
+        case SqlError():
+            return error
+        case Indeterminate():
+            return StatementCompletionUnknown(f"the outcome of the commit is not known: {error}")
+        case Determinate() if not isinstance(error, StoreFull):
+            return IoError(f"could not write to the store: {error}")
+        case StorageError():
+            return sql_error(error)
+        case _:
+            log.error("group commit failed", exc_info=error)
+            return StatementCompletionUnknown("the outcome of the commit is not known")

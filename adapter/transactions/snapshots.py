@@ -1,0 +1,178 @@
+"""From a bound query to what an engine reads: the snapshots of its tables, pruned, with the transaction's own parts.
+
+`resolve` takes each table's parts at the transaction's snapshot, drops those that cannot hold a row the query needs,
+adds the parts that the transaction has buffered itself, and records the read for validation. It costs no store
+operation: everything is in memory.
+"""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+from msgspec import Struct
+
+from adapter.engines.engine import TableInput
+from adapter.plans.predicates import Conjunction, ScanTemplate, bind_templates, may_match
+from adapter.transactions.transaction import TableRead, Transaction
+from planner.errors import InternalError, SerializationFailure
+from planner.ir import nodes as ir
+from storage.catalog.model import CatalogSnapshot, Relation
+from storage.errors import AsOfNotReadable, UnknownShard
+from storage.ids import ShardId
+from storage.shards.parts import PROVISIONAL_ROW_ID, ROW_ID, Part, inline_part, read_table
+
+if TYPE_CHECKING:
+    from storage.environment.environment import Environment
+    from storage.transactions.txn import Txn
+
+
+class ResolvedTables(Struct, frozen=True, kw_only=True):
+    """What a query reads: `inputs` by relation oid, and how many parts each table had before pruning."""
+
+    inputs: Mapping[int, TableInput]
+    total_parts: Mapping[int, int]
+
+    @property
+    def bytes(self) -> int:
+        """Stored size of all parts that are left."""
+        return sum(table.bytes for table in self.inputs.values())
+
+
+async def resolve(
+    env: Environment,
+    transaction: Transaction,
+    catalog: CatalogSnapshot,
+    relations: frozenset[int],
+    templates: Sequence[ScanTemplate],
+    params: Sequence[ir.Literal],
+    *,
+    record: bool = True,
+    for_update: bool = False,
+    ahead: bool = False,
+) -> ResolvedTables:
+    """The inputs of a query that reads `relations`; `record` False for EXPLAIN, which reads no rows.
+    `ahead`: with READ UNCOMMITTED, also rows that are not durable yet.
+
+    Raises 40001 when a table was dropped, or its history folded, behind the snapshot.
+    """
+    inputs: dict[int, TableInput] = {}
+    totals: dict[int, int] = {}
+    conjunctions = bind_templates(templates, params) if templates else {}
+    for oid in relations:
+        relation = catalog.get(oid)
+        if not isinstance(relation, Relation) or relation.shard is None:
+            continue
+        needed = conjunctions.get(oid, ((),))
+        inserts, deletes = await _parts(env, transaction, relation)
+        if ahead and transaction.ahead and not transaction.is_own_table(relation):
+            beyond = parts_ahead(transaction.ahead, relation.shard)
+            inserts += tuple(part for part in beyond if part.kind == "insert")
+            deletes += tuple(part for part in beyond if part.kind == "delete")
+        totals[oid] = len(inserts)
+        kept = tuple(part for part in inserts if may_match(part, needed))
+        if len(kept) < len(inserts):
+            await env.pruning.left_out([part for part in inserts if not may_match(part, needed)], needed)
+        inputs[oid] = TableInput(
+            relation=relation,
+            inserts=kept,
+            deletes=_hitting(deletes, kept),
+            bytes=sum(part.bytes for part in kept),
+            rows=sum(part.rows for part in kept),
+        )
+        if record and not transaction.is_own_table(relation):
+            _record(transaction, relation, needed, for_update)
+    return ResolvedTables(inputs=inputs, total_parts=totals)
+
+
+async def _parts(
+    env: Environment, transaction: Transaction, relation: Relation
+) -> tuple[tuple[Part, ...], tuple[Part, ...]]:
+    shard, as_of = relation.shard, transaction.snapshot
+    if shard is None or as_of is None:
+        raise InternalError("a table is read without a snapshot")
+    inserts: tuple[Part, ...] = ()
+    deletes: tuple[Part, ...] = ()
+    if not transaction.is_own_table(relation):
+        try:
+            snapshot = await env.snapshot(shard, as_of)
+        except (UnknownShard, AsOfNotReadable) as error:
+            raise SerializationFailure(
+                "could not serialize access due to concurrent DDL", hint="The transaction might succeed if retried."
+            ) from error
+        inserts, deletes = snapshot.inserts, snapshot.deletes
+    if transaction.txn is not None:
+        own = transaction.txn.local_parts(shard)
+        if own:
+            inserts += tuple(part for part in own if part.kind == "insert")
+            deletes += tuple(part for part in own if part.kind == "delete")
+    return inserts, deletes
+
+
+def _record(transaction: Transaction, relation: Relation, needed: tuple[Conjunction, ...], for_update: bool) -> None:
+    assert relation.shard is not None
+    assert transaction.snapshot is not None
+    transaction.record_read(
+        TableRead(relation_oid=relation.oid, shard=relation.shard, as_of=transaction.snapshot, conjunctions=needed),
+        always=for_update,
+    )
+
+
+def _hitting(deletes: Sequence[Part], inserts: Sequence[Part]) -> tuple[Part, ...]:
+    """The delete parts that may name a row of one of the insert parts."""
+    if not deletes or not inserts:
+        return ()
+    # Merged into disjoint ranges, so that each delete part is one search: both may be many between compactions.
+    firsts: list[int] = []
+    lasts: list[int] = []
+    for first, last in sorted(part.row_id_bounds for part in inserts):
+        if lasts and first <= lasts[-1] + 1:
+            lasts[-1] = max(lasts[-1], last)
+        else:
+            firsts.append(first)
+            lasts.append(last)
+    hitting = []
+    for part in deletes:
+        low, high = part.row_id_bounds
+        place = bisect.bisect_left(lasts, low)
+        if place < len(firsts) and firsts[place] <= high:
+            hitting.append(part)
+    return tuple(hitting)
+
+
+ROWS_AHEAD = 1 << 50
+"""Provisional row ids of one transaction; those of different ones are moved apart by so much."""
+
+MAX_AHEAD = 4_000
+"""Transactions whose moved row ids fit into 63 bits."""
+
+
+def parts_ahead(transactions: Sequence[Txn], shard: ShardId) -> tuple[Part, ...]:
+    """What `transactions` write to `shard`, in order, as parts whose provisional row ids do not meet.
+
+    A transaction that deletes rows of its own from a file is left out: its ids are fixed.
+    """
+    found: list[Part] = []
+    for number, txn in enumerate(transactions[:MAX_AHEAD], 1):
+        parts = [_moved(part, number * ROWS_AHEAD) for part in txn.local_parts(shard)]
+        if None not in parts:
+            found.extend(part for part in parts if part is not None)
+    return tuple(found)
+
+
+def _moved(part: Part, offset: int) -> Part | None:
+    """`part` with its provisional row ids raised by `offset`; None when that cannot be."""
+    if part.kind == "insert":
+        return msgspec.structs.replace(part, first_row_id=part.first_row_id + offset)
+    if part.row_id_bounds[1] < PROVISIONAL_ROW_ID:
+        return part
+    if part.inline is None:
+        return None
+    table = read_table(part, part.inline)
+    ids = table.column(ROW_ID).to_numpy()
+    moved = pa.array(np.where(ids >= PROVISIONAL_ROW_ID, ids + offset, ids), pa.int64())
+    return inline_part("delete", table.set_column(0, table.schema.field(0), moved))

@@ -1,0 +1,169 @@
+"""The command line: `tidegate serve`, and whatever other commands register themselves.
+
+A command is a `Command` in `COMMANDS`: it adds its arguments to a parser and runs. What it needs is imported when it
+runs; `serve` listens before it loads what serves. Exit status: 0 after a stop, 1 when starting failed, 2 for wrong
+usage or configuration.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import gc
+import os
+import socket
+import sys
+from collections.abc import Callable, Sequence
+
+from msgspec import Struct
+
+from frontend.command.configuration import (
+    Configuration,
+    ConfigurationError,
+    addresses,
+    load_configuration,
+    unknown_variables,
+)
+from frontend.command.options import configure_admin, configure_serve
+from frontend.server.authentication import ListenRefused, check_trust
+from frontend.server.listening import listening
+
+EXIT_FAILED = 1
+EXIT_USAGE = 2
+EXIT_INTERRUPTED = 130
+
+
+class Command(Struct, frozen=True, kw_only=True):
+    """A subcommand. `configure` adds its arguments; `run` gets them parsed and returns the exit status."""
+
+    name: str
+    summary: str
+    description: str
+    configure: Callable[[argparse.ArgumentParser], None]
+    run: Callable[[argparse.Namespace], int]
+
+
+def product_version() -> str:
+    """The installed distribution's version."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("tidegate")
+    except PackageNotFoundError:
+        return "0.1.0"
+
+
+def _run_serve(arguments: argparse.Namespace) -> int:
+    try:
+        configuration = load_configuration(vars(arguments), os.environ)
+        wanted = addresses(configuration)
+        for host, _ in wanted:
+            check_trust(host)
+    except (ConfigurationError, ListenRefused) as error:
+        return _complain(error, EXIT_USAGE)
+    with contextlib.ExitStack() as stack:
+        # Hardly anything that start-up makes is garbage; `serve` turns the collector on again when it has started.
+        gc.disable()
+        stack.callback(gc.enable)
+        listeners: list[tuple[str, list[socket.socket]]] = []
+        for host, port in wanted:
+            try:
+                sockets = listening(host, port)
+            except OSError as error:
+                return _complain(f"cannot listen on {host}:{port}: {error.strerror or error}", EXIT_FAILED)
+            listeners.append((host, sockets))
+            for one in sockets:
+                stack.callback(one.close)
+        try:
+            return _serve(configuration, listeners, unknown_variables(os.environ))
+        except KeyboardInterrupt:
+            return EXIT_INTERRUPTED
+
+
+def _serve(
+    configuration: Configuration,
+    listeners: Sequence[tuple[str, Sequence[socket.socket]]],
+    unknown: Sequence[tuple[str, str | None]],
+) -> int:
+    # The linear algebra of NumPy, which nothing here uses, would start its threads when it is loaded.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    from frontend.command.serve import StartFailed, serve
+    from storage.errors import InvalidStore
+
+    try:
+        serve(configuration, listeners, unknown)
+    except InvalidStore as error:
+        return _complain(error, EXIT_USAGE)
+    except StartFailed as error:
+        return _complain(error, EXIT_FAILED)
+    return 0
+
+
+def _run_admin(arguments: argparse.Namespace) -> int:
+    from frontend.command import admin
+
+    return admin.run(arguments)
+
+
+def _complain(error: Exception | str, status: int) -> int:
+    sys.stderr.write(f"tidegate: error: {error}\n")
+    return status
+
+
+COMMANDS: list[Command] = [
+    Command(
+        name="serve",
+        summary="serve PostgreSQL clients from a data directory",
+        description="Serves PostgreSQL clients from a data directory, until SIGTERM or Ctrl-C. Several servers may "
+        "serve one: on one host as they are, on several hosts with --consensus and a --blob that all of them reach.",
+        configure=configure_serve,
+        run=_run_serve,
+    ),
+    Command(
+        name="admin",
+        summary="look into an environment, check it, export or clone a table",
+        description="Looks into an environment. Reads only, but for clone, and is safe beside running servers.",
+        configure=configure_admin,
+        run=_run_admin,
+    ),
+]
+
+
+class _ShowVersion(argparse.Action):
+    """Finds out the version when it is asked for: the means to do so take a while to load."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        sys.stdout.write(f"tidegate {product_version()}\n")
+        parser.exit()
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The parser of the whole command line."""
+    parser = argparse.ArgumentParser(
+        prog="tidegate",
+        description="PostgreSQL-compatible SQL over lakehouse storage, reading on Apache Spark.",
+        epilog="Every option of serve can also be a variable (TIDEGATE_LISTEN) or a key of the TOML file (listen). "
+        "A flag wins over a variable, a variable over the file.",
+    )
+    parser.add_argument("--version", action=_ShowVersion, nargs=0, help="show program's version number and exit")
+    subparsers = parser.add_subparsers(title="commands", dest="command", metavar="COMMAND")
+    for command in COMMANDS:
+        sub = subparsers.add_parser(command.name, help=command.summary, description=command.description)
+        command.configure(sub)
+        sub.set_defaults(run=command.run)
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command line and returns the exit status."""
+    parser = build_parser()
+    parsed = parser.parse_args(arguments)
+    if parsed.command is None:
+        parser.print_help()
+        return EXIT_USAGE
+    status: int = parsed.run(parsed)
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

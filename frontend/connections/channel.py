@@ -1,0 +1,224 @@
+"""The asyncio side of one connection: bytes from the transport to messages, and back-pressure both ways.
+
+`ClientProtocol` is an asyncio protocol and the `Channel` of its connection. Bounds: reading pauses while more than
+`READ_AHEAD_BYTES` wait to be decoded (a single longer message excepted); a writer waits in `drain` while the transport
+holds more than its high-water mark.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, cast
+
+from frontend.connections.connection import ConnectionLost
+from frontend.protocol.codec import Decoder, FramingError
+from frontend.protocol.messages import FrontendMessage, StartupMessage
+from planner.errors import SqlError
+
+READ_AHEAD_BYTES = 4 << 20
+"""What a pipelining client may be ahead of us; beyond it TCP holds it back."""
+WRITE_HIGH_BYTES = 1 << 20
+"""What may wait in the transport for a slow reader."""
+COALESCE_BYTES = 64 << 10
+"""Output gathered before it is handed to the transport without being asked."""
+
+
+class ClientProtocol(asyncio.Protocol):
+    """One accepted connection."""
+
+    def __init__(self, on_connected: Any, *, max_message_bytes: int) -> None:
+        self._on_connected = on_connected
+        self._decoder = Decoder(max_message_bytes=max_message_bytes)
+        self._transport: asyncio.Transport | None = None
+        self._output: list[bytes | memoryview] = []
+        self._output_bytes = 0
+        self._writable = asyncio.Event()
+        self._writable.set()
+        self._waiter: asyncio.Future[None] | None = None
+        self._interrupt: SqlError | None = None
+        self._interruptible = False
+        self._end_of_stream = False
+        self._lost = False
+        self._reading_paused = False
+        self.on_vanished: Any = None
+        """Called when the client is gone without having said Terminate."""
+
+    # ------------------------------------------------------------ asyncio's side
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        # uvloop's transports do not derive from asyncio's classes, though they have their methods.
+        stream = cast(asyncio.Transport, transport)
+        first = self._transport is None
+        self._transport = stream
+        stream.set_write_buffer_limits(high=WRITE_HIGH_BYTES)
+        if first:
+            self._on_connected(self)
+
+    def data_received(self, data: bytes) -> None:
+        self._decoder.feed(data)
+        if self._decoder.buffered > READ_AHEAD_BYTES and not self._reading_paused and self._waiter is None:
+            self._reading_paused = True
+            assert self._transport is not None
+            self._transport.pause_reading()
+        self._wake()
+
+    def eof_received(self) -> bool:
+        self._end_of_stream = True
+        self._wake()
+        self._notice_vanished()
+        return not self.is_tls
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._lost = self._end_of_stream = True
+        self._writable.set()
+        self._wake()
+        self._notice_vanished()
+
+    def pause_writing(self) -> None:
+        self._writable.clear()
+
+    def resume_writing(self) -> None:
+        self._writable.set()
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    def _notice_vanished(self) -> None:
+        if self.on_vanished is not None and not self._decoder.has_terminate:
+            self.on_vanished()
+
+    # ------------------------------------------------------------ the connection's side
+
+    @property
+    def is_tls(self) -> bool:
+        """Whether the connection is encrypted."""
+        return self._transport is not None and self._transport.get_extra_info("ssl_object") is not None
+
+    @property
+    def remote_address(self) -> str | None:
+        """The client's IP address and port, with a colon between them."""
+        peer = self._transport.get_extra_info("peername") if self._transport is not None else None
+        return f"{peer[0]}:{peer[1]}" if isinstance(peer, tuple) else None
+
+    async def _wait(self) -> None:
+        """Until more has come in."""
+        if self._reading_paused and self._transport is not None:
+            self._reading_paused = False
+            self._transport.resume_reading()
+        self._waiter = asyncio.get_running_loop().create_future()
+        try:
+            await self._waiter
+        finally:
+            self._waiter = None
+
+    async def receive_startup(self) -> StartupMessage | None:
+        """The next start-up packet, or None at the end of the stream. Raises FramingError."""
+        while True:
+            message = self._decoder.next_startup()
+            if message is not None:
+                return message
+            if self._end_of_stream:
+                return None
+            await self._wait()
+
+    @property
+    def has_unread(self) -> bool:
+        """Whether bytes wait behind the last message."""
+        return self._decoder.buffered > 0
+
+    async def receive(self, *, interruptible: bool = False) -> FrontendMessage | None:
+        """See `connection.Channel`."""
+        while True:
+            if interruptible and self._interrupt is not None:
+                error, self._interrupt = self._interrupt, None
+                raise error
+            message = self._decoder.next_message()
+            if message is not None:
+                return message
+            if self._end_of_stream:
+                return None
+            self._interruptible = interruptible
+            try:
+                await self._wait()
+            finally:
+                self._interruptible = False
+
+    def interrupt(self, error: SqlError) -> None:
+        """Raises `error` in a `receive` that may be interrupted and is waiting now; does nothing otherwise."""
+        if self._interruptible:
+            self._interrupt = error
+            self._wake()
+
+    def next_is_sync(self) -> bool:
+        """See `connection.Channel`."""
+        return self._decoder.peek_code() == "S"
+
+    def write(self, data: bytes | memoryview) -> None:
+        """See `connection.Channel`."""
+        if data:
+            self._output.append(data)
+            self._output_bytes += len(data)
+
+    def _send(self) -> None:
+        if self._lost or self._transport is None:
+            raise self.lost()
+        if self._output:
+            data = self._output[0] if len(self._output) == 1 else b"".join(self._output)
+            self._output = []
+            self._output_bytes = 0
+            self._transport.write(data)
+
+    async def drain(self) -> None:
+        """See `connection.Channel`."""
+        if self._output_bytes >= COALESCE_BYTES:
+            await self.flush()
+
+    async def flush(self) -> None:
+        """See `connection.Channel`."""
+        self._send()
+        if not self._writable.is_set():
+            await self._writable.wait()
+            if self._lost:
+                raise self.lost()
+
+    def lost(self) -> ConnectionLost:
+        """See `connection.Channel`."""
+        return ConnectionLost("the client closed the connection")
+
+    def flush_soon(self) -> None:
+        """Hands over what has gathered when the event loop comes round; a client that is gone does not matter."""
+        asyncio.get_running_loop().call_soon(self._send_if_connected)
+
+    def _send_if_connected(self) -> None:
+        if not self._lost:
+            self._send()
+
+    def send_last(self, data: bytes) -> None:
+        """Sends what may still be sent and closes the connection."""
+        if not self._lost and self._transport is not None and not self._transport.is_closing():
+            self._output.append(data)
+            self._send()
+        self.close()
+
+    def close(self) -> None:
+        """Closes the connection after what has been written."""
+        if self._transport is not None:
+            self._transport.close()
+
+    def abort(self) -> None:
+        """Closes the connection at once."""
+        if self._transport is not None:
+            self._transport.abort()
+
+    async def start_tls(self, context: Any) -> None:
+        """Encrypts the connection. Raises FramingError when the client has already sent something in the clear."""
+        if self.has_unread:
+            raise FramingError(None)
+        assert self._transport is not None
+        loop = asyncio.get_running_loop()
+        transport = await loop.start_tls(self._transport, self, context, server_side=True)
+        if transport is None:
+            raise self.lost()
+        self._transport = transport
+        transport.set_write_buffer_limits(high=WRITE_HIGH_BYTES)

@@ -1,0 +1,387 @@
+"""One client's connection: messages in, session calls, messages out.
+
+`Connection.run` is the whole life after authentication. It knows no sockets: a `Channel` gives decoded messages and
+takes bytes. The rules are PostgreSQL's ("Message Flow"):
+
+- Output is buffered and sent at ReadyForQuery, Flush, an error, before COPY data is awaited, or when much has gathered.
+- After an error in the extended protocol everything is ignored until Sync, and each Sync gets one ReadyForQuery.
+- Changed settings are reported once, just before ReadyForQuery.
+- Errors of the session are the client's; anything else is our bug: XX000, logged with its traceback.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Protocol
+
+import structlog
+
+from adapter.results import Command, CopyIn, CopyOut, Empty, Rows, StatementResult
+from adapter.store_errors import sql_error
+from frontend.connections.function_calls import NULL_RESULT, check_format, decode_arguments, response
+from frontend.connections.session_protocol import Session
+from frontend.copy.streams import SynchronizationLost, receive_copy, send_copy
+from frontend.decoding.parameters import decode_params
+from frontend.encoding.encoders import BINARY_FORMAT, TEXT_FORMAT
+from frontend.encoding.rows import RowEncoder, chunks
+from frontend.encoding.settings import FormatSettings, format_settings
+from frontend.protocol import backend
+from frontend.protocol.codec import FramingError
+from frontend.protocol.messages import (
+    Bind,
+    Close,
+    CopyData,
+    CopyDone,
+    CopyFail,
+    Describe,
+    Execute,
+    Flush,
+    FrontendMessage,
+    FunctionCall,
+    Malformed,
+    Parse,
+    PasswordMessage,
+    Query,
+    Sync,
+    Terminate,
+)
+from planner.calls.function_calls import callable_function
+from planner.errors import (
+    FeatureNotSupported,
+    InFailedSqlTransaction,
+    InternalError,
+    InvalidParameterValue,
+    ProtocolViolation,
+    SqlError,
+)
+from planner.ir.nodes import Literal
+from storage.errors import StorageError
+
+log = structlog.get_logger("frontend")
+
+OFFLOAD_CELLS = 4_096
+"""Rows times columns from which encoding a chunk is moved off the event loop: about half a millisecond of work."""
+
+
+_STRAY = frozenset({CopyData, CopyDone, CopyFail})
+"""Messages that are ignored outside COPY."""
+
+# NOTE: threads of our own. In the loop's default pool engines may all be waiting for us to take their batches.
+_ENCODERS = ThreadPoolExecutor(max_workers=os.cpu_count() or 1, thread_name_prefix="encode")
+
+
+class ConnectionLost(Exception):
+    """The client is gone: nothing can be told to it."""
+
+
+class Channel(Protocol):
+    """The client's end, as the connection sees it."""
+
+    async def receive(self, *, interruptible: bool = False) -> FrontendMessage | None:
+        """The next message, or None at the end of the stream. Raises FramingError, and when `interruptible` the error
+        of a cancel request."""
+
+    def write(self, data: bytes | memoryview) -> None:
+        """Append to the output."""
+
+    async def drain(self) -> None:
+        """Hand over what has gathered, if much, and wait while the client reads too slowly. Raises ConnectionLost."""
+
+    async def flush(self) -> None:
+        """Hand over everything. Raises ConnectionLost."""
+
+    def next_is_sync(self) -> bool:
+        """Whether a Sync is the next message already received."""
+
+    def lost(self) -> ConnectionLost:
+        """The error for a stream that ended too early."""
+
+
+class Connection:
+    """Serves one authenticated client."""
+
+    def __init__(self, channel: Channel, session: Session) -> None:
+        self._channel = channel
+        self._session = session
+        self._skip_until_sync = False
+        self._handlers: dict[type, Callable[[Any], Any]] = {
+            Query: self._query,
+            Parse: self._parse,
+            Bind: self._bind,
+            Describe: self._describe,
+            Execute: self._execute,
+            Close: self._close,
+            Sync: self._sync,
+            Flush: self._flush,
+            FunctionCall: self._function_call,
+            Malformed: self._malformed,
+        }
+        self.idle = True
+        """Waiting for a message, with nothing half done."""
+
+    @property
+    def between_transactions(self) -> bool:
+        """Waiting for the client's next message, outside any transaction block."""
+        return self.idle and not self._skip_until_sync and self._session.transaction_status == "I"
+
+    def cancel(self) -> None:
+        """Cancels what runs."""
+        self._session.cancel()
+
+    async def run(self) -> None:
+        """Serves messages until Terminate or the end of the stream. Raises FramingError, ConnectionLost, and a fatal
+        SqlError that ends the connection."""
+        await self.ready()
+        while True:
+            self.idle = True
+            message = await self._channel.receive()
+            self.idle = False
+            kind = type(message)
+            if message is None or kind is Terminate:
+                return
+            if kind in _STRAY:
+                continue
+            if kind is PasswordMessage:
+                raise ProtocolViolation("invalid frontend message type 112", fatal=True)
+            if self._skip_until_sync and kind is not Sync:
+                continue
+            await self._handle(message)
+
+    async def _handle(self, message: FrontendMessage) -> None:
+        try:
+            await self._handlers[type(message)](message)
+        except SynchronizationLost as error:
+            await self._report(error)
+            raise ProtocolViolation(
+                "terminating connection because protocol synchronization was lost", fatal=True
+            ) from None
+        except SqlError as error:
+            await self._report(error)
+        except (ConnectionLost, FramingError, asyncio.CancelledError):
+            raise
+        except Exception as error:  # noqa: BLE001 - a bug of ours must not end the server
+            await self._report(self._internal(error))
+        else:
+            return
+        if isinstance(message, FunctionCall):
+            await self._session.sync()
+        if isinstance(message, Query | FunctionCall) or (isinstance(message, Malformed) and message.code in "QF"):
+            await self.ready()
+        else:
+            self._skip_until_sync = not isinstance(message, Sync)
+            if isinstance(message, Sync):
+                await self.ready()
+
+    def _internal(self, error: Exception) -> SqlError:
+        if isinstance(error, StorageError):
+            return sql_error(error)
+        log.error("internal error", exc_info=error)
+        return InternalError(f"internal error: {type(error).__name__}: {error}")
+
+    async def _report(self, error: SqlError) -> None:
+        """Tells the client, and marks the transaction failed."""
+        if error.fatal:
+            raise error
+        await self._session.fail(error)
+        self._send_notices()
+        self._channel.write(backend.error_response(error))
+        await self._channel.flush()
+
+    async def ready(self) -> None:
+        """Reports settings and notifications, then ReadyForQuery."""
+        await self._session.deliver_notifications()
+        self._send_notices()
+        for name, value in self._session.take_parameter_changes():
+            self._channel.write(backend.parameter_status(name, value))
+        self._channel.write(backend.ready_for_query(self._session.transaction_status))
+        await self._channel.flush()
+
+    def _send_notices(self) -> None:
+        for notice in self._session.take_notices():
+            self._channel.write(backend.notice_response(notice))
+
+    # ------------------------------------------------------------ simple protocol
+
+    async def _query(self, message: Query) -> None:
+        results = self._session.execute_simple(message.text)
+        try:
+            async for result in results:
+                await self._send_result(result, formats=None)
+        except SqlError as error:
+            if not error.fatal:
+                await self._session.fail(error)
+            raise
+        except ConnectionLost as lost:
+            await self._session.fail(InternalError(str(lost)))
+            raise
+        finally:
+            await _aclose(results)
+        await self.ready()
+
+    # ------------------------------------------------------------ extended protocol
+
+    async def _parse(self, message: Parse) -> None:
+        await self._session.prepare(message.name, message.text, message.param_oids)
+        self._send_notices()
+        self._channel.write(backend.PARSE_COMPLETE)
+
+    async def _bind(self, message: Bind) -> None:
+        types = self._session.statement_param_types(message.statement)
+        params = decode_params(message, types, self._session.settings)
+        for code in message.result_formats:
+            if code not in (TEXT_FORMAT, BINARY_FORMAT):
+                raise InvalidParameterValue(f"unsupported format code: {code}")
+        await self._session.bind(message.portal, message.statement, params, message.result_formats)
+        self._send_notices()
+        self._channel.write(backend.BIND_COMPLETE)
+
+    async def _describe(self, message: Describe) -> None:
+        if message.kind == "S":
+            types = self._session.statement_param_types(message.name)
+            description = backend.parameter_description([param.oid for param in types])
+            try:
+                columns = (await self._session.describe_statement(message.name)).columns
+            except FeatureNotSupported:
+                # A plan whose row type changed: PostgreSQL has sent the parameters by then.
+                self._channel.write(description)
+                raise
+            self._channel.write(description)
+            formats: tuple[int, ...] = ()
+        else:
+            columns = await self._session.describe_portal(message.name)
+            formats = _spread(self._session.portal_formats(message.name), len(columns or ()))
+        self._send_notices()
+        self._channel.write(backend.NO_DATA if columns is None else backend.row_description(columns, formats))
+
+    async def _execute(self, message: Execute) -> None:
+        formats = self._session.portal_formats(message.portal)
+        result = await self._session.execute_portal(
+            message.portal, max(message.max_rows, 0), sync_follows=self._channel.next_is_sync()
+        )
+        await self._send_result(result, formats=formats)
+
+    async def _close(self, message: Close) -> None:
+        if message.kind == "S":
+            await self._session.close_statement(message.name)
+        else:
+            await self._session.close_portal(message.name)
+        self._channel.write(backend.CLOSE_COMPLETE)
+
+    async def _sync(self, message: Sync) -> None:
+        self._skip_until_sync = False
+        await self._session.sync()
+        await self.ready()
+
+    async def _flush(self, message: Flush) -> None:
+        await self._channel.flush()
+
+    async def _function_call(self, message: FunctionCall) -> None:
+        if self._session.transaction_status == "E":
+            raise InFailedSqlTransaction(
+                "current transaction is aborted, commands ignored until end of transaction block"
+            )
+        function = callable_function(message.function_oid)
+        args, result_format = decode_arguments(message, function, self._session.settings)
+        answer = NULL_RESULT
+        if not function.strict or all(arg.value is not None for arg in args):
+            check_format(result_format)
+            answer = await self._called(function.query, args, result_format)
+        await self._session.sync()
+        self._send_notices()
+        self._channel.write(answer)
+        await self.ready()
+
+    async def _called(self, query: str, args: Sequence[Literal], format_code: int) -> bytes:
+        """The response to a call with these arguments."""
+        rows = await self._session.call_function(query, args)
+        assert isinstance(rows, Rows)
+        encoder = RowEncoder([column.type for column in rows.columns], [format_code], self._settings())
+        answer = NULL_RESULT
+        try:
+            async for batch in rows.batches:
+                if batch.num_rows:
+                    answer = response(bytes(encoder.data_rows(batch)))
+        finally:
+            await _aclose(rows.batches)
+        return answer
+
+    async def _malformed(self, message: Malformed) -> None:
+        assert isinstance(message.error, SqlError)
+        raise message.error
+
+    # ------------------------------------------------------------ results
+
+    async def _send_result(self, result: StatementResult, *, formats: Sequence[int] | None) -> None:
+        """Sends one statement's result. `formats` is None in the simple protocol, where rows are described first."""
+        match result:
+            case Rows():
+                await self._send_rows(result, formats)
+            case Command():
+                self._send_notices()
+                self._channel.write(backend.command_complete(result.tag))
+            case Empty():
+                self._send_notices()
+                self._channel.write(backend.EMPTY_QUERY_RESPONSE)
+            case CopyOut():
+                self._send_notices()
+                count = await send_copy(self._channel, result, self._settings(), self._offload)
+                self._send_notices()
+                self._channel.write(backend.command_complete(f"COPY {count}"))
+            case CopyIn():
+                self._send_notices()
+                count = await receive_copy(self._channel, result, self._session.settings, self._offload)
+                self._send_notices()
+                self._channel.write(backend.command_complete(f"COPY {count}"))
+
+    def _settings(self) -> FormatSettings:
+        return format_settings(self._session.settings)
+
+    async def _offload(self, cells: int, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Calls a pure function, in a thread when it has many cells to do."""
+        if cells < OFFLOAD_CELLS:
+            return function(*arguments)
+        return await asyncio.get_running_loop().run_in_executor(_ENCODERS, function, *arguments)
+
+    async def _send_rows(self, rows: Rows, formats: Sequence[int] | None) -> None:
+        codes = _spread(formats or (), len(rows.columns))
+        if formats is None:
+            codes = _binary_cursor_formats(rows) or codes
+            self._send_notices()
+            self._channel.write(backend.row_description(rows.columns, codes))
+        encoder = RowEncoder([column.type for column in rows.columns], codes, self._settings())
+        count = 0
+        try:
+            async for batch in rows.batches:
+                for chunk in chunks(batch):
+                    cells = chunk.num_rows * len(rows.columns)
+                    self._channel.write(await self._offload(cells, encoder.data_rows, chunk))
+                    await self._channel.drain()
+                count += batch.num_rows
+        finally:
+            await _aclose(rows.batches)
+        self._send_notices()
+        if rows.suspended():
+            self._channel.write(backend.PORTAL_SUSPENDED)
+        else:
+            self._channel.write(backend.command_complete(rows.tag(count)))
+
+
+def _spread(formats: Sequence[int], count: int) -> tuple[int, ...]:
+    """One format code per column: none means text, one is for all."""
+    if len(formats) == count:
+        return tuple(formats)
+    return (formats[0] if formats else TEXT_FORMAT,) * count
+
+
+def _binary_cursor_formats(rows: Rows) -> tuple[int, ...] | None:
+    """FETCH from a BINARY cursor sends binary even in the simple protocol."""
+    return (BINARY_FORMAT,) * len(rows.columns) if rows.binary else None
+
+
+async def _aclose(iterator: AsyncIterator[Any]) -> None:
+    close = getattr(iterator, "aclose", None)
+    if close is not None:
+        await close()

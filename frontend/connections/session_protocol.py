@@ -1,0 +1,77 @@
+"""What the frontend needs of the adapter: protocols for a session and for the factory that opens sessions.
+
+`adapter.sessions.server.ServerState` and its sessions satisfy them; tests use scripted ones. The meaning of each call
+is in adapter/results.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from typing import Protocol
+
+from adapter.results import ColumnDescription, Notice, StartupParameters, StatementDescription, StatementResult
+from planner.errors import SqlError
+from planner.ir.nodes import Literal
+from planner.types.types import SqlType
+
+
+class Session(Protocol):
+    """One client's session."""
+
+    @property
+    def backend_pid(self) -> int: ...
+
+    @property
+    def transaction_status(self) -> str: ...
+
+    @property
+    def settings(self) -> Mapping[str, str]: ...
+
+    def execute_simple(self, text: str) -> AsyncIterator[StatementResult]: ...
+
+    async def prepare(self, name: str, text: str, param_oids: Sequence[int]) -> None: ...
+
+    async def describe_statement(self, name: str) -> StatementDescription: ...
+
+    def statement_param_types(self, name: str) -> tuple[SqlType, ...]: ...
+
+    async def bind(
+        self, portal: str, statement: str, params: Sequence[Literal], result_formats: Sequence[int]
+    ) -> None: ...
+
+    async def describe_portal(self, portal: str) -> tuple[ColumnDescription, ...] | None: ...
+
+    def portal_formats(self, portal: str) -> Sequence[int]: ...
+
+    async def execute_portal(self, portal: str, max_rows: int, sync_follows: bool = False) -> StatementResult: ...
+
+    async def call_function(self, query: str, args: Sequence[Literal]) -> StatementResult: ...
+
+    async def close_statement(self, name: str) -> None: ...
+
+    async def close_portal(self, name: str) -> None: ...
+
+    async def sync(self) -> None: ...
+
+    async def fail(self, error: SqlError) -> None: ...
+
+    def take_parameter_changes(self) -> list[tuple[str, str]]: ...
+
+    def take_notices(self) -> list[Notice]: ...
+
+    async def deliver_notifications(self) -> None: ...
+
+    def cancel(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+
+class SessionFactory(Protocol):
+    """Opens sessions; raises fatal SqlErrors (unknown database, unknown role, bad setting)."""
+
+    async def open_session(
+        self,
+        startup: StartupParameters,
+        notify: Callable[[int, str, str], None],
+        terminate: Callable[[SqlError], None],
+    ) -> Session: ...

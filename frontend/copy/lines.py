@@ -1,0 +1,286 @@
+"""COPY text and csv input, line by line: PostgreSQL's own rules in full.
+
+The reference for what COPY FROM accepts and the way its errors look. `copy_input.py` reads plain blocks of data column
+by column instead and comes here for the header, for unusual input, and to find the exact place of an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from adapter.results import CopyFormat
+from frontend.protocol.codec import decode_utf8
+from planner.errors import BadCopyFileFormat, SqlError
+
+MAX_SHOWN = 100
+"""PostgreSQL's MAX_COPY_DATA_DISPLAY: bytes of data shown in an error's context."""
+
+_ESCAPES = {
+    ord("b"): 8,
+    ord("f"): 12,
+    ord("n"): 10,
+    ord("r"): 13,
+    ord("t"): 9,
+    ord("v"): 11,
+}
+_OCTAL = b"01234567"
+_HEX = b"0123456789abcdefABCDEF"
+
+
+def shown(text: str) -> str:
+    """Data as an error's context shows it."""
+    return text if len(text) <= MAX_SHOWN else text[:MAX_SHOWN] + "..."
+
+
+class LineEnding(Struct):
+    """The style of line ends, which the first line decides: "\\n", "\\r\\n" or "\\r"; empty until known."""
+
+    style: bytes = b""
+
+
+class Line(Struct, frozen=True):
+    """One line without its end. `last` is set on a line that the end-of-data marker ends."""
+
+    content: bytes
+    length: int
+    """Bytes that the line and its end take."""
+    last: bool
+
+
+class EndOfData(Exception):
+    """The end-of-data marker was read; `length` bytes were consumed up to and including it."""
+
+    def __init__(self, length: int) -> None:
+        super().__init__()
+        self.length = length
+
+
+class LineError(BadCopyFileFormat):
+    """A line that cannot be cut; `content` is what was read of it."""
+
+    def __init__(self, message: str, content: bytes, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.content = content
+
+
+def next_line(data: bytes, start: int, format: CopyFormat, ending: LineEnding, *, final: bool) -> Line | None:
+    """The line at `start`, or None when its end has not arrived. Raises EndOfData and LineError."""
+    if format.format == "csv":
+        return _next_csv_line(data, start, format, ending, final=final)
+    return _next_text_line(data, start, ending, final=final)
+
+
+def _next_text_line(data: bytes, start: int, ending: LineEnding, *, final: bool) -> Line | None:
+    position = start
+    size = len(data)
+    while position < size:
+        byte = data[position]
+        if byte == 0x5C:
+            if position + 1 >= size:
+                if not final:
+                    return None
+                position += 1
+                continue
+            if data[position + 1] == ord("."):
+                return _end_marker(data, start, position, ending, final=final)
+            position += 2
+            continue
+        if byte in (10, 13):
+            return _line_end(data, start, position, ending, final=final, csv=False)
+        position += 1
+    if not final or position == start:
+        return None
+    return Line(data[start:size], size - start, last=False)
+
+
+def _end_marker(data: bytes, start: int, position: int, ending: LineEnding, *, final: bool) -> Line | None:
+    after = position + 2
+    if after >= len(data) and not final:
+        return None
+    tail = data[after : after + 2]
+    if tail[:1] not in (b"\n", b"\r"):
+        raise LineError("end-of-copy marker corrupt", data[start:position])
+    if ending.style == b"\r\n" and tail == b"\r" and not final:
+        return None
+    actual = b"\r\n" if tail == b"\r\n" else tail[:1]
+    if ending.style and actual != ending.style:
+        raise LineError("end-of-copy marker does not match previous newline style", data[start:position])
+    if position == start:
+        raise EndOfData(after - start + len(actual))
+    return Line(data[start:position], after - start + len(actual), last=True)
+
+
+def _line_end(data: bytes, start: int, position: int, ending: LineEnding, *, final: bool, csv: bool) -> Line | None:
+    """The line that the \\n or \\r at `position` ends."""
+    if data[position] == 13:
+        if position + 1 >= len(data) and not final:
+            return None
+        actual = b"\r\n" if data[position + 1 : position + 2] == b"\n" else b"\r"
+    else:
+        actual = b"\n"
+    if not ending.style:
+        ending.style = actual
+    if actual != ending.style:
+        which = "newline" if actual == b"\n" else "carriage return"
+        if csv:
+            raise LineError(
+                f"unquoted {which} found in data",
+                data[start:position],
+                hint=f"Use quoted CSV field to represent {which}.",
+            )
+        escape = "\\n" if actual == b"\n" else "\\r"
+        raise LineError(
+            f"literal {which} found in data", data[start:position], hint=f'Use "{escape}" to represent {which}.'
+        )
+    return Line(data[start:position], position - start + len(actual), last=False)
+
+
+def _next_csv_line(data: bytes, start: int, format: CopyFormat, ending: LineEnding, *, final: bool) -> Line | None:
+    quote, escape = ord(format.quote), ord(format.escape)
+    if quote == escape:
+        escape = 0
+    in_quote = last_was_escape = False
+    position = start
+    size = len(data)
+    while position < size:
+        byte = data[position]
+        if in_quote and byte == escape:
+            last_was_escape = not last_was_escape
+        if byte == quote and not last_was_escape:
+            in_quote = not in_quote
+        if byte != escape:
+            last_was_escape = False
+        if not in_quote:
+            if byte == 0x5C and position == start:
+                if position + 1 >= size and not final:
+                    return None
+                if data[position + 1 : position + 2] == b".":
+                    after = data[position + 2 : position + 4]
+                    if not after and not final:
+                        return None
+                    if after[:1] in (b"", b"\n", b"\r"):
+                        raise EndOfData(2 + (2 if after == b"\r\n" else len(after[:1])))
+            if byte in (10, 13):
+                return _line_end(data, start, position, ending, final=final, csv=True)
+        position += 1
+    if not final or position == start:
+        return None
+    return Line(data[start:size], size - start, last=False)
+
+
+def text_fields(line: bytes, format: CopyFormat) -> Iterator[str | None]:
+    """The fields of a text line, unescaped; None is NULL. Raises 22021."""
+    delimiter = ord(format.delimiter)
+    null = format.null.encode()
+    position, size = 0, len(line)
+    while True:
+        start = position
+        output = bytearray()
+        while position < size and line[position] != delimiter:
+            byte = line[position]
+            position += 1
+            if byte == 0x5C:
+                if position < size:
+                    position = _unescape(line, position, output)
+            else:
+                output.append(byte)
+        yield None if line[start:position] == null else decode_utf8(bytes(output))
+        if position >= size:
+            return
+        position += 1
+
+
+def _unescape(line: bytes, position: int, output: bytearray) -> int:
+    """Appends the byte that an escape stands for; returns the position after it."""
+    byte = line[position]
+    if byte in _OCTAL:
+        end = position
+        while end < min(position + 3, len(line)) and line[end] in _OCTAL:
+            end += 1
+        output.append(int(line[position:end], 8) & 0xFF)
+        return end
+    if byte == ord("x"):
+        end = position + 1
+        while end < min(position + 3, len(line)) and line[end] in _HEX:
+            end += 1
+        if end > position + 1:
+            output.append(int(line[position + 1 : end], 16))
+            return end
+    output.append(_ESCAPES.get(byte, byte))
+    return position + 1
+
+
+def csv_fields(line: bytes, format: CopyFormat) -> Iterator[tuple[str | None, bool]]:
+    """(value, whether it was quoted) of the fields of a csv line; None is an unquoted NULL marker. Raises 22P04."""
+    delimiter, quote, escape = ord(format.delimiter), ord(format.quote), ord(format.escape)
+    null = format.null.encode()
+    position, size = 0, len(line)
+    while True:
+        start = position
+        output = bytearray()
+        quoted = False
+        while position < size and line[position] != delimiter:
+            byte = line[position]
+            position += 1
+            if byte != quote:
+                output.append(byte)
+                continue
+            quoted = True
+            while True:
+                if position >= size:
+                    raise BadCopyFileFormat("unterminated CSV quoted field")
+                byte = line[position]
+                position += 1
+                if byte == escape and position < size and line[position] in (quote, escape):
+                    output.append(line[position])
+                    position += 1
+                elif byte == quote:
+                    break
+                else:
+                    output.append(byte)
+        is_null = not quoted and line[start:position] == null
+        yield (None if is_null else decode_utf8(bytes(output))), quoted
+        if position >= size:
+            return
+        position += 1
+
+
+def line_fields(line: bytes, format: CopyFormat, column_count: int) -> list[str | None]:
+    """The fields of a line, with force_null and force_not_null applied."""
+    if not line and column_count == 0:
+        return []
+    if format.format == "text":
+        return list(text_fields(line, format))
+    fields: list[str | None] = []
+    for index, (value, quoted) in enumerate(csv_fields(line, format)):
+        if value is None and index in format.force_not_null:
+            value = format.null
+        elif quoted and value == format.null and index in format.force_null:
+            value = None
+        fields.append(value)
+    return fields
+
+
+def check_header(line: bytes, format: CopyFormat, names: list[str]) -> None:
+    """HEADER MATCH: the first line must name the columns. Raises 22P04."""
+    fields = line_fields(line, format, len(names))
+    if len(fields) != len(names):
+        raise BadCopyFileFormat(f"wrong number of fields in header line: got {len(fields)}, expected {len(names)}")
+    for number, (field, name) in enumerate(zip(fields, names, strict=True), start=1):
+        if field is None:
+            raise BadCopyFileFormat(
+                f'column name mismatch in header line field {number}: got null value ("{format.null}"), '
+                f'expected "{name}"'
+            )
+        if field != name:
+            raise BadCopyFileFormat(
+                f'column name mismatch in header line field {number}: got "{field}", expected "{name}"'
+            )
+
+
+def with_context(error: SqlError, where: str) -> SqlError:
+    """The error with its place in the data, unless it has one."""
+    error.where = error.where or where
+    return error

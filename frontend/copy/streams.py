@@ -1,0 +1,124 @@
+"""The message flow of COPY: CopyData in and out, with back-pressure.
+
+In: data is decoded a block at a time and handed to the session, which answers when it can take more. Flush and Sync
+are ignored, CopyFail cancels, any other message loses synchronization (fatal, as in PostgreSQL). Out: one CopyData per
+row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Protocol
+
+from adapter.results import CopyIn, CopyOut
+from frontend.copy.binary_input import CopyBinaryInput
+from frontend.copy.output import CopyOutput
+from frontend.copy.text_input import CopyInput
+from frontend.encoding.rows import RecordBatch, chunks
+from frontend.encoding.settings import FormatSettings
+from frontend.protocol import backend
+from frontend.protocol.messages import (
+    MESSAGE_CODES,
+    CopyData,
+    CopyDone,
+    CopyFail,
+    Flush,
+    FrontendMessage,
+    Malformed,
+    Sync,
+)
+from planner.errors import ProtocolViolation, QueryCanceled, SqlError
+
+Offload = Callable[..., Awaitable[Any]]
+"""Calls a pure function, in a thread when its first argument, the number of cells, is large."""
+
+
+class CopyChannel(Protocol):
+    """What COPY needs of the client's end (see connection.Channel)."""
+
+    async def receive(self, *, interruptible: bool = False) -> FrontendMessage | None: ...
+
+    def write(self, data: bytes | memoryview) -> None: ...
+
+    async def drain(self) -> None: ...
+
+    async def flush(self) -> None: ...
+
+    def lost(self) -> Exception: ...
+
+
+class SynchronizationLost(ProtocolViolation):
+    """A message that has no place in COPY data; the connection ends after the error has been told."""
+
+
+async def send_copy(channel: CopyChannel, copy: CopyOut, settings: FormatSettings, offload: Offload) -> int:
+    """Sends a COPY TO STDOUT up to CopyDone; returns the number of rows."""
+    output = CopyOutput(copy.columns, copy.format, settings)
+    channel.write(backend.copy_out_response(len(copy.columns), binary=output.binary))
+    channel.write(output.start())
+    count = 0
+    try:
+        async for batch in copy.batches:
+            for chunk in chunks(batch):
+                cells = chunk.num_rows * max(len(copy.columns), 1)
+                channel.write(await offload(cells, output.rows, chunk, count == 0))
+                count += chunk.num_rows
+                await channel.drain()
+    finally:
+        close = getattr(copy.batches, "aclose", None)
+        if close is not None:
+            await close()
+    channel.write(output.finish(any_rows=count > 0))
+    channel.write(backend.COPY_DONE)
+    return count
+
+
+async def receive_copy(channel: CopyChannel, copy: CopyIn, settings: Mapping[str, str], offload: Offload) -> int:
+    """Receives a COPY FROM STDIN; returns the number of rows that the session took. On any failure the session's part
+    is aborted and the error raised."""
+    binary = copy.format.format == "binary"
+    source: CopyInput | CopyBinaryInput
+    if binary:
+        source = CopyBinaryInput(copy.relation_name, copy.columns)
+    else:
+        source = CopyInput(copy.relation_name, copy.columns, copy.format, settings)
+    try:
+        channel.write(backend.copy_in_response(len(copy.columns), binary=binary))
+        await channel.flush()
+        await _receive(channel, copy, source, offload)
+    except BaseException as error:
+        await copy.abort(error)
+        raise
+    return await copy.finish()
+
+
+async def _receive(channel: CopyChannel, copy: CopyIn, source: CopyInput | CopyBinaryInput, offload: Offload) -> None:
+    while True:
+        message = await channel.receive(interruptible=True)
+        match message:
+            case CopyData():
+                source.add(message.data)
+                if source.block_ready:
+                    await _write(copy, await offload(source.pending_cells, source.take))
+            case CopyDone():
+                await _write(copy, await offload(source.pending_cells, lambda: source.take(final=True)))
+                return
+            case CopyFail():
+                raise QueryCanceled(f"COPY from stdin failed: {message.message}", where=source.where)
+            case Flush() | Sync():
+                continue
+            case None:
+                raise channel.lost()
+            case Malformed() if message.code == "d" and isinstance(message.error, SqlError):
+                raise message.error
+            case _:
+                code = message.code if isinstance(message, Malformed) else MESSAGE_CODES[type(message)]
+                raise SynchronizationLost(
+                    f"unexpected message type 0x{ord(code):02X} during COPY from stdin", where=source.where
+                )
+
+
+async def _write(copy: CopyIn, batches: list[RecordBatch]) -> None:
+    for batch in batches:
+        if batch.num_rows:
+            await copy.write(batch)

@@ -1,0 +1,230 @@
+"""Binary input of every type with a receive function here: bytes to the Python value of `planner.ir.nodes.Literal`.
+
+Used for parameters and for COPY ... (FORMAT binary). Too few bytes are 08P01, bytes left over or nonsense 22P03, as in
+PostgreSQL.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import struct
+import uuid
+from collections.abc import Callable
+from decimal import Decimal
+
+from frontend.encoding.datetimes import DATE_INFINITY, TIMESTAMP_INFINITY
+from frontend.encoding.encoders import ARRAY_ELEMENTS
+from frontend.protocol.codec import decode_utf8
+from planner.errors import (
+    DatatypeMismatch,
+    DatetimeFieldOverflow,
+    InvalidBinaryRepresentation,
+    ProtocolViolation,
+    UndefinedFunction,
+)
+from planner.ir.nodes import Interval
+from planner.types import types
+from planner.types.types import SqlType
+
+_EPOCH_DATE = dt.date(2000, 1, 1)
+_EPOCH = dt.datetime(2000, 1, 1)  # noqa: DTZ001 - a timestamp without time zone
+_EPOCH_UTC = dt.datetime(2000, 1, 1, tzinfo=dt.UTC)
+_NUMERIC_POSITIVE, _NUMERIC_NEGATIVE = 0x0000, 0x4000
+_NUMERIC_NAN, _NUMERIC_PINF, _NUMERIC_NINF = 0xC000, 0xD000, 0xF000
+_MAX_ARRAY_DIMENSIONS = 6
+
+
+class _Input:
+    """Reads fields; running short is PostgreSQL's protocol error."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self.position = 0
+
+    def unpack(self, layout: str) -> tuple[int, ...]:
+        size = struct.calcsize(layout)
+        return struct.unpack(layout, self.raw(size))
+
+    def raw(self, count: int) -> bytes:
+        if count < 0 or self.position + count > len(self.data):
+            raise ProtocolViolation("insufficient data left in message")
+        self.position += count
+        return self.data[self.position - count : self.position]
+
+    def rest(self) -> bytes:
+        return self.raw(len(self.data) - self.position)
+
+
+def _number(layout: str) -> Callable[[_Input], object]:
+    return lambda source: source.unpack(layout)[0]
+
+
+def _bool(source: _Input) -> object:
+    return source.raw(1) != b"\0"
+
+
+def _text(source: _Input) -> object:
+    return decode_utf8(source.rest())
+
+
+def _bytea(source: _Input) -> object:
+    return source.rest()
+
+
+def _jsonb(source: _Input) -> object:
+    version = source.raw(1)[0]
+    if version != 1:
+        raise InvalidBinaryRepresentation(f"unsupported jsonb version number {version}")
+    return decode_utf8(source.rest())
+
+
+def _uuid(source: _Input) -> object:
+    return str(uuid.UUID(bytes=source.raw(16)))
+
+
+def _date(source: _Input) -> object:
+    (days,) = source.unpack(">i")
+    if days == DATE_INFINITY:
+        return "infinity"
+    if days == -DATE_INFINITY - 1:
+        return "-infinity"
+    try:
+        return _EPOCH_DATE + dt.timedelta(days=days)
+    except OverflowError:
+        raise DatetimeFieldOverflow("date out of range") from None
+
+
+def _time(source: _Input) -> object:
+    (micros,) = source.unpack(">q")
+    if micros < 0 or micros >= 86_400_000_000:
+        raise DatetimeFieldOverflow("time out of range")
+    seconds, fraction = divmod(micros, 1_000_000)
+    return dt.time(seconds // 3600, seconds // 60 % 60, seconds % 60, fraction)
+
+
+def _timestamp(epoch: dt.datetime) -> Callable[[_Input], object]:
+    def read(source: _Input) -> object:
+        (micros,) = source.unpack(">q")
+        if micros == TIMESTAMP_INFINITY:
+            return "infinity"
+        if micros == -TIMESTAMP_INFINITY - 1:
+            return "-infinity"
+        try:
+            return epoch + dt.timedelta(microseconds=micros)
+        except OverflowError:
+            raise DatetimeFieldOverflow("timestamp out of range") from None
+
+    return read
+
+
+def _interval(source: _Input) -> object:
+    micros, days, months = source.unpack(">qii")
+    return Interval(months=months, days=days, micros=micros)
+
+
+def _numeric(source: _Input) -> object:
+    count, weight, sign, scale = source.unpack(">HhHH")
+    digits = source.unpack(f">{count}H")
+    if sign == _NUMERIC_NAN:
+        return Decimal("NaN")
+    if sign == _NUMERIC_PINF:
+        return Decimal("Infinity")
+    if sign == _NUMERIC_NINF:
+        return Decimal("-Infinity")
+    if sign not in (_NUMERIC_POSITIVE, _NUMERIC_NEGATIVE):
+        raise InvalidBinaryRepresentation('invalid sign in external "numeric" value')
+    if scale > 0x3FFF:
+        raise InvalidBinaryRepresentation('invalid scale in external "numeric" value')
+    if any(digit > 9999 for digit in digits):
+        raise InvalidBinaryRepresentation('invalid digit in external "numeric" value')
+    whole = 0
+    for digit in digits:
+        whole = whole * 10_000 + digit
+    exponent = 4 * (weight - count + 1)
+    # Shift the base-10000 digits so that exactly `scale` decimal fraction digits remain; the sender may have sent more.
+    shift = exponent + scale
+    unscaled = whole * 10**shift if shift >= 0 else whole // 10**-shift
+    return Decimal((1 if sign == _NUMERIC_NEGATIVE else 0, tuple(map(int, str(unscaled))), -scale))
+
+
+def _array(sql_type: SqlType, element_oid: int) -> Callable[[_Input], object]:
+    element = SqlType(element_oid, sql_type.typmod, sql_type.shape)
+
+    def read(source: _Input) -> object:
+        dimensions, flags, oid = source.unpack(">iiI")
+        if dimensions < 0 or dimensions > _MAX_ARRAY_DIMENSIONS:
+            raise InvalidBinaryRepresentation(f"invalid number of dimensions: {dimensions}")
+        if flags not in (0, 1):
+            raise InvalidBinaryRepresentation("invalid array flags")
+        if oid != element_oid:
+            raise DatatypeMismatch(f"binary data has array element type {oid} instead of expected {element_oid}")
+        lengths = [source.unpack(">ii")[0] for _ in range(dimensions)]
+        if not lengths:
+            return ()
+        return level(source, lengths)
+
+    def level(source: _Input, lengths: list[int]) -> tuple[object, ...]:
+        if len(lengths) > 1:
+            return tuple(level(source, lengths[1:]) for _ in range(lengths[0]))
+        return tuple(item(source) for _ in range(lengths[0]))
+
+    def item(source: _Input) -> object:
+        (length,) = source.unpack(">i")
+        return None if length == -1 else parse_binary(source.raw(length), element)
+
+    return read
+
+
+_READERS: dict[int, Callable[[_Input], object]] = {
+    types.BOOL: _bool,
+    types.INT2: _number(">h"),
+    types.INT4: _number(">i"),
+    types.INT8: _number(">q"),
+    types.FLOAT4: _number(">f"),
+    types.FLOAT8: _number(">d"),
+    types.NUMERIC: _numeric,
+    types.BYTEA: _bytea,
+    types.DATE: _date,
+    types.TIME: _time,
+    types.TIMESTAMP: _timestamp(_EPOCH),
+    types.TIMESTAMPTZ: _timestamp(_EPOCH_UTC),
+    types.INTERVAL: _interval,
+    types.UUID: _uuid,
+    types.JSONB: _jsonb,
+}
+for _oid in (
+    types.TEXT, types.VARCHAR, types.BPCHAR, types.NAME, types.CHAR, types.JSON, types.UNKNOWN, types.REFCURSOR,
+):  # fmt: skip
+    _READERS[_oid] = _text
+for _oid in (
+    types.OID, types.XID, types.REGPROC, types.REGPROCEDURE, types.REGOPER, types.REGOPERATOR, types.REGCLASS,
+    types.REGTYPE, types.REGNAMESPACE, types.REGROLE,
+):  # fmt: skip
+    _READERS[_oid] = _number(">I")
+
+
+def has_binary_input(sql_type: SqlType) -> bool:
+    """Whether `parse_binary` knows the type."""
+    return sql_type.oid in _READERS or sql_type.oid in ARRAY_ELEMENTS
+
+
+def parse_binary(data: bytes, sql_type: SqlType) -> object:
+    """The value of a literal of this type. Raises 08P01, 22P03, 22021, 22008, 42883."""
+    reader = _READERS.get(sql_type.oid)
+    if reader is None:
+        element_oid = ARRAY_ELEMENTS.get(sql_type.oid)
+        if element_oid is None:
+            raise UndefinedFunction(f"no binary input function available for type with OID {sql_type.oid}")
+        reader = _array(sql_type, element_oid)
+    source = _Input(data)
+    value = reader(source)
+    if source.position != len(data):
+        raise LeftoverData()
+    return value
+
+
+class LeftoverData(InvalidBinaryRepresentation):
+    """The value ended before its bytes did; callers say where it stood."""
+
+    def __init__(self) -> None:
+        super().__init__("incorrect binary data format")

@@ -1,0 +1,59 @@
+"""Parameters of Bind: bytes in text or binary format to literals of the statement's parameter types.
+
+Errors carry PostgreSQL's context: ``unnamed portal parameter $1 = '...'`` (a text value is not shown, as with
+PostgreSQL's default log_parameter_max_length_on_error).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from frontend.decoding.binary import LeftoverData, parse_binary
+from frontend.decoding.text import parse_value
+from frontend.encoding.encoders import BINARY_FORMAT, TEXT_FORMAT
+from frontend.protocol.codec import decode_utf8
+from frontend.protocol.messages import Bind
+from planner.errors import InvalidBinaryRepresentation, InvalidParameterValue, ProtocolViolation, SqlError
+from planner.ir.nodes import Literal
+from planner.types.types import SqlType
+
+
+def decode_params(bind: Bind, types: Sequence[SqlType], settings: Mapping[str, str]) -> tuple[Literal, ...]:
+    """The parameters of a Bind message. Raises 08P01 for wrong counts, and each type's input errors."""
+    formats = bind.param_formats
+    if len(formats) > 1 and len(formats) != len(bind.params):
+        raise ProtocolViolation(f"bind message has {len(formats)} parameter formats but {len(bind.params)} parameters")
+    if len(bind.params) != len(types):
+        raise ProtocolViolation(
+            f"bind message supplies {len(bind.params)} parameters, "
+            f'but prepared statement "{bind.statement}" requires {len(types)}'
+        )
+    literals: list[Literal] = []
+    for index, (raw, sql_type) in enumerate(zip(bind.params, types, strict=True)):
+        code = TEXT_FORMAT if not formats else formats[index] if len(formats) > 1 else formats[0]
+        literals.append(Literal(value=_decode(bind, index, raw, sql_type, code, settings), type=sql_type))
+    return tuple(literals)
+
+
+def _decode(
+    bind: Bind, index: int, raw: bytes | None, sql_type: SqlType, code: int, settings: Mapping[str, str]
+) -> object:
+    portal = f'portal "{bind.portal}"' if bind.portal else "unnamed portal"
+    where = f"{portal} parameter ${index + 1}"
+    try:
+        if code not in (TEXT_FORMAT, BINARY_FORMAT):
+            raise InvalidParameterValue(f"unsupported format code: {code}")
+        if raw is None:
+            return None
+        if code == BINARY_FORMAT:
+            return parse_binary(raw, sql_type)
+        text = decode_utf8(raw)
+        where += " = '...'"
+        return parse_value(text, sql_type, settings)
+    except LeftoverData:
+        raise InvalidBinaryRepresentation(
+            f"incorrect binary data format in bind parameter {index + 1}", where=where
+        ) from None
+    except SqlError as error:
+        error.where = error.where or where
+        raise

@@ -1,0 +1,192 @@
+"""Backend messages as bytes, without I/O.
+
+Each function returns one whole message. DataRow messages are made by `frontend.encoding`.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from functools import lru_cache
+
+from adapter.results import ColumnDescription, Notice
+from frontend.encoding.encoders import TEXT_FORMAT
+from planner.errors import SqlError
+from planner.types import types
+
+AUTHENTICATION_OK = b"R\0\0\0\x08\0\0\0\0"
+PARSE_COMPLETE = b"1\0\0\0\x04"
+BIND_COMPLETE = b"2\0\0\0\x04"
+CLOSE_COMPLETE = b"3\0\0\0\x04"
+NO_DATA = b"n\0\0\0\x04"
+PORTAL_SUSPENDED = b"s\0\0\0\x04"
+EMPTY_QUERY_RESPONSE = b"I\0\0\0\x04"
+COPY_DONE = b"c\0\0\0\x04"
+_READY = {status: b"Z\0\0\0\x05" + status.encode() for status in "ITE"}
+
+_TYPE_LENGTHS = {
+    types.BOOL: 1,
+    types.CHAR: 1,
+    types.NAME: 64,
+    types.INT8: 8,
+    types.INT2: 2,
+    types.INT4: 4,
+    types.REGPROC: 4,
+    types.OID: 4,
+    types.TID: 6,
+    types.XID: 4,
+    29: 4,
+    5069: 8,
+    types.FLOAT4: 4,
+    types.FLOAT8: 8,
+    790: 8,
+    types.ACLITEM: 12,
+    types.DATE: 4,
+    types.TIME: 8,
+    types.TIMESTAMP: 8,
+    types.TIMESTAMPTZ: 8,
+    types.INTERVAL: 16,
+    types.TIMETZ: 12,
+    types.REGPROCEDURE: 4,
+    types.REGOPER: 4,
+    types.REGOPERATOR: 4,
+    types.REGCLASS: 4,
+    types.REGTYPE: 4,
+    types.VOID: 4,
+    types.UUID: 16,
+    3220: 8,
+    types.REGNAMESPACE: 4,
+    types.REGROLE: 4,
+    3734: 4,
+    3769: 4,
+    4191: 4,
+}
+"""pg_type.typlen where it is not -1 (variable)."""
+
+
+def message(code: str, body: bytes) -> bytes:
+    """A typed message around its body."""
+    return code.encode() + (len(body) + 4).to_bytes(4, "big") + body
+
+
+def _string(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass").replace(b"\0", b"") + b"\0"
+
+
+def parameter_status(name: str, value: str) -> bytes:
+    """A setting that drivers follow."""
+    return message("S", _string(name) + _string(value))
+
+
+def backend_key_data(backend_pid: int, secret: bytes) -> bytes:
+    """What a CancelRequest must repeat."""
+    return message("K", backend_pid.to_bytes(4, "big") + secret)
+
+
+def negotiate_protocol_version(version: int, unrecognized: Sequence[str]) -> bytes:
+    """The newest version that the server speaks, and the protocol options that it does not know."""
+    body = struct.pack(">II", version, len(unrecognized)) + b"".join(_string(name) for name in unrecognized)
+    return message("v", body)
+
+
+def ready_for_query(status: str) -> bytes:
+    """`status` is I (idle), T (in a transaction block) or E (in a failed one)."""
+    return _READY[status]
+
+
+def command_complete(tag: str) -> bytes:
+    """The command tag."""
+    return message("C", _string(tag))
+
+
+@lru_cache(maxsize=512)
+def row_description(columns: tuple[ColumnDescription, ...], formats: tuple[int, ...]) -> bytes:
+    """Columns of a result; `formats` has one code per column, or none for text."""
+    parts = [len(columns).to_bytes(2, "big")]
+    for index, column in enumerate(columns):
+        origin = column.origin
+        parts.append(_string(column.name))
+        parts.append(
+            struct.pack(
+                ">IhIhih",
+                origin.relation_oid if origin else 0,
+                origin.attnum if origin else 0,
+                column.type.oid,
+                _TYPE_LENGTHS.get(column.type.oid, -1),
+                column.type.typmod,
+                formats[index] if formats else TEXT_FORMAT,
+            )
+        )
+    return message("T", b"".join(parts))
+
+
+def parameter_description(oids: Sequence[int]) -> bytes:
+    """The types of a prepared statement's parameters."""
+    return message("t", struct.pack(f">H{len(oids)}I", len(oids), *oids))
+
+
+def _copy_response(code: str, column_count: int, *, binary: bool) -> bytes:
+    overall = 1 if binary else 0
+    return message(code, struct.pack(f">bH{column_count}H", overall, column_count, *([overall] * column_count)))
+
+
+def copy_in_response(column_count: int, *, binary: bool) -> bytes:
+    """The server is ready for CopyData."""
+    return _copy_response("G", column_count, binary=binary)
+
+
+def copy_out_response(column_count: int, *, binary: bool) -> bytes:
+    """CopyData follows."""
+    return _copy_response("H", column_count, binary=binary)
+
+
+def copy_data(data: bytes) -> bytes:
+    """A piece of COPY data."""
+    return message("d", data)
+
+
+def notification_response(backend_pid: int, channel: str, payload: str) -> bytes:
+    """A NOTIFY that this session listens to."""
+    return message("A", backend_pid.to_bytes(4, "big") + _string(channel) + _string(payload))
+
+
+def _fields(fields: Sequence[tuple[str, str | int | None]]) -> bytes:
+    return b"".join(code.encode() + _string(str(value)) for code, value in fields if value is not None) + b"\0"
+
+
+def error_response(error: SqlError, *, severity: str | None = None) -> bytes:
+    """An ErrorResponse with every field that the error has."""
+    shown = severity or ("FATAL" if error.fatal else "ERROR")
+    routine = error.routine or type(error).__name__
+    fields: list[tuple[str, str | int | None]] = [
+        ("S", shown),
+        ("V", shown),
+        ("C", error.sqlstate),
+        ("M", error.message),
+        ("D", error.detail),
+        ("H", error.hint),
+        ("W", error.where),
+        ("s", error.schema),
+        ("t", error.table),
+        ("c", error.column),
+        ("d", error.datatype),
+        ("n", error.constraint),
+        ("P", error.position),
+        ("F", "tidegate"),
+        ("L", 0),
+        ("R", routine),
+    ]
+    return message("E", _fields(fields))
+
+
+def notice_response(notice: Notice) -> bytes:
+    """A NoticeResponse."""
+    fields: list[tuple[str, str | int | None]] = [
+        ("S", notice.severity),
+        ("V", notice.severity),
+        ("C", notice.sqlstate),
+        ("M", notice.message),
+        ("D", notice.detail),
+        ("H", notice.hint),
+    ]
+    return message("N", _fields(fields))

@@ -1,0 +1,376 @@
+"""Bytes to frontend messages, without I/O.
+
+`Decoder` is fed what the socket gives and hands out whole messages: first start-up packets (`next_startup`; they have
+no type byte), then typed messages (`next_message`). Broken framing raises `FramingError` (the connection cannot go on,
+as in PostgreSQL); broken content comes out as `Malformed`, which the connection answers like a failed message.
+
+Bounds: a start-up packet has at most 10,000 bytes, a message without data as many, one with data `max_message_bytes`.
+What is longer, but short enough to be meant (1 GiB), is skipped without being kept and comes out as `Malformed`.
+"""
+
+from __future__ import annotations
+
+import struct
+
+from frontend.protocol.messages import (
+    CANCEL_REQUEST,
+    GSSENC_REQUEST,
+    LARGE_MESSAGE_BYTES,
+    MAX_STARTUP_BYTES,
+    SMALL_MESSAGE_BYTES,
+    SSL_REQUEST,
+    Bind,
+    CancelRequest,
+    Close,
+    CopyData,
+    CopyDone,
+    CopyFail,
+    Describe,
+    Execute,
+    Flush,
+    FrontendMessage,
+    FunctionCall,
+    GssEncRequest,
+    Malformed,
+    Parse,
+    PasswordMessage,
+    Query,
+    SslRequest,
+    Startup,
+    StartupMessage,
+    Sync,
+    Terminate,
+)
+from planner.errors import (
+    CharacterNotInRepertoire,
+    FeatureNotSupported,
+    InvalidAuthorizationSpecification,
+    ProgramLimitExceeded,
+    ProtocolViolation,
+    SqlError,
+)
+
+_LARGE_CODES = frozenset(b"QFBPdp")
+_LIMITS = {
+    **dict.fromkeys(_LARGE_CODES, LARGE_MESSAGE_BYTES),
+    **dict.fromkeys(b"XCDEHScf", SMALL_MESSAGE_BYTES),
+}
+"""By type: the longest length that a message may announce."""
+_COMPACT_FROM_BYTES = 1 << 16
+
+
+class FramingError(Exception):
+    """The byte stream cannot be followed any further. `error` is told to the client before closing, if anything."""
+
+    def __init__(self, error: SqlError | None) -> None:
+        super().__init__(str(error) if error else "invalid message length")
+        self.error = error
+
+
+def invalid_utf8(data: bytes, start: int) -> CharacterNotInRepertoire:
+    """PostgreSQL's error for the invalid UTF-8 sequence at `start`, showing the bytes that the first one announces."""
+    first = data[start]
+    length = 1 if first < 0xC0 else 2 if first < 0xE0 else 3 if first < 0xF0 else 4 if first < 0xF8 else 1
+    shown = " ".join(f"0x{byte:02x}" for byte in data[start : start + length])
+    return CharacterNotInRepertoire(f'invalid byte sequence for encoding "UTF8": {shown}')
+
+
+def decode_utf8(data: bytes) -> str:
+    """Client text; raises 22021 as PostgreSQL does, also for a NUL byte."""
+    zero = data.find(0)
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise invalid_utf8(data, error.start if zero < 0 else min(zero, error.start)) from None
+    if zero >= 0:
+        raise invalid_utf8(data, zero)
+    return text
+
+
+class BodyReader:
+    """Reads the fields of one message body."""
+
+    __slots__ = ("body", "position")
+
+    def __init__(self, body: bytes) -> None:
+        self.body = body
+        self.position = 0
+
+    def _take(self, count: int) -> int:
+        start = self.position
+        if count < 0 or start + count > len(self.body):
+            raise ProtocolViolation("insufficient data left in message")
+        self.position = start + count
+        return start
+
+    def int16(self) -> int:
+        start = self._take(2)
+        return int.from_bytes(self.body[start : start + 2], "big")
+
+    def int32(self) -> int:
+        start = self._take(4)
+        return int.from_bytes(self.body[start : start + 4], "big", signed=True)
+
+    def uint32(self) -> int:
+        start = self._take(4)
+        return int.from_bytes(self.body[start : start + 4], "big")
+
+    def raw(self, count: int) -> bytes:
+        start = self._take(count)
+        return self.body[start : start + count]
+
+    def byte(self) -> int:
+        if self.position >= len(self.body):
+            raise ProtocolViolation("no data left in message")
+        return self.body[self._take(1)]
+
+    def string(self) -> str:
+        end = self.body.find(0, self.position)
+        if end < 0:
+            raise ProtocolViolation("invalid string in message")
+        start, self.position = self.position, end + 1
+        return decode_utf8(self.body[start:end]) if end > start else ""
+
+    def int16s(self) -> tuple[int, ...]:
+        count = self.int16()
+        return struct.unpack_from(f">{count}h", self.body, self._take(2 * count)) if count else ()
+
+    def end(self) -> None:
+        if self.position != len(self.body):
+            raise ProtocolViolation("invalid message format")
+
+
+def _query(reader: BodyReader) -> FrontendMessage:
+    return Query(text=reader.string())
+
+
+def _parse(reader: BodyReader) -> FrontendMessage:
+    name, text = reader.string(), reader.string()
+    return Parse(name=name, text=text, param_oids=tuple(reader.uint32() for _ in range(reader.int16())))
+
+
+def _bind(reader: BodyReader) -> FrontendMessage:
+    portal, statement = reader.string(), reader.string()
+    param_formats = reader.int16s()
+    params: list[bytes | None] = []
+    for _ in range(reader.int16()):
+        length = reader.int32()
+        params.append(None if length == -1 else reader.raw(length))
+    return Bind(
+        portal=portal,
+        statement=statement,
+        param_formats=param_formats,
+        params=tuple(params),
+        result_formats=reader.int16s(),
+    )
+
+
+def _target(reader: BodyReader, name: str) -> tuple[str, str]:
+    kind = reader.byte()
+    target = reader.string()
+    if kind not in b"SP":
+        raise ProtocolViolation(f"invalid {name} message subtype {kind}")
+    return chr(kind), target
+
+
+def _describe(reader: BodyReader) -> FrontendMessage:
+    kind, name = _target(reader, "DESCRIBE")
+    return Describe(kind=kind, name=name)
+
+
+def _close(reader: BodyReader) -> FrontendMessage:
+    kind, name = _target(reader, "CLOSE")
+    return Close(kind=kind, name=name)
+
+
+def _execute(reader: BodyReader) -> FrontendMessage:
+    return Execute(portal=reader.string(), max_rows=reader.int32())
+
+
+def _sync(reader: BodyReader) -> FrontendMessage:
+    return Sync()
+
+
+def _flush(reader: BodyReader) -> FrontendMessage:
+    return Flush()
+
+
+def _terminate(reader: BodyReader) -> FrontendMessage:
+    return Terminate()
+
+
+def _copy_data(reader: BodyReader) -> FrontendMessage:
+    return CopyData(data=reader.raw(len(reader.body)))
+
+
+def _copy_done(reader: BodyReader) -> FrontendMessage:
+    return CopyDone()
+
+
+def _copy_fail(reader: BodyReader) -> FrontendMessage:
+    return CopyFail(message=reader.string())
+
+
+def _function_call(reader: BodyReader) -> FrontendMessage:
+    return FunctionCall(function_oid=reader.uint32(), rest=reader.raw(len(reader.body) - reader.position))
+
+
+def _password(reader: BodyReader) -> FrontendMessage:
+    return PasswordMessage(body=reader.raw(len(reader.body)))
+
+
+_DECODERS = {
+    ord("Q"): _query,
+    ord("P"): _parse,
+    ord("B"): _bind,
+    ord("D"): _describe,
+    ord("E"): _execute,
+    ord("C"): _close,
+    ord("S"): _sync,
+    ord("H"): _flush,
+    ord("X"): _terminate,
+    ord("d"): _copy_data,
+    ord("c"): _copy_done,
+    ord("f"): _copy_fail,
+    ord("F"): _function_call,
+    ord("p"): _password,
+}
+
+
+def decode_message(code: int, body: bytes) -> FrontendMessage:
+    """One typed message; a broken one is `Malformed`. The code must be known."""
+    reader = BodyReader(body)
+    try:
+        message = _DECODERS[code](reader)
+        reader.end()
+    except SqlError as error:
+        return Malformed(code=chr(code), error=error)
+    return message
+
+
+def decode_startup(body: bytes) -> StartupMessage:
+    """A start-up packet without its length. Raises FramingError for what PostgreSQL refuses."""
+    code = int.from_bytes(body[:4], "big")
+    if code == SSL_REQUEST:
+        return SslRequest()
+    if code == GSSENC_REQUEST:
+        return GssEncRequest()
+    if code == CANCEL_REQUEST:
+        if len(body) < 12 or len(body) > 8 + 256:
+            raise FramingError(None)
+        return CancelRequest(backend_pid=int.from_bytes(body[4:8], "big"), secret=body[8:])
+    if code >> 16 != 3:
+        message = f"unsupported frontend protocol {code >> 16}.{code & 0xFFFF}: server supports 3.0 to 3.2"
+        raise FramingError(FeatureNotSupported(message, fatal=True))
+    return Startup(version=code, parameters=_startup_parameters(body))
+
+
+def _startup_parameters(body: bytes) -> tuple[tuple[str, str], ...]:
+    parts = body[4:].split(b"\0")
+    # name, value, ..., then an empty name: the split ends in two empty parts.
+    if len(parts) < 2 or parts[-1] or parts[-2] or len(parts) % 2:
+        raise FramingError(
+            ProtocolViolation("invalid startup packet layout: expected terminator as last byte", fatal=True)
+        )
+    pairs: list[tuple[str, str]] = []
+    for index in range(0, len(parts) - 2, 2):
+        try:
+            pairs.append((parts[index].decode(), parts[index + 1].decode()))
+        except UnicodeDecodeError as error:
+            raise FramingError(
+                InvalidAuthorizationSpecification("startup packet is not valid UTF-8", fatal=True)
+            ) from error
+    return tuple(pairs)
+
+
+class Decoder:
+    """Frames and decodes what a client sends."""
+
+    def __init__(self, *, max_message_bytes: int = 256 << 20) -> None:
+        self._buffer = bytearray()
+        self._position = 0
+        self._skip = 0
+        self._skipped: FrontendMessage | None = None
+        self._max_message_bytes = min(max_message_bytes, LARGE_MESSAGE_BYTES)
+
+    @property
+    def buffered(self) -> int:
+        """Bytes received and not yet decoded."""
+        return len(self._buffer) - self._position
+
+    def feed(self, data: bytes) -> None:
+        """Add received bytes."""
+        if self._skip:
+            dropped = min(self._skip, len(data))
+            self._skip -= dropped
+            data = data[dropped:]
+        self._buffer += data
+
+    def next_startup(self) -> StartupMessage | None:
+        """The next start-up packet, or None until it is complete."""
+        if self.buffered < 4:
+            return None
+        length = int.from_bytes(self._buffer[self._position : self._position + 4], "big")
+        if length < 8 or length > MAX_STARTUP_BYTES:
+            raise FramingError(None)
+        if self.buffered < length:
+            return None
+        body = bytes(self._buffer[self._position + 4 : self._position + length])
+        self._advance(length)
+        return decode_startup(body)
+
+    def next_message(self) -> FrontendMessage | None:
+        """The next typed message, or None until it is complete."""
+        if self._skipped is not None:
+            if self._skip:
+                return None
+            message, self._skipped = self._skipped, None
+            return message
+        buffer, start = self._buffer, self._position
+        buffered = len(buffer) - start
+        if not buffered:
+            return None
+        code = buffer[start]
+        limit = _LIMITS.get(code)
+        if limit is None:
+            raise FramingError(ProtocolViolation(f"invalid frontend message type {code}", fatal=True))
+        if buffered < 5:
+            return None
+        length = int.from_bytes(buffer[start + 1 : start + 5], "big")
+        if length < 4 or length > limit:
+            raise FramingError(None)
+        if length - 4 > self._max_message_bytes and code in _LARGE_CODES:
+            return self._skip_message(code, length)
+        if buffered < length + 1:
+            return None
+        body = bytes(buffer[start + 5 : start + length + 1])
+        self._advance(length + 1)
+        return decode_message(code, body)
+
+    def _skip_message(self, code: int, length: int) -> FrontendMessage | None:
+        error = ProgramLimitExceeded(
+            f"message of {length - 4} bytes exceeds the limit of {self._max_message_bytes} bytes"
+        )
+        here = min(self.buffered, length + 1)
+        self._advance(here)
+        self._skip = length + 1 - here
+        self._skipped = Malformed(code=chr(code), error=error)
+        return self.next_message()
+
+    @property
+    def has_terminate(self) -> bool:
+        """Whether the bytes received end in a Terminate message: the client has said goodbye."""
+        return self._buffer.endswith(b"X\0\0\0\x04")
+
+    def peek_code(self) -> str | None:
+        """The type of the next message if its first byte has arrived."""
+        return chr(self._buffer[self._position]) if self.buffered and not self._skip else None
+
+    def _advance(self, count: int) -> None:
+        self._position += count
+        if self._position == len(self._buffer):
+            self._buffer.clear()
+            self._position = 0
+        elif self._position >= _COMPACT_FROM_BYTES:
+            del self._buffer[: self._position]
+            self._position = 0

@@ -1,0 +1,228 @@
+"""The listener: accepts connections, brings each through start-up, and drains them at a stop.
+
+Every connection is a task of its own; a CancelRequest comes on a fresh connection and is served while the main one is
+busy. Authentication is trust, for loopback addresses only: `Server.start` refuses to listen elsewhere. A stop accepts
+no more, lets running transactions finish for a while, and tells idle clients 57P01.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Callable, Sequence
+
+import structlog
+from msgspec import Struct
+
+from frontend.connections.cancel_keys import CancelRegistry
+from frontend.connections.channel import ClientProtocol
+from frontend.connections.connection import Connection, ConnectionLost
+from frontend.connections.session_protocol import Session, SessionFactory
+from frontend.connections.startup import Negotiated, negotiate
+from frontend.protocol import backend
+from frontend.protocol.codec import FramingError
+from frontend.protocol.messages import PROTOCOL_3_2 as NEWEST_PROTOCOL
+from frontend.protocol.messages import CancelRequest, GssEncRequest, SslRequest, Startup
+from frontend.server.listening import BACKLOG, listening
+from planner.errors import (
+    AdminShutdown,
+    CannotConnectNow,
+    InternalError,
+    ProtocolViolation,
+    QueryCanceled,
+    SqlError,
+    TooManyConnections,
+)
+
+log = structlog.get_logger("frontend")
+
+_DRAIN_POLL_S = 0.02
+
+
+class ServerLimits(Struct, frozen=True, kw_only=True):
+    """Bounds of the listener."""
+
+    max_connections: int = 200
+    """Clients served at once; PostgreSQL's default is 100, and ours cost less."""
+    max_message_bytes: int = 256 << 20
+    """The longest Query, Bind or CopyData taken in."""
+    startup_timeout_s: float = 60.0
+    """PostgreSQL's authentication_timeout."""
+    drain_timeout_s: float = 30.0
+    """How long running transactions may take at a stop."""
+
+
+class Server:
+    """Serves the sessions of one factory on any number of addresses."""
+
+    def __init__(
+        self,
+        factory: SessionFactory,
+        *,
+        limits: ServerLimits | None = None,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        self._factory = factory
+        self._limits = limits or ServerLimits()
+        self._tls = tls
+        self._cancels = CancelRegistry()
+        self._listeners: list[asyncio.Server] = []
+        self._clients: dict[asyncio.Task[None], ClientProtocol] = {}
+        self._connections: dict[asyncio.Task[None], Connection] = {}
+        self._stopping = False
+
+    @property
+    def connection_count(self) -> int:
+        """Clients with a session."""
+        return len(self._connections)
+
+    async def start(self, host: str, port: int) -> int:
+        """Listens on host:port (port 0 lets the system choose) and returns the port. Raises ListenRefused, OSError."""
+        sockets = listening(host, port)
+        bound: int = sockets[0].getsockname()[1]
+        await self.serve_on(sockets)
+        return bound
+
+    async def serve_on(self, sockets: Sequence[socket.socket]) -> None:
+        """Accepts the clients of sockets that listen already, and closes them at the stop."""
+        loop = asyncio.get_running_loop()
+        for one in sockets:
+            listener = await loop.create_server(
+                lambda: ClientProtocol(self._accept, max_message_bytes=self._limits.max_message_bytes),
+                sock=one,
+                backlog=BACKLOG,
+            )
+            self._listeners.append(listener)
+
+    def _accept(self, client: ClientProtocol) -> None:
+        task = asyncio.get_running_loop().create_task(self._serve(client))
+        self._clients[task] = client
+        task.add_done_callback(self._forget)
+
+    def _forget(self, task: asyncio.Task[None]) -> None:
+        self._clients.pop(task, None)
+        if not task.cancelled() and task.exception() is not None:
+            log.error("connection failed", exc_info=task.exception())
+
+    # ------------------------------------------------------------ one connection
+
+    async def _serve(self, client: ClientProtocol) -> None:
+        try:
+            await self._serve_client(client)
+        except FramingError as error:
+            client.send_last(backend.error_response(error.error) if error.error is not None else b"")
+        except SqlError as error:
+            client.send_last(backend.error_response(error, severity="FATAL"))
+        except (ConnectionLost, ConnectionError, TimeoutError, ssl.SSLError):
+            client.close()
+        except Exception as error:
+            log.error("connection failed", exc_info=error)
+            client.send_last(backend.error_response(InternalError("internal error"), severity="FATAL"))
+        finally:
+            client.on_vanished = None
+            client.close()
+
+    async def _serve_client(self, client: ClientProtocol) -> None:
+        async with asyncio.timeout(self._limits.startup_timeout_s):
+            startup = await self._startup(client)
+            if startup is None:
+                return
+            negotiated = negotiate(startup, client.remote_address)
+            self._check_room()
+            if negotiated.must_negotiate:
+                client.write(backend.negotiate_protocol_version(NEWEST_PROTOCOL, negotiated.unrecognized))
+            client.write(backend.AUTHENTICATION_OK)
+            session = await self._open_session(client, negotiated)
+        task = asyncio.current_task()
+        assert task is not None
+        connection = Connection(client, session)
+        self._connections[task] = connection
+        try:
+            client.on_vanished = lambda: None if connection.idle else session.cancel()
+            secret = self._cancels.register(session.backend_pid, negotiated.version, self._canceller(client, session))
+            for name, value in session.take_parameter_changes():
+                client.write(backend.parameter_status(name, value))
+            client.write(backend.backend_key_data(session.backend_pid, secret))
+            await connection.run()
+        finally:
+            self._connections.pop(task, None)
+            self._cancels.unregister(session.backend_pid)
+            await session.close()
+
+    def _check_room(self) -> None:
+        if self._stopping:
+            raise CannotConnectNow("the database system is shutting down", fatal=True)
+        if len(self._connections) >= self._limits.max_connections:
+            raise TooManyConnections("sorry, too many clients already", fatal=True)
+
+    async def _startup(self, client: ClientProtocol) -> Startup | None:
+        """Answers encryption and cancel requests until the start-up packet proper; None when the connection is done."""
+        while True:
+            message = await client.receive_startup()
+            match message:
+                case SslRequest():
+                    await self._encrypt(client)
+                case GssEncRequest():
+                    client.write(b"N")
+                    await client.flush()
+                case CancelRequest():
+                    self._cancels.cancel(message.backend_pid, message.secret)
+                    return None
+                case _:
+                    return message
+
+    async def _encrypt(self, client: ClientProtocol) -> None:
+        if self._tls is None or client.is_tls:
+            client.write(b"N")
+            await client.flush()
+            return
+        if client.has_unread:
+            # Whoever injected it would be taken for the client once the channel is encrypted (CVE-2021-23214).
+            raise ProtocolViolation("received unencrypted data after SSL request", fatal=True)
+        client.write(b"S")
+        await client.flush()
+        await client.start_tls(self._tls)
+
+    async def _open_session(self, client: ClientProtocol, negotiated: Negotiated) -> Session:
+        def notify(backend_pid: int, channel: str, payload: str) -> None:
+            client.write(backend.notification_response(backend_pid, channel, payload))
+            client.flush_soon()
+
+        def terminate(error: SqlError) -> None:
+            client.send_last(backend.error_response(error, severity="FATAL"))
+
+        return await self._factory.open_session(negotiated.parameters, notify, terminate)
+
+    def _canceller(self, client: ClientProtocol, session: Session) -> Callable[[], None]:
+        def cancel() -> None:
+            session.cancel()
+            client.interrupt(QueryCanceled("canceling statement due to user request"))
+
+        return cancel
+
+    # ------------------------------------------------------------ stopping
+
+    async def stop(self, *, drain: bool = True) -> None:
+        """Stops listening and ends every connection: idle ones at once, the others when their transaction is over, all
+        of them after the drain timeout (at once without `drain`)."""
+        self._stopping = True
+        for listener in self._listeners:
+            listener.close()
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + (self._limits.drain_timeout_s if drain else 0.0)
+        farewell = backend.error_response(
+            AdminShutdown("terminating connection due to administrator command", fatal=True)
+        )
+        while self._clients:
+            overdue = loop.time() >= deadline
+            for task, client in list(self._clients.items()):
+                connection = self._connections.get(task)
+                if connection is None or overdue or connection.between_transactions:
+                    client.send_last(farewell)
+                    if overdue and connection is not None and not connection.idle:
+                        connection.cancel()
+            if overdue and loop.time() >= deadline + self._limits.drain_timeout_s:
+                for task in list(self._clients):
+                    task.cancel()
+            await asyncio.sleep(_DRAIN_POLL_S)

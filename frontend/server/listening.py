@@ -1,0 +1,48 @@
+"""Listening sockets, bound before anything else is loaded.
+
+From `listening` on, the system lets clients connect and keeps them waiting until the server has started and accepts
+them; so a client that comes a moment too early is served a moment later instead of being refused, and an address that
+cannot be had is known before the data directory is touched.
+"""
+
+from __future__ import annotations
+
+import socket
+
+from frontend.server.authentication import check_trust
+
+BACKLOG = 512
+
+
+def listening(host: str, port: int) -> list[socket.socket]:
+    """Sockets that listen on every address of `host`, on `port` (0 lets the system choose it, one for all of them).
+
+    Raises ListenRefused for an address that is not for trust authentication, OSError when it cannot be had.
+    """
+    check_trust(host)
+    found = dict.fromkeys(
+        (family, address[0])
+        for family, _, _, _, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    )
+    sockets: list[socket.socket] = []
+    try:
+        for family, address in found:
+            try:
+                one = socket.socket(family, socket.SOCK_STREAM)
+            except OSError:
+                if len(found) == 1:
+                    raise
+                continue  # A name may have addresses of a family that the system was built without.
+            sockets.append(one)
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if family == socket.AF_INET6:
+                one.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            one.setblocking(False)
+            one.bind((address, port))
+            one.listen(BACKLOG)
+            port = one.getsockname()[1]
+    except OSError:
+        for one in sockets:
+            one.close()
+        raise
+    return sockets

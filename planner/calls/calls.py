@@ -1,0 +1,137 @@
+"""Function calls in expressions: their arguments, and what they become by the routine's kind.
+
+Aggregates, window functions and set-returning functions stand in expressions as references to columns that the query
+computes later; each has its module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from planner.calls.aggregate_calls import aggregate_call, rows_as_json
+from planner.calls.overloads import Resolved, resolve_call
+from planner.calls.set_returning import set_returning
+from planner.calls.window_calls import window_call
+from planner.errors import FeatureNotSupported, SqlSyntaxError, WrongObjectType
+from planner.expressions.bind import bind
+from planner.functions import registry
+from planner.ir.nodes import Call, Cast, Scalar, SessionValue
+from planner.resolution.session_values import session_value
+from planner.resolution.statement import Handler, Level
+from planner.syntax.names import strings
+from planner.syntax.parse import Tree
+from planner.types.signature import Kind
+from planner.types.types import DATE, RECORD, TIMESTAMP, TIMESTAMPTZ, UNKNOWN, SqlType, column_type
+
+
+def _bind_call(level: Level, tree: Tree) -> Scalar:
+    statement = level.statement
+    location = tree.location
+    names = strings(tree.funcname)
+    args: list[Scalar] = []
+    arg_names: list[str | None] = []
+    windowed = tree.HasField("over")
+    start_srfs = len(level.srfs)
+    for node in tree.args:
+        if node.HasField("named_arg_expr"):
+            named = node.named_arg_expr
+            if named.name in arg_names:
+                raise SqlSyntaxError(
+                    f'argument name "{named.name}" used more than once', position=statement.position(named.location)
+                )
+            arg_names.append(named.name)
+            args.append(bind(level, named.arg))
+        else:
+            if any(name is not None for name in arg_names):
+                raise SqlSyntaxError(
+                    "positional argument cannot follow named argument", position=statement.position(location)
+                )
+            arg_names.append(None)
+            args.append(bind(level, node))
+    order: list[tuple[Tree, Scalar]] = []
+    if tree.agg_within_group:
+        order = [(node.sort_by, bind(level, node.sort_by.node)) for node in tree.agg_order]
+        args.extend(expr for _, expr in order)
+        arg_names.extend(None for _ in order)
+    if names[-1] in ("array_to_json", "to_json", "to_jsonb"):
+        args = [rows_as_json(level, arg) for arg in args]
+    if names[-1] == "age" and len(args) == 1 and args[0].type.oid in _AGES:
+        args.insert(0, _today(args[0].type))
+        arg_names.insert(0, None)
+    resolved = resolve_call(
+        level,
+        names,
+        args,
+        location,
+        arg_names=arg_names if any(arg_names) else (),
+        variadic=tree.func_variadic,
+        ordered=bool(tree.agg_order) and not tree.agg_within_group,
+    )
+    name_text = ".".join(names)
+    if not isinstance(resolved, Resolved):
+        _refuse_aggregate_syntax(level, name_text, tree)
+        return resolved
+    kind = resolved.signature.kind
+    if kind is Kind.AGGREGATE:
+        if windowed and not tree.agg_within_group:
+            return window_call(level, resolved, tree, name_text, start_srfs)
+        if windowed:
+            raise FeatureNotSupported(
+                f"OVER is not supported for ordered-set aggregate {names[-1]}", position=statement.position(location)
+            )
+        return aggregate_call(level, resolved, tree, order, start_srfs, name_text)
+    if kind is Kind.WINDOW:
+        if not windowed:
+            raise WrongObjectType(
+                f"window function {name_text} requires an OVER clause", position=statement.position(location)
+            )
+        return window_call(level, resolved, tree, name_text, start_srfs)
+    _refuse_aggregate_syntax(level, name_text, tree)
+    value = session_value(resolved.signature, tuple(resolved.args), resolved.type)
+    if value is not None:
+        return statement.at(value, location)
+    if kind is Kind.SET_RETURNING:
+        return set_returning(level, resolved, names[-1], location, start_srfs)
+    return _plain_call(level, resolved, location)
+
+
+_AGES = frozenset({DATE, TIMESTAMP, TIMESTAMPTZ, UNKNOWN})
+
+
+def _today(type: SqlType) -> Scalar:
+    """The midnight that age(x) counts from, in the type that it has for x of `type`."""
+    date = Cast(arg=SessionValue(name="now", type=SqlType(TIMESTAMPTZ)), type=SqlType(DATE), explicit=True)
+    target = SqlType(TIMESTAMP if type.oid == TIMESTAMP else TIMESTAMPTZ)
+    return Cast(arg=date, type=target, explicit=True)
+
+
+def _plain_call(level: Level, resolved: Resolved, location: int) -> Scalar:
+    """A call of an ordinary function. One with several OUT columns gives a record whose fields are known."""
+    call = Call(signature=resolved.signature, args=tuple(resolved.args), type=resolved.type)
+    if resolved.type.oid == RECORD:
+        out = registry.output_columns(resolved.signature)
+        if out is not None:
+            level.statement.records[id(call)] = (call, tuple((name, column_type(oid)) for name, oid in out))
+    result: Scalar = level.statement.at(call, location)
+    return result
+
+
+def _refuse_aggregate_syntax(level: Level, name: str, tree: Tree) -> None:
+    position = level.statement.position(tree.location)
+    if tree.agg_star:
+        raise WrongObjectType(f"{name}(*) specified, but {name} is not an aggregate function", position=position)
+    if tree.agg_distinct:
+        raise WrongObjectType(f"DISTINCT specified, but {name} is not an aggregate function", position=position)
+    if tree.agg_within_group:
+        raise WrongObjectType(f"WITHIN GROUP specified, but {name} is not an aggregate function", position=position)
+    if tree.agg_order:
+        raise WrongObjectType(f"ORDER BY specified, but {name} is not an aggregate function", position=position)
+    if tree.HasField("agg_filter"):
+        raise WrongObjectType(f"FILTER specified, but {name} is not an aggregate function", position=position)
+    if tree.HasField("over"):
+        raise WrongObjectType(
+            f"OVER specified, but {name} is not a window function nor an aggregate function", position=position
+        )
+
+
+HANDLERS: Mapping[str, Handler] = {"func_call": _bind_call}

@@ -1,0 +1,229 @@
+"""Which routine a call means: overload resolution (PostgreSQL, chapter 10.3), named arguments and defaults."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from planner.catalog_data.content import columns
+from planner.errors import AmbiguousFunction, InvalidSchemaName, UndefinedFunction
+from planner.functions import registry
+from planner.ir.nodes import Literal, RowConstructor, Scalar
+from planner.resolution.casting import coerce, explicit_cast, finish_row, resolve_unknown
+from planner.resolution.coercion import (
+    ANY,
+    Ambiguous,
+    Candidate,
+    Context,
+    candidates,
+    category,
+    choose,
+    concrete_signature,
+    pathway,
+    resolve_polymorphic,
+)
+from planner.resolution.operators import column_type_of_array
+from planner.resolution.session_values import session_signatures
+from planner.resolution.statement import Level
+from planner.syntax.names import qualifier
+from planner.syntax.parse import split_and_parse
+from planner.types.signature import Signature, Volatility
+from planner.types.type_names import element_of, format_type, lookup_type
+from planner.types.types import RECORD, UNKNOWN, SqlType, column_type
+
+_HINT = "No function matches the given name and argument types. You might need to add explicit type casts."
+
+
+_AGGREGATE_HINT = (
+    "No aggregate function matches the given name and argument types. Perhaps you misplaced ORDER BY; ORDER BY must "
+    "appear after all regular arguments of the aggregate."
+)
+
+
+class Resolved(Struct):
+    """A call whose overload is chosen: concrete signature, arguments cast to it, and the result's type."""
+
+    signature: Signature
+    args: list[Scalar]
+    type: SqlType
+
+
+def overloads(level: Level, names: tuple[str, ...], location: int) -> tuple[Signature, ...]:
+    """All routines that a name can mean. Raises 3F000 for a schema that does not exist."""
+    name = names[-1]
+    context, position = level.statement.context, level.statement.position(location)
+    schema = qualifier(names, context.database, position)
+    if schema is not None and schema not in ("pg_catalog", "information_schema"):
+        if context.catalog.schema(schema) is None:
+            raise InvalidSchemaName(f'schema "{schema}" does not exist', position=position)
+        return ()
+    session = session_signatures(name)
+    if session:
+        return session
+    return registry.functions(name) + registry.aggregates(name) + registry.window_functions(name)
+
+
+def resolve_call(
+    level: Level,
+    names: tuple[str, ...],
+    args: list[Scalar],
+    location: int,
+    *,
+    arg_names: Sequence[str | None] = (),
+    variadic: bool = False,
+    ordered: bool = False,
+) -> Resolved | Scalar:
+    """The call that `names(args)` means; a `Scalar` when it is a cast written as a function (``int4(x)``)."""
+    statement = level.statement
+    found = overloads(level, names, location)
+    named = any(name is not None for name in arg_names)
+    if named:
+        found, args = _by_argument_names(found, args, arg_names)
+    inputs = tuple(arg.type.oid for arg in args)
+    possible = candidates(found, len(args), expand_variadic=not variadic)
+    chosen: Candidate | None = next((candidate for candidate in possible if candidate.args == inputs), None)
+    if chosen is None and len(args) == 1 and not named and not variadic:
+        cast = _as_cast(level, names, args[0], location)
+        if cast is not None:
+            return cast
+    if chosen is None:
+        try:
+            chosen = choose(possible, inputs)
+        except Ambiguous:
+            raise AmbiguousFunction(
+                f"function {_signature_text(names, inputs, arg_names)} is not unique",
+                hint="Could not choose a best candidate function. You might need to add explicit type casts.",
+                position=statement.position(location),
+            ) from None
+    if chosen is None and len(names) == 1 and len(args) == 1 and not named:
+        # PostgreSQL's functional notation: name(row) is (row).name.
+        row = args[0]
+        if isinstance(row, RowConstructor) and names[0] in row.names:
+            return row.items[row.names.index(names[0])]
+    if chosen is None:
+        raise UndefinedFunction(
+            f"function {_signature_text(names, inputs, arg_names)} does not exist",
+            hint=_AGGREGATE_HINT if ordered and len(args) > 1 else _HINT,
+            position=statement.position(location),
+        )
+    return _apply(level, chosen, args)
+
+
+def _signature_text(names: tuple[str, ...], inputs: tuple[int, ...], arg_names: Sequence[str | None]) -> str:
+    labels = list(arg_names) if arg_names else [None] * len(inputs)
+    parts = []
+    for index, oid in enumerate(inputs):
+        label = labels[index] if index < len(labels) else None
+        parts.append(f"{label} => {format_type(oid)}" if label else format_type(oid))
+    return f"{'.'.join(names)}({', '.join(parts)})"
+
+
+def _as_cast(level: Level, names: tuple[str, ...], arg: Scalar, location: int) -> Scalar | None:
+    """`type(x)` as a cast, where the conversion is trivial or the argument an unknown literal."""
+    row = lookup_type(names)
+    if row is None or row.type not in "bd":
+        return None
+    source, target = arg.type.oid, row.oid
+    if source != UNKNOWN:
+        how = pathway(source, target, Context.EXPLICIT)
+        if how == "io":
+            if source == RECORD or category(target) != "S" or category(source) == "S":
+                return None
+        elif how != "relabel":
+            return None
+    return explicit_cast(level.statement, arg, column_type(target), location)
+
+
+def _apply(level: Level, chosen: Candidate, args: list[Scalar]) -> Resolved:
+    statement = level.statement
+    actual = tuple(arg.type.oid for arg in args)
+    concrete, result = resolve_polymorphic(chosen.signature, chosen.args, actual)
+    bound: list[Scalar] = []
+    for arg, wanted in zip(args, concrete, strict=True):
+        if wanted == ANY:
+            if isinstance(arg, Literal):
+                arg = resolve_unknown(statement, arg)
+            bound.append(finish_row(level.statement, arg))
+        else:
+            target = column_type_of_array(wanted) if element_of(wanted) else column_type(wanted)
+            bound.append(finish_row(level.statement, coerce(statement, arg, target, Context.IMPLICIT)))
+    signature = chosen.signature
+    signature = concrete_signature(signature, concrete, result)
+    constants = tuple(arg.value if isinstance(arg, Literal) else None for arg in bound)
+    type = registry.result_type(signature, [arg.type for arg in bound], constants)
+    if signature.volatility is Volatility.VOLATILE:
+        statement.volatile = True
+    return Resolved(signature, bound, type)
+
+
+def _by_argument_names(
+    found: tuple[Signature, ...], args: list[Scalar], arg_names: Sequence[str | None]
+) -> tuple[tuple[Signature, ...], list[Scalar]]:
+    """Named arguments put into position; left-out ones before the last given get their defaults."""
+    data = columns("pg_proc")
+    oids = data["oid"]
+    matching: list[Signature] = []
+    ordered: list[Scalar] = args
+    for signature in found:
+        if signature.oid not in oids:
+            continue
+        row = oids.index(signature.oid)
+        names = data["proargnames"][row]
+        if not names:
+            continue
+        slots: list[Scalar | None] = [None] * len(signature.args)
+        for index, (arg, name) in enumerate(zip(args, arg_names, strict=True)):
+            position = index if name is None else (names.index(name) if name in names else -1)
+            if not 0 <= position < len(slots) or slots[position] is not None:
+                break
+            slots[position] = arg
+        else:
+            filled = _fill_defaults(slots, signature, data["proargdefaults"][row])
+            if filled is not None:
+                matching.append(signature)
+                ordered = filled
+    return tuple(matching), ordered
+
+
+def _fill_defaults(slots: list[Scalar | None], signature: Signature, defaults: str | None) -> list[Scalar] | None:
+    last = max(index for index, slot in enumerate(slots) if slot is not None)
+    filled: list[Scalar] = []
+    values: list[Any] = []
+    if defaults:
+        tree = split_and_parse(f"SELECT {defaults}")[0].tree
+        values = [target.res_target.val for target in tree.target_list]
+    first_default = len(slots) - signature.defaults
+    for index, slot in enumerate(slots):
+        if slot is not None:
+            filled.append(slot)
+        elif index < first_default:
+            return None
+        elif index < last:
+            literal = _default_literal(values[index - first_default] if values else None, signature.args[index])
+            if literal is None:
+                return None
+            filled.append(literal)
+    return filled
+
+
+def _default_literal(node: Any, oid: int) -> Literal | None:
+    while node is not None and node.HasField("type_cast"):
+        node = node.type_cast.arg
+    if node is None or not node.HasField("a_const"):
+        return None
+    constant = node.a_const
+    if constant.isnull:
+        return Literal(value=None, type=column_type(oid))
+    if constant.HasField("ival"):
+        value: object = constant.ival.ival
+    elif constant.HasField("fval"):
+        value = constant.fval.fval
+    elif constant.HasField("boolval"):
+        value = constant.boolval.boolval
+    else:
+        value = constant.sval.sval
+    if oid == 701:
+        value = float(str(value))
+    return Literal(value=value, type=column_type(oid))

@@ -1,0 +1,90 @@
+"""ALTER COLUMN TYPE: what makes a column's new values of the old row (USING, or the column itself), and the query that
+gives a whole table's rows anew."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
+
+from planner.errors import DatatypeMismatch, SqlError
+from planner.expressions.bind import TRANSFORM_CLAUSE, bind_clause
+from planner.ir.nodes import BoundQuery, ColumnRef, Project, Scalar
+from planner.queries.binder import new_statement
+from planner.queries.dml import bound_query, in_shape
+from planner.queries.relations import scan_table
+from planner.resolution.casting import coerce_to_target, finish_row
+from planner.resolution.coercion import Context
+from planner.resolution.statement import BindContext, Level, Statement
+from planner.syntax.identifiers import quote_identifier
+from planner.syntax.parse import Parsed
+from planner.types.type_names import format_type
+from planner.types.types import SqlType
+from storage.catalog.model import Relation
+
+
+class ColumnChange(Struct, frozen=True, kw_only=True):
+    """A column's new type. `written` is its USING expression as it stands in the statement, if it has one."""
+
+    type: SqlType
+    written: Parsed | None = None
+
+
+def rewritten_rows(
+    relation: Relation,
+    attnums: Sequence[int],
+    changes: Mapping[int, ColumnChange],
+    parsed: Parsed,
+    context: BindContext,
+) -> BoundQuery:
+    """The columns `attnums` of every row of `relation`, in that order, those in `changes` with their new types.
+
+    `parsed` is the statement. Raises the binder's errors for USING, 42804 for values that are not assigned to the type
+    by themselves.
+    """
+    statement = new_statement(parsed, context)
+    level = Level(statement, None)
+    statement.relations.add(relation.oid)
+    scan, item = scan_table(level, relation, None, -1)
+    level.namespace.append(item)
+    level.rtes.append(item)
+    fields = dict(zip((column.attnum for column in relation.live_columns()), scan.fields, strict=True))
+    exprs = []
+    for attnum in attnums:
+        column: Scalar = ColumnRef(id=fields[attnum].id, type=fields[attnum].type)
+        change = changes.get(attnum)
+        exprs.append(column if change is None else _changed(level, column, fields[attnum].name, change))
+    names = [fields[attnum].name for attnum in attnums]
+    outputs = tuple(statement.new_field(name, expr.type) for name, expr in zip(names, exprs, strict=True))
+    return bound_query(statement, Project(input=scan, exprs=tuple(exprs), fields=outputs))
+
+
+def _changed(level: Level, expr: Scalar, name: str, change: ColumnChange) -> Scalar:
+    statement = level.statement
+    if change.written is not None:
+        statement.parsed = change.written
+        expr = finish_row(statement, bind_clause(level, change.written.tree, TRANSFORM_CLAUSE))
+    converted = _assigned(statement, expr, change.type)
+    if converted is not None:
+        return converted
+    type_name = format_type(change.type.oid)
+    if change.written is not None:
+        raise DatatypeMismatch(
+            f'result of USING clause for column "{name}" cannot be cast automatically to type {type_name}',
+            hint="You might need to add an explicit cast.",
+        )
+    target = f"{quote_identifier(name)}::{format_type(change.type.oid, change.type.typmod)}"
+    raise DatatypeMismatch(
+        f'column "{name}" cannot be cast automatically to type {type_name}',
+        hint=f'You might need to specify "USING {target}".',
+    )
+
+
+def _assigned(statement: Statement, expr: Scalar, type: SqlType) -> Scalar | None:
+    try:
+        converted = coerce_to_target(statement, expr, type, Context.ASSIGNMENT)
+    except SqlError as error:
+        # PostgreSQL converts without knowing the text.
+        error.position = None
+        raise
+    return None if converted is None else in_shape(statement, converted, type)

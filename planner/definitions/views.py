@@ -1,0 +1,149 @@
+"""Definitions of views: the stored text of the query, the view's columns and what it reads.
+
+The text is the query as written, with every relation name qualified and every `*` written out, so that it means the
+same whatever the search path is and whatever columns its tables get later.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Struct
+
+from planner.definitions.deparse import query_text
+from planner.errors import DuplicateColumn, FeatureNotSupported, SqlSyntaxError, UndefinedParameter
+from planner.queries.binder import new_statement
+from planner.queries.relations import find_relation, schema_name
+from planner.resolution.query import bind_query
+from planner.resolution.statement import BindContext, DefinitionNotes, Level
+from planner.statements.records import CreateView, QualifiedName
+from planner.syntax.libpg_query import pb
+from planner.syntax.parse import Parsed, Tree, split_and_parse
+from planner.types.system_relations import SystemRelation
+from planner.types.types import SqlType
+from storage.catalog.model import Relation
+
+
+class ViewDefinition(Struct, frozen=True, kw_only=True):
+    """What CREATE VIEW stores: columns (name, type) in order, SQL text, and the oids of the relations it reads."""
+
+    columns: tuple[tuple[str, SqlType], ...]
+    definition: str
+    depends_on: tuple[int, ...]
+
+
+def define_view(create: CreateView, context: BindContext) -> ViewDefinition:
+    """Binds the query of a CREATE VIEW. Raises what binding raises; 42601 for too many column names."""
+    return define_query(create.query, create.column_names, context)
+
+
+def define_query(query: Parsed, column_names: tuple[str, ...], context: BindContext) -> ViewDefinition:
+    """The definition that a query would have as a view (or materialized view) with these column names."""
+    if query.kind != "select_stmt":
+        raise FeatureNotSupported("views must be defined by a SELECT")
+    statement = new_statement(query, context)
+    rel = bind_query(Level(statement, None), query.tree)
+    if statement.param_types:
+        raise UndefinedParameter("there is no parameter $1")
+    names = [field.name for field in rel.fields]
+    if len(column_names) > len(names):
+        raise SqlSyntaxError("CREATE VIEW specifies more column names than columns")
+    names = [*column_names, *names[len(column_names) :]]
+    for index, name in enumerate(names):
+        if name in names[:index]:
+            raise DuplicateColumn(f'column "{name}" specified more than once')
+    # A tree of its own, because names are written into it.
+    copy = split_and_parse(query_text(_as_node(query)))[0]
+    second = new_statement(copy, context)
+    notes = second.definition = DefinitionNotes()
+    bind_query(Level(second, None), copy.tree)
+    for tree, alias in notes.unqualified:
+        name = tree.fields[0].string.sval
+        tree.fields[0].string.sval = alias
+        tree.fields.add().string.sval = name
+    for join, names_in_common in notes.natural:
+        _write_out_natural(join, names_in_common)
+    for select, expansion in notes.stars:
+        _write_out(select, expansion)
+    _Qualified(context).visit(copy.tree, frozenset())
+    columns = tuple((name, field.type) for name, field in zip(names, rel.fields, strict=True))
+    return ViewDefinition(
+        columns=columns,
+        definition=query_text(_as_node(copy)),
+        depends_on=tuple(sorted(statement.relations)),
+    )
+
+
+def _as_node(parsed: Parsed) -> Tree:
+    node = pb.Node()
+    getattr(node, parsed.kind).CopyFrom(parsed.tree)
+    return node
+
+
+def _write_out_natural(join: Tree, names: list[str]) -> None:
+    """Says the columns of a NATURAL join, which would change with the columns of its sides."""
+    join.is_natural = False
+    for name in names:
+        join.using_clause.add().string.sval = name
+    if not names:
+        join.quals.a_const.boolval.boolval = True
+
+
+def _write_out(select: Tree, expansion: dict[int, list[tuple[str | None, str]]]) -> None:
+    """Replaces the stars of a target list by the columns that they stand for."""
+    old = list(select.target_list)
+    nodes = []
+    for index, node in enumerate(old):
+        columns = expansion.get(index)
+        if columns is None:
+            kept = pb.Node()
+            kept.CopyFrom(node)
+            nodes.append(kept)
+            continue
+        for alias, name in columns:
+            fresh = pb.Node()
+            reference = fresh.res_target.val.column_ref
+            for part in (alias, name):
+                if part is not None:
+                    reference.fields.add().string.sval = part
+            nodes.append(fresh)
+    del select.target_list[:]
+    select.target_list.extend(nodes)
+
+
+class _Qualified:
+    """Writes the schema into every relation name that is not a common table's."""
+
+    def __init__(self, context: BindContext) -> None:
+        self.context = context
+
+    def visit(self, node: Any, ctes: frozenset[str]) -> None:
+        """Descends into `node`; `ctes` are the names of common tables in scope."""
+        name = node.DESCRIPTOR.name
+        if name == "RangeVar":
+            self._range_var(node, ctes)
+            return
+        if name in ("SelectStmt", "InsertStmt", "UpdateStmt", "DeleteStmt") and node.HasField("with_clause"):
+            inner = ctes
+            for cte in node.with_clause.ctes:
+                own = cte.common_table_expr.ctename
+                self.visit(cte.common_table_expr.ctequery, inner | {own} if node.with_clause.recursive else inner)
+                inner = inner | {own}
+            ctes = inner
+        for descriptor, value in node.ListFields():
+            if descriptor.message_type is None or descriptor.name == "with_clause":
+                continue
+            if descriptor.is_repeated:
+                for item in value:
+                    self.visit(item, ctes)
+            else:
+                self.visit(value, ctes)
+
+    def _range_var(self, node: Any, ctes: frozenset[str]) -> None:
+        if node.schemaname or node.relname in ctes:
+            return
+        found = find_relation(self.context, QualifiedName(name=node.relname))
+        if isinstance(found, SystemRelation):
+            node.schemaname = found.schema
+        elif isinstance(found, Relation):
+            node.schemaname = schema_name(self.context, found.schema)

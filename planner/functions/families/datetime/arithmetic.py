@@ -1,0 +1,194 @@
+"""Operators on dates, times, timestamps and intervals, and OVERLAPS.
+
+Arithmetic with timestamptz in a session whose time zone is not UTC goes through the wall clock of that zone, as
+PostgreSQL's does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from planner.functions.forms.form import CallSite, Form, both, local_only, raised
+from planner.functions.forms.intervals import (
+    MICROS_PER_DAY,
+    interval_struct,
+    micros_interval,
+    moment_micros,
+    time_micros,
+    timestamp_type,
+    unless_null,
+    whole_division,
+)
+from planner.functions.forms.zones import from_local_time, is_utc, to_local_time
+from planner.ir.nodes import Interval
+from planner.types.types import DATE, INTERVAL, TIMESTAMPTZ
+
+
+def _shifted(site: CallSite, moment: str, interval: int, sign: str) -> str:
+    """`moment` (a timestamp) plus or minus argument `interval`: months, then days, then microseconds."""
+    place = f"{{{interval}}}"
+    constant = site.constants[interval]
+    parts: list[str] = []
+    if isinstance(constant, Interval):
+        months, days, micros = str(constant.months), str(constant.days), str(constant.micros)
+        present = (constant.months != 0, constant.days != 0, constant.micros != 0)
+    else:
+        months, days, micros = f"{place}.months", f"{place}.days", f"{place}.micros"
+        present = (True, True, True)
+    if site.engine == "local":
+        for text, function, there in zip(
+            (months, days, micros), ("to_months", "to_days", "to_microseconds"), present, strict=True
+        ):
+            if there:
+                parts.append(f"{function}({text})")
+        if not parts:
+            return moment
+        # DuckDB adds the months, days and microseconds of one INTERVAL in that order.
+        return f"({moment} {sign} ({' + '.join(parts)}))"
+    result = moment
+    if present[0]:
+        result += f" {sign} make_ym_interval(0, {months})"
+    if present[1]:
+        result += f" {sign} make_dt_interval({days})"
+    if present[2]:
+        result += f" {sign} {micros_interval(site.engine, micros)}"
+    return f"({result})"
+
+
+def _moment_interval(sign: str, moment: int, interval: int) -> Callable[[CallSite], str]:
+    def template(site: CallSite) -> str:
+        place = f"{{{moment}}}"
+        type = site.arg_types[moment].oid
+        if type == DATE:
+            return _shifted(site, f"CAST({place} AS {timestamp_type(site.engine)})", interval, sign)
+        if type == TIMESTAMPTZ and not is_utc(site.settings.timezone):
+            constant = site.constants[interval]
+            if not (isinstance(constant, Interval) and constant.months == 0 and constant.days == 0):
+                wall = to_local_time(site.engine, site.settings.timezone, place)
+                return from_local_time(site.engine, site.settings.timezone, _shifted(site, wall, interval, sign))
+        return _shifted(site, place, interval, sign)
+
+    return template
+
+
+def _difference(site: CallSite) -> str:
+    left = moment_micros(site, "{0}", site.arg_types[0].oid)
+    right = moment_micros(site, "{1}", site.arg_types[1].oid)
+    div = whole_division(site.engine)
+    days = f"(({left} - {right}) {div} {MICROS_PER_DAY})"
+    return unless_null(
+        site.engine, "01", interval_struct(site.engine, "0", days, f"(({left} - {right}) % {MICROS_PER_DAY})")
+    )
+
+
+def _time_of_micros(site: CallSite, micros: str) -> str:
+    if site.engine == "local":
+        return f"(TIME '00:00:00' + to_microseconds({micros}))"
+    return f"CAST(CAST(timestamp_micros(CAST({micros} AS BIGINT)) AS TIMESTAMP_NTZ) AS TIME(6))"
+
+
+def _time_interval(sign: str) -> Callable[[CallSite], str]:
+    def template(site: CallSite) -> str:
+        place = "1" if site.arg_types[1].oid == INTERVAL else "0"
+        time = "0" if place == "1" else "1"
+        total = f"({time_micros(site, f'{{{time}}}')} {sign} {{{place}}}.micros)"
+        return _time_of_micros(site, f"((({total} % {MICROS_PER_DAY}) + {MICROS_PER_DAY}) % {MICROS_PER_DAY})")
+
+    return template
+
+
+def _interval_sum(sign: str) -> Callable[[CallSite], str]:
+    def template(site: CallSite) -> str:
+        parts = [f"({{0}}.{part} {sign} {{1}}.{part})" for part in ("months", "days", "micros")]
+        return unless_null(site.engine, "01", interval_struct(site.engine, *parts))
+
+    return template
+
+
+def _negated(site: CallSite) -> str:
+    return unless_null(site.engine, "0", interval_struct(site.engine, "-{0}.months", "-{0}.days", "-{0}.micros"))
+
+
+_FAR = 10_000_000
+"""Days that carry every date out of range; the engine would compute on and wrap around."""
+
+
+def _date_plus(sign: str) -> Callable[[CallSite], str]:
+    def template(site: CallSite) -> str:
+        date, days = ("{0}", "{1}") if site.arg_types[0].oid == DATE else ("{1}", "{0}")
+        plain = f"({date} {sign} {days})"
+        if site.engine == "spark":
+            plain = f"date_add({date}, {'-' if sign == '-' else ''}{days})"
+        constant = site.constants[1 if date == "{0}" else 0]
+        if isinstance(constant, int) and abs(constant) < _FAR:
+            return plain
+        fault = raised(site, "22008", "date out of range")
+        return f"CASE WHEN abs(CAST({days} AS BIGINT)) > {_FAR} THEN {fault} ELSE {plain} END"
+
+    return template
+
+
+def _date_minus_date(site: CallSite) -> str:
+    return "CAST({0} - {1} AS INTEGER)" if site.engine == "local" else "datediff({0}, {1})"
+
+
+def _date_time(site: CallSite) -> str:
+    date, time = (0, 1) if site.arg_types[0].oid == DATE else (1, 0)
+    if site.engine == "local":
+        return f"(CAST({{{date}}} AS TIMESTAMP) + to_microseconds(epoch_us({{{time}}})))"
+    return f"make_timestamp_ntz({{{date}}}, {{{time}}})"
+
+
+def _interval_times(site: CallSite) -> str | None:
+    if site.engine != "local":
+        return None
+    return "tg_interval_mul({0}, {1})" if site.arg_types[0].oid == INTERVAL else "tg_interval_mul({1}, {0})"
+
+
+def _overlaps(site: CallSite) -> str:
+    s1, s2 = "{0}", "{2}"
+    e1 = _moment_interval("+", 0, 1)(site) if site.arg_types[1].oid == INTERVAL else "{1}"
+    e2 = _moment_interval("+", 2, 3)(site) if site.arg_types[3].oid == INTERVAL else "{3}"
+    # The end of a span with a NULL is NULL, its start is what is known of it; of two NULLs nothing is known.
+    a, b = f"least({s1}, {e1})", f"CASE WHEN {s1} > {e1} THEN {s1} WHEN {s1} IS NOT NULL THEN {e1} END"
+    c, d = f"least({s2}, {e2})", f"CASE WHEN {s2} > {e2} THEN {s2} WHEN {s2} IS NOT NULL THEN {e2} END"
+    known = f"{b} IS NOT NULL AND {d} IS NOT NULL"
+    return (
+        f"CASE WHEN {a} > {c} THEN CASE WHEN {d} IS NULL THEN NULL WHEN {a} < {d} THEN TRUE WHEN {b} IS NOT NULL THEN "
+        f"FALSE END WHEN {a} < {c} THEN CASE WHEN {b} IS NULL THEN NULL WHEN {c} < {b} THEN TRUE WHEN {d} IS NOT NULL "
+        f"THEN FALSE END WHEN {a} = {c} THEN CASE WHEN {known} THEN TRUE END END"
+    )
+
+
+def forms() -> Mapping[str, Form]:
+    """The family's forms."""
+    given: dict[str, Form] = {}
+    for sign in "+-":
+        for type in ("date", "timestamp", "timestamptz"):
+            given[f"{sign}({type},interval)"] = both(_moment_interval(sign, 0, 1))
+        given[f"{sign}(interval,interval)"] = both(_interval_sum(sign))
+        given[f"{sign}(time,interval)"] = both(_time_interval(sign))
+        given[f"{sign}(date,int4)"] = both(_date_plus(sign))
+    for type in ("date", "timestamp", "timestamptz"):
+        given[f"+(interval,{type})"] = both(_moment_interval("+", 1, 0))
+    given["+(interval,time)"] = both(_time_interval("+"))
+    given["+(int4,date)"] = both(_date_plus("+"))
+    given["+(date,time)"] = given["+(time,date)"] = both(_date_time)
+    given["-(date,date)"] = both(_date_minus_date)
+    given["-(timestamp,timestamp)"] = given["-(timestamptz,timestamptz)"] = both(_difference)
+    given["-(time,time)"] = both(
+        lambda site: unless_null(
+            site.engine,
+            "01",
+            interval_struct(site.engine, "0", "0", f"({time_micros(site, '{0}')} - {time_micros(site, '{1}')})"),
+        )
+    )
+    given["-(interval)"] = both(_negated)
+    given["*(interval,float8)"] = given["*(float8,interval)"] = both(_interval_times)
+    given["/(interval,float8)"] = local_only("tg_interval_div({0}, {1})")
+    for type in ("timestamp", "timestamptz"):
+        for first in (type, "interval"):
+            for second in (type, "interval"):
+                given[f"overlaps({type},{first},{type},{second})"] = both(_overlaps)
+    given["overlaps(time,time,time,time)"] = both(_overlaps)
+    return given

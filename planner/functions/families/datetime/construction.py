@@ -1,0 +1,126 @@
+"""Making and converting dates, times and intervals: make_date and so on, AT TIME ZONE, age, date_bin, justify_days."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from planner.functions.engines.spark import checked
+from planner.functions.forms.form import CallSite, Form, both, local_only
+from planner.functions.forms.intervals import interval_struct, micros_interval, timestamp_type, unless_null
+from planner.functions.forms.zones import from_local_time, is_utc, to_local_time
+from planner.types.types import INTERVAL, TIMESTAMPTZ
+
+
+def _age(site: CallSite) -> str:
+    zoned = site.arg_types[0].oid == TIMESTAMPTZ
+    places = ["{0}", "{1}"]
+    if zoned:
+        places = [to_local_time(site.engine, site.settings.timezone, place) for place in places]
+    if site.engine == "local":
+        return f"tg_age(epoch_us({places[0]}), epoch_us({places[1]}))"
+    return checked(f"tg_age({', '.join([f'unix_micros(CAST({place} AS TIMESTAMP))' for place in places])})")
+
+
+_POSIX_OFFSET = re.compile(r"([+-])(\d{1,2})(?::(\d\d))?")
+
+
+def _shifted(site: CallSite, micros: str) -> str:
+    """AT TIME ZONE with a fixed distance to UTC, east of it."""
+    plain = timestamp_type(site.engine)
+    zoned = "TIMESTAMPTZ" if site.engine == "local" else "TIMESTAMP"
+    if site.arg_types[1].oid == TIMESTAMPTZ:
+        moment, target, sign = f"CAST({{1}} AS {plain})", plain, "+"
+    else:
+        moment, target, sign = "{1}", zoned, "-"
+    return f"CAST({moment} {sign} {micros_interval(site.engine, micros)} AS {target})"
+
+
+def _timezone(site: CallSite) -> str | None:
+    if site.arg_types[0].oid == INTERVAL:
+        return _shifted(site, "{0}.micros")
+    zone = "{0}"
+    constant = site.constants[0]
+    offset = _POSIX_OFFSET.fullmatch(constant) if isinstance(constant, str) else None
+    if offset is not None:
+        # As in POSIX, what is added to the local time to get UTC.
+        minutes = (int(offset[2]) * 60 + int(offset[3] or 0)) * (1 if offset[1] == "-" else -1)
+        return _shifted(site, f"{minutes * 60_000_000}")
+    if isinstance(constant, str) and is_utc(constant):
+        zone = "'UTC'"
+    if site.arg_types[1].oid == TIMESTAMPTZ:
+        return to_local_time(site.engine, site.settings.timezone, "{1}", zone)
+    return from_local_time(site.engine, site.settings.timezone, "{1}", zone)
+
+
+def _make_interval(site: CallSite) -> str:
+    years, months, weeks, days, hours, minutes = (f"{{{index}}}" for index in range(6))
+    seconds = "round_even({6} * 1000000, 0)" if site.engine == "local" else "rint({6} * 1000000D)"
+    micros = (
+        f"(CAST({hours} AS BIGINT) * 3600000000 + CAST({minutes} AS BIGINT) * 60000000 + CAST({seconds} AS BIGINT))"
+    )
+    return unless_null(
+        site.engine,
+        "0123456",
+        interval_struct(site.engine, f"{years} * 12 + {months}", f"{weeks} * 7 + {days}", micros),
+    )
+
+
+def _make_date(site: CallSite) -> str:
+    if site.engine == "local":
+        return "tg_make_date({0}, {1}, {2})"
+    parts = [f"lpad(CAST({{{index}}} AS STRING), {width}, '0')" for index, width in enumerate((4, 2, 2))]
+    fault = (
+        "raise_error(concat('TG:22008:date field value out of range: ', {0}, '-', lpad({1}, 2, '0'), '-', "
+        "lpad({2}, 2, '0')))"
+    )
+    return (
+        f"coalesce(try_cast(concat_ws('-', {', '.join(parts)}) AS DATE), "
+        f"CASE WHEN {{0}} + {{1}} + {{2}} IS NOT NULL THEN {fault} END)"
+    )
+
+
+def _make_timestamp(site: CallSite) -> str | None:
+    if site.engine != "local":
+        return None
+    wall = "tg_make_timestamp({0}, {1}, {2}, {3}, {4}, {5})"
+    if site.type.oid == TIMESTAMPTZ:
+        return from_local_time("local", site.settings.timezone, wall, "{6}" if len(site.constants) > 6 else None)
+    return wall
+
+
+def _to_timestamp(site: CallSite) -> str:
+    if site.engine == "local":
+        return "make_timestamptz(CAST(round_even({0} * 1000000, 0) AS BIGINT))"
+    return "timestamp_micros(CAST(rint({0} * 1000000D) AS BIGINT))"
+
+
+def _isfinite(site: CallSite) -> str:
+    return "isfinite({0})" if site.engine == "local" else "({0} IS NOT NULL)"
+
+
+def forms() -> Mapping[str, Form]:
+    """The family's forms."""
+    given: dict[str, Form] = {}
+    given["age(timestamp,timestamp)"] = given["age(timestamptz,timestamptz)"] = both(_age)
+    for type in ("text,timestamp", "text,timestamptz", "interval,timestamp", "interval,timestamptz"):
+        given[f"timezone({type})"] = both(_timezone)
+    given["make_interval(int4,int4,int4,int4,int4,int4,float8)"] = both(_make_interval)
+    given["make_date(int4,int4,int4)"] = both(_make_date)
+    given["make_time(int4,int4,float8)"] = local_only("tg_make_time({0}, {1}, {2})")
+    given["make_timestamp(int4,int4,int4,int4,int4,float8)"] = local_only(_make_timestamp)
+    given["make_timestamptz(int4,int4,int4,int4,int4,float8)"] = local_only(_make_timestamp)
+    given["make_timestamptz(int4,int4,int4,int4,int4,float8,text)"] = local_only(_make_timestamp)
+    given["to_timestamp(float8)"] = both(_to_timestamp)
+    for name in ("justify_days", "justify_hours", "justify_interval"):
+        given[f"{name}(interval)"] = local_only(f"tg_{name}({{0}})")
+    for type in ("date", "timestamp", "timestamptz"):
+        given[f"isfinite({type})"] = both(_isfinite)
+    given["isfinite(interval)"] = both("CASE WHEN {0} IS NOT NULL THEN TRUE END")
+    given["date_bin(interval,timestamp,timestamp)"] = local_only(
+        "make_timestamp(tg_date_bin({0}, epoch_us({1}), epoch_us({2})))"
+    )
+    given["date_bin(interval,timestamptz,timestamptz)"] = local_only(
+        "make_timestamptz(tg_date_bin({0}, epoch_us({1}), epoch_us({2})))"
+    )
+    return given

@@ -1,0 +1,316 @@
+"""Parts of dates, times, timestamps and intervals: extract, date_part, date_trunc."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from msgspec.structs import replace
+
+from planner.functions.forms.form import CallSite, Form, both, raised
+from planner.functions.forms.intervals import interval_struct, moment_micros, time_micros, unless_null, whole_division
+from planner.functions.forms.zones import from_local_time, is_utc, to_local_time
+from planner.types.types import DATE, INTERVAL, TIME, TIMESTAMP, TIMESTAMPTZ
+
+_UNIT_ALIASES = {
+    "years": "year",
+    "y": "year",
+    "yr": "year",
+    "yrs": "year",
+    "months": "month",
+    "mon": "month",
+    "mons": "month",
+    "days": "day",
+    "d": "day",
+    "hours": "hour",
+    "h": "hour",
+    "hr": "hour",
+    "hrs": "hour",
+    "minutes": "minute",
+    "min": "minute",
+    "mins": "minute",
+    "m": "minute",
+    "seconds": "second",
+    "sec": "second",
+    "secs": "second",
+    "s": "second",
+    "milliseconds": "millisecond",
+    "ms": "millisecond",
+    "msec": "millisecond",
+    "msecs": "millisecond",
+    "microseconds": "microsecond",
+    "us": "microsecond",
+    "usec": "microsecond",
+    "usecs": "microsecond",
+    "decades": "decade",
+    "centuries": "century",
+    "c": "century",
+    "millennium": "millennium",
+    "millennia": "millennium",
+    "mil": "millennium",
+    "weeks": "week",
+    "w": "week",
+    "qtr": "quarter",
+    "epochs": "epoch",
+    "julian": "julian",
+    "timezone_h": "timezone_hour",
+    "timezone_m": "timezone_minute",
+}
+_TRUNC_UNITS = {
+    "millennium", "century", "decade", "year", "quarter", "month", "week", "day", "hour", "minute", "second",
+    "millisecond", "microsecond",
+}  # fmt: skip
+_UNITS = _TRUNC_UNITS | {
+    "epoch", "dow", "isodow", "doy", "isoyear", "julian", "timezone", "timezone_hour", "timezone_minute",
+}  # fmt: skip
+_TYPE_NAMES = {
+    DATE: "date",
+    TIME: "time without time zone",
+    TIMESTAMP: "timestamp without time zone",
+    TIMESTAMPTZ: "timestamp with time zone",
+    INTERVAL: "interval",
+}
+
+
+def _field(site: CallSite) -> str | None:
+    field = site.constants[0]
+    if not isinstance(field, str):
+        return None
+    lowered = field.lower()
+    return _UNIT_ALIASES.get(lowered, lowered)
+
+
+def _unit_fault(site: CallSite, field: str) -> str:
+    """PostgreSQL's error about a unit that the type does not have, or that does not exist."""
+    known = field in _UNITS
+    text = str(site.constants[0]).lower()
+    verdict = "supported" if known else "recognized"
+    message = f'unit "{text}" not {verdict} for type {_TYPE_NAMES[site.arg_types[1].oid]}'
+    return raised(site, "0A000" if known else "22023", message)
+
+
+def _extract(site: CallSite) -> str | None:
+    """extract() of numeric, date_part() of double precision, of a constant field."""
+    field = _field(site)
+    if field is None:
+        return None
+    type = site.arg_types[1].oid
+    source = "{1}"
+    if type == TIMESTAMPTZ and field not in ("epoch", "timezone", "timezone_hour", "timezone_minute"):
+        source = to_local_time(site.engine, site.settings.timezone, source)
+    if type == INTERVAL:
+        value = _interval_field(site, field)
+    elif type == TIME:
+        value = _clock_field(site, field, time_micros(site, "{1}"))
+    elif type == DATE and field in ("hour", "minute", "second", "millisecond", "microsecond"):
+        value = None
+    else:
+        value = _moment_field(site, field, source, type)
+    if value is None:
+        return _unit_fault(site, field)
+    return f"CAST({value} AS {{t}})"
+
+
+def _decimal(micros: str, divisor: int) -> str:
+    """Microseconds divided by a power of ten, exactly."""
+    digits = len(str(divisor)) - 1
+    return f"(CAST({micros} AS DECIMAL(20,0)) * CAST('{1 / divisor:.{digits}f}' AS DECIMAL({digits},{digits})))"
+
+
+def _clock_field(site: CallSite, field: str, micros: str) -> str | None:
+    div = whole_division(site.engine)
+    if field == "hour":
+        return f"({micros} {div} 3600000000)"
+    if field == "minute":
+        return f"(({micros} {div} 60000000) % 60)"
+    if field == "second":
+        return _decimal(f"({micros} % 60000000)", 1_000_000)
+    if field == "millisecond":
+        return _decimal(f"({micros} % 60000000)", 1_000)
+    if field == "microsecond":
+        return f"({micros} % 60000000)"
+    if field == "epoch":
+        return _decimal(micros, 1_000_000)
+    return None
+
+
+def _moment_field(site: CallSite, field: str, source: str, type: int) -> str | None:
+    local = site.engine == "local"
+    div = whole_division(site.engine)
+    year = f"year({source})"
+    simple = {
+        "year": year,
+        "month": f"month({source})",
+        "day": f"day({source})",
+        "quarter": f"quarter({source})",
+        "hour": f"hour({source})",
+        "minute": f"minute({source})",
+    }
+    if field in simple:
+        return simple[field]
+    if field == "dow":
+        return f"dayofweek({source})" if local else f"(dayofweek({source}) - 1)"
+    if field == "isodow":
+        return f"isodow({source})" if local else f"(weekday({source}) + 1)"
+    if field == "doy":
+        return f"dayofyear({source})"
+    if field == "week":
+        return f"weekofyear({source})"
+    if field == "isoyear":
+        return f"isoyear({source})" if local else f"extract(YEAROFWEEK FROM {source})"
+    if field == "decade":
+        return f"CAST(floor({year} / {'10.0' if local else '10BD'}) AS BIGINT)"
+    if field == "century":
+        return f"CASE WHEN {year} > 0 THEN ({year} + 99) {div} 100 ELSE -((99 - ({year} - 1)) {div} 100) END"
+    if field == "millennium":
+        return f"CASE WHEN {year} > 0 THEN ({year} + 999) {div} 1000 ELSE -((999 - ({year} - 1)) {div} 1000) END"
+    if field == "epoch":
+        if type == DATE:
+            days = f"({source} - DATE '1970-01-01')" if local else f"datediff({source}, DATE '1970-01-01')"
+            return f"(CAST({days} AS BIGINT) * 86400)"
+        return _decimal(moment_micros(site, source, TIMESTAMP if type == TIMESTAMP else TIMESTAMPTZ), 1_000_000)
+    if field in ("second", "millisecond", "microsecond"):
+        micros = f"microsecond({source})" if local else f"CAST(extract(SECOND FROM {source}) * 1000000 AS BIGINT)"
+        divisor = {"second": 1_000_000, "millisecond": 1_000, "microsecond": 1}[field]
+        return micros if divisor == 1 else _decimal(micros, divisor)
+    if field == "julian" and type == DATE:
+        return (
+            f"({source} - DATE '1970-01-01' + 2440588)"
+            if local
+            else f"(datediff({source}, DATE '1970-01-01') + 2440588)"
+        )
+    if field == "julian" and local:
+        return f"julian({source})"
+    if field in ("timezone", "timezone_hour", "timezone_minute") and type == TIMESTAMPTZ:
+        if is_utc(site.settings.timezone):
+            return "(0 * year({1}))"
+        wall = to_local_time(site.engine, site.settings.timezone, "{1}")
+        micros = f"({moment_micros(site, wall, TIMESTAMP)} - {moment_micros(site, '{1}', TIMESTAMPTZ)})"
+        unit = {"timezone": 1, "timezone_hour": 3600, "timezone_minute": 60}[field]
+        seconds = f"({micros} {div} 1000000)"
+        return seconds if unit == 1 else f"({seconds} {div} 3600)" if unit == 3600 else f"(({seconds} {div} 60) % 60)"
+    return None
+
+
+def _interval_field(site: CallSite, field: str) -> str | None:
+    local = site.engine == "local"
+    div = whole_division(site.engine)
+    micros = "{1}.micros"
+    years = f"({{1}}.months {div} 12)"
+    fields = {
+        "year": years,
+        "month": "({1}.months % 12)",
+        "day": "{1}.days",
+        "quarter": f"(({{1}}.months % 12) {div} 3 + 1)",
+        "decade": f"({years} {div} 10)",
+        "century": f"({years} {div} 100)",
+        "millennium": f"({years} {div} 1000)",
+    }
+    if field in fields:
+        return fields[field]
+    if field == "epoch":
+        wide = "HUGEINT" if local else "DECIMAL(28,0)"
+        seconds = (
+            f"(CAST({{1}}.months {div} 12 AS {wide}) * 31557600 + ({{1}}.months % 12) * 2592000 + CAST({{1}}.days AS"
+            " BIGINT) * 86400)"
+        )
+        return _decimal(f"({seconds} * 1000000 + {micros})", 1_000_000)
+    return _clock_field(site, field, micros)
+
+
+def _trunc(site: CallSite) -> str | None:
+    field = _field(site)
+    if field is None:
+        return None
+    type = site.arg_types[1].oid
+    if field not in _TRUNC_UNITS:
+        return _unit_fault(site, field)
+    if type == INTERVAL:
+        return _trunc_interval(site, field)
+    if type == TIMESTAMPTZ:
+        zone = None
+        if len(site.constants) > 2:
+            zone = "{2}"
+        elif is_utc(site.settings.timezone):
+            return _trunc_moment(site, field, "{1}")
+        wall = to_local_time(site.engine, site.settings.timezone, "{1}", zone)
+        return from_local_time(site.engine, site.settings.timezone, _trunc_moment(site, field, wall), zone)
+    return _trunc_moment(site, field, "{1}")
+
+
+def _trunc_moment(site: CallSite, field: str, source: str) -> str:
+    if site.engine == "spark":
+        target = "TIMESTAMP" if site.type.oid == TIMESTAMPTZ and source == "{1}" else "TIMESTAMP_NTZ"
+        if field not in ("decade", "century", "millennium"):
+            return f"CAST(date_trunc('{field.upper()}', {source}) AS {target})"
+        year = f"year({source})"
+        start = {
+            "decade": f"({year} - pmod({year}, 10))",
+            "century": f"({year} - pmod({year} - 1, 100))",
+            "millennium": f"({year} - pmod({year} - 1, 1000))",
+        }[field]
+        return f"CAST(make_date({start}, 1, 1) AS {target})"
+    if field in ("century", "millennium"):
+        size = 100 if field == "century" else 1000
+        target = "TIMESTAMPTZ" if site.type.oid == TIMESTAMPTZ and source == "{1}" else "TIMESTAMP"
+        return f"CAST(make_date(year({source}) - (year({source}) - 1) % {size}, 1, 1) AS {target})"
+    return f"date_trunc('{field}', {source})"
+
+
+def _trunc_interval(site: CallSite, field: str) -> str | None:
+    div = whole_division(site.engine)
+    months = {"millennium": 12000, "century": 1200, "decade": 120, "year": 12, "quarter": 3, "month": 1}
+    if field in months:
+        unit = months[field]
+        return unless_null(
+            site.engine, "1", interval_struct(site.engine, f"{{1}}.months {div} {unit} * {unit}", "0", "0")
+        )
+    if field == "week":
+        return _unit_fault(site, field)
+    micros = {
+        "day": 0,
+        "hour": 3_600_000_000,
+        "minute": 60_000_000,
+        "second": 1_000_000,
+        "millisecond": 1000,
+        "microsecond": 1,
+    }
+    unit = micros[field]
+    part = "0" if unit == 0 else f"{{1}}.micros {div} {unit} * {unit}"
+    return unless_null(site.engine, "1", interval_struct(site.engine, "{1}.months", "{1}.days", part))
+
+
+def _any_field(template: Callable[[CallSite], str | None]) -> Callable[[CallSite], str | None]:
+    """`template`, which wants its field to be constant, for fields that only the execution knows too."""
+
+    def made(site: CallSite) -> str | None:
+        if site.constants[0] is None:
+            return "CAST(NULL AS {t})"
+        if isinstance(site.constants[0], str):
+            return template(site)
+        spellings: dict[str, list[str]] = {field: [field] for field in sorted(_UNITS)}
+        for alias, field in _UNIT_ALIASES.items():
+            if alias != field:
+                spellings[field].append(alias)
+        branches = "WHEN {0} IS NULL OR {1} IS NULL THEN NULL"
+        for field, names in spellings.items():
+            value = template(replace(site, constants=(field, *site.constants[1:])))
+            if value is None:
+                return None
+            branches += f" WHEN lower({{0}}) IN ({', '.join(repr(name) for name in names)}) THEN {value}"
+        error = "error" if site.engine == "local" else "raise_error"
+        type = _TYPE_NAMES[site.arg_types[1].oid]
+        unknown = f"concat('TG:22023:unit \"', lower({{0}}), '\" not recognized for type {type}')"
+        return f"CASE {branches} ELSE {error}({unknown}) END"
+
+    return made
+
+
+def forms() -> Mapping[str, Form]:
+    """The family's forms."""
+    given: dict[str, Form] = {}
+    for type in ("date", "time", "timestamp", "timestamptz", "interval"):
+        given[f"extract(text,{type})"] = both(_any_field(_extract))
+        given[f"date_part(text,{type})"] = both(_any_field(_extract))
+    for type in ("timestamp", "timestamptz", "interval", "timestamptz,text"):
+        given[f"date_trunc(text,{type})"] = both(_any_field(_trunc))
+    return given

@@ -1,0 +1,86 @@
+"""How an engine says a routine: a template of SQL text, or a function that chooses the template.
+
+In a template ``{0}``, ``{1}`` ... stand for the arguments' SQL, ``{t}`` for the result type's SQL name on that engine.
+An argument that a template names more than once is bound to a name first when it is more than a column or a literal,
+so templates may repeat freely.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal as OneOf
+from typing import TypeAlias
+
+from msgspec import Struct
+
+from planner.types.types import SqlType
+
+EngineName: TypeAlias = OneOf["local", "spark"]
+
+
+class SessionSettings(Struct, frozen=True, kw_only=True):
+    """The settings that act inside expressions, and the token that catalog functions get as their first argument."""
+
+    timezone: str = "UTC"
+    datestyle: str = "ISO, MDY"
+    intervalstyle: str = "postgres"
+    extra_float_digits: int = 1
+    token: str = ""
+
+
+UTC_NAMES = frozenset({"utc", "gmt", "etc/utc", "zulu", "universal", "z", "etc/gmt", "uct", "etc/universal"})
+"""Names of time zones (in lower case) that are UTC."""
+
+
+class CallSite(Struct, frozen=True, kw_only=True):
+    """What a form may look at to choose its template: types, and constants where arguments are literals."""
+
+    engine: EngineName
+    arg_types: tuple[SqlType, ...]
+    type: SqlType
+    constants: tuple[object, ...]
+    """The value of each argument that is a literal; `NOT_CONSTANT` for the others (a NULL literal is None)."""
+    settings: SessionSettings
+    distinct: bool = False
+    """Whether an aggregate has DISTINCT."""
+    subquery: bool = False
+    """Whether an argument contains a subquery."""
+
+
+class NotConstant:
+    """The type of `NOT_CONSTANT`."""
+
+    __slots__ = ()
+
+
+NOT_CONSTANT = NotConstant()
+
+Template: TypeAlias = str | Callable[[CallSite], str | None]
+"""A template, or a function that gives one; None when this call cannot be said on that engine."""
+
+
+class Form(Struct, frozen=True, kw_only=True):
+    """A routine's form on each engine; None where the engine has none."""
+
+    local: Template | None = None
+    spark: Template | None = None
+    local_table: Template | None = None
+    """For a set-returning function in FROM with constant integer arguments: the engine's streaming table function."""
+    spark_table: Template | None = None
+
+
+def both(template: Template) -> Form:
+    """The same template on both engines."""
+    return Form(local=template, spark=template)
+
+
+def local_only(template: Template) -> Form:
+    """A form for the local engine only; the router sends statements that use it there."""
+    return Form(local=template)
+
+
+def raised(site: CallSite, sqlstate: str, message: str) -> str:
+    """SQL that raises a PostgreSQL error."""
+    quote = "''" if site.engine == "local" else "\\'"
+    function = "error" if site.engine == "local" else "raise_error"
+    return f"{function}('TG:{sqlstate}:{message.replace(chr(39), quote)}')"

@@ -1,0 +1,595 @@
+"""The typed intermediate representation: what the binder makes and the lowerings print.
+
+Immutable relational and scalar nodes. Every cast, type, null order and column is explicit; nothing is left to an
+engine's own rules.
+
+Columns: each relational node has `fields`, its output columns. A `Field.id` is unique within one bound statement; a
+scalar refers to a column by that id (`ColumnRef`), from whatever depth, so a correlated reference is a `ColumnRef`
+whose id belongs to an enclosing query. The lowerings name the column ``c<id>``.
+
+Invariants: a node's expressions use only the fields of its inputs (and, inside a subquery or the right side of a
+lateral join, of the enclosing scopes). Both sides of a set operation have the same types. Arguments of a `Call` have
+exactly the types of its signature (after polymorphism is resolved).
+"""
+
+from __future__ import annotations
+
+from typing import Literal as OneOf
+from typing import TypeAlias
+
+from msgspec import Struct, field
+
+from planner.types.signature import Signature
+from planner.types.types import SqlType
+
+
+class Origin(Struct, frozen=True, kw_only=True):
+    """The table column that an output column plainly is, for RowDescription."""
+
+    relation_oid: int
+    attnum: int
+
+
+class Field(Struct, frozen=True, kw_only=True):
+    """An output column of a relational node. `name` is for people; `id` is what expressions refer to."""
+
+    id: int
+    name: str
+    type: SqlType
+    origin: Origin | None = None
+
+
+# ---------------------------------------------------------------- scalars
+
+
+class Literal(Struct, frozen=True, kw_only=True):
+    """A constant. `value` is None (NULL) or, by type: bool, int, str (text, uuid, json), bytes, float,
+    decimal.Decimal, datetime.date/time/datetime (naive = timestamp, UTC-aware = timestamptz), `Interval`, tuple
+    (arrays). Infinite dates and timestamps are the strings "infinity" and "-infinity"."""
+
+    value: object
+    type: SqlType
+
+
+class Interval(Struct, frozen=True):
+    """PostgreSQL's interval: three numbers that are never normalised across each other."""
+
+    months: int
+    days: int
+    micros: int
+
+
+class Param(Struct, frozen=True, kw_only=True):
+    """`$index` (1-based). Its value is given at execution as a `Literal` of the same type."""
+
+    index: int
+    type: SqlType
+
+
+class ColumnRef(Struct, frozen=True, kw_only=True):
+    """The column with this id, of this query or an enclosing one."""
+
+    id: int
+    type: SqlType
+
+
+class SessionValue(Struct, frozen=True, kw_only=True):
+    """What depends on session or transaction: `name` is one of now, statement_timestamp, clock_timestamp, current_user,
+    session_user, current_database, current_schema, current_schemas, search_path, timezone, backend_pid, txid,
+    setting:<name>, ... It is replaced by a `Literal` before lowering (planner.resolution.session_values.substitute)."""
+
+    name: str
+    type: SqlType
+    args: tuple[Scalar, ...] = ()
+
+
+class Call(Struct, frozen=True, kw_only=True):
+    """A function or operator applied to arguments. `signature` says which; the registry has its form per engine."""
+
+    signature: Signature
+    args: tuple[Scalar, ...]
+    type: SqlType
+
+
+class Cast(Struct, frozen=True, kw_only=True):
+    """A conversion from `arg.type` to `type`. `explicit` truncates to a length where assignment raises 22001."""
+
+    arg: Scalar
+    type: SqlType
+    explicit: bool = False
+
+
+class BoolOp(Struct, frozen=True, kw_only=True):
+    """AND / OR over two or more boolean operands, or NOT over one."""
+
+    op: OneOf["and", "or", "not"]
+    args: tuple[Scalar, ...]
+    type: SqlType
+
+
+class IsNull(Struct, frozen=True, kw_only=True):
+    """`arg IS NULL` or, negated, IS NOT NULL. For a row value PostgreSQL's all-fields rule is made explicit by the
+    binder."""
+
+    arg: Scalar
+    negated: bool
+    type: SqlType
+
+
+class BooleanTest(Struct, frozen=True, kw_only=True):
+    """`arg IS [NOT] TRUE | FALSE | UNKNOWN`."""
+
+    arg: Scalar
+    test: OneOf["true", "false", "unknown"]
+    negated: bool
+    type: SqlType
+
+
+class Distinct(Struct, frozen=True, kw_only=True):
+    """`left IS [NOT] DISTINCT FROM right`; both have the same type."""
+
+    left: Scalar
+    right: Scalar
+    negated: bool
+    type: SqlType
+
+
+class Case(Struct, frozen=True, kw_only=True):
+    """Searched CASE (a simple CASE is rewritten by the binder). No ELSE is ELSE NULL."""
+
+    whens: tuple[tuple[Scalar, Scalar], ...]
+    otherwise: Scalar | None
+    type: SqlType
+
+
+class Coalesce(Struct, frozen=True, kw_only=True):
+    """COALESCE; all arguments have the result's type."""
+
+    args: tuple[Scalar, ...]
+    type: SqlType
+
+
+class MinMax(Struct, frozen=True, kw_only=True):
+    """GREATEST / LEAST, which ignore NULLs; all arguments have the result's type."""
+
+    op: OneOf["greatest", "least"]
+    args: tuple[Scalar, ...]
+    type: SqlType
+
+
+class InList(Struct, frozen=True, kw_only=True):
+    """`arg [NOT] IN (items)` with PostgreSQL's three-valued result; `equals` is the = operator chosen for it."""
+
+    arg: Scalar
+    items: tuple[Scalar, ...]
+    equals: Signature
+    negated: bool
+    type: SqlType
+
+
+class QuantifiedArray(Struct, frozen=True, kw_only=True):
+    """`arg op ANY|ALL (array)`; `operator` compares arg with the array's element type."""
+
+    arg: Scalar
+    operator: Signature
+    quantifier: OneOf["any", "all"]
+    array: Scalar
+    type: SqlType
+
+
+class ArrayConstructor(Struct, frozen=True, kw_only=True):
+    """ARRAY[...]; `type` is the array type, items have its element type (or are arrays, for more dimensions)."""
+
+    items: tuple[Scalar, ...]
+    type: SqlType
+
+
+class Subscript(Struct, frozen=True, kw_only=True):
+    """`arg[index]`, or `arg[index:upper]` when `slice`; indexes are int4, 1-based (0-based for int2vector,
+    oidvector)."""
+
+    arg: Scalar
+    index: Scalar | None
+    upper: Scalar | None
+    slice: bool
+    type: SqlType
+
+
+class RowConstructor(Struct, frozen=True, kw_only=True):
+    """ROW(...). `names` are f1, f2, ... unless it comes from a whole-row reference. `type` is record. With `nullable`
+    it is a row that an outer join may lack: NULL when all items are."""
+
+    items: tuple[Scalar, ...]
+    names: tuple[str, ...]
+    type: SqlType
+    nullable: bool = False
+
+
+class FieldSelect(Struct, frozen=True, kw_only=True):
+    """`(arg).name` of a record whose fields the binder knows; `index` is its place among them, from 0."""
+
+    arg: Scalar
+    name: str
+    type: SqlType
+    index: int
+
+
+class ScalarSubquery(Struct, frozen=True, kw_only=True):
+    """A subquery as a value: NULL without rows, 21000 with more than one."""
+
+    rel: Rel
+    type: SqlType
+
+
+class Exists(Struct, frozen=True, kw_only=True):
+    """`[NOT] EXISTS (rel)`."""
+
+    rel: Rel
+    negated: bool
+    type: SqlType
+
+
+class QuantifiedSubquery(Struct, frozen=True, kw_only=True):
+    """`(args) op ANY|ALL (rel)`; IN is `= ANY`, NOT IN is `<> ALL`.
+
+    With several columns `operators` compares them pairwise (row comparison, for = and <> only).
+    """
+
+    args: tuple[Scalar, ...]
+    operators: tuple[Signature, ...]
+    quantifier: OneOf["any", "all"]
+    rel: Rel
+    type: SqlType
+
+
+class ArraySubquery(Struct, frozen=True, kw_only=True):
+    """ARRAY(subquery): an empty array without rows; keeps the subquery's order."""
+
+    rel: Rel
+    type: SqlType
+
+
+class Collate(Struct, frozen=True, kw_only=True):
+    """`arg COLLATE "C"` and its like: only bytewise collations exist, so the value is unchanged."""
+
+    arg: Scalar
+    collation: str
+    type: SqlType
+
+
+Scalar: TypeAlias = (
+    Literal
+    | Param
+    | ColumnRef
+    | SessionValue
+    | Call
+    | Cast
+    | BoolOp
+    | IsNull
+    | BooleanTest
+    | Distinct
+    | Case
+    | Coalesce
+    | MinMax
+    | InList
+    | QuantifiedArray
+    | ArrayConstructor
+    | Subscript
+    | RowConstructor
+    | FieldSelect
+    | ScalarSubquery
+    | Exists
+    | QuantifiedSubquery
+    | ArraySubquery
+    | Collate
+)
+
+
+class SortKey(Struct, frozen=True, kw_only=True):
+    """One ORDER BY key, with the null order always said."""
+
+    expr: Scalar
+    descending: bool
+    nulls_first: bool
+
+
+class AggregateCall(Struct, frozen=True, kw_only=True):
+    """An aggregate over a group. For ordered-set aggregates `args` are the direct arguments and `order_by` the
+    WITHIN GROUP keys. `count(*)` has no args."""
+
+    signature: Signature
+    args: tuple[Scalar, ...]
+    type: SqlType
+    distinct: bool = False
+    filter: Scalar | None = None
+    order_by: tuple[SortKey, ...] = ()
+
+
+class FrameBound(Struct, frozen=True, kw_only=True):
+    """One end of a window frame; `offset` for the two OFFSET kinds."""
+
+    kind: OneOf["unbounded_preceding", "offset_preceding", "current_row", "offset_following", "unbounded_following"]
+    offset: Scalar | None = None
+
+
+class Frame(Struct, frozen=True, kw_only=True):
+    """A window frame, never implicit: the binder writes PostgreSQL's default out."""
+
+    mode: OneOf["rows", "range", "groups"]
+    start: FrameBound
+    end: FrameBound
+    exclude: OneOf["no_others", "current_row", "group", "ties"] = "no_others"
+
+
+class WindowCall(Struct, frozen=True, kw_only=True):
+    """A window function, or an aggregate over a frame."""
+
+    signature: Signature
+    args: tuple[Scalar, ...]
+    type: SqlType
+    partition_by: tuple[Scalar, ...]
+    order_by: tuple[SortKey, ...]
+    frame: Frame
+    filter: Scalar | None = None
+
+
+# ---------------------------------------------------------------- relations
+
+
+class OneRow(Struct, frozen=True, kw_only=True):
+    """A single row without columns: SELECT without FROM."""
+
+    fields: tuple[Field, ...] = ()
+
+
+class Scan(Struct, frozen=True, kw_only=True):
+    """A user table. Each field's origin says which attnum it reads. `row_id`, when asked for, is the id of an extra
+    int8 output column (also the last of `fields`) with the row's id."""
+
+    relation_oid: int
+    fields: tuple[Field, ...]
+    row_id: int | None = None
+
+
+class SystemScan(Struct, frozen=True, kw_only=True):
+    """A system relation: `schema`.`name` of pg_catalog, information_schema or tidegate; runs on the local engine.
+    A field's origin attnum is its position in the relation (1-based; system columns negative)."""
+
+    schema: str
+    name: str
+    relation_oid: int
+    fields: tuple[Field, ...]
+
+
+class Values(Struct, frozen=True, kw_only=True):
+    """Constant rows (expressions without column references to this query)."""
+
+    rows: tuple[tuple[Scalar, ...], ...]
+    fields: tuple[Field, ...]
+
+
+class FunctionCall(Struct, frozen=True, kw_only=True):
+    """One function in FROM. `fields` are its own output columns. A scalar function gives one row."""
+
+    signature: Signature
+    args: tuple[Scalar, ...]
+    fields: tuple[Field, ...]
+
+
+class FunctionScan(Struct, frozen=True, kw_only=True):
+    """Functions in FROM, zipped as ROWS FROM does; `ordinality` is the id of the WITH ORDINALITY column (int8, 1-based,
+    last of `fields`)."""
+
+    functions: tuple[FunctionCall, ...]
+    ordinality: int | None
+    fields: tuple[Field, ...]
+
+
+class Project(Struct, frozen=True, kw_only=True):
+    """Computes `exprs`, one for each of `fields`."""
+
+    input: Rel
+    exprs: tuple[Scalar, ...]
+    fields: tuple[Field, ...]
+
+
+class ProjectSet(Struct, frozen=True, kw_only=True):
+    """Set-returning functions of a select list: each input row repeats as long as the longest of `functions`, the
+    others padded with NULL. Output: the input's fields, then the functions' fields."""
+
+    input: Rel
+    functions: tuple[FunctionCall, ...]
+    fields: tuple[Field, ...]
+
+
+class Filter(Struct, frozen=True, kw_only=True):
+    """The rows for which `condition` is true."""
+
+    input: Rel
+    condition: Scalar
+    fields: tuple[Field, ...]
+
+
+class Join(Struct, frozen=True, kw_only=True):
+    """A join; `fields` are left's then right's. With `lateral`, the right side may refer to the left's columns.
+    USING and NATURAL are rewritten by the binder to a condition and a projection."""
+
+    kind: OneOf["cross", "inner", "left", "right", "full"]
+    left: Rel
+    right: Rel
+    condition: Scalar | None
+    lateral: bool
+    fields: tuple[Field, ...]
+
+
+class Aggregate(Struct, frozen=True, kw_only=True):
+    """Groups by `keys` and computes `calls`. `fields` are the keys' columns then the calls' columns.
+
+    `grouping_sets`, when not None, lists sets of indexes into `keys` (a key absent from a set is NULL there);
+    `grouping_fields` are GROUPING() results: pairs (field id, indexes into keys), appended to `fields` last.
+    Without keys and grouping sets there is exactly one output row.
+    """
+
+    input: Rel
+    keys: tuple[Scalar, ...]
+    calls: tuple[AggregateCall, ...]
+    fields: tuple[Field, ...]
+    grouping_sets: tuple[tuple[int, ...], ...] | None = None
+    groupings: tuple[tuple[int, ...], ...] = ()
+
+
+class Window(Struct, frozen=True, kw_only=True):
+    """Computes `calls` over the input's rows; `fields` are the input's then one for each call."""
+
+    input: Rel
+    calls: tuple[WindowCall, ...]
+    fields: tuple[Field, ...]
+
+
+class Deduplicate(Struct, frozen=True, kw_only=True):
+    """DISTINCT (`on` empty: all columns) or DISTINCT ON (`on`: keep the first row by `order_by` of each group)."""
+
+    input: Rel
+    on: tuple[Scalar, ...]
+    order_by: tuple[SortKey, ...]
+    fields: tuple[Field, ...]
+
+
+class Sort(Struct, frozen=True, kw_only=True):
+    """The input in order."""
+
+    input: Rel
+    keys: tuple[SortKey, ...]
+    fields: tuple[Field, ...]
+
+
+class Limit(Struct, frozen=True, kw_only=True):
+    """At most `count` rows (None: all; int8 expression; NULL: all) after skipping `offset`. Keeps its input's
+    order. With `ties`, also the peers of the last row, by the keys of the `Sort` that is its input."""
+
+    input: Rel
+    count: Scalar | None
+    offset: Scalar | None
+    ties: bool
+    fields: tuple[Field, ...]
+
+
+class SetOperation(Struct, frozen=True, kw_only=True):
+    """UNION, INTERSECT, EXCEPT; column i of the output stands for column i of both sides, which have its type."""
+
+    op: OneOf["union", "intersect", "except"]
+    all: bool
+    left: Rel
+    right: Rel
+    fields: tuple[Field, ...]
+
+
+class CommonTable(Struct, frozen=True, kw_only=True):
+    """A CTE's definition. When `recursive`, `rel` is the non-recursive term, `step` the recursive one (which reads
+    `CteScan` of this id) and `union_all` tells whether duplicates stay."""
+
+    id: int
+    name: str
+    rel: Rel
+    step: Rel | None = None
+    union_all: bool = True
+    materialized: bool | None = None
+
+
+class With(Struct, frozen=True, kw_only=True):
+    """`body` with common tables in scope; later ones may read earlier ones."""
+
+    tables: tuple[CommonTable, ...]
+    body: Rel
+    fields: tuple[Field, ...]
+
+
+class CteScan(Struct, frozen=True, kw_only=True):
+    """Reads the common table `cte`: output column i is its column i."""
+
+    cte: int
+    fields: tuple[Field, ...]
+
+
+Rel: TypeAlias = (
+    OneRow
+    | Scan
+    | SystemScan
+    | Values
+    | FunctionScan
+    | Project
+    | ProjectSet
+    | Filter
+    | Join
+    | Aggregate
+    | Window
+    | Deduplicate
+    | Sort
+    | Limit
+    | SetOperation
+    | With
+    | CteScan
+)
+
+
+# ---------------------------------------------------------------- bound statements
+
+
+class BoundQuery(Struct, frozen=True, kw_only=True):
+    """A SELECT, VALUES or TABLE. The result's columns are `rel.fields`, in order. `param_types[i]` is the type of
+    $i+1. `relations` are the oids of all user tables and views read (views are expanded); `system` is true when a
+    system relation is read."""
+
+    rel: Rel
+    param_types: tuple[SqlType, ...] = ()
+    relations: frozenset[int] = field(default_factory=frozenset)
+    system: bool = False
+    volatile: bool = False
+    for_update: bool = False
+
+
+class BoundInsert(Struct, frozen=True, kw_only=True):
+    """INSERT. `source` yields one column for each of `columns` (attnums), already coerced to the column's type
+    (assignment), defaults filled in for all live columns of the table, so `columns` is every live attnum in order.
+    `returning` reads `Scan` fields through the ids in `returning_fields` (one per column)."""
+
+    relation_oid: int
+    columns: tuple[int, ...]
+    source: BoundQuery
+    not_null: tuple[int, ...]
+    returning: Returning | None = None
+
+
+class BoundUpdate(Struct, frozen=True, kw_only=True):
+    """UPDATE. `read` yields: the row id (int8), every live column's old value (attnum order), then every live
+    column's new value (assignment-coerced, attnum order). One row per changed row (a join that matches a row
+    several times keeps one)."""
+
+    relation_oid: int
+    columns: tuple[int, ...]
+    read: BoundQuery
+    not_null: tuple[int, ...]
+    returning: Returning | None = None
+
+
+class BoundDelete(Struct, frozen=True, kw_only=True):
+    """DELETE. `read` yields the row id (int8), then every live column's old value (attnum order)."""
+
+    relation_oid: int
+    columns: tuple[int, ...]
+    read: BoundQuery
+    returning: Returning | None = None
+
+
+class Returning(Struct, frozen=True, kw_only=True):
+    """RETURNING: `query` reads the affected rows as `CteScan(cte=RETURNING_ROWS)`, whose columns are the table's
+    live columns."""
+
+    query: BoundQuery
+
+
+RETURNING_ROWS = -1
+"""The `CteScan.cte` through which a RETURNING list reads the affected rows; the adapter binds it to the rows at
+hand."""
+
+BoundStatement: TypeAlias = BoundQuery | BoundInsert | BoundUpdate | BoundDelete

@@ -1,0 +1,95 @@
+"""The physical form of each type: the Arrow type of a column in storage and in an engine's result.
+
+interval is a struct of months, days and microseconds; uuid is canonical lower-case text; json and jsonb are text;
+bpchar is stored padded; a record is its text form. An engine's result for an expression of type numeric whose display
+scale depends on the value is a decimal whose trailing zeros are not significant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+import pyarrow as pa
+
+from planner.ir.nodes import Field
+from planner.types import types
+from planner.types.numeric_shapes import ANY_NUMERIC
+from planner.types.types import SqlType
+
+INTERVAL = pa.struct([pa.field("months", pa.int32()), pa.field("days", pa.int32()), pa.field("micros", pa.int64())])
+"""interval: three numbers that are never normalised across each other."""
+
+_SCALARS: dict[int, pa.DataType] = {
+    types.BOOL: pa.bool_(),
+    types.INT2: pa.int16(),
+    types.INT4: pa.int32(),
+    types.INT8: pa.int64(),
+    types.FLOAT4: pa.float32(),
+    types.FLOAT8: pa.float64(),
+    types.BYTEA: pa.binary(),
+    types.DATE: pa.date32(),
+    types.TIME: pa.time64("us"),
+    types.TIMESTAMP: pa.timestamp("us"),
+    types.TIMESTAMPTZ: pa.timestamp("us", tz="UTC"),
+    types.INTERVAL: INTERVAL,
+}
+
+OID_TYPES = frozenset(
+    {
+        types.OID, types.XID, types.REGPROC, types.REGPROCEDURE, types.REGOPER, types.REGOPERATOR, types.REGCLASS,
+        types.REGTYPE, types.REGNAMESPACE, types.REGROLE, 29, 3734, 3769, 4191,
+    }
+)  # fmt: skip
+"""oid and its aliases: unsigned 32-bit numbers, held as int64."""
+
+ARRAY_ELEMENTS: dict[int, int] = {
+    1000: types.BOOL, 1001: types.BYTEA, 1002: types.CHAR, 1003: types.NAME, 1016: types.INT8, 1005: types.INT2,
+    1006: types.INT2VECTOR, 1007: types.INT4, 1008: types.REGPROC, 1009: types.TEXT, 1028: types.OID, 1010: types.TID,
+    1011: types.XID, 1012: 29, 1013: types.OIDVECTOR, 199: types.JSON, 1021: types.FLOAT4, 1022: types.FLOAT8,
+    1014: types.BPCHAR, 1015: types.VARCHAR, 1182: types.DATE, 1183: types.TIME, 1115: types.TIMESTAMP,
+    1185: types.TIMESTAMPTZ, 1187: types.INTERVAL, 1231: types.NUMERIC, 2951: types.UUID, 3807: types.JSONB,
+    2210: types.REGCLASS, 2211: types.REGTYPE, 2207: types.REGPROCEDURE, 2208: types.REGOPER, 2209: types.REGOPERATOR,
+    4090: types.REGNAMESPACE, 4097: types.REGROLE, 2287: types.RECORD, 1034: types.ACLITEM, 1263: 2275,
+    1041: types.INET, 651: types.CIDR,
+    types.INT2VECTOR: types.INT2, types.OIDVECTOR: types.OID,
+}  # fmt: skip
+"""Element type of each array type, by OID; the vectors among them."""
+
+ELEMENT_ARRAYS: dict[int, int] = {
+    element: array for array, element in ARRAY_ELEMENTS.items() if array not in (types.INT2VECTOR, types.OIDVECTOR)
+}
+"""Array type of each element type, by OID."""
+
+
+def element_type(type: SqlType) -> SqlType | None:
+    """The element type of an array type, or None when `type` is no array."""
+    element = ARRAY_ELEMENTS.get(type.oid)
+    return None if element is None else SqlType(element, type.typmod, type.shape)
+
+
+def array_type(element: SqlType) -> SqlType:
+    """The array type over `element`; KeyError when there is none."""
+    return SqlType(ELEMENT_ARRAYS[element.oid], element.typmod, element.shape)
+
+
+@lru_cache(maxsize=4096)
+def arrow_type(type: SqlType) -> pa.DataType:
+    """The Arrow type in which values of `type` are stored and returned by engines."""
+    scalar = _SCALARS.get(type.oid)
+    if scalar is not None:
+        return scalar
+    if type.oid == types.NUMERIC:
+        shape = type.shape or ANY_NUMERIC
+        return pa.decimal128(shape.precision, shape.scale)
+    if type.oid in OID_TYPES:
+        return pa.int64()
+    element = element_type(type)
+    if element is not None:
+        return pa.list_(arrow_type(element))
+    return pa.string()
+
+
+def arrow_schema(fields: Sequence[Field]) -> pa.Schema:
+    """The Arrow schema of a relation's rows: columns ``c<id>`` in order."""
+    return pa.schema([pa.field(f"c{field.id}", arrow_type(field.type)) for field in fields])

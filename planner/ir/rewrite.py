@@ -1,0 +1,106 @@
+"""Walking and rewriting the IR: generic over its node types, which are frozen structs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar, get_args
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from planner.ir import nodes as ir
+
+_NO_NODES = frozenset({"type", "signature", "equals", "operator", "operators", "name", "names", "kind", "fields"})
+_PLAIN = frozenset({"int", "str", "bool", "int | None", "str | None", "Signature", "SqlType"})
+
+_NODES: dict[type, tuple[str, ...]] = {
+    cls: tuple(
+        name for name in cls.__struct_fields__ if name not in _NO_NODES and cls.__annotations__[name] not in _PLAIN
+    )
+    for cls in vars(ir).values()
+    if isinstance(cls, type)
+    and issubclass(cls, Struct)
+    and cls not in (Struct, ir.Field, ir.Origin, ir.Interval, ir.Literal)
+}
+"""The attributes of each node class that may hold other nodes."""
+
+RELATIONS: frozenset[type] = frozenset(get_args(ir.Rel))
+"""The classes of relations."""
+
+_T = TypeVar("_T")
+
+
+def transform(node: _T, replace_node: Callable[[Any], Any | None]) -> _T:
+    """`node` with every part for which `replace_node` gives something other than None replaced by that (top down;
+    a replacement is not visited again). Untouched parts are shared."""
+    result: _T = _transform(node, replace_node)
+    return result
+
+
+def _transform(node: Any, replace_node: Callable[[Any], Any | None]) -> Any:
+    if isinstance(node, tuple):
+        items = [_transform(item, replace_node) for item in node]
+        if all(new is old for new, old in zip(items, node, strict=True)):
+            return node
+        return tuple(items)
+    attributes = _NODES.get(type(node))
+    if attributes is None:
+        if isinstance(node, ir.Literal):
+            found = replace_node(node)
+            return node if found is None else found
+        return node
+    replacement = replace_node(node)
+    if replacement is not None:
+        return replacement
+    changes = {}
+    for name in attributes:
+        old = getattr(node, name)
+        if old is None or isinstance(old, (str, bool, int)):
+            continue
+        new = _transform(old, replace_node)
+        if new is not old:
+            changes[name] = new
+    return replace(node, **changes) if changes else node
+
+
+def walk(node: Any) -> Iterator[Any]:
+    """Every node in `node` (a scalar, a relation or a tuple of them), itself first, subqueries included."""
+    stack = [node]
+    while stack:
+        current = stack.pop()
+        if isinstance(current, tuple):
+            stack.extend(reversed(current))
+            continue
+        if type(current) in _NODES:
+            yield current
+            stack.extend(_reversed_parts(current))
+        elif isinstance(current, ir.Literal):
+            yield current
+
+
+def _reversed_parts(node: Any) -> list[Any]:
+    """What the attributes of a node hold that may be nodes, the last one first."""
+    values = [getattr(node, name) for name in reversed(_NODES.get(type(node), ()))]
+    return [value for value in values if value is not None and not isinstance(value, (str, bool, int))]
+
+
+def outermost_relations(node: Any) -> Iterator[ir.Rel]:
+    """The relations inside a scalar or a tuple, without those inside them; of a relation its inputs and the subqueries
+    of its own expressions."""
+    stack = [node]
+    while stack:
+        current = stack.pop()
+        if isinstance(current, tuple):
+            stack.extend(reversed(current))
+            continue
+        if type(current) in RELATIONS and current is not node:
+            yield current
+        else:
+            stack.extend(_reversed_parts(current))
+
+
+def column_ids(node: Any) -> Iterator[int]:
+    """The ids of all columns that `node` refers to."""
+    for part in walk(node):
+        if isinstance(part, ir.ColumnRef):
+            yield part.id

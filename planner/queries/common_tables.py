@@ -1,0 +1,243 @@
+"""WITH: common tables, recursive ones too, and the queries around which they stand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from planner.errors import (
+    DatatypeMismatch,
+    DuplicateAlias,
+    FeatureNotSupported,
+    InvalidColumnReference,
+    InvalidRecursion,
+    SqlSyntaxError,
+)
+from planner.ir.nodes import CommonTable, Origin, Project, Rel, Scalar, With
+from planner.queries.relations import Cte
+from planner.resolution.coercion import common_type
+from planner.resolution.query import (
+    analyze_query,
+    bind_query,
+    cast_columns,
+    coerce_column,
+    column_position,
+    first_position,
+)
+from planner.resolution.statement import Analyzed, Level
+from planner.syntax.libpg_query import pb
+from planner.syntax.names import strings
+from planner.syntax.parse import Tree, subtrees
+from planner.types.numeric_shapes import ANY_NUMERIC
+from planner.types.type_names import format_type
+from planner.types.types import NUMERIC, UNKNOWN, SqlType
+
+
+class WithQuery:
+    """A query with common tables around it."""
+
+    def __init__(self, body: Analyzed, tables: list[CommonTable]) -> None:
+        self.body, self.tables, self.level = body, tables, body.level
+
+    @property
+    def names(self) -> list[str]:
+        return self.body.names
+
+    @property
+    def types(self) -> list[SqlType]:
+        return self.body.types
+
+    def origins(self) -> list[Origin | None]:
+        return self.body.origins()
+
+    def column_expr(self, index: int) -> Scalar | None:
+        return self.body.column_expr(index)
+
+    def set_column(self, index: int, expr: Scalar) -> None:
+        self.body.set_column(index, expr)
+
+    def build(self) -> Rel:
+        rel = self.body.build()
+        return With(tables=tuple(self.tables), body=rel, fields=rel.fields)
+
+
+def bind_with(level: Level, tree: Tree) -> list[CommonTable]:
+    """The common tables of a WITH clause, put in `level`'s scope."""
+    statement = level.statement
+    seen: set[str] = set()
+    ctes = [node.common_table_expr for node in tree.ctes]
+    for cte in ctes:
+        if cte.ctename in seen:
+            raise DuplicateAlias(
+                f'WITH query name "{cte.ctename}" specified more than once', position=statement.position(cte.location)
+            )
+        seen.add(cte.ctename)
+    if tree.recursive:
+        ctes = _in_dependency_order(ctes)
+    tables = []
+    for cte in ctes:
+        if not cte.ctequery.HasField("select_stmt"):
+            raise FeatureNotSupported(
+                "data-modifying statements in WITH are not supported", position=statement.position(cte.location)
+            )
+        if cte.HasField("search_clause") or cte.HasField("cycle_clause"):
+            raise FeatureNotSupported(
+                "SEARCH and CYCLE clauses are not supported", position=statement.position(cte.location)
+            )
+        if tree.recursive and cte.ctename in _referenced_names(cte.ctequery):
+            tables.append(_recursive_table(level, cte))
+        else:
+            tables.append(_common_table(level, cte))
+    return tables
+
+
+def _referenced_names(node: Tree) -> set[str]:
+    """The unqualified relation names in a parse tree."""
+    return {tree.relname for tree in subtrees(node) if tree.DESCRIPTOR.name == "RangeVar" and not tree.schemaname}
+
+
+def _reference_location(node: Tree, name: str) -> int:
+    """Where a relation name first stands in a parse tree."""
+    found = (tree for tree in subtrees(node) if tree.DESCRIPTOR.name == "RangeVar" and tree.relname == name)
+    return min((tree.location for tree in found), default=-1)
+
+
+def _in_dependency_order(ctes: list[Any]) -> list[Any]:
+    """WITH RECURSIVE allows forward references: those that need nothing unbound come first."""
+    needs = {cte.ctename: _referenced_names(cte.ctequery) - {cte.ctename} for cte in ctes}
+    names = set(needs)
+    done: list[Any] = []
+    waiting = list(ctes)
+    while waiting:
+        bound = {cte.ctename for cte in done}
+        ready = next((cte for cte in waiting if not (needs[cte.ctename] & names) - bound), None)
+        if ready is None:
+            raise FeatureNotSupported("mutual recursion between WITH items is not implemented")
+        done.append(ready)
+        waiting.remove(ready)
+    return done
+
+
+def _materialized(tree: Tree) -> bool | None:
+    if tree.ctematerialized == pb.CTEMaterializeAlways:
+        return True
+    if tree.ctematerialized == pb.CTEMaterializeNever:
+        return False
+    return None
+
+
+def _cte_names(level: Level, tree: Tree, names: list[str]) -> list[str]:
+    given = list(strings(tree.aliascolnames))
+    if len(given) > len(names):
+        raise InvalidColumnReference(
+            f'WITH query "{tree.ctename}" has {len(names)} columns available but {len(given)} columns specified',
+            position=level.statement.position(tree.location),
+        )
+    return given + names[len(given) :]
+
+
+def _common_table(level: Level, tree: Tree) -> CommonTable:
+    statement = level.statement
+    rel = bind_query(Level(statement, level), tree.ctequery.select_stmt)
+    cte = _register(level, tree, rel)
+    return CommonTable(id=cte.id, name=cte.name, rel=rel, materialized=_materialized(tree))
+
+
+def _register(level: Level, tree: Tree, rel: Rel) -> Cte:
+    statement = level.statement
+    names = _cte_names(level, tree, [field.name for field in rel.fields])
+    cte = Cte(
+        id=statement.next_cte,
+        name=tree.ctename,
+        columns=[(name, field.type, field.origin) for name, field in zip(names, rel.fields, strict=True)],
+        records={
+            index: statement.record_columns[field.id]
+            for index, field in enumerate(rel.fields)
+            if field.id in statement.record_columns
+        },
+    )
+    statement.next_cte += 1
+    level.ctes[cte.name] = cte
+    return cte
+
+
+def _check_form(level: Level, tree: Tree) -> None:
+    """What a recursive query may look like (PostgreSQL's checkWellFormedRecursion)."""
+    statement = level.statement
+    select = tree.ctequery.select_stmt
+    name = tree.ctename
+    position = statement.position(tree.location)
+    if select.op != pb.SETOP_UNION:
+        raise InvalidRecursion(
+            f'recursive query "{name}" does not have the form non-recursive-term UNION [ALL] recursive-term',
+            position=position,
+        )
+    if select.sort_clause:
+        raise FeatureNotSupported("ORDER BY in a recursive query is not implemented", position=position)
+    if select.HasField("limit_offset"):
+        raise FeatureNotSupported("OFFSET in a recursive query is not implemented", position=position)
+    if select.HasField("limit_count"):
+        raise FeatureNotSupported("LIMIT in a recursive query is not implemented", position=position)
+    if select.locking_clause:
+        raise FeatureNotSupported("FOR UPDATE/SHARE in a recursive query is not implemented", position=position)
+    if name in _referenced_names(select.larg):
+        raise InvalidRecursion(
+            f'recursive reference to query "{name}" must not appear within its non-recursive term',
+            position=statement.position(_reference_location(select.larg, name)),
+        )
+    if select.HasField("with_clause"):
+        # Its tables are in scope of both terms and stand inside each use.
+        raise FeatureNotSupported("WITH inside a recursive query is not supported", position=position)
+
+
+def _recursive_table(level: Level, tree: Tree) -> CommonTable:
+    statement = level.statement
+    select = tree.ctequery.select_stmt
+    name = tree.ctename
+    _check_form(level, tree)
+    inner = Level(statement, level)
+    base = bind_query(Level(statement, inner), select.larg)
+    types = [
+        SqlType(field.type.oid, field.type.typmod, ANY_NUMERIC) if field.type.oid == NUMERIC and field.type.typmod < 0
+        else field.type
+        for field in base.fields
+    ]  # fmt: skip
+    base = cast_columns(statement, base, types)
+    names = _cte_names(level, tree, [field.name for field in base.fields])
+    cte = Cte(
+        id=statement.next_cte,
+        name=name,
+        columns=[(column, type, None) for column, type in zip(names, types, strict=True)],
+        recursive=True,
+    )
+    statement.next_cte += 1
+    inner.ctes[name] = cte
+    step_query = analyze_query(Level(statement, inner), select.rarg)
+    if len(step_query.types) != len(types):
+        raise SqlSyntaxError(
+            "each UNION query must have the same number of columns", position=first_position(step_query)
+        )
+    for index, (mine, other) in enumerate(zip(types, step_query.types, strict=True)):
+        chosen = common_type([mine.oid, other.oid])
+        if chosen is None:
+            raise DatatypeMismatch(
+                f"UNION types {format_type(mine.oid)} and {format_type(other.oid)} cannot be matched",
+                position=column_position(step_query, index),
+            )
+        if chosen != mine.oid:
+            raise DatatypeMismatch(
+                f'recursive query "{name}" column {index + 1} has type {format_type(mine.oid)} in non-recursive term '
+                f"but type {format_type(chosen)} overall",
+                hint="Cast the output of the non-recursive term to the correct type.",
+                position=statement.position_of(_base_expr(base, index)),
+            )
+        if other.oid == UNKNOWN:
+            coerce_column(step_query, index, mine.oid, "UNION")
+    step = cast_columns(statement, step_query.build(), types)
+    level.ctes[name] = cte
+    return CommonTable(
+        id=cte.id, name=name, rel=base, step=step, union_all=select.all, materialized=_materialized(tree)
+    )
+
+
+def _base_expr(rel: Rel, index: int) -> Scalar | None:
+    return rel.exprs[index] if isinstance(rel, Project) else None

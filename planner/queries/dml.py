@@ -1,0 +1,479 @@
+"""INSERT, UPDATE and DELETE: from parse trees to `BoundInsert`, `BoundUpdate`, `BoundDelete`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+from msgspec.structs import replace
+
+from planner.errors import (
+    DatatypeMismatch,
+    DuplicateColumn,
+    FeatureNotSupported,
+    InsufficientPrivilege,
+    SqlSyntaxError,
+    UndefinedColumn,
+    UndefinedTable,
+    WrongObjectType,
+)
+from planner.expressions.bind import DEFAULT_CLAUSE, bind, bind_clause
+from planner.ir.nodes import (
+    RETURNING_ROWS,
+    BoundDelete,
+    BoundInsert,
+    BoundQuery,
+    BoundUpdate,
+    ColumnRef,
+    CteScan,
+    Deduplicate,
+    Filter,
+    Literal,
+    Param,
+    Project,
+    Rel,
+    Returning,
+    Scalar,
+    ScalarSubquery,
+    Values,
+    With,
+)
+from planner.queries.common_tables import bind_with
+from planner.queries.from_clause import bind_from
+from planner.queries.relations import bind_in_view, find_relation, scan_table, undefined_table
+from planner.queries.select import bind_targets
+from planner.queries.values import bind_rows
+from planner.resolution.casting import coerce_to_target, finish_row, resolve_unknown, to_boolean, with_shape
+from planner.resolution.coercion import Context
+from planner.resolution.query import analyze_query, bind_query, single_column
+from planner.resolution.statement import Level, NsItem, Statement
+from planner.statements.records import QualifiedName
+from planner.syntax.parse import Parsed, Tree, split_and_parse
+from planner.types.system_relations import SystemRelation
+from planner.types.type_names import format_type
+from planner.types.types import INT8, UNKNOWN, SqlType, column_type
+from storage.catalog.model import Column, Relation
+
+
+def bound_query(statement: Statement, rel: Rel) -> BoundQuery:
+    """`rel` as a query, with what the statement has gathered."""
+    return BoundQuery(
+        rel=rel,
+        param_types=statement.final_param_types(),
+        relations=frozenset(statement.relations),
+        system=statement.system,
+        volatile=statement.volatile,
+        for_update=statement.for_update,
+    )
+
+
+def target_table(statement: Statement, tree: Tree, action: str) -> Relation:
+    """The table that a RangeVar names as the target of a change. Raises 42P01, 42809, 42501, 0A000."""
+    position = statement.position(tree.location)
+    name = QualifiedName(
+        name=tree.relname, schema=tree.schemaname or None, database=tree.catalogname or None, position=position
+    )
+    found = find_relation(statement.context, name)
+    if found is None:
+        raise undefined_table(name, position)
+    if isinstance(found, SystemRelation):
+        raise InsufficientPrivilege(f'permission denied: "{found.name}" is a system catalog')
+    if not isinstance(found, Relation):
+        raise WrongObjectType(f'cannot change sequence "{found.name}"')
+    if found.kind == "v":
+        raise FeatureNotSupported(f'{action} view "{found.name}" is not supported')
+    if found.kind == "m":
+        raise WrongObjectType(f'cannot change materialized view "{found.name}"')
+    statement.relations.add(found.oid)
+    return found
+
+
+def assign(statement: Statement, expr: Scalar, column: Column, type: SqlType) -> Scalar:
+    """`expr` as a value for `column` (transformAssignedExpr). Raises 42804."""
+    converted = coerce_to_target(statement, expr, type, Context.ASSIGNMENT)
+    if converted is None:
+        raise DatatypeMismatch(
+            f'column "{column.name}" is of type {format_type(type.oid)} but expression is of type '
+            f"{format_type(expr.type.oid)}",
+            hint="You will need to rewrite or cast the expression.",
+            position=statement.position_of(expr),
+        )
+    return in_shape(statement, converted, type)
+
+
+def in_shape(statement: Statement, expr: Scalar, type: SqlType) -> Scalar:
+    """A numeric in the shape that its column is stored in."""
+    if expr.type.shape == type.shape or (isinstance(expr, Param) and type.typmod < 0):
+        return expr
+    return with_shape(statement, expr, type)
+
+
+@lru_cache(maxsize=1024)
+def parse_expression(text: str) -> tuple[Parsed, Any]:
+    """A stored expression's parse tree."""
+    parsed = split_and_parse(f"SELECT {text}")[0]
+    return parsed, parsed.tree.target_list[0].res_target.val
+
+
+def default_value(statement: Statement, column: Column, type: SqlType) -> Scalar:
+    """What a column gets when nothing is given for it: its DEFAULT, or NULL."""
+    if column.default is None:
+        return Literal(value=None, type=type)
+    parsed, tree = parse_expression(column.default)
+
+    def bind_default(level: Level) -> Scalar:
+        expr = bind_clause(level, tree, DEFAULT_CLAUSE)
+        return assign(statement, expr, column, type)
+
+    scalar: Scalar = bind_in_view(statement, bind_default, parsed)
+    return scalar
+
+
+# ---------------------------------------------------------------- INSERT
+
+
+def bind_insert(statement: Statement, tree: Tree) -> BoundInsert:
+    """INSERT, of every source. ON CONFLICT is refused (0A000)."""
+    level = Level(statement, None)
+    if tree.HasField("on_conflict_clause"):
+        raise FeatureNotSupported(
+            "ON CONFLICT is not supported", position=statement.position(tree.on_conflict_clause.location)
+        )
+    tables = bind_with(level, tree.with_clause) if tree.HasField("with_clause") else []
+    relation = target_table(statement, tree.relation, "inserting into")
+    live = relation.live_columns()
+    types = [column_type(column.type_oid, column.typmod) for column in live]
+    given = _insert_columns(statement, relation, tree)
+    level.rtes.append(NsItem(alias=relation.name, columns=[], relation_name=relation.name))
+    select = tree.select_stmt.select_stmt if tree.HasField("select_stmt") else None
+    rel: Rel
+    if select is None:
+        rel = _values(statement, live, types, [], [[]])
+    elif select.values_lists and not _has_clauses(select):
+        rel = _insert_values(level, select, tree.cols, live, types, given)
+    else:
+        rel = _insert_select(level, select, tree.cols, live, types, given)
+    if tables:
+        rel = With(tables=tuple(tables), body=rel, fields=rel.fields)
+    returning = _returning(statement, relation, tree)
+    return BoundInsert(
+        relation_oid=relation.oid,
+        columns=tuple(column.attnum for column in live),
+        source=bound_query(statement, rel),
+        not_null=tuple(column.attnum for column in live if column.not_null),
+        returning=_finish_returning(statement, returning),
+    )
+
+
+def _has_clauses(select: Tree) -> bool:
+    return bool(
+        select.sort_clause
+        or select.HasField("limit_count")
+        or select.HasField("limit_offset")
+        or select.HasField("with_clause")
+    )
+
+
+def _assigned(statement: Statement, relation: Relation, by_name: Mapping[str, int], target: Tree) -> int:
+    """The position (in `by_name`) of the column that an INSERT or UPDATE gives a value."""
+    position = statement.position(target.location)
+    index = by_name.get(target.name)
+    if index is None:
+        raise UndefinedColumn(f'column "{target.name}" of relation "{relation.name}" does not exist', position=position)
+    if target.indirection:
+        raise FeatureNotSupported("assigning to a part of a column is not supported", position=position)
+    return index
+
+
+def _insert_columns(statement: Statement, relation: Relation, tree: Tree) -> list[int]:
+    """Positions (in the live columns) of the columns that the statement gives values for."""
+    live = relation.live_columns()
+    if not tree.cols:
+        return list(range(len(live)))
+    by_name = {column.name: index for index, column in enumerate(live)}
+    found: list[int] = []
+    for node in tree.cols:
+        target = node.res_target
+        index = _assigned(statement, relation, by_name, target)
+        if index in found:
+            raise DuplicateColumn(
+                f'column "{target.name}" specified more than once', position=statement.position(target.location)
+            )
+        found.append(index)
+    return found
+
+
+def _insert_values(
+    level: Level, select: Tree, columns_tree: Sequence[Tree], live: Sequence[Column], types: list[SqlType],
+    given: list[int],
+) -> Rel:  # fmt: skip
+    statement = level.statement
+    width = max((len(node.list.items) for node in select.values_lists), default=0)
+
+    def bind_item(index: int, node: Tree) -> Scalar:
+        position = given[index]
+        if node.HasField("set_to_default"):
+            return default_value(statement, live[position], types[position])
+        expr = bind(level, node)
+        return assign(statement, finish_row(statement, expr), live[position], types[position])
+
+    for node in select.values_lists:
+        if len(node.list.items) > len(given):
+            # Before any value is made fit for its column.
+            exprs = [bind(level, item) for item in node.list.items if not item.HasField("set_to_default")]
+            extra = exprs[len(given)] if len(exprs) == len(node.list.items) else None
+            raise SqlSyntaxError(
+                "INSERT has more expressions than target columns",
+                position=None if extra is None else statement.position_of(extra),
+            )
+    rows = bind_rows(level, select, bind_item)
+    if width < len(given) and columns_tree:
+        raise SqlSyntaxError(
+            "INSERT has more target columns than expressions",
+            position=_missing_position(statement, columns_tree, width),
+        )
+    return _values(statement, live, types, given[:width], rows)
+
+
+def _missing_position(statement: Statement, columns: Sequence[Tree], width: int) -> int | None:
+    """The position of the first target column that has no expression."""
+    return statement.position(columns[width].res_target.location) if width < len(columns) else None
+
+
+def _values(
+    statement: Statement, live: Sequence[Column], types: list[SqlType], given: list[int], rows: list[list[Scalar]]
+) -> Values:
+    fields = tuple(statement.new_field(column.name, type) for column, type in zip(live, types, strict=True))
+    slots = {position: index for index, position in enumerate(given)}
+    full = tuple(
+        tuple(
+            row[slots[position]] if position in slots else default_value(statement, column, types[position])
+            for position, column in enumerate(live)
+        )
+        for row in rows
+    )
+    return Values(rows=full, fields=fields)
+
+
+def _insert_select(
+    level: Level, select: Tree, columns_tree: Sequence[Tree], live: Sequence[Column], types: list[SqlType],
+    given: list[int],
+) -> Rel:  # fmt: skip
+    statement = level.statement
+    query = analyze_query(Level(statement, level), select)
+    width = len(query.types)
+    if width > len(given):
+        expr = query.column_expr(len(given))
+        raise SqlSyntaxError(
+            "INSERT has more expressions than target columns",
+            position=statement.position_of(expr) if expr is not None else None,
+        )
+    if width < len(given) and columns_tree:
+        raise SqlSyntaxError(
+            "INSERT has more target columns than expressions",
+            position=_missing_position(statement, columns_tree, width),
+        )
+    locations: list[int] = []
+    for index in range(width):
+        expr = query.column_expr(index)
+        locations.append(statement.location(expr) if expr is not None else -1)
+        if expr is not None and query.types[index].oid == UNKNOWN:
+            position = given[index]
+            query.set_column(index, assign(statement, expr, live[position], types[position]))
+    source = query.build()
+    slots = {position: index for index, position in enumerate(given[:width])}
+    exprs: list[Scalar] = []
+    for position, column in enumerate(live):
+        if position in slots:
+            field = source.fields[slots[position]]
+            value = statement.at(ColumnRef(id=field.id, type=field.type), locations[slots[position]])
+            exprs.append(assign(statement, value, column, types[position]))
+        else:
+            exprs.append(default_value(statement, column, types[position]))
+    fields = tuple(statement.new_field(column.name, type) for column, type in zip(live, types, strict=True))
+    return Project(input=source, exprs=tuple(exprs), fields=fields)
+
+
+# ---------------------------------------------------------------- UPDATE, DELETE
+
+
+def bind_update(statement: Statement, tree: Tree) -> BoundUpdate:
+    """UPDATE, with FROM and every form of SET."""
+    level = Level(statement, None)
+    tables = bind_with(level, tree.with_clause) if tree.HasField("with_clause") else []
+    relation = target_table(statement, tree.relation, "updating")
+    alias = tree.relation.alias if tree.relation.HasField("alias") else None
+    scan, item = scan_table(level, relation, alias, tree.relation.location, row_id=True)
+    level.namespace.append(item)
+    level.rtes.append(item)
+    rel = bind_from(level, tree.from_clause, into=scan)
+    live = relation.live_columns()
+    types = [column_type(column.type_oid, column.typmod) for column in live]
+    changes = _assignments(level, relation, tree, live, types)
+    if tree.HasField("where_clause"):
+        condition = to_boolean(statement, bind_clause(level, tree.where_clause, "WHERE"), "WHERE")
+        rel = Filter(input=rel, condition=condition, fields=rel.fields)
+    _no_aggregates(level)
+    row_id = ColumnRef(id=scan.fields[-1].id, type=SqlType(INT8))
+    if tree.from_clause:
+        rel = Deduplicate(input=rel, on=(row_id,), order_by=(), fields=rel.fields)
+    old = [ColumnRef(id=field.id, type=field.type) for field in scan.fields[:-1]]
+    new = [changes.get(index, expr) for index, expr in enumerate(old)]
+    rel = _read(statement, rel, [row_id, *old, *new], live, 2, tables)
+    returning = _returning(statement, relation, tree, bool(tree.from_clause))
+    return BoundUpdate(
+        relation_oid=relation.oid,
+        columns=tuple(column.attnum for column in live),
+        read=bound_query(statement, rel),
+        not_null=tuple(live[index].attnum for index in sorted(changes) if live[index].not_null),
+        returning=_finish_returning(statement, returning),
+    )
+
+
+def _no_aggregates(level: Level) -> None:
+    if level.aggregates or level.windows or level.srfs:
+        raise FeatureNotSupported("aggregates, window functions and set-returning functions are not allowed in UPDATE")
+
+
+def _read(
+    statement: Statement, rel: Rel, exprs: Sequence[Scalar], live: Sequence[Column], copies: int, tables: list[Any]
+) -> Rel:
+    names = ["_row_id", *(column.name for _ in range(copies) for column in live)]
+    fields = tuple(statement.new_field(name, expr.type) for name, expr in zip(names, exprs, strict=True))
+    result: Rel = Project(input=rel, exprs=tuple(exprs), fields=fields)
+    return With(tables=tuple(tables), body=result, fields=fields) if tables else result
+
+
+def _assignments(
+    level: Level, relation: Relation, tree: Tree, live: Sequence[Column], types: list[SqlType]
+) -> dict[int, Scalar]:
+    statement = level.statement
+    by_name = {column.name: index for index, column in enumerate(live)}
+    changes: dict[int, Scalar] = {}
+    multiple: dict[bytes, list[Scalar | None]] = {}
+    for node in tree.target_list:
+        target = node.res_target
+        index = _assigned(statement, relation, by_name, target)
+        if index in changes:
+            raise SqlSyntaxError(f'multiple assignments to same column "{target.name}"')
+        expr: Scalar | None
+        if target.val.HasField("multi_assign_ref"):
+            reference = target.val.multi_assign_ref
+            if reference.colno == 1:
+                current = _multiple(level, reference, statement.position(target.location))
+                multiple[b"row"] = current
+            current = multiple[b"row"]
+            expr = current[reference.colno - 1]
+        elif target.val.HasField("set_to_default"):
+            expr = None
+        else:
+            expr = bind_clause(level, target.val, "UPDATE")
+        column, type = live[index], types[index]
+        changes[index] = (
+            default_value(statement, column, type)
+            if expr is None
+            else assign(statement, finish_row(statement, expr), column, type)
+        )
+    return changes
+
+
+def _multiple(level: Level, reference: Tree, position: int | None) -> list[Scalar | None]:
+    """The values of ``SET (a, b) = ...``; None stands for DEFAULT."""
+    statement = level.statement
+    source = reference.source
+    if source.HasField("row_expr"):
+        nodes = source.row_expr.args
+        if len(nodes) != reference.ncolumns:
+            raise SqlSyntaxError(
+                "number of columns does not match number of values",
+                position=statement.position(source.row_expr.location),
+            )
+        return [None if node.HasField("set_to_default") else bind_clause(level, node, "UPDATE") for node in nodes]
+    if source.HasField("sub_link"):
+        rel = bind_query(Level(statement, level), source.sub_link.subselect.select_stmt)
+        if len(rel.fields) != reference.ncolumns:
+            raise SqlSyntaxError(
+                "number of columns does not match number of values",
+                position=statement.position(source.sub_link.location),
+            )
+        return [
+            ScalarSubquery(rel=single_column(statement, rel, index), type=field.type)
+            for index, field in enumerate(rel.fields)
+        ]
+    raise FeatureNotSupported(
+        "source for a multiple-column UPDATE item must be a sub-SELECT or ROW() expression", position=position
+    )
+
+
+def bind_delete(statement: Statement, tree: Tree) -> BoundDelete:
+    """DELETE, with USING."""
+    level = Level(statement, None)
+    tables = bind_with(level, tree.with_clause) if tree.HasField("with_clause") else []
+    relation = target_table(statement, tree.relation, "deleting from")
+    alias = tree.relation.alias if tree.relation.HasField("alias") else None
+    scan, item = scan_table(level, relation, alias, tree.relation.location, row_id=True)
+    level.namespace.append(item)
+    level.rtes.append(item)
+    rel = bind_from(level, tree.using_clause, into=scan)
+    live = relation.live_columns()
+    if tree.HasField("where_clause"):
+        condition = to_boolean(statement, bind_clause(level, tree.where_clause, "WHERE"), "WHERE")
+        rel = Filter(input=rel, condition=condition, fields=rel.fields)
+    row_id = ColumnRef(id=scan.fields[-1].id, type=SqlType(INT8))
+    if tree.using_clause:
+        rel = Deduplicate(input=rel, on=(row_id,), order_by=(), fields=rel.fields)
+    old = [ColumnRef(id=field.id, type=field.type) for field in scan.fields[:-1]]
+    rel = _read(statement, rel, [row_id, *old], live, 1, tables)
+    returning = _returning(statement, relation, tree, bool(tree.using_clause))
+    return BoundDelete(
+        relation_oid=relation.oid,
+        columns=tuple(column.attnum for column in live),
+        read=bound_query(statement, rel),
+        returning=_finish_returning(statement, returning),
+    )
+
+
+# ---------------------------------------------------------------- RETURNING
+
+
+def _returning(statement: Statement, relation: Relation, tree: Tree, joined: bool = False) -> Rel | None:
+    """The projection of a RETURNING list over the affected rows; None without one."""
+    if not tree.HasField("returning_clause"):
+        return None
+    if joined and any(_is_star(node.res_target.val) for node in tree.returning_clause.exprs):
+        raise FeatureNotSupported("RETURNING of columns of other tables than the target is not supported")
+    clause = tree.returning_clause
+    level = Level(statement, None)
+    scan, item = scan_table(level, relation, tree.relation.alias if tree.relation.HasField("alias") else None, -1)
+    rows = CteScan(cte=RETURNING_ROWS, fields=scan.fields)
+    level.namespace.append(item)
+    level.rtes.append(item)
+    try:
+        targets = bind_targets(level, clause.exprs, "RETURNING")
+    except Exception as error:
+        if joined and isinstance(error, (UndefinedTable, UndefinedColumn)):
+            raise FeatureNotSupported("RETURNING of columns of other tables than the target is not supported") from None
+        raise
+    exprs = tuple(finish_row(statement, resolve_unknown(statement, target.expr)) for target in targets)
+    fields = tuple(
+        statement.new_field(target.name, expr.type, target.origin) for target, expr in zip(targets, exprs, strict=True)
+    )
+    return Project(input=rows, exprs=exprs, fields=fields)
+
+
+def _is_star(node: Tree) -> bool:
+    """Whether an item of a list is an unqualified `*`."""
+    if not node.HasField("column_ref"):
+        return False
+    fields = node.column_ref.fields
+    return len(fields) == 1 and bool(fields[0].HasField("a_star"))
+
+
+def _finish_returning(statement: Statement, rel: Rel | None) -> Returning | None:
+    if rel is None:
+        return None
+    return Returning(query=bound_query(statement, rel))
+
+
+__all__ = ["bind_delete", "bind_insert", "bind_update", "bound_query", "default_value", "replace"]

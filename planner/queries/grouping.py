@@ -1,0 +1,169 @@
+"""GROUP BY: its items, grouping sets, and the rewriting of expressions over the groups."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+from typing import Any
+
+from msgspec.structs import replace
+
+from planner.errors import GroupingError, StatementTooComplex
+from planner.ir.nodes import ArraySubquery, ColumnRef, Exists, Field, QuantifiedSubquery, Scalar, ScalarSubquery
+from planner.ir.rewrite import transform
+from planner.resolution.statement import Level
+from planner.syntax.libpg_query import pb
+from planner.syntax.parse import Tree
+from storage.catalog.model import Constraint
+
+MAX_GROUPING_SETS = 4096
+
+
+class Grouping:
+    """The keys of a grouped query and how its expressions refer to them.
+
+    `sets` is None for a plain GROUP BY; otherwise each set lists indexes into `keys`.
+    """
+
+    def __init__(self, level: Level) -> None:
+        self.level = level
+        self.keys: list[Scalar] = []
+        self.fields: list[Field] = []
+        self.sets: tuple[tuple[int, ...], ...] | None = None
+        self.by_type: dict[type, list[int]] = {}
+        self.outer_depth = 0
+
+    def add_key(self, expr: Scalar) -> int:
+        """The index of a key, which is added unless an equal one is there."""
+        for index, key in enumerate(self.keys):
+            if key == expr:
+                return index
+        statement = self.level.statement
+        origin = statement.origins.get(expr.id) if isinstance(expr, ColumnRef) else None
+        name = self.level.from_ids[expr.id][1] if isinstance(expr, ColumnRef) and expr.id in self.level.from_ids else ""
+        field = statement.new_field(name or "key", expr.type, origin)
+        if isinstance(expr, ColumnRef) and expr.id in statement.record_columns:
+            statement.record_columns[field.id] = statement.record_columns[expr.id]
+        self.keys.append(expr)
+        self.fields.append(field)
+        self.by_type.setdefault(type(expr), []).append(len(self.keys) - 1)
+        return len(self.keys) - 1
+
+    def rewrite(self, expr: Any) -> Any:
+        """`expr` in terms of the keys' and aggregates' columns. Raises 42803 for a column that is neither."""
+        return transform(expr, self._replace)
+
+    def _replace(self, node: Any) -> Any | None:
+        for index in self.by_type.get(type(node), ()):
+            if self.keys[index] == node:
+                field = self.fields[index]
+                return self.level.statement.at(
+                    ColumnRef(id=field.id, type=field.type), self.level.statement.location(node)
+                )
+        if isinstance(node, ColumnRef):
+            if node.id in self.level.from_ids:
+                return self._ungrouped(node)
+            return node
+        if isinstance(node, (ScalarSubquery, Exists, ArraySubquery, QuantifiedSubquery)):
+            changes: dict[str, Any] = {}
+            if isinstance(node, QuantifiedSubquery):
+                changes["args"] = transform(node.args, self._replace)
+            self.outer_depth += 1
+            changes["rel"] = transform(node.rel, self._replace)
+            self.outer_depth -= 1
+            return replace(node, **changes)
+        return None
+
+    def _ungrouped(self, node: ColumnRef) -> Scalar:
+        """A column that is no key: fine when a primary key among the keys determines it, else 42803."""
+        if self.sets is None and self._determined(node):
+            index = self.add_key(ColumnRef(id=node.id, type=node.type))
+            field = self.fields[index]
+            return ColumnRef(id=field.id, type=field.type)
+        alias, name = self.level.from_ids[node.id]
+        shown = f"{alias}.{name}" if alias else name
+        position = self.level.statement.position_of(node)
+        if self.outer_depth:
+            raise GroupingError(f'subquery uses ungrouped column "{shown}" from outer query', position=position)
+        raise GroupingError(
+            f'column "{shown}" must appear in the GROUP BY clause or be used in an aggregate function',
+            position=position,
+        )
+
+    def _determined(self, node: ColumnRef) -> bool:
+        statement = self.level.statement
+        origin = statement.origins.get(node.id)
+        if origin is None:
+            return False
+        alias = self.level.from_ids[node.id][0]
+        grouped = {
+            found.attnum
+            for key in self.keys
+            if isinstance(key, ColumnRef)
+            and (found := statement.origins.get(key.id)) is not None
+            and found.relation_oid == origin.relation_oid
+            and key.id in self.level.from_ids
+            and self.level.from_ids[key.id][0] == alias
+        }
+        if not grouped:
+            return False
+        for record in statement.context.catalog.all():
+            if (
+                isinstance(record, Constraint)
+                and record.kind == "p"
+                and record.relation == origin.relation_oid
+                and set(record.columns) <= grouped
+            ):
+                return True
+        return False
+
+
+def expand_sets(nodes: Sequence[Tree], key_index: Any, position: int | None) -> tuple[tuple[int, ...], ...] | None:
+    """The grouping sets of a GROUP BY list; None when it has only plain items (whose keys are added all the same).
+
+    `key_index(node)` gives the indexes of the keys of a plain item: one, or several for a parenthesised list.
+    """
+    parts: list[list[tuple[int, ...]]] = []
+    plain = True
+    for node in nodes:
+        if node.HasField("grouping_set"):
+            plain = False
+            parts.append(_sets(node.grouping_set, key_index))
+        else:
+            parts.append([tuple(key_index(node))])
+    if plain:
+        return None
+    size = 1
+    for part in parts:
+        size *= len(part)
+        if size > MAX_GROUPING_SETS:
+            raise StatementTooComplex(
+                f"too many grouping sets present (maximum {MAX_GROUPING_SETS})", position=position
+            )
+    return tuple(tuple(dict.fromkeys(index for part in choice for index in part)) for choice in product(*parts))
+
+
+def _sets(tree: Tree, key_index: Any) -> list[tuple[int, ...]]:
+    if tree.kind == pb.GROUPING_SET_EMPTY:
+        return [()]
+    if tree.kind == pb.GROUPING_SET_SETS:
+        found: list[tuple[int, ...]] = []
+        for node in tree.content:
+            found.extend(
+                _sets(node.grouping_set, key_index) if node.HasField("grouping_set") else [tuple(key_index(node))]
+            )
+        return found
+    elements = [tuple(key_index(node)) for node in tree.content]
+    if tree.kind == pb.GROUPING_SET_ROLLUP:
+        return [
+            tuple(index for element in elements[:length] for index in element)
+            for length in range(len(elements), -1, -1)
+        ]
+    if tree.kind == pb.GROUPING_SET_CUBE:
+        if len(elements) > 12:
+            raise StatementTooComplex("CUBE is limited to 12 elements")
+        return [
+            tuple(index for position, element in enumerate(elements) if mask >> position & 1 for index in element)
+            for mask in range((1 << len(elements)) - 1, -1, -1)
+        ]
+    return [tuple(index for element in elements for index in element)]

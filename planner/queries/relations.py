@@ -1,0 +1,308 @@
+"""Relations in FROM: tables, views, system relations and common tables."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+from msgspec import Struct, field
+
+from planner.errors import (
+    FeatureNotSupported,
+    InvalidColumnReference,
+    StatementTooComplex,
+    UndefinedTable,
+    WrongObjectType,
+)
+from planner.ir.nodes import (
+    ColumnRef,
+    CteScan,
+    Field,
+    Literal,
+    Origin,
+    Rel,
+    Scalar,
+    Scan,
+    SessionValue,
+    SystemScan,
+    Values,
+)
+from planner.resolution.query import bind_query
+from planner.resolution.scope import levels
+from planner.resolution.statement import BindContext, Level, NsColumn, NsItem, Statement
+from planner.statements.records import QualifiedName
+from planner.syntax.parse import Parsed, Tree, split_and_parse
+from planner.types.system_relations import SystemRelation
+from planner.types.types import BOOL, INT8, OID, SqlType, column_type
+from storage.catalog.model import Relation, Sequence
+
+MAX_VIEW_DEPTH = 100
+"""Views inside views: deeper nesting is refused before Python's stack is."""
+
+
+class Cte(Struct, kw_only=True):
+    """A common table in scope. `columns` are known once its query (of a recursive one, the non-recursive term) is
+    bound. `records` are the fields of its record columns, by position."""
+
+    id: int
+    name: str
+    columns: list[tuple[str, SqlType, Origin | None]]
+    records: dict[int, tuple[tuple[str, SqlType], ...]] = field(default_factory=dict)
+    recursive: bool = False
+    self_reference_allowed: bool = False
+    references: int = 0
+
+
+def find_relation(context: BindContext, name: QualifiedName) -> Relation | Sequence | SystemRelation | None:
+    """The relation that a name means, by search path when it is unqualified. Raises 0A000 for another database."""
+    if name.database is not None and name.database != context.database:
+        raise FeatureNotSupported(f'cross-database references are not implemented: "{name}"', position=name.position)
+    schemas = (name.schema,) if name.schema is not None else context.searched_schemas()
+    catalog = context.catalog
+    for schema in schemas:
+        system = context.system_relations.lookup(schema, name.name)
+        if system is not None:
+            return system
+        record = catalog.schema(schema)
+        if record is None:
+            continue
+        found = catalog.relation(record.oid, name.name) or catalog.sequence(record.oid, name.name)
+        if found is not None:
+            return found
+    return None
+
+
+def schema_name(context: BindContext, oid: int) -> str:
+    """The name of the schema with `oid`."""
+    record = context.catalog.get(oid)
+    return record.name if record is not None and hasattr(record, "name") else ""
+
+
+def undefined_table(name: QualifiedName, position: int | None) -> UndefinedTable:
+    """42P01 for a relation that does not exist."""
+    shown = f"{name.schema}.{name.name}" if name.schema is not None else name.name
+    return UndefinedTable(f'relation "{shown}" does not exist', position=position)
+
+
+def apply_column_aliases(alias: Tree | None, table: str, names: list[str]) -> list[str]:
+    """Column names after ``AS t(a, b)``. Raises 42P10 for too many."""
+    if alias is None or not alias.colnames:
+        return names
+    given = [node.string.sval for node in alias.colnames]
+    if len(given) > len(names):
+        raise InvalidColumnReference(
+            f'table "{table}" has {len(names)} columns available but {len(given)} columns specified',
+        )
+    return given + names[len(given) :]
+
+
+def bind_range_var(level: Level, tree: Tree) -> tuple[Rel, NsItem]:
+    """A relation or common table in FROM."""
+    statement = level.statement
+    alias = tree.alias if tree.HasField("alias") else None
+    if not tree.schemaname:
+        cte = _find_cte(level, tree.relname)
+        if cte is not None:
+            return _cte_scan(level, cte, tree, alias)
+    name = QualifiedName(
+        name=tree.relname, schema=tree.schemaname or None, database=tree.catalogname or None,
+        position=statement.position(tree.location),
+    )  # fmt: skip
+    found = find_relation(statement.context, name)
+    if found is None:
+        raise undefined_table(name, statement.position(tree.location))
+    if isinstance(found, SystemRelation):
+        return _system_scan(level, found, tree, alias)
+    if isinstance(found, Sequence):
+        return _sequence(level, found, tree, alias)
+    statement.relations.add(found.oid)
+    if found.kind == "v":
+        return _view(level, found, tree, alias)
+    if found.kind not in ("r", "m"):
+        raise WrongObjectType(f'"{found.name}" is not a table', position=statement.position(tree.location))
+    return scan_table(level, found, alias, tree.location)
+
+
+_Template: TypeAlias = tuple[tuple[str, SqlType, Origin], ...]
+_templates: dict[int, tuple[object, _Template]] = {}
+"""Name, type and origin of each column, by relation oid, beside the very record that they were made from. A record is
+immutable, so an entry never lies; it is replaced when the relation has a newer record."""
+
+MAX_TEMPLATES = 10_000
+
+
+def _columns_of(relation: Relation | SystemRelation) -> _Template:
+    known = _templates.get(relation.oid)
+    if known is not None and known[0] is relation:
+        return known[1]
+    if isinstance(relation, Relation):
+        columns = [
+            (column.name, column_type(column.type_oid, column.typmod), column.attnum)
+            for column in relation.live_columns()
+        ]
+    else:
+        columns = [(name, type, number) for number, (name, type) in enumerate(relation.columns, 1)]
+    template = tuple((name, type, Origin(relation_oid=relation.oid, attnum=attnum)) for name, type, attnum in columns)
+    if len(_templates) >= MAX_TEMPLATES:
+        _templates.clear()
+    _templates[relation.oid] = (relation, template)
+    return template
+
+
+def scan_table(
+    level: Level, relation: Relation, alias: Tree | None, location: int, *, row_id: bool = False
+) -> tuple[Scan, NsItem]:
+    """A user table: its scan and what it offers."""
+    statement = level.statement
+    item_alias = alias.aliasname if alias is not None else relation.name
+    template = _columns_of(relation)
+    names = apply_column_aliases(alias, item_alias, [name for name, _, _ in template])
+    fields = statement.new_fields(template)
+    columns = [NsColumn(name, field=item) for name, item in zip(names, fields, strict=True)]
+    level.own_all(fields, item_alias, names)
+    row_id_field: Field | None = None
+    if row_id:
+        row_id_field = statement.new_field("_row_id", SqlType(20))
+        fields.append(row_id_field)
+        level.own(row_id_field.id, item_alias, "_row_id")
+    scan = Scan(
+        relation_oid=relation.oid, fields=tuple(fields), row_id=row_id_field.id if row_id_field is not None else None
+    )
+    system: dict[str, Scalar] = {"tableoid": Literal(value=relation.oid, type=SqlType(OID))}
+    item_ = NsItem(
+        alias=item_alias,
+        columns=columns,
+        schema=schema_name(statement.context, relation.schema),
+        relation_name=relation.name,
+        relation_oid=relation.oid,
+        system_columns=system,
+    )
+    return scan, item_
+
+
+_SEQUENCE_COLUMNS = (("last_value", SqlType(INT8)), ("log_cnt", SqlType(INT8)), ("is_called", SqlType(BOOL)))
+
+
+def _sequence(level: Level, found: Sequence, tree: Tree, alias: Tree | None) -> tuple[Rel, NsItem]:
+    """A sequence read as a table: one row, whose values the session knows."""
+    statement = level.statement
+    item_alias = alias.aliasname if alias is not None else found.name
+    template = [
+        (name, type, Origin(relation_oid=found.oid, attnum=number))
+        for number, (name, type) in enumerate(_SEQUENCE_COLUMNS, 1)
+    ]
+    names = apply_column_aliases(alias, item_alias, [name for name, _, _ in template])
+    fields = statement.new_fields(template)
+    level.own_all(fields, item_alias, names)
+    row: tuple[Scalar, ...] = (
+        SessionValue(name=f"sequence_last_value:{found.oid}", type=SqlType(INT8)),
+        Literal(value=0, type=SqlType(INT8)),
+        SessionValue(name=f"sequence_is_called:{found.oid}", type=SqlType(BOOL)),
+    )
+    return Values(rows=(row,), fields=tuple(fields)), NsItem(
+        alias=item_alias,
+        columns=[NsColumn(name, field=item) for name, item in zip(names, fields, strict=True)],
+        schema=schema_name(statement.context, found.schema),
+        relation_name=found.name,
+        relation_oid=found.oid,
+        system_columns={"tableoid": Literal(value=found.oid, type=SqlType(OID))},
+    )
+
+
+def _system_scan(level: Level, found: SystemRelation, tree: Tree, alias: Tree | None) -> tuple[Rel, NsItem]:
+    statement = level.statement
+    statement.system = True
+    item_alias = alias.aliasname if alias is not None else found.name
+    template = _columns_of(found)
+    names = apply_column_aliases(alias, item_alias, [name for name, _, _ in template])
+    fields = statement.new_fields(template)
+    columns = [NsColumn(name, field=item) for name, item in zip(names, fields, strict=True)]
+    level.own_all(fields, item_alias, names)
+    system: dict[str, Scalar] = {}
+    for column_name, attnum, type in found.system_columns:
+        if column_name in statement.parsed.text:
+            item = statement.new_field(column_name, type, Origin(relation_oid=found.oid, attnum=attnum))
+            fields.append(item)
+            system[column_name] = ColumnRef(id=item.id, type=type)
+            level.own(item.id, item_alias, column_name)
+    scan = SystemScan(schema=found.schema, name=found.name, relation_oid=found.oid, fields=tuple(fields))
+    return scan, NsItem(
+        alias=item_alias,
+        columns=columns,
+        schema=found.schema,
+        relation_name=found.name,
+        relation_oid=found.oid,
+        system_columns=system,
+    )
+
+
+# ---------------------------------------------------------------- common tables
+
+
+def _find_cte(level: Level, name: str) -> Cte | None:
+    for current in levels(level):
+        cte: Cte | None = current.ctes.get(name)
+        if cte is not None:
+            return cte
+    return None
+
+
+def _cte_scan(level: Level, cte: Cte, tree: Tree, alias: Tree | None) -> tuple[Rel, NsItem]:
+    statement = level.statement
+    cte.references += 1
+    item_alias = alias.aliasname if alias is not None else cte.name
+    names = apply_column_aliases(alias, item_alias, [name for name, _, _ in cte.columns])
+    fields = []
+    columns = []
+    for index, ((column_name, type, origin), name) in enumerate(zip(cte.columns, names, strict=True)):
+        item = statement.new_field(column_name, type, origin)
+        fields.append(item)
+        columns.append(NsColumn(name, field=item))
+        level.own(item.id, item_alias, name)
+        if index in cte.records:
+            statement.record_columns[item.id] = cte.records[index]
+    scan = CteScan(cte=cte.id, fields=tuple(fields))
+    return scan, NsItem(alias=item_alias, columns=columns, relation_name=cte.name)
+
+
+# ---------------------------------------------------------------- views
+
+
+@lru_cache(maxsize=512)
+def parse_view(definition: str) -> Parsed:
+    """The parse tree of a view's stored query."""
+    return split_and_parse(definition)[0]
+
+
+def _view(level: Level, relation: Relation, tree: Tree, alias: Tree | None) -> tuple[Rel, NsItem]:
+    statement = level.statement
+    if statement.view_depth >= MAX_VIEW_DEPTH:
+        raise StatementTooComplex("stack depth limit exceeded")
+    item_alias = alias.aliasname if alias is not None else relation.name
+    live = relation.live_columns()
+    names = apply_column_aliases(alias, item_alias, [column.name for column in live])
+    parsed = parse_view(relation.definition or "")
+    rel = bind_in_view(statement, lambda inner: bind_query(inner, parsed.tree), parsed)
+    columns = []
+    for column, name, item in zip(live, names, rel.fields, strict=False):
+        statement.origins[item.id] = Origin(relation_oid=relation.oid, attnum=column.attnum)
+        columns.append(NsColumn(name, field=item))
+        level.own(item.id, item_alias, name)
+    return rel, NsItem(
+        alias=item_alias,
+        columns=columns,
+        schema=schema_name(statement.context, relation.schema),
+        relation_name=relation.name,
+        relation_oid=relation.oid,
+    )
+
+
+def bind_in_view(statement: Statement, bind: Any, parsed: Parsed) -> Any:
+    """What `bind(level)` gives in a fresh scope where names are found as in a stored definition: all qualified,
+    without parameters and without error positions."""
+    outer_parsed, outer_positions = statement.parsed, statement.view_depth
+    statement.parsed, statement.view_depth = parsed, outer_positions + 1
+    try:
+        return bind(Level(statement, None))
+    finally:
+        statement.parsed, statement.view_depth = outer_parsed, outer_positions

@@ -1,0 +1,534 @@
+"""A single SELECT: target list, FROM, WHERE, GROUP BY, HAVING, WINDOW, DISTINCT, ORDER BY, LIMIT.
+
+Aggregates, window functions and set-returning functions are found while expressions are bound and stand in them as
+references to columns that are computed later. `build` stacks the relational nodes in PostgreSQL's order of evaluation:
+FROM, WHERE, groups, HAVING, windows, set-returning functions, projection, DISTINCT, ORDER BY, LIMIT.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from planner.errors import (
+    AmbiguousColumn,
+    FeatureNotSupported,
+    GroupingError,
+    InvalidColumnReference,
+    SqlSyntaxError,
+    UndefinedTable,
+    WindowingError,
+    WrongObjectType,
+)
+from planner.expressions.bind import bind, bind_clause
+from planner.expressions.indirection import apply_indirection
+from planner.expressions.rows import record_fields, select_field
+from planner.ir.nodes import (
+    Aggregate,
+    AggregateCall,
+    ColumnRef,
+    Deduplicate,
+    Field,
+    Filter,
+    FunctionCall,
+    Literal,
+    Origin,
+    Project,
+    ProjectSet,
+    Rel,
+    RowConstructor,
+    Scalar,
+    Sort,
+    SortKey,
+    Window,
+)
+from planner.ir.rewrite import column_ids
+from planner.queries.column_names import column_name
+from planner.queries.from_clause import bind_from
+from planner.queries.grouping import Grouping, expand_sets
+from planner.queries.query_tail import bind_limit, limited
+from planner.queries.windows import bind_windows
+from planner.resolution.casting import finish_row, resolve_unknown, to_boolean
+from planner.resolution.operators import check_groupable
+from planner.resolution.scope import expand_item, expand_star, find_column, qualifier_of, star_items
+from planner.resolution.sorting import sort_direction
+from planner.resolution.statement import Level
+from planner.syntax.libpg_query import pb
+from planner.syntax.names import strings
+from planner.syntax.parse import Tree, tree_location
+from planner.types.type_names import format_type
+from planner.types.types import RECORD, UNKNOWN, SqlType
+
+
+class Target(Struct):
+    """An entry of the target list; `junk` entries serve ORDER BY, GROUP BY or DISTINCT ON only."""
+
+    expr: Scalar
+    name: str
+    junk: bool = False
+    origin: Origin | None = None
+
+
+class SortItem(Struct):
+    """An ORDER BY item over the target at `index`."""
+
+    index: int
+    descending: bool
+    nulls_first: bool
+
+
+class SelectQuery:
+    """An analyzed SELECT; see `planner.resolution.statement.Analyzed`."""
+
+    def __init__(self, level: Level, tree: Tree) -> None:
+        self.level = level
+        self.tree = tree
+        self.targets: list[Target] = []
+        self.grouping: Grouping | None = None
+        for node in tree.window_clause:
+            definition = node.window_def
+            if definition.name in level.window_definitions:
+                raise WindowingError(
+                    f'window "{definition.name}" is already defined',
+                    position=level.statement.position(definition.location),
+                )
+            level.window_definitions[definition.name] = definition
+        self.source = bind_from(level, tree.from_clause)
+        self.targets = bind_targets(level, tree.target_list, "SELECT", tree)
+        self.where = _condition(level, tree.where_clause, "WHERE") if tree.HasField("where_clause") else None
+        self.having = _condition(level, tree.having_clause, "HAVING") if tree.HasField("having_clause") else None
+        self.order = [self._sort_item(node.sort_by) for node in tree.sort_clause]
+        self._group()
+        self.distinct, self.distinct_on = self._distinct()
+        self.count, self.offset = bind_limit(level, tree)
+        self.ties = tree.limit_option == pb.LIMIT_OPTION_WITH_TIES
+        self.windows = bind_windows(level)
+        if self.grouping is None and level.aggregates:
+            # Aggregates that stand in window definitions only.
+            self.grouping = Grouping(level)
+        self._check_locking()
+
+    # ---- what surrounds the query asks
+
+    @property
+    def names(self) -> list[str]:
+        return [target.name for target in self.targets if not target.junk]
+
+    @property
+    def types(self) -> list[SqlType]:
+        return [target.expr.type for target in self.targets if not target.junk]
+
+    def origins(self) -> list[Origin | None]:
+        return [target.origin for target in self.targets if not target.junk]
+
+    def column_expr(self, index: int) -> Scalar | None:
+        return [target for target in self.targets if not target.junk][index].expr
+
+    def set_column(self, index: int, expr: Scalar) -> None:
+        """Puts a coerced expression in the place of one of unknown type."""
+        [target for target in self.targets if not target.junk][index].expr = expr
+
+    # ---- analysis
+
+    def _find_target(self, node: Tree, clause: str, *, by_name: bool = True) -> int:
+        """The target that an item of ORDER BY, GROUP BY or DISTINCT ON means; a junk one is added for a new
+        expression (findTargetlistEntrySQL92)."""
+        level = self.level
+        statement = level.statement
+        if by_name and node.HasField("column_ref") and len(node.column_ref.fields) == 1:
+            reference = node.column_ref
+            if reference.fields[0].HasField("string"):
+                found = self._by_output_name(reference.fields[0].string.sval, clause, reference.location)
+                if found is not None:
+                    return found
+        if by_name and node.HasField("a_const") and not node.a_const.isnull:
+            constant = node.a_const
+            position = statement.position(constant.location)
+            if not constant.HasField("ival"):
+                raise SqlSyntaxError(f"non-integer constant in {clause}", position=position)
+            visible = [index for index, target in enumerate(self.targets) if not target.junk]
+            number = constant.ival.ival
+            if not 1 <= number <= len(visible):
+                raise InvalidColumnReference(f"{clause} position {number} is not in select list", position=position)
+            return visible[int(number) - 1]
+        srfs = len(level.srfs)
+        expr = bind_clause(level, node, clause)
+        if len(level.srfs) > srfs:
+            reused = self._same_srf(srfs)
+            if reused is not None:
+                return reused
+        return self._add(expr)
+
+    def _same_srf(self, start: int) -> int | None:
+        """A target that is the very set-returning call just bound for ORDER BY: it is computed once."""
+        level = self.level
+        if len(level.srfs) != start + 1:
+            return None
+        new = level.srfs[start]
+        for call in level.srfs[:start]:
+            if call.signature == new.signature and call.args == new.args:
+                for index, target in enumerate(self.targets):
+                    if isinstance(target.expr, ColumnRef) and target.expr.id == call.fields[0].id:
+                        del level.srfs[start], level.srf_depth[start]
+                        return index
+        return None
+
+    def _by_output_name(self, name: str, clause: str, location: int) -> int | None:
+        level = self.level
+        if clause == "GROUP BY" and find_column(level, name, location) is not None:
+            in_from = any(
+                item.cols_visible and (name in item.by_name or name in item.system_columns) for item in level.namespace
+            )
+            if in_from:
+                return None
+        found: int | None = None
+        for index, target in enumerate(self.targets):
+            if target.junk or target.name != name:
+                continue
+            if found is not None and self.targets[found].expr != target.expr:
+                raise AmbiguousColumn(f'{clause} "{name}" is ambiguous', position=level.statement.position(location))
+            found = index if found is None else found
+        return found
+
+    def _add(self, expr: Scalar) -> int:
+        for index, target in enumerate(self.targets):
+            if type(target.expr) is type(expr) and target.expr == expr:
+                return index
+        self.targets.append(Target(expr, "?column?", junk=True))
+        return len(self.targets) - 1
+
+    def _typed(self, index: int) -> Scalar:
+        """The expression of a target, as text when it was of unknown type."""
+        target = self.targets[index]
+        if target.expr.type.oid == UNKNOWN:
+            target.expr = resolve_unknown(self.level.statement, target.expr)
+        return target.expr
+
+    def _sort_item(self, tree: Tree) -> SortItem:
+        index = self._find_target(tree.node, "ORDER BY")
+        descending, nulls_first = sort_direction(self.level, tree, self._typed(index))
+        return SortItem(index, descending, nulls_first)
+
+    def _group(self) -> None:
+        level, tree = self.level, self.tree
+        if not (tree.group_clause or level.aggregates or self.having is not None or level.grouping_refs):
+            return
+        grouping = self.grouping = Grouping(level)
+
+        def key_indexes(node: Tree) -> list[int]:
+            if node.HasField("row_expr") and node.row_expr.row_format == pb.COERCE_IMPLICIT_CAST:
+                return [index for item in node.row_expr.args for index in key_indexes(item)]
+            if node.HasField("grouping_set"):
+                raise SqlSyntaxError("nested grouping sets are not supported here")
+            index = self._find_target(node, "GROUP BY")
+            expr = self._typed(index)
+            self._check_key(expr)
+            check_groupable(level, expr, tree_location(node))
+            if isinstance(expr, RowConstructor):
+                return [grouping.add_key(resolve_unknown(level.statement, item)) for item in expr.items]
+            return [grouping.add_key(expr)]
+
+        grouping.sets = expand_sets(tree.group_clause, key_indexes, None)
+        if grouping.sets is not None and tree.group_distinct:
+            unique = {tuple(sorted(item)): item for item in grouping.sets}
+            grouping.sets = tuple(unique.values())
+
+    def _check_key(self, expr: Scalar) -> None:
+        statement = self.level.statement
+        for id in column_ids(expr):
+            if statement.aggregate_owner.get(id) is self.level:
+                raise GroupingError(
+                    "aggregate functions are not allowed in GROUP BY", position=statement.position_of(expr)
+                )
+            if id in statement.window_ids:
+                raise WindowingError(
+                    "window functions are not allowed in GROUP BY", position=statement.position_of(expr)
+                )
+
+    def _distinct(self) -> tuple[bool, list[int]]:
+        tree = self.tree
+        if not tree.distinct_clause:
+            return False, []
+        on = [node for node in tree.distinct_clause if node.WhichOneof("node") is not None]
+        statement = self.level.statement
+        if not on:
+            for index, target in enumerate(self.targets):
+                if not target.junk:
+                    check_groupable(self.level, self._typed(index))
+            for item in self.order:
+                if self.targets[item.index].junk:
+                    raise InvalidColumnReference(
+                        "for SELECT DISTINCT, ORDER BY expressions must appear in select list",
+                        position=statement.position_of(self.targets[item.index].expr),
+                    )
+            return True, []
+        locations: dict[int, int] = {}
+        for node in on:
+            locations.setdefault(self._find_target(node, "DISTINCT ON"), tree_location(node))
+        indexes = list(locations)
+        for index in indexes:
+            check_groupable(self.level, self._typed(index))
+        remaining = set(indexes)
+        skipped = False
+        for item in self.order:
+            if item.index in indexes:
+                if skipped and item.index in remaining:
+                    raise InvalidColumnReference(
+                        "SELECT DISTINCT ON expressions must match initial ORDER BY expressions",
+                        position=statement.position(locations[item.index]),
+                    )
+                remaining.discard(item.index)
+            else:
+                skipped = True
+        if skipped and remaining:
+            raise InvalidColumnReference(
+                "SELECT DISTINCT ON expressions must match initial ORDER BY expressions",
+                position=statement.position(locations[next(i for i in indexes if i in remaining)]),
+            )
+        return True, indexes
+
+    def _check_locking(self) -> None:
+        if not self.tree.locking_clause:
+            return
+        self.level.statement.for_update = True
+        strength = _LOCKS[self.tree.locking_clause[0].locking_clause.strength]
+        refused = (
+            "DISTINCT" if self.tree.distinct_clause
+            else "GROUP BY" if self.tree.group_clause
+            else "HAVING" if self.having is not None
+            else "aggregate functions" if self.level.aggregates
+            else "window functions" if self.level.windows
+            else "set-returning functions in the target list" if self.level.srfs
+            else None
+        )  # fmt: skip
+        if refused is not None:
+            what = f"{refused} clause" if refused in ("DISTINCT", "GROUP BY", "HAVING") else refused
+            raise FeatureNotSupported(f"{strength} is not allowed with {what}")
+        for node in self.tree.locking_clause:
+            for relation in node.locking_clause.locked_rels:
+                name = relation.range_var.relname
+                if not any(item.alias == name for item in self.level.rtes):
+                    raise UndefinedTable(
+                        f'relation "{name}" in {strength} clause not found in FROM clause',
+                        position=self.level.statement.position(relation.range_var.location),
+                    )
+        self.level.statement.for_update = True
+
+    # ---- building
+
+    def build(self) -> Rel:
+        """The relational nodes of this SELECT."""
+        level = self.level
+        statement = level.statement
+        rel = self.source
+        if self.where is not None:
+            rel = Filter(input=rel, condition=self.where, fields=rel.fields)
+        exprs = [finish_row(level.statement, target.expr) for target in self.targets]
+        windows = self.windows
+        pending = self._srf_layers()
+        if self.grouping is not None:
+            key_ids = {id for key in self.grouping.keys for id in column_ids(key)}
+            below = [layer for layer in pending if any(f.id in key_ids for call in layer for f in call.fields)]
+            for layer in below:
+                rel = _project_set(rel, layer)
+                pending.remove(layer)
+                for call in layer:
+                    for field in call.fields:
+                        level.from_ids[field.id] = (None, field.name)
+            rel, exprs, windows, pending = self._grouped(rel, exprs, windows, pending)
+        if windows:
+            fields = tuple(field for _, field in level.windows)
+            rel = Window(input=rel, calls=tuple(windows), fields=rel.fields + fields)
+        for layer in pending:
+            rel = _project_set(rel, layer)
+        fields_out: list[Field] = []
+        for target, expr in zip(self.targets, exprs, strict=True):
+            field = statement.new_field(target.name, expr.type, target.origin)
+            if expr.type.oid == RECORD:
+                known = record_fields(level, expr)
+                if known is not None:
+                    statement.record_columns[field.id] = known
+            fields_out.append(field)
+        rel = Project(input=rel, exprs=tuple(exprs), fields=tuple(fields_out))
+        return self._finish(rel)
+
+    def _grouped(
+        self, rel: Rel, exprs: list[Scalar], windows: list[Any], pending: list[list[FunctionCall]]
+    ) -> tuple[Rel, list[Scalar], list[Any], list[list[FunctionCall]]]:
+        level = self.level
+        grouping = self.grouping
+        assert grouping is not None
+        having = grouping.rewrite(self.having) if self.having is not None else None
+        exprs = [grouping.rewrite(expr) for expr in exprs]
+        windows = [grouping.rewrite(call) for call in windows]
+        pending = [[grouping.rewrite(call) for call in layer] for layer in pending]
+        groupings, grouping_fields = self._grouping_calls(grouping)
+        calls: list[AggregateCall] = [call for call, _ in level.aggregates]
+        fields = (*grouping.fields, *(field for _, field in level.aggregates), *grouping_fields)
+        rel = Aggregate(
+            input=rel,
+            keys=tuple(grouping.keys),
+            calls=tuple(calls),
+            fields=tuple(fields),
+            grouping_sets=grouping.sets,
+            groupings=groupings,
+        )
+        if having is not None:
+            rel = Filter(input=rel, condition=having, fields=rel.fields)
+        return rel, exprs, windows, pending
+
+    def _grouping_calls(self, grouping: Grouping) -> tuple[tuple[tuple[int, ...], ...], list[Field]]:
+        groupings: list[tuple[int, ...]] = []
+        fields: list[Field] = []
+        for args, field, location in self.level.grouping_refs:
+            indexes = []
+            for arg in args:
+                if arg not in grouping.keys:
+                    raise GroupingError(
+                        "arguments to GROUPING must be grouping expressions of the associated query level",
+                        position=self.level.statement.position_of(arg) or self.level.statement.position(location),
+                    )
+                indexes.append(grouping.keys.index(arg))
+            groupings.append(tuple(indexes))
+            fields.append(field)
+        return tuple(groupings), fields
+
+    def _srf_layers(self) -> list[list[FunctionCall]]:
+        """Set-returning functions by nesting: those of one layer run side by side."""
+        layers: dict[int, list[FunctionCall]] = {}
+        for call, depth in zip(self.level.srfs, self.level.srf_depth, strict=True):
+            layers.setdefault(depth, []).append(call)
+        return [layers[depth] for depth in sorted(layers)]
+
+    def _finish(self, rel: Rel) -> Rel:
+        """DISTINCT, ORDER BY and LIMIT over the projection; junk columns go last of all."""
+        fields = rel.fields
+        keys = tuple(
+            SortKey(
+                expr=ColumnRef(id=fields[item.index].id, type=fields[item.index].type),
+                descending=item.descending,
+                nulls_first=item.nulls_first,
+            )
+            for item in self.order
+        )
+        if self.distinct:
+            on = tuple(ColumnRef(id=fields[index].id, type=fields[index].type) for index in self.distinct_on)
+            rel = Deduplicate(input=rel, on=on, order_by=keys if on else (), fields=fields)
+        if keys:
+            rel = Sort(input=rel, keys=keys, fields=fields)
+        rel = limited(rel, self.count, self.offset, self.ties)
+        if any(target.junk for target in self.targets):
+            kept = [field for field, target in zip(fields, self.targets, strict=True) if not target.junk]
+            exprs = tuple(ColumnRef(id=field.id, type=field.type) for field in kept)
+            statement = self.level.statement
+            final = []
+            for field in kept:
+                fresh = statement.new_field(field.name, field.type, field.origin)
+                if field.id in statement.record_columns:
+                    statement.record_columns[fresh.id] = statement.record_columns[field.id]
+                final.append(fresh)
+            rel = Project(input=rel, exprs=exprs, fields=tuple(final))
+        return rel
+
+
+_LOCKS = {
+    pb.LCS_FORKEYSHARE: "FOR KEY SHARE",
+    pb.LCS_FORSHARE: "FOR SHARE",
+    pb.LCS_FORNOKEYUPDATE: "FOR NO KEY UPDATE",
+    pb.LCS_FORUPDATE: "FOR UPDATE",
+}
+
+
+def _project_set(rel: Rel, functions: Sequence[FunctionCall]) -> Rel:
+    added = tuple(field for call in functions for field in call.fields)
+    return ProjectSet(input=rel, functions=tuple(functions), fields=rel.fields + added)
+
+
+def _condition(level: Level, node: Tree, clause: str) -> Scalar:
+    return to_boolean(level.statement, bind_clause(level, node, clause), clause)
+
+
+def bind_targets(level: Level, nodes: Sequence[Tree], clause: str, select: Tree | None = None) -> list[Target]:
+    """A target list (of SELECT or RETURNING), stars expanded. For a view's definition the statement keeps what the
+    stars of each `select` stand for."""
+    targets: list[Target] = []
+    expansions: dict[int, list[tuple[str | None, str]]] = {}
+    for index, node in enumerate(nodes):
+        tree = node.res_target
+        star = _star(level, tree.val, clause)
+        if star is not None:
+            if level.statement.definition is not None and tree.val.HasField("column_ref"):
+                expansions[index] = _written_out(level, tree.val.column_ref)
+            targets.extend(Target(expr, name, origin=_origin(level, expr)) for name, expr in star)
+            continue
+        expr = bind_clause(level, tree.val, clause)
+        name = tree.name or column_name(tree.val, expr)
+        targets.append(Target(expr, name, origin=_origin(level, expr)))
+    if expansions and level.statement.definition is not None and level.statement.view_depth == 0:
+        level.statement.definition.stars.append((select, expansions))
+    return targets
+
+
+def _written_out(level: Level, tree: Tree) -> list[tuple[str | None, str]]:
+    """The columns of a star as (qualifier, name)."""
+    if len(tree.fields) > 1:
+        item = star_items(level, strings(list(tree.fields)[:-1]), tree.location)
+        return [(item.alias, column.name) for column in item.columns]
+    found: list[tuple[str | None, str]] = []
+    for item in level.namespace:
+        if not item.cols_visible:
+            continue
+        found.extend((qualifier_of(level, item, column), column.name) for column in item.columns)
+    return found
+
+
+def _origin(level: Level, expr: Scalar) -> Origin | None:
+    return level.statement.origins.get(expr.id) if isinstance(expr, ColumnRef) else None
+
+
+def _star(level: Level, node: Tree, clause: str) -> list[tuple[str, Scalar]] | None:
+    """The columns that `*`, `t.*` or `(row).*` stands for; None for any other expression."""
+    statement = level.statement
+    if node.HasField("column_ref"):
+        fields = node.column_ref.fields
+        if not fields[len(fields) - 1].HasField("a_star"):
+            return None
+        location = node.column_ref.location
+        if len(fields) > 1:
+            return expand_star(level, fields, location)
+        visible = [item for item in level.namespace if item.cols_visible]
+        if not visible:
+            raise SqlSyntaxError(
+                "SELECT * with no tables specified is not valid", position=statement.position(location)
+            )
+        return [pair for item in visible for pair in expand_item(level, item, location)]
+    if node.HasField("a_indirection"):
+        steps = node.a_indirection.indirection
+        if not steps[len(steps) - 1].HasField("a_star"):
+            return None
+        return _expand_record(level, node.a_indirection, clause)
+    return None
+
+
+def _expand_record(level: Level, tree: Tree, clause: str) -> list[tuple[str, Scalar]]:
+    outer = level.clause
+    level.clause = clause
+    try:
+        scalar = bind(level, tree.arg)
+        scalar = apply_indirection(level, scalar, list(tree.indirection)[:-1], level.statement.location(scalar))
+    finally:
+        level.clause = outer
+    fields = record_fields(level, scalar)
+    if fields is None:
+        if scalar.type.oid == RECORD:
+            raise WrongObjectType("record type has not been registered")
+        raise WrongObjectType(
+            f"type {format_type(scalar.type.oid)} is not composite", position=level.statement.position_of(scalar)
+        )
+    location = level.statement.location(scalar)
+    return [(name, select_field(level, scalar, name, location)) for name, _ in fields]
+
+
+__all__ = ["Literal", "SelectQuery", "Target", "bind_targets"]

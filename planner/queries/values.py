@@ -1,0 +1,78 @@
+"""VALUES, as a query and as the rows of an INSERT."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from planner.errors import FeatureNotSupported, SqlError, SqlSyntaxError
+from planner.expressions.bind import bind
+from planner.ir.nodes import Origin, Rel, Scalar, Values
+from planner.queries.query_tail import QueryTail
+from planner.resolution.casting import unify
+from planner.resolution.statement import Level
+from planner.syntax.parse import Tree, tree_location
+from planner.types.types import SqlType
+
+
+class ValuesQuery:
+    """VALUES as a query."""
+
+    def __init__(self, level: Level, tree: Tree) -> None:
+        statement = level.statement
+        self.level = level
+        rows = bind_rows(level, tree)
+        width = len(rows[0])
+        columns: list[list[Scalar]] = []
+        self.types: list[SqlType] = []
+        for index in range(width):
+            values, type = unify(statement, [row[index] for row in rows], "VALUES")
+            columns.append(values)
+            self.types.append(type)
+        self.columns = columns
+        self.names = [f"column{index}" for index in range(1, width + 1)]
+        self.tail = QueryTail(level, tree, self.names, self.types, _unordered)
+
+    def origins(self) -> list[Origin | None]:
+        return [None] * len(self.types)
+
+    def column_expr(self, index: int) -> Scalar | None:
+        return self.columns[index][0]
+
+    def set_column(self, index: int, expr: Scalar) -> None:
+        raise AssertionError("the columns of VALUES have types")
+
+    def build(self) -> Rel:
+        statement = self.level.statement
+        fields = tuple(statement.new_field(name, type) for name, type in zip(self.names, self.types, strict=True))
+        rows = tuple(zip(*self.columns, strict=True))
+        return self.tail.put_on(Values(rows=rows, fields=fields))
+
+
+def _unordered(position: int | None) -> SqlError:
+    return FeatureNotSupported("ORDER BY of an expression over VALUES is not supported")
+
+
+def bind_rows(level: Level, tree: Tree, bind_item: Callable[[int, Tree], Scalar] | None = None) -> list[list[Scalar]]:
+    """The rows of VALUES, each expression bound (by `bind_item(column, node)` when given). Raises 42601 for rows of
+    unlike lengths."""
+    rows: list[list[Scalar]] = []
+    width = -1
+    for node in tree.values_lists:
+        items = node.list.items
+        if width == -1:
+            width = len(items)
+        elif len(items) != width:
+            raise SqlSyntaxError(
+                "VALUES lists must all be the same length",
+                position=level.statement.position(tree_location(items[0])) if items else None,
+            )
+        outer = level.clause
+        level.clause = "VALUES"
+        try:
+            if bind_item is None:
+                rows.append([bind(level, item) for item in items])
+            else:
+                rows.append([bind_item(index, item) for index, item in enumerate(items)])
+        finally:
+            level.clause = outer
+    return rows

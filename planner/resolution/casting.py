@@ -1,0 +1,335 @@
+"""Casts applied to scalars: every conversion that PostgreSQL makes becomes an explicit `Cast` node or a new literal.
+
+An unknown literal (a quoted string whose type nothing has said yet) is a `Literal` of type unknown with its text; it
+is parsed here, once its type is known. Likewise a parameter of unknown type gets its type here.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Sequence
+from decimal import Decimal
+
+from msgspec.structs import replace
+
+from planner.errors import CannotCoerce, DatatypeMismatch, FeatureNotSupported, NumericValueOutOfRange, SqlError
+from planner.ir.nodes import ArrayConstructor, Cast, Collate, Literal, Param, RowConstructor, Scalar
+from planner.resolution.coercion import ANY, POLYMORPHIC, Context, can_coerce, common_type, mismatched, pathway
+from planner.resolution.date_words import moving_time
+from planner.resolution.reg_types import resolve_reg
+from planner.resolution.statement import Statement
+from planner.types.numeric_shapes import cast_type, common_shape, shape_of
+from planner.types.type_names import element_of, format_type
+from planner.types.types import (
+    BPCHAR,
+    FLOAT4,
+    FLOAT8,
+    INT2,
+    INT4,
+    INT8,
+    INTERVAL,
+    MAX_DECIMAL_PRECISION,
+    NUMERIC,
+    OID,
+    RECORD,
+    REG_TYPES,
+    TEXT,
+    TOO_WIDE,
+    UNKNOWN,
+    VARCHAR,
+    NumericShape,
+    SqlType,
+    column_type,
+)
+from planner.values.text_values import apply_typmod, date_style, parse_text
+
+_INTEGER_RANGES = {
+    INT2: (-(2**15), 2**15 - 1),
+    INT4: (-(2**31), 2**31 - 1),
+    INT8: (-(2**63), 2**63 - 1),
+    OID: (0, 2**32 - 1),
+}
+
+
+def numeric_literal_type(value: Decimal, position: int | None = None) -> SqlType:
+    """The type of a numeric constant: exactly the digits that it has. Raises 0A000 beyond 38 digits."""
+    if not value.is_finite():
+        return column_type(NUMERIC)
+    _, digits, exponent = value.as_tuple()
+    assert isinstance(exponent, int)
+    scale = max(0, -exponent)
+    precision = max(len(digits) + max(exponent, 0), scale, 1)
+    if precision > MAX_DECIMAL_PRECISION:
+        raise FeatureNotSupported(
+            f"numeric constants of more than {MAX_DECIMAL_PRECISION} digits are not supported", position=position
+        )
+    return SqlType(NUMERIC, -1, NumericShape(precision, scale))
+
+
+def value_type(value: object, type: SqlType) -> SqlType:
+    """`type` with the numeric shape that a constant of it has: its own digits where no typmod says otherwise."""
+    if type.oid == NUMERIC and type.typmod == -1 and isinstance(value, Decimal):
+        return numeric_literal_type(value)
+    if element_of(type.oid) == NUMERIC and type.typmod == -1 and isinstance(value, tuple):
+        shapes = [shape_of(numeric_literal_type(item)) for item in _flatten(value) if isinstance(item, Decimal)]
+        return SqlType(type.oid, -1, common_shape(shapes) if shapes else column_type(NUMERIC).shape)
+    if type.oid == NUMERIC or element_of(type.oid) == NUMERIC:
+        return type if type.shape is not None else replace(type, shape=column_type(NUMERIC).shape)
+    return type
+
+
+def _flatten(value: tuple[object, ...]) -> list[object]:
+    flat: list[object] = []
+    for item in value:
+        if isinstance(item, tuple):
+            flat.extend(_flatten(item))
+        else:
+            flat.append(item)
+    return flat
+
+
+def convert_literal(statement: Statement, literal: Literal, type: SqlType) -> Literal:
+    """An unknown literal as a constant of `type` (with its typmod for interval alone, as PostgreSQL does).
+
+    Raises what the type's input raises (22P02, 22007, 22008, 22003, ...), with the literal's position.
+    """
+    location = statement.location(literal)
+    text = literal.value
+    if type.oid in (TEXT, UNKNOWN):
+        value = text
+    elif text is None:
+        value = None
+    else:
+        try:
+            assert isinstance(text, str)
+            if type.oid in REG_TYPES:
+                value = resolve_reg(statement.context, type.oid, text)
+            else:
+                wanted = type if type.oid == INTERVAL else type.without_typmod()
+                value = parse_text(text, wanted, statement.context.settings)
+        except SqlError as error:
+            if error.position is None:
+                error.position = statement.position(location)
+            raise
+    final = type if type.oid == INTERVAL else type.without_typmod()
+    result: Literal = statement.at(Literal(value=value, type=value_type(value, final)), location)
+    return result
+
+
+def _moving_time(statement: Statement, literal: Literal, type: SqlType) -> Scalar | None:
+    if not isinstance(literal.value, str):
+        return None
+    location = statement.location(literal)
+    try:
+        found = moving_time(literal.value, type.oid, date_style(statement.context.settings))
+    except SqlError as error:
+        error.position = statement.position(location)
+        raise
+    return None if found is None else statement.at(found, location)
+
+
+def coerce(statement: Statement, expr: Scalar, target: SqlType, context: Context) -> Scalar:
+    """`expr` as a value of `target`'s type, without regard to typmod (coerce_type). The conversion must exist."""
+    source = expr.type
+    if source.oid == target.oid or target.oid == ANY:
+        return expr
+    if target.oid in POLYMORPHIC:
+        if isinstance(expr, Literal) and source.oid == UNKNOWN and expr.value is None:
+            return statement.at(Literal(value=None, type=SqlType(target.oid)), statement.location(expr))
+        return expr
+    if source.oid == UNKNOWN:
+        if isinstance(expr, Literal):
+            return _moving_time(statement, expr, target) or convert_literal(statement, expr, target)
+        if isinstance(expr, Param):
+            return statement.set_param_type(expr, target)
+        if isinstance(expr, Collate):
+            inner = coerce(statement, expr.arg, target, context)
+            return statement.at(replace(expr, arg=inner, type=inner.type), statement.location(expr))
+    if isinstance(expr, Literal):
+        folded = _fold(expr, target.oid)
+        if folded is not None:
+            return statement.at(folded, statement.location(expr))
+    final = cast_type(source, target.oid)
+    if element_of(target.oid) == NUMERIC:
+        inner_type = SqlType(element_of(source.oid)) if element_of(source.oid) else source
+        final = SqlType(target.oid, -1, cast_type(inner_type, NUMERIC).shape)
+    result: Scalar = statement.at(
+        Cast(arg=expr, type=final, explicit=context == Context.EXPLICIT), statement.location(expr)
+    )
+    return result
+
+
+def _fold(literal: Literal, oid: int) -> Literal | None:
+    value, source = literal.value, literal.type.oid
+    if value is None:
+        return Literal(value=None, type=column_type(oid))
+    if source not in _INTEGER_RANGES or not isinstance(value, int):
+        if source == NUMERIC and oid in (FLOAT4, FLOAT8) and isinstance(value, Decimal):
+            return Literal(value=_as_float(value, oid), type=SqlType(oid))
+        return None
+    limits = _INTEGER_RANGES.get(oid)
+    if limits is not None:
+        return Literal(value=value, type=SqlType(oid)) if limits[0] <= value <= limits[1] else None
+    if oid == NUMERIC:
+        number = Decimal(value)
+        return Literal(value=number, type=numeric_literal_type(number))
+    if oid == FLOAT8:
+        return Literal(value=float(value), type=SqlType(FLOAT8))
+    return None
+
+
+def _as_float(value: Decimal, oid: int) -> float:
+    """A numeric constant as a float; numeric has no negative zero. Raises 22003 where it is out of range."""
+    number = float(value) or 0.0
+    if oid == FLOAT4:
+        try:
+            number = struct.unpack("f", struct.pack("f", number))[0]
+        except OverflowError:
+            number = math.inf
+    if math.isinf(number) or (value and not number):
+        name = "real" if oid == FLOAT4 else "double precision"
+        raise NumericValueOutOfRange(f'"{value:f}" is out of range for type {name}')
+    return number
+
+
+def coerce_to_target(statement: Statement, expr: Scalar, target: SqlType, context: Context) -> Scalar | None:
+    """`expr` as a value of `target`, typmod included (coerce_to_target_type); None when no conversion exists."""
+    if not can_coerce(expr.type.oid, target.oid, context):
+        return None
+    converted = coerce(statement, expr, target, context)
+    return apply_type_modifier(statement, converted, target, explicit=context == Context.EXPLICIT)
+
+
+def apply_type_modifier(statement: Statement, expr: Scalar, target: SqlType, *, explicit: bool) -> Scalar:
+    """`expr` (already of `target`'s type) with its length or precision enforced."""
+    if target.typmod < 0 or expr.type.typmod == target.typmod:
+        return expr
+    location = statement.location(expr)
+    if isinstance(expr, Literal):
+        if expr.value is None:
+            return statement.at(Literal(value=None, type=target), location)
+        try:
+            value = apply_typmod(expr.value, target, explicit=explicit)
+        except SqlError:
+            # PostgreSQL reports this when it runs the length coercion, after analysis: keep it for then.
+            return statement.at(Cast(arg=expr, type=target, explicit=explicit), location)
+        return statement.at(Literal(value=value, type=target), location)
+    if isinstance(expr, Cast) and expr.type.typmod == -1 and expr.explicit == explicit:
+        return statement.at(replace(expr, type=target), location)
+    return statement.at(Cast(arg=expr, type=target, explicit=explicit), location)
+
+
+def with_shape(statement: Statement, expr: Scalar, type: SqlType) -> Scalar:
+    """`expr` (of the same type oid) in exactly the shape of `type`: numerics of unlike scale are cast."""
+    if expr.type.shape == type.shape:
+        return expr
+    location = statement.location(expr)
+    if isinstance(expr, Literal):
+        if expr.type.shape == TOO_WIDE and isinstance(expr.value, Decimal):
+            numeric_literal_type(expr.value, statement.position(location))
+        return statement.at(Literal(value=expr.value, type=type), location)
+    if isinstance(expr, Param):
+        return expr if type.shape is None else statement.at(Cast(arg=expr, type=type), location)
+    return statement.at(Cast(arg=expr, type=type), location)
+
+
+def unify(statement: Statement, exprs: Sequence[Scalar], construct: str) -> tuple[list[Scalar], SqlType]:
+    """All `exprs` cast to the type that they have in common, and that type: CASE, COALESCE, VALUES, ARRAY, ...
+
+    Raises 42804 (`CASE types integer and text cannot be matched`) and 42846.
+    """
+    inputs = [expr.type.oid for expr in exprs]
+    chosen = common_type(inputs)
+    if chosen is None:
+        first, second, index = mismatched(inputs)
+        raise DatatypeMismatch(
+            f"{construct} types {format_type(first)} and {format_type(second)} cannot be matched",
+            position=statement.position_of(exprs[index]),
+        )
+    converted = [to_common(statement, expr, chosen, construct) for expr in exprs]
+    type = unified_type([expr.type for expr in converted], chosen)
+    return [with_shape(statement, expr, type) for expr in converted], type
+
+
+def unified_type(inputs: Sequence[SqlType], oid: int) -> SqlType:
+    """One type for values of `inputs` (all of type `oid`): the typmod they share, a shape that holds them all."""
+    typmod = inputs[0].typmod if all(type.typmod == inputs[0].typmod for type in inputs) else -1
+    shapes = [type.shape for type in inputs if type.shape is not None]
+    return SqlType(oid, typmod, common_shape(shapes) if shapes else None)
+
+
+def to_common(statement: Statement, expr: Scalar, oid: int, construct: str) -> Scalar:
+    """`expr` cast implicitly to `oid` (coerce_to_common_type). Raises 42846."""
+    if expr.type.oid == oid:
+        return expr
+    if not can_coerce(expr.type.oid, oid, Context.IMPLICIT):
+        raise CannotCoerce(
+            f"{construct} could not convert type {format_type(expr.type.oid)} to {format_type(oid)}",
+            position=statement.position_of(expr),
+        )
+    return coerce(statement, expr, column_type(oid), Context.IMPLICIT)
+
+
+def to_boolean(statement: Statement, expr: Scalar, construct: str) -> Scalar:
+    """`expr` as a condition. Raises 42804: `argument of WHERE must be type boolean, not type integer`."""
+    return to_specific(statement, expr, SqlType(16), construct)
+
+
+def to_specific(statement: Statement, expr: Scalar, target: SqlType, construct: str) -> Scalar:
+    """`expr` as the one type that `construct` takes (coerce_to_specific_type)."""
+    if expr.type.oid == target.oid:
+        return expr
+    converted = coerce_to_target(statement, expr, target, Context.ASSIGNMENT)
+    if converted is None:
+        raise DatatypeMismatch(
+            f"argument of {construct} must be type {format_type(target.oid)}, not type {format_type(expr.type.oid)}",
+            position=statement.position_of(expr),
+        )
+    return converted
+
+
+def explicit_cast(statement: Statement, expr: Scalar, target: SqlType, location: int) -> Scalar:
+    """`expr::target`. Raises 42846 when there is no such cast."""
+    if isinstance(expr, RowConstructor) and target.oid == RECORD:
+        return expr
+    if isinstance(expr, ArrayConstructor) and not expr.items and element_of(target.oid):
+        return statement.at(replace(expr, type=target), location)
+    converted = coerce_to_target(statement, expr, target, Context.EXPLICIT)
+    if converted is None:
+        raise CannotCoerce(
+            f"cannot cast type {format_type(expr.type.oid)} to {format_type(target.oid)}",
+            position=statement.position(location),
+        )
+    if converted is expr and expr.type != target and expr.type.oid == target.oid and target.typmod < 0:
+        if expr.type.typmod < 0:
+            return expr
+        # A cast to the type without a modifier: PostgreSQL keeps the value and forgets the modifier.
+        shape = expr.type.shape
+        plain = SqlType(target.oid, -1, shape)
+        return statement.at(Cast(arg=expr, type=plain, explicit=True), location)
+    return converted
+
+
+def resolve_unknown(statement: Statement, expr: Scalar) -> Scalar:
+    """`expr`, as text when its type is still unknown (resolveTargetListUnknowns)."""
+    if expr.type.oid == UNKNOWN:
+        return coerce(statement, expr, SqlType(TEXT), Context.IMPLICIT)
+    return expr
+
+
+def finish_row(statement: Statement, scalar: Scalar) -> Scalar:
+    """A row constructor whose unknown literals are text; anything else unchanged."""
+    if isinstance(scalar, RowConstructor) and any(item.type.oid == UNKNOWN for item in scalar.items):
+        items = tuple(resolve_unknown(statement, item) if isinstance(item, Literal) else item for item in scalar.items)
+        done = replace(scalar, items=items)
+        return statement.at(done, statement.location(scalar))
+    return scalar
+
+
+def has_conversion(source: int, target: int, context: Context) -> bool:
+    """Whether a conversion exists, without polymorphic targets."""
+    return source in (target, UNKNOWN) or pathway(source, target, context) is not None
+
+
+STRING_TYPES = frozenset({TEXT, VARCHAR, BPCHAR})

@@ -1,0 +1,449 @@
+"""Type conversion rules on types alone: PostgreSQL's chapter 10.
+
+Which casts exist in which context, which overload a call means, and what type several expressions have in common.
+Nothing here looks at expressions; `planner.resolution.casting` applies casts to them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from enum import IntEnum
+from functools import lru_cache
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from planner.catalog_data.content import casts, types
+from planner.errors import DatatypeMismatch
+from planner.types.signature import Signature
+from planner.types.type_names import array_of, element_of, format_type
+from planner.types.types import ANYARRAY, ANYELEMENT, INT2VECTOR, OIDVECTOR, RECORD, TEXT, UNKNOWN
+
+ANY = 2276
+ANYNONARRAY = 2776
+ANYENUM = 3500
+ANYCOMPATIBLE = 5077
+ANYCOMPATIBLEARRAY = 5078
+ANYCOMPATIBLENONARRAY = 5079
+RECORDARRAY = 2287
+
+_FAMILY_1 = frozenset({ANYELEMENT, ANYARRAY, ANYNONARRAY, ANYENUM})
+_FAMILY_2 = frozenset({ANYCOMPATIBLE, ANYCOMPATIBLEARRAY, ANYCOMPATIBLENONARRAY})
+POLYMORPHIC = _FAMILY_1 | _FAMILY_2
+
+
+class Context(IntEnum):
+    """Where a cast may happen: in an expression, in an assignment to a column, or where it is written."""
+
+    IMPLICIT = 0
+    ASSIGNMENT = 1
+    EXPLICIT = 2
+
+
+_CONTEXTS = {"i": Context.IMPLICIT, "a": Context.ASSIGNMENT, "e": Context.EXPLICIT}
+
+
+def category(oid: int) -> str:
+    """pg_type.typcategory: N numeric, S string, D date/time, B boolean, A array, X unknown, ..."""
+    row = types().get(oid)
+    return row.category if row is not None else "X"
+
+
+def is_preferred(oid: int) -> bool:
+    """pg_type.typispreferred."""
+    row = types().get(oid)
+    return row is not None and row.ispreferred
+
+
+@lru_cache(maxsize=4096)
+def pathway(source: int, target: int, context: Context) -> str | None:
+    """How a value of type `source` becomes one of `target` in `context`: "relabel" (same bits), "function", "io"
+    (through text), "array" (element by element), or None when it may not (find_coercion_pathway)."""
+    if source == target:
+        return "relabel"
+    cast = casts().get((source, target))
+    if cast is not None:
+        if context < _CONTEXTS[cast.context]:
+            return None
+        return {"b": "relabel", "f": "function", "i": "io"}[cast.method]
+    if target not in (OIDVECTOR, INT2VECTOR):
+        target_element, source_element = element_of(target), element_of(source)
+        if target_element and source_element:
+            return "array" if pathway(source_element, target_element, context) else None
+    if context >= Context.ASSIGNMENT and category(target) == "S":
+        return "io"
+    if context >= Context.EXPLICIT and category(source) == "S":
+        return "io"
+    return None
+
+
+def can_coerce(source: int, target: int, context: Context) -> bool:
+    """Whether a value of `source` may become one of `target`, where the target may be polymorphic (can_coerce_type)."""
+    if source in (target, UNKNOWN) or target == ANY or target in POLYMORPHIC:
+        return True
+    return pathway(source, target, context) is not None
+
+
+def binary_coercible(source: int, target: int) -> bool:
+    """Whether a value of `source` is one of `target` without conversion (IsBinaryCoercible)."""
+    if source == target or target in (ANY, ANYELEMENT, ANYCOMPATIBLE):
+        return True
+    if target in (ANYARRAY, ANYCOMPATIBLEARRAY):
+        return bool(element_of(source))
+    if target in (ANYNONARRAY, ANYCOMPATIBLENONARRAY):
+        return not element_of(source)
+    cast = casts().get((source, target))
+    return cast is not None and cast.method == "b" and cast.context == "i"
+
+
+# ---------------------------------------------------------------- overloads
+
+
+class Candidate(Struct, frozen=True):
+    """An overload with the argument types it would have in this call (defaults left out, variadic expanded).
+    `expanded` is how many arguments the variadic one stands for, 0 when it is not expanded."""
+
+    signature: Signature
+    args: tuple[int, ...]
+    expanded: int = 0
+
+
+def candidates(signatures: Sequence[Signature], nargs: int, *, expand_variadic: bool = True) -> list[Candidate]:
+    """The overloads that can take `nargs` arguments (FuncnameGetCandidates). A variadic overload is expanded unless
+    the call says VARIADIC. Of two with the same types the plain one wins."""
+    found: dict[tuple[int, ...], Candidate] = {}
+    for signature in signatures:
+        args = signature.args
+        count = len(args)
+        candidate: Candidate | None = None
+        if signature.variadic and expand_variadic:
+            fixed = count - 1
+            if nargs >= count:
+                last = args[-1]
+                element = last if last == ANY else _variadic_element(last)
+                candidate = Candidate(signature, args[:fixed] + (element,) * (nargs - fixed), nargs - fixed)
+        elif nargs == count or count - signature.defaults <= nargs < count:
+            candidate = Candidate(signature, args[:nargs])
+        if candidate is None:
+            continue
+        other = found.get(candidate.args)
+        if (
+            other is None
+            or (other.expanded and not candidate.expanded)
+            or (not other.expanded and not candidate.expanded and len(signature.args) < len(other.signature.args))
+        ):
+            found[candidate.args] = candidate
+    return list(found.values())
+
+
+def _variadic_element(oid: int) -> int:
+    if oid == ANYARRAY:
+        return ANYELEMENT
+    if oid == ANYCOMPATIBLEARRAY:
+        return ANYCOMPATIBLE
+    return element_of(oid)
+
+
+class Ambiguous(Exception):
+    """More than one overload fits equally well."""
+
+
+def choose(found: Sequence[Candidate], inputs: tuple[int, ...]) -> Candidate | None:
+    """The overload that a call with arguments of types `inputs` means (func_get_detail from the exact match on).
+
+    None when no overload fits. Raises `Ambiguous`.
+    """
+    for candidate in found:
+        if candidate.args == inputs:
+            return candidate
+    viable = [
+        candidate
+        for candidate in found
+        if all(
+            can_coerce(source, target, Context.IMPLICIT) for source, target in zip(inputs, candidate.args, strict=True)
+        )
+        and _consistent(candidate.args, inputs)
+    ]
+    if len(viable) <= 1:
+        return viable[0] if viable else None
+    best = _select_candidate(viable, inputs)
+    if best is None:
+        raise Ambiguous
+    return best
+
+
+def _consistent(declared: tuple[int, ...], actual: tuple[int, ...]) -> bool:
+    """Whether the arguments agree on what the pseudo-types stand for (check_generic_type_consistency)."""
+    if not any(oid in POLYMORPHIC for oid in declared):
+        return True
+    element = array = 0
+    common: list[int] = []
+    nonarray = False
+    for wanted, given in zip(declared, actual, strict=True):
+        if wanted not in POLYMORPHIC or given == UNKNOWN:
+            continue
+        if wanted in (ANYELEMENT, ANYNONARRAY, ANYENUM):
+            if (element and given != element) or (wanted == ANYNONARRAY and element_of(given)) or wanted == ANYENUM:
+                return False
+            element = given
+        elif wanted == ANYARRAY:
+            if (array and given != array) or not (element_of(given) or given == ANYARRAY):
+                return False
+            array = given
+        elif wanted == ANYCOMPATIBLEARRAY:
+            inner = element_of(given)
+            if not inner:
+                return False
+            common.append(inner)
+        else:
+            nonarray = nonarray or wanted == ANYCOMPATIBLENONARRAY
+            common.append(given)
+    if array and element and array != ANYARRAY and element_of(array) != element:
+        return False
+    if common:
+        chosen = common_type(common)
+        if chosen is None or (nonarray and element_of(chosen)):
+            return False
+        return all(can_coerce(oid, chosen, Context.IMPLICIT) for oid in common)
+    return True
+
+
+def _keep_best(found: list[Candidate], score: Callable[[Candidate], int]) -> list[Candidate]:
+    scores = [score(candidate) for candidate in found]
+    best = max(scores)
+    return [candidate for candidate, value in zip(found, scores, strict=True) if value == best]
+
+
+def _select_candidate(found: list[Candidate], inputs: tuple[int, ...]) -> Candidate | None:
+    """func_select_candidate: run through the rules of chapter 10.3, step 4."""
+    unknowns = [index for index, oid in enumerate(inputs) if oid == UNKNOWN]
+
+    def exact(candidate: Candidate) -> int:
+        return sum(oid == arg for oid, arg in zip(inputs, candidate.args, strict=True) if oid != UNKNOWN)
+
+    found = _keep_best(found, exact)
+    if len(found) == 1:
+        return found[0]
+
+    slots = [(index, category(oid)) for index, oid in enumerate(inputs) if oid != UNKNOWN]
+
+    def preferred(candidate: Candidate) -> int:
+        score = 0
+        for index, input_category in slots:
+            arg = candidate.args[index]
+            if arg == inputs[index] or (category(arg) == input_category and is_preferred(arg)):
+                score += 1
+        return score
+
+    found = _keep_best(found, preferred)
+    if len(found) == 1:
+        return found[0]
+    if not unknowns:
+        return None
+
+    slot_categories: dict[int, tuple[str, bool]] = {}
+    resolved = True
+    for index in unknowns:
+        chosen: str | None = None
+        has_preferred = False
+        conflict = False
+        for candidate in found:
+            arg = candidate.args[index]
+            arg_category, arg_preferred = category(arg), is_preferred(arg)
+            if chosen is None:
+                chosen, has_preferred = arg_category, arg_preferred
+            elif arg_category == chosen:
+                has_preferred = has_preferred or arg_preferred
+            elif arg_category == "S":
+                chosen, has_preferred = arg_category, arg_preferred
+            elif chosen != "S":
+                conflict = True
+        if conflict and chosen != "S":
+            resolved = False
+            break
+        slot_categories[index] = (chosen or "X", has_preferred)
+    if resolved:
+        kept = []
+        for candidate in found:
+            for index, (wanted, has_preferred) in slot_categories.items():
+                arg = candidate.args[index]
+                if category(arg) != wanted or (has_preferred and not is_preferred(arg)):
+                    break
+            else:
+                kept.append(candidate)
+        if kept:
+            found = kept
+        if len(found) == 1:
+            return found[0]
+
+    known = {oid for oid in inputs if oid != UNKNOWN}
+    if len(known) == 1:
+        assumed = next(iter(known))
+        fitting = [
+            candidate
+            for candidate in found
+            if all(can_coerce(assumed, arg, Context.IMPLICIT) for arg in candidate.args)
+            and _consistent(candidate.args, tuple(assumed for _ in candidate.args))
+        ]
+        if len(fitting) == 1:
+            return fitting[0]
+    return None
+
+
+# ---------------------------------------------------------------- polymorphism
+
+
+def resolve_polymorphic(
+    signature: Signature, declared: tuple[int, ...], actual: tuple[int, ...]
+) -> tuple[tuple[int, ...], int]:
+    """Concrete argument types and result type of a polymorphic call (enforce_generic_type_consistency).
+
+    Raises 42804 when the arguments disagree, with PostgreSQL's texts.
+    """
+    result = signature.result
+    if not any(oid in POLYMORPHIC for oid in declared) and result not in POLYMORPHIC:
+        return declared, result
+    element = array = 0
+    unknown_element = unknown_array = False
+    for wanted, given in zip(declared, actual, strict=True):
+        if wanted in (ANYELEMENT, ANYNONARRAY, ANYENUM):
+            if given == UNKNOWN:
+                unknown_element = True
+                continue
+            if element and given != element:
+                raise DatatypeMismatch(
+                    'arguments declared "anyelement" are not all alike',
+                    detail=f"{format_type(element)} versus {format_type(given)}",
+                )
+            element = given
+        elif wanted == ANYARRAY:
+            if given == UNKNOWN:
+                unknown_array = True
+                continue
+            if array and given != array:
+                raise DatatypeMismatch(
+                    'arguments declared "anyarray" are not all alike',
+                    detail=f"{format_type(array)} versus {format_type(given)}",
+                )
+            array = given
+    if array:
+        inner = element_of(array)
+        if array == ANYARRAY:
+            # pg_statistic's and pg_attribute's own anyarray columns: their elements have no static type.
+            inner = element or TEXT
+        if not inner:
+            raise DatatypeMismatch(f"argument declared anyarray is not an array but type {format_type(array)}")
+        if element and element != inner:
+            raise DatatypeMismatch(
+                "argument declared anyarray is not consistent with argument declared anyelement",
+                detail=f"{format_type(array)} versus {format_type(element)}",
+            )
+        element = inner
+    elif element:
+        array = array_of(element)
+    if not element and (unknown_element or unknown_array):
+        raise DatatypeMismatch("could not determine polymorphic type because input has type unknown")
+    common = _common_family(declared, actual)
+    concrete = {
+        ANYELEMENT: element,
+        ANYNONARRAY: element,
+        ANYENUM: element,
+        ANYARRAY: array,
+        ANYCOMPATIBLE: common,
+        ANYCOMPATIBLENONARRAY: common,
+        ANYCOMPATIBLEARRAY: array_of(common) if common else 0,
+    }
+    args = tuple(concrete.get(oid, oid) for oid in declared)
+    final = concrete.get(result, result)
+    if result in concrete and not final:
+        what = element if result in _FAMILY_1 else common
+        raise DatatypeMismatch(f"could not find array type for data type {format_type(what)}")
+    for index, oid in enumerate(declared):
+        if oid in concrete and not args[index]:
+            what = element if oid in _FAMILY_1 else common
+            raise DatatypeMismatch(f"could not find array type for data type {format_type(what)}")
+    return args, final
+
+
+def _common_family(declared: tuple[int, ...], actual: tuple[int, ...]) -> int:
+    inputs = []
+    for wanted, given in zip(declared, actual, strict=True):
+        if wanted in (ANYCOMPATIBLE, ANYCOMPATIBLENONARRAY):
+            inputs.append(given)
+        elif wanted == ANYCOMPATIBLEARRAY:
+            if given == UNKNOWN:
+                inputs.append(given)
+                continue
+            inner = element_of(given)
+            if not inner:
+                raise DatatypeMismatch(
+                    f"argument declared anycompatiblearray is not an array but type {format_type(given)}"
+                )
+            inputs.append(inner)
+    if not inputs:
+        return 0
+    common = common_type(inputs)
+    if common is None:
+        raise DatatypeMismatch("arguments of anycompatible family cannot be cast to a common type")
+    return common
+
+
+def concrete_signature(signature: Signature, args: tuple[int, ...], result: int) -> Signature:
+    """`signature` with concrete types in place of its pseudo-types."""
+    if signature.args == args and signature.result == result:
+        return signature
+    return replace(signature, args=args, result=result)
+
+
+# ---------------------------------------------------------------- common types
+
+
+def common_type(inputs: Sequence[int]) -> int | None:
+    """The type that expressions of these types have in common (select_common_type), text when all are unknown; None
+    when there is none (categories differ)."""
+    first = inputs[0]
+    if first != UNKNOWN and all(oid == first for oid in inputs):
+        return first
+    chosen = first
+    chosen_category = category(chosen)
+    for oid in inputs[1:]:
+        if oid in (UNKNOWN, chosen):
+            continue
+        if chosen == UNKNOWN:
+            chosen, chosen_category = oid, category(oid)
+            continue
+        if category(oid) != chosen_category:
+            return None
+        if (
+            not is_preferred(chosen)
+            and can_coerce(chosen, oid, Context.IMPLICIT)
+            and not can_coerce(oid, chosen, Context.IMPLICIT)
+        ):
+            chosen, chosen_category = oid, category(oid)
+    return TEXT if chosen == UNKNOWN else chosen
+
+
+def mismatched(inputs: Sequence[int]) -> tuple[int, int, int]:
+    """Which two types, and the index of the second, made `common_type` fail; for the message."""
+    chosen = inputs[0]
+    for index, oid in enumerate(inputs[1:], 1):
+        if oid in (UNKNOWN, chosen):
+            continue
+        if chosen == UNKNOWN:
+            chosen = oid
+            continue
+        if category(oid) != category(chosen):
+            return chosen, oid, index
+        if (
+            not is_preferred(chosen)
+            and can_coerce(chosen, oid, Context.IMPLICIT)
+            and not can_coerce(oid, chosen, Context.IMPLICIT)
+        ):
+            chosen = oid
+    return chosen, inputs[-1], len(inputs) - 1
+
+
+def is_composite(oid: int) -> bool:
+    """Whether values of this type are rows."""
+    row = types().get(oid)
+    return oid == RECORD or (row is not None and row.type == "c")

@@ -1,0 +1,249 @@
+"""Operators: overload resolution by PostgreSQL's chapter 10.2, and the calls that operators become."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from planner.errors import (
+    AmbiguousFunction,
+    DatatypeMismatch,
+    FeatureNotSupported,
+    InvalidSchemaName,
+    SqlSyntaxError,
+    UndefinedFunction,
+    WrongObjectType,
+)
+from planner.functions import registry
+from planner.ir.nodes import BoolOp, Call, Literal, RowConstructor, Scalar
+from planner.resolution.casting import coerce, to_boolean
+from planner.resolution.coercion import (
+    Ambiguous,
+    Context,
+    can_coerce,
+    candidates,
+    choose,
+    concrete_signature,
+    resolve_polymorphic,
+)
+from planner.resolution.statement import Level
+from planner.syntax.names import qualifier
+from planner.types.signature import Signature, Volatility
+from planner.types.type_names import array_of, element_of, format_type
+from planner.types.types import BOOL, RECORD, UNKNOWN, SqlType, column_type
+
+BOOLEAN = SqlType(BOOL)
+
+
+def operator_symbol(level: Level, names: tuple[str, ...], location: int) -> str:
+    """The symbol of a possibly qualified operator name; every operator lives in pg_catalog."""
+    schema = qualifier(names, level.statement.context.database)
+    if schema is not None and schema != "pg_catalog":
+        if level.statement.context.catalog.schema(schema) is None and schema != "information_schema":
+            raise InvalidSchemaName(f'schema "{schema}" does not exist', position=level.statement.position(location))
+        return ".".join(names)
+    return names[-1]
+
+
+@lru_cache(maxsize=4096)
+def _resolve(symbol: str, left: int, right: int) -> Signature | None:
+    """The overload of a binary operator for argument types. None: none fits. Raises `Ambiguous`."""
+    overloads = [signature for signature in registry.operators(symbol) if len(signature.args) == 2]
+    exact = (left, right)
+    if UNKNOWN in exact and left != right:
+        known = right if left == UNKNOWN else left
+        exact = (known, known)
+    for signature in overloads:
+        if signature.args == exact:
+            return signature
+    found = choose(candidates(overloads, 2), (left, right))
+    return found.signature if found is not None else None
+
+
+@lru_cache(maxsize=1024)
+def _resolve_prefix(symbol: str, operand: int) -> Signature | None:
+    overloads = [signature for signature in registry.operators(symbol) if len(signature.args) == 1]
+    found = choose(candidates(overloads, 1), (operand,))
+    return found.signature if found is not None else None
+
+
+def find_operator(level: Level, symbol: str, left: int, right: int, location: int) -> Signature:
+    """The binary operator for operand types. Raises 42883 and 42725 with PostgreSQL's texts."""
+    try:
+        signature = _resolve(symbol, left, right)
+    except Ambiguous:
+        raise _ambiguous(level, f"{format_type(left)} {symbol} {format_type(right)}", location) from None
+    if signature is None:
+        raise _undefined(level, f"{format_type(left)} {symbol} {format_type(right)}", location)
+    return signature
+
+
+def _undefined(level: Level, text: str, location: int, *, prefix: bool = False) -> UndefinedFunction:
+    hint = "No operator matches the given name and argument types. You might need to add explicit type casts."
+    if prefix:
+        hint = "No operator matches the given name and argument type. You might need to add an explicit type cast."
+    return UndefinedFunction(
+        f"operator does not exist: {text}",
+        hint=hint,
+        position=level.statement.position(location),
+    )
+
+
+def _ambiguous(level: Level, text: str, location: int) -> AmbiguousFunction:
+    return AmbiguousFunction(
+        f"operator is not unique: {text}",
+        hint="Could not choose a best candidate operator. You might need to add explicit type casts.",
+        position=level.statement.position(location),
+    )
+
+
+def build_call(level: Level, signature: Signature, args: list[Scalar], location: int) -> Call:
+    """A call to `signature` with `args` cast to what it takes."""
+    statement = level.statement
+    declared = signature.args
+    actual = tuple(arg.type.oid for arg in args)
+    concrete, result = resolve_polymorphic(signature, declared, actual)
+    signature = concrete_signature(signature, concrete, result)
+    bound = tuple(
+        coerce(statement, arg, column_type(wanted), Context.IMPLICIT)
+        for arg, wanted in zip(args, concrete, strict=True)
+    )
+    constants = tuple(arg.value if isinstance(arg, Literal) else None for arg in bound)
+    type = registry.result_type(signature, [arg.type for arg in bound], constants)
+    if signature.volatility is Volatility.VOLATILE:
+        statement.volatile = True
+    first = statement.location(args[0]) if args else -1
+    where = min(first, location) if first >= 0 and location >= 0 else location
+    result_call: Call = statement.at(Call(signature=signature, args=bound, type=type), where)
+    return result_call
+
+
+def make_operator(level: Level, names: tuple[str, ...], left: Scalar | None, right: Scalar, location: int) -> Scalar:
+    """`left op right`, or the prefix operator when `left` is None; rows are compared field by field."""
+    symbol = operator_symbol(level, names, location)
+    if symbol == "!=":
+        symbol = "<>"
+    if isinstance(left, RowConstructor) and isinstance(right, RowConstructor):
+        return compare_rows(level, symbol, left, right, location)
+    if left is None:
+        try:
+            signature = _resolve_prefix(symbol, right.type.oid)
+        except Ambiguous:
+            raise _ambiguous(level, f"{symbol} {format_type(right.type.oid)}", location) from None
+        if signature is None:
+            raise _undefined(level, f"{symbol} {format_type(right.type.oid)}", location, prefix=True)
+        return build_call(level, signature, [right], location)
+    if left.type.oid == right.type.oid == RECORD:
+        raise FeatureNotSupported(
+            "comparison of a record that is not a row constructor is not supported",
+            position=level.statement.position(location),
+        )
+    signature = find_operator(level, symbol, left.type.oid, right.type.oid, location)
+    return build_call(level, signature, [left, right], location)
+
+
+_ROW_OPERATORS = {"=", "<>", "<", "<=", ">", ">="}
+
+
+def compare_rows(level: Level, symbol: str, left: RowConstructor, right: RowConstructor, location: int) -> Scalar:
+    """Row comparison, written out field by field (PostgreSQL, "Row and Array Comparisons")."""
+    statement = level.statement
+    position = statement.position(location)
+    if len(left.items) != len(right.items):
+        raise SqlSyntaxError("unequal number of entries in row expressions", position=position)
+    if not left.items:
+        raise FeatureNotSupported("cannot compare rows of zero length", position=position)
+    if len(left.items) == 1:
+        return make_operator(level, (symbol,), left.items[0], right.items[0], location)
+    if symbol not in _ROW_OPERATORS:
+        for a, b in zip(left.items, right.items, strict=True):
+            result = make_operator(level, (symbol,), a, b, location)
+            if result.type.oid != BOOL:
+                raise DatatypeMismatch(
+                    f"row comparison operator must yield type boolean, not type {format_type(result.type.oid)}",
+                    position=position,
+                )
+        raise FeatureNotSupported(
+            f"could not determine interpretation of row comparison operator {symbol}",
+            hint="Row comparison operators must be associated with btree operator families.",
+            position=position,
+        )
+    pairs = list(zip(left.items, right.items, strict=True))
+
+    def compare(operator: str, index: int) -> Scalar:
+        return to_boolean(statement, make_operator(level, (operator,), *pairs[index], location), "row comparison")
+
+    if symbol in ("=", "<>"):
+        parts = tuple(compare(symbol, index) for index in range(len(pairs)))
+        return statement.at(BoolOp(op="and" if symbol == "=" else "or", args=parts, type=BOOLEAN), location)
+    strict = symbol[0]
+    result = compare(symbol, len(pairs) - 1)
+    for index in range(len(pairs) - 2, -1, -1):
+        equal = BoolOp(op="and", args=(compare("=", index), result), type=BOOLEAN)
+        result = BoolOp(op="or", args=(compare(strict, index), equal), type=BOOLEAN)
+    return statement.at(result, location)
+
+
+def array_operator(
+    level: Level, names: tuple[str, ...], left: Scalar, right: Scalar, location: int
+) -> tuple[Scalar, Signature, Scalar]:
+    """For `left op ANY/ALL (right)`: the two sides cast, and the operator between left and an element
+    (make_scalar_array_op)."""
+    statement = level.statement
+    symbol = operator_symbol(level, names, location)
+    if symbol == "!=":
+        symbol = "<>"
+    position = statement.position(location)
+    if right.type.oid == UNKNOWN:
+        element = UNKNOWN
+    else:
+        element = element_of(right.type.oid)
+        if right.type.oid in (22, 30):
+            element = 21 if right.type.oid == 22 else 26
+        if not element:
+            raise WrongObjectType("op ANY/ALL (array) requires array on right side", position=position)
+    signature = find_operator(level, symbol, left.type.oid, element, location)
+    concrete, result = resolve_polymorphic(signature, signature.args, (left.type.oid, element))
+    signature = concrete_signature(signature, concrete, result)
+    if result != BOOL:
+        raise WrongObjectType("op ANY/ALL (array) requires operator to yield boolean", position=position)
+    array = array_of(concrete[1])
+    if not array:
+        raise DatatypeMismatch(f"could not find array type for data type {format_type(concrete[1])}", position=position)
+    left = coerce(statement, left, column_type(concrete[0]), Context.IMPLICIT)
+    if right.type.oid != array:
+        if not can_coerce(right.type.oid, array, Context.IMPLICIT):
+            raise WrongObjectType("op ANY/ALL (array) requires array on right side", position=position)
+        right = coerce(statement, right, column_type_of_array(array), Context.IMPLICIT)
+    return left, signature, right
+
+
+def column_type_of_array(oid: int) -> SqlType:
+    """The array type `oid`, with the shape of unconstrained numeric where its element is numeric."""
+    element = element_of(oid)
+    return SqlType(oid, -1, column_type(element).shape)
+
+
+_UNSORTABLE = frozenset({114, 142, 600, 601, 602, 603, 604, 628, 718, 27, 28, 29, 1033, 2275})
+"""json, xml, the geometric types and a few more: no default btree operator class."""
+_UNHASHABLE_AS_EQUAL = frozenset({114, 142, 600, 601, 602, 604, 628})
+
+
+def check_sortable(level: Level, scalar: Scalar, location: int = -1) -> None:
+    """Raises 42883 when values of the scalar's type have no order; `location` is the clause's item."""
+    oid = element_of(scalar.type.oid) or scalar.type.oid
+    if oid in _UNSORTABLE and oid not in (27,):
+        raise UndefinedFunction(
+            f"could not identify an ordering operator for type {format_type(scalar.type.oid)}",
+            hint="Use an explicit ordering operator or modify the query.",
+            position=level.statement.position(location) or level.statement.position_of(scalar),
+        )
+
+
+def check_groupable(level: Level, scalar: Scalar, location: int = -1) -> None:
+    """Raises 42883 when values of the scalar's type cannot be compared for equality."""
+    oid = element_of(scalar.type.oid) or scalar.type.oid
+    if oid in _UNHASHABLE_AS_EQUAL:
+        raise UndefinedFunction(
+            f"could not identify an equality operator for type {format_type(scalar.type.oid)}",
+            position=level.statement.position(location) or level.statement.position_of(scalar),
+        )

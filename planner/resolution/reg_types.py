@@ -1,0 +1,247 @@
+"""The types that name catalog objects (regclass, regtype, regproc, ...): text to oid while binding."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from planner.catalog_data.content import columns
+from planner.errors import (
+    AmbiguousFunction,
+    FeatureNotSupported,
+    InvalidName,
+    InvalidSchemaName,
+    InvalidTextRepresentation,
+    SqlSyntaxError,
+    UndefinedFunction,
+    UndefinedObject,
+    UndefinedTable,
+)
+from planner.functions import registry
+from planner.syntax.names import qualifier
+from planner.syntax.parse import split_and_parse
+from planner.types.type_names import UnknownName, resolve_type_name
+from planner.types.types import (
+    REGCLASS,
+    REGCOLLATION,
+    REGCONFIG,
+    REGDICTIONARY,
+    REGNAMESPACE,
+    REGOPERATOR,
+    REGPROC,
+    REGPROCEDURE,
+    REGROLE,
+    REGTYPE,
+)
+from storage.catalog.model import PG_CATALOG_OID, Role, Schema
+
+if TYPE_CHECKING:
+    from planner.resolution.statement import BindContext
+
+
+def resolve_reg(context: BindContext, oid: int, text: str) -> int:
+    """The oid of the object that `text` names, for one of `REG_TYPES`. A number is taken as it is, `-` is 0.
+
+    Raises 42P01, 42704, 42883, 42725 or 3F000 as PostgreSQL's input functions do.
+    """
+    stripped = text.strip()
+    if stripped.isdigit():
+        return int(stripped)
+    if stripped == "-":
+        return 0
+    if oid == REGCLASS:
+        return _relation(context, stripped)
+    if oid == REGTYPE:
+        return _type(context, stripped)
+    if oid == REGNAMESPACE:
+        parts = split_name(stripped)
+        return _schema(context, ".".join(parts)).oid
+    if oid == REGROLE:
+        name = split_name(stripped)[0]
+        for record in context.catalog.all():
+            if isinstance(record, Role) and record.name == name:
+                return record.oid
+        raise UndefinedObject(f'role "{name}" does not exist')
+    if oid in (REGPROC, REGPROCEDURE):
+        return _function(context, stripped, with_arguments=oid == REGPROCEDURE)
+    if oid == REGCOLLATION:
+        return _by_name(context, "pg_collation", "collname", stripped, "collation")
+    if oid == REGCONFIG:
+        return _by_name(context, "pg_ts_config", "cfgname", stripped, "text search configuration")
+    if oid == REGDICTIONARY:
+        return _by_name(context, "pg_ts_dict", "dictname", stripped, "text search dictionary")
+    return _operator(context, stripped, with_arguments=oid == REGOPERATOR)
+
+
+def _schema(context: BindContext, name: str) -> Schema:
+    schema = context.catalog.schema(name)
+    if schema is None:
+        raise InvalidSchemaName(f'schema "{name}" does not exist')
+    return schema
+
+
+def _schema_oid(context: BindContext, parts: list[str]) -> int:
+    """The schema in a name; pg_catalog, where everything is, when it has none."""
+    schema = qualifier(parts, context.database)
+    return PG_CATALOG_OID if schema is None else _schema(context, schema).oid
+
+
+def split_name(text: str) -> list[str]:
+    """The parts of a possibly qualified name, folded and unquoted (stringToQualifiedNameList). Raises 42602."""
+    parts: list[str] = []
+    index, length = 0, len(text)
+    while True:
+        while index < length and text[index].isspace():
+            index += 1
+        if index < length and text[index] == '"':
+            index += 1
+            start_parts: list[str] = []
+            while True:
+                end = text.find('"', index)
+                if end < 0:
+                    raise InvalidName("invalid name syntax")
+                start_parts.append(text[index:end])
+                index = end + 1
+                if index < length and text[index] == '"':
+                    start_parts.append('"')
+                    index += 1
+                    continue
+                break
+            part = "".join(start_parts)
+            if not part:
+                raise InvalidName("invalid name syntax")
+        else:
+            start = index
+            while index < length and text[index] not in '. "' and not text[index].isspace():
+                index += 1
+            part = text[start:index].lower()
+            if not part:
+                raise InvalidName("invalid name syntax")
+        parts.append(part)
+        while index < length and text[index].isspace():
+            index += 1
+        if index >= length:
+            return parts
+        if text[index] != ".":
+            raise InvalidName("invalid name syntax")
+        index += 1
+
+
+def _relation(context: BindContext, text: str) -> int:
+    parts = split_name(text)
+    if len(parts) > 3:
+        raise SqlSyntaxError(f"improper relation name (too many dotted names): {'.'.join(parts)}")
+    if len(parts) == 3:
+        if parts[0] != context.database:
+            raise FeatureNotSupported(f'cross-database references are not implemented: "{".".join(parts)}"')
+        parts = parts[1:]
+    if len(parts) == 2:
+        _schema(context, parts[0])
+    found = find_relation_oid(context, parts[0] if len(parts) == 2 else None, parts[-1])
+    if found is None:
+        raise UndefinedTable(f'relation "{".".join(parts)}" does not exist')
+    return found
+
+
+def find_relation_oid(context: BindContext, schema: str | None, name: str) -> int | None:
+    """The oid of a table, view, sequence or system relation; `schema` None searches the path."""
+    for candidate in (schema,) if schema is not None else context.searched_schemas():
+        system = context.system_relations.lookup(candidate, name)
+        if system is not None:
+            return system.oid
+        record = context.catalog.schema(candidate)
+        if record is not None:
+            oid = context.catalog.relation_names.get((record.oid, name))
+            if oid is not None:
+                return oid
+    return None
+
+
+def _type(context: BindContext, text: str) -> int:
+    try:
+        parsed = split_and_parse(f"SELECT NULL::{text}")
+    except SqlSyntaxError:
+        raise SqlSyntaxError(f'invalid type name "{text}"') from None
+    tree = parsed[0].tree.target_list[0].res_target.val if len(parsed) == 1 else None
+    if tree is None or not tree.HasField("type_cast"):
+        raise SqlSyntaxError(f'invalid type name "{text}"')
+    try:
+        return resolve_type_name(tree.type_cast.type_name, parsed[0], located=False).oid
+    except UnknownName as error:
+        raise error.judged(context.catalog, context.database) from None
+
+
+def _function(context: BindContext, text: str, *, with_arguments: bool) -> int:
+    name = text
+    arguments: list[int] | None = None
+    if with_arguments:
+        if not text.endswith(")") or "(" not in text:
+            raise _invalid("expected a left parenthesis")
+        name, _, rest = text[:-1].partition("(")
+        arguments = [_type(context, part.strip()) for part in rest.split(",")] if rest.strip() else []
+    parts = split_name(name)
+    found = _procedures(parts[-1]) if _schema_oid(context, parts) == PG_CATALOG_OID else []
+    if arguments is not None:
+        found = [entry for entry in found if entry[1] == arguments]
+    if not found:
+        raise UndefinedFunction(f'function "{text}" does not exist')
+    if len(found) > 1:
+        raise AmbiguousFunction(f'more than one function named "{".".join(parts)}"')
+    return found[0][0]
+
+
+def _procedures(name: str) -> list[tuple[int, list[int]]]:
+    data = columns("pg_proc")
+    return [
+        (oid, list(args))
+        for oid, proname, namespace, args in zip(
+            data["oid"], data["proname"], data["pronamespace"], data["proargtypes"], strict=True
+        )
+        if proname == name and namespace == PG_CATALOG_OID
+    ]
+
+
+def _operator(context: BindContext, text: str, *, with_arguments: bool) -> int:
+    symbol = text
+    wanted: list[int] | None = None
+    if with_arguments:
+        symbol, _, rest = text.removesuffix(")").partition("(")
+        wanted = [0 if part.strip().lower() == "none" else _type(context, part.strip()) for part in rest.split(",")]
+    schema, _, symbol = symbol.strip().rpartition(".")
+    known = not schema or _operators_in(context, schema, exact=with_arguments)
+    data = columns("pg_operator")
+    found = [
+        oid
+        for oid, name, left, right in zip(data["oid"], data["oprname"], data["oprleft"], data["oprright"], strict=True)
+        if known and name == symbol and (wanted is None or wanted == [left, right])
+    ]
+    if not found:
+        raise UndefinedFunction(f"operator does not exist: {text}")
+    if len(found) > 1:
+        raise AmbiguousFunction(f"more than one operator named {text}")
+    return int(found[0])
+
+
+def _operators_in(context: BindContext, qualifiers: str, *, exact: bool) -> bool:
+    """Whether the qualified name's schema is that of the operators; 3F000 for one that does not exist, unless the
+    operator is named `exact`ly, with its arguments."""
+    schema = qualifier([*split_name(qualifiers), ""], context.database)
+    if schema is not None and not exact:
+        _schema(context, schema)
+    return schema in (None, "pg_catalog")
+
+
+def _by_name(context: BindContext, relation: str, column: str, text: str, what: str) -> int:
+    parts = split_name(text)
+    known = _schema_oid(context, parts) == PG_CATALOG_OID
+    data = columns(relation)
+    for oid, candidate in zip(data["oid"], data[column], strict=True):
+        if known and candidate == parts[-1]:
+            return int(oid)
+    raise UndefinedObject(f'{what} "{text}" does not exist')
+
+
+def _invalid(message: str) -> SqlSyntaxError:
+    return InvalidTextRepresentation(message)  # type: ignore[return-value]
+
+
+__all__ = ["find_relation_oid", "registry", "resolve_reg", "split_name"]

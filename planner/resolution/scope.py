@@ -1,0 +1,316 @@
+"""Name resolution of columns: from a column reference to the scalar that a FROM item offers for it.
+
+The rules are PostgreSQL's (parse_relation.c): inner levels hide outer ones, a name that two visible items of one level
+offer is ambiguous, LATERAL items are seen only from where the join type allows it. Errors carry PostgreSQL's hints.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from msgspec.structs import replace
+
+from planner.errors import (
+    AmbiguousColumn,
+    FeatureNotSupported,
+    InvalidColumnReference,
+    SqlSyntaxError,
+    UndefinedColumn,
+    UndefinedTable,
+)
+from planner.ir.nodes import ColumnRef, Literal, RowConstructor, Scalar
+from planner.ir.rewrite import column_ids
+from planner.resolution.statement import Level, NsColumn, NsItem, Statement
+from planner.syntax.names import strings
+from planner.syntax.parse import Tree
+from planner.types.types import OID, RECORD, SqlType
+
+_MAX_FUZZY_DISTANCE = 3
+
+
+def levels(level: Level) -> Iterator[Level]:
+    """The level and the levels around it, innermost first."""
+    current: Level | None = level
+    while current is not None:
+        yield current
+        current = current.parent
+
+
+def reference(level: Level, column: Scalar, location: int) -> Scalar:
+    """A fresh occurrence of a column, remembered as a reference to its level, and its position."""
+    statement = level.statement
+    if isinstance(column, ColumnRef):
+        owner = statement.owner.get(column.id)
+        if owner is not None:
+            owner.references.append(column.id)
+        fresh: Scalar = statement.at(ColumnRef(id=column.id, type=column.type), location)
+        return fresh
+    note_references(level.statement, column)
+    return statement.at(replace(column), location)
+
+
+def note_references(statement: Statement, scalar: object) -> None:
+    """Counts every column inside `scalar` (a merged USING column, a whole row) as referenced."""
+    for id in column_ids(scalar):
+        owner = statement.owner.get(id)
+        if owner is not None:
+            owner.references.append(id)
+
+
+def find_column(level: Level, name: str, location: int) -> Scalar | None:
+    """The column called `name`, unqualified; None when no level has one. Raises 42702 when ambiguous, 42P10 when the
+    item cannot be referenced from here."""
+    for current in levels(level):
+        found: NsColumn | None = None
+        found_item: NsItem | None = None
+        for item in current.namespace:
+            if not item.cols_visible or (item.lateral_only and not current.lateral_active):
+                continue
+            matches = item.by_name.get(name)
+            if not matches:
+                continue
+            if found is not None or len(matches) > 1:
+                raise AmbiguousColumn(
+                    f'column reference "{name}" is ambiguous', position=level.statement.position(location)
+                )
+            found, found_item = matches[0], item
+        if found is not None and found_item is not None:
+            _check_lateral(current, found_item, location)
+            return reference(level, found.expr, location)
+        for item in current.namespace:
+            if item.cols_visible and name in item.system_columns:
+                if item.lateral_only and not current.lateral_active:
+                    continue
+                if found is not None:
+                    raise AmbiguousColumn(
+                        f'column reference "{name}" is ambiguous', position=level.statement.position(location)
+                    )
+                found = NsColumn(name, item.system_columns[name])
+        if found is not None:
+            return reference(level, found.expr, location)
+    return None
+
+
+def column_qualifier(level: Level, name: str) -> str | None:
+    """What could qualify an unqualified column: the alias of the item that offers it. None for a merged column of JOIN
+    USING, which belongs to no single item, and for names that are not found."""
+    for current in levels(level):
+        for item in current.namespace:
+            if item.cols_visible and name in item.by_name and not (item.lateral_only and not current.lateral_active):
+                return qualifier_of(current, item, item.by_name[name][0])
+    return None
+
+
+def qualifier_of(level: Level, item: NsItem, column: NsColumn) -> str | None:
+    """The alias that qualifies a column that `item` offers, None when there is none."""
+    if item.alias is not None:
+        return item.alias
+    for other in level.namespace:
+        if other.alias is not None and other.rel_visible and any(own is column for own in other.columns):
+            return other.alias
+    return None
+
+
+def _check_lateral(level: Level, item: NsItem, location: int) -> None:
+    if item.lateral_only and not item.lateral_ok:
+        raise InvalidColumnReference(
+            f'invalid reference to FROM-clause entry for table "{item.alias}"',
+            detail="The combining JOIN type must be INNER or LEFT for a LATERAL reference.",
+            position=level.statement.position(location),
+        )
+
+
+def find_item(level: Level, schema: str | None, name: str, location: int) -> NsItem | None:
+    """The FROM item that `name` (or schema.name) refers to; None when there is none. Raises 42P09 when ambiguous."""
+    for current in levels(level):
+        found: NsItem | None = None
+        for item in current.namespace:
+            if not item.rel_visible or (item.lateral_only and not current.lateral_active):
+                continue
+            if schema is None:
+                if item.alias != name:
+                    continue
+            elif item.schema != schema or item.relation_name != name or item.alias != name:
+                continue
+            if found is not None:
+                raise AmbiguousAlias(
+                    f'table reference "{name}" is ambiguous', position=level.statement.position(location)
+                )
+            found = item
+        if found is not None:
+            _check_lateral(current, found, location)
+            return found
+    return None
+
+
+class AmbiguousAlias(AmbiguousColumn):
+    """PostgreSQL's ambiguous_alias."""
+
+    sqlstate = "42P09"
+
+
+def resolve(level: Level, parts: Sequence[str], location: int) -> Scalar:
+    """The column that a reference of one to four parts means. Raises 42703, 42P01, 42702, 42601, 0A000."""
+    if len(parts) == 1:
+        name = parts[0]
+        column = find_column(level, name, location)
+        if column is not None:
+            return column
+        item = find_item(level, None, name, location)
+        if item is not None:
+            return whole_row(level, item, location)
+        raise missing_column(level, None, name, location)
+    column_name = parts[-1]
+    item = _qualified_item(level, parts[:-1], column_name, location)
+    column = item_column(level, item, column_name, location)
+    if column is None:
+        raise missing_column(level, parts[-2], column_name, location)
+    return column
+
+
+def _qualified_item(level: Level, qualifier: Sequence[str], column: str, location: int) -> NsItem:
+    """The FROM item for the qualifier of a column: [[database.]schema.]relation."""
+    statement = level.statement
+    if len(qualifier) > 3:
+        raise SqlSyntaxError(
+            f"improper qualified name (too many dotted names): {'.'.join(qualifier)}",
+            position=statement.position(location),
+        )
+    if len(qualifier) == 3:
+        if qualifier[0] != statement.context.database:
+            raise FeatureNotSupported(
+                f"cross-database references are not implemented: {'.'.join([*qualifier, column])}",
+                position=statement.position(location),
+            )
+        qualifier = qualifier[1:]
+    schema = qualifier[0] if len(qualifier) == 2 else None
+    item = find_item(level, schema, qualifier[-1], location)
+    if item is None:
+        raise missing_item(level, schema, qualifier[-1], location)
+    return item
+
+
+def item_column(level: Level, item: NsItem, name: str, location: int) -> Scalar | None:
+    """The column `name` of one FROM item, system columns included; None when it has none."""
+    matches = item.by_name.get(name)
+    if matches:
+        if len(matches) > 1:
+            raise AmbiguousColumn(
+                f'column reference "{name}" is ambiguous', position=level.statement.position(location)
+            )
+        return reference(level, matches[0].expr, location)
+    system = item.system_columns.get(name)
+    return reference(level, system, location) if system is not None else None
+
+
+def whole_row(level: Level, item: NsItem, location: int) -> Scalar:
+    """A FROM item's row as a value."""
+    if item.scalar_function:
+        return reference(level, item.columns[0].expr, location)
+    items = tuple(reference(level, column.expr, location) for column in item.columns)
+    names = tuple(column.name for column in item.columns)
+    row = RowConstructor(items=items, names=names, type=SqlType(RECORD), nullable=item.nullable)
+    return level.statement.at(row, location)
+
+
+def star_items(level: Level, qualifier: Sequence[str], location: int) -> NsItem:
+    """The FROM item of `qualifier.*`."""
+    return _qualified_item(level, qualifier, "*", location)
+
+
+def expand_item(level: Level, item: NsItem, location: int) -> list[tuple[str, Scalar]]:
+    """A FROM item's columns, in order, for `*`."""
+    return [(column.name, reference(level, column.expr, location)) for column in item.columns]
+
+
+# ---------------------------------------------------------------- errors
+
+
+def expand_star(level: Level, fields: Sequence[Tree], location: int) -> list[tuple[str, Scalar]]:
+    """The columns that `t.*`, a ColumnRef of `fields`, stands for."""
+    return expand_item(level, star_items(level, strings(list(fields)[:-1]), location), location)
+
+
+def missing_item(level: Level, schema: str | None, name: str, location: int) -> UndefinedTable:
+    """42P01 for a qualifier that is no visible FROM item, with PostgreSQL's hints."""
+    position = level.statement.position(location)
+    for current in levels(level):
+        for item in current.rtes:
+            if item.alias == name and (schema is None or item.schema == schema):
+                return UndefinedTable(
+                    f'invalid reference to FROM-clause entry for table "{name}"',
+                    hint=f'There is an entry for table "{item.alias}", but it cannot be referenced from this part of '
+                    "the query.",
+                    position=position,
+                )
+            if item.relation_name == name and item.alias != name and (schema is None or item.schema == schema):
+                return UndefinedTable(
+                    f'invalid reference to FROM-clause entry for table "{name}"',
+                    hint=f'Perhaps you meant to reference the table alias "{item.alias}".',
+                    position=position,
+                )
+    return UndefinedTable(f'missing FROM-clause entry for table "{name}"', position=position)
+
+
+def missing_column(level: Level, relation: str | None, name: str, location: int) -> UndefinedColumn:
+    """42703 with the hint that PostgreSQL finds by edit distance."""
+    position = level.statement.position(location)
+    message = f"column {relation}.{name} does not exist" if relation is not None else f'column "{name}" does not exist'
+    distance = _MAX_FUZZY_DISTANCE + 1
+    first: tuple[NsItem, str] | None = None
+    second: tuple[NsItem, str] | None = None
+    for current in levels(level):
+        for item in current.rtes:
+            penalty = 0
+            if relation is not None:
+                penalty = edit_distance(relation, item.alias or "", _MAX_FUZZY_DISTANCE + 1)
+            if penalty == 0 and name in item.by_name:
+                return UndefinedColumn(
+                    message,
+                    hint=f'There is a column named "{name}" in table "{item.alias}", but it cannot be referenced from '
+                    "this part of the query.",
+                    position=position,
+                )
+            if penalty > distance:
+                continue
+            for column in item.columns:
+                cost = edit_distance(column.name, name, distance + 1 - penalty)
+                if cost > len(name.encode()) // 2:
+                    continue
+                cost += penalty
+                if cost < distance:
+                    first, second, distance = (item, column.name), None, cost
+                elif cost == distance:
+                    if second is not None:
+                        first, second, distance = None, None, cost - 1
+                    elif first is not None:
+                        second = (item, column.name)
+                    else:
+                        first = (item, column.name)
+    hint: str | None = None
+    if first is not None and second is not None:
+        hint = (
+            f'Perhaps you meant to reference the column "{first[0].alias}.{first[1]}" or the column '
+            f'"{second[0].alias}.{second[1]}".'
+        )
+    elif first is not None:
+        hint = f'Perhaps you meant to reference the column "{first[0].alias}.{first[1]}".'
+    return UndefinedColumn(message, hint=hint, position=position)
+
+
+def edit_distance(left: str, right: str, limit: int) -> int:
+    """Levenshtein distance, or something above `limit` when it exceeds it."""
+    if abs(len(left) - len(right)) > limit:
+        return limit + 1
+    previous = list(range(len(right) + 1))
+    for row, a in enumerate(left, 1):
+        current = [row]
+        for column, b in enumerate(right, 1):
+            current.append(min(previous[column] + 1, current[-1] + 1, previous[column - 1] + (a != b)))
+        previous = current
+    return previous[-1]
+
+
+def table_oid_literal(oid: int) -> Literal:
+    """The `tableoid` of a relation's rows."""
+    return Literal(value=oid, type=SqlType(OID))

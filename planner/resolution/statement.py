@@ -1,0 +1,313 @@
+"""What one binding carries along: the context from the session, the statement's state, and the query levels.
+
+A `Statement` hands out field ids, types the parameters, and remembers where in the text each scalar came from. A
+`Level` is one SELECT (or DML statement): its FROM items, its common tables, and the aggregates, window functions and
+set-returning functions found in its expressions, which stand there as references to columns yet to be computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Protocol, TypeAlias, TypeVar
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from planner.errors import AmbiguousParameter, IndeterminateDatatype, UndefinedParameter
+from planner.ir.nodes import AggregateCall, ColumnRef, Field, FunctionCall, Origin, Param, Rel, Scalar
+from planner.syntax.parse import Parsed, Tree
+from planner.types.system_relations import SystemRelations
+from planner.types.type_names import UnknownName, format_type, resolve_type_name
+from planner.types.types import UNKNOWN, SqlType, column_type
+from storage.catalog.model import CatalogSnapshot
+
+_T = TypeVar("_T")
+
+
+class BindContext(Struct, frozen=True, kw_only=True):
+    """What binding depends on besides the text. `search_path` holds schema names as `current_schemas(true)` lists
+    them: pg_catalog is searched first when it is not mentioned. `settings` are TimeZone, DateStyle, IntervalStyle and
+    the like, which decide what literals mean."""
+
+    catalog: CatalogSnapshot
+    search_path: tuple[str, ...]
+    settings: Mapping[str, str]
+    user: str
+    database: str
+    system_relations: SystemRelations
+
+    def searched_schemas(self) -> tuple[str, ...]:
+        """The schemas in which an unqualified name is looked up, in order."""
+        if "pg_catalog" in self.search_path:
+            return self.search_path
+        return ("pg_catalog", *self.search_path)
+
+
+class NsColumn:
+    """A column that a FROM item offers: what it is called and the scalar it stands for, made from `field` when first
+    asked for (most columns of a wide table never are)."""
+
+    __slots__ = ("_expr", "field", "name")
+
+    def __init__(self, name: str, expr: Scalar | None = None, field: Field | None = None) -> None:
+        self.name = name
+        self.field = field
+        self._expr = expr
+
+    @property
+    def expr(self) -> Scalar:
+        """The scalar."""
+        if self._expr is None:
+            assert self.field is not None
+            self._expr = ColumnRef(id=self.field.id, type=self.field.type)
+        return self._expr
+
+
+class NsItem(Struct, kw_only=True):
+    """A FROM item in scope. `alias` is what qualifies its columns (None for an unnamed join). `schema` and `database`
+    qualify an unaliased relation, whose own name is `relation_name`. The flags are those of PostgreSQL's
+    ParseNamespaceItem. `row_type` is the oid of a relation's row type, RECORD otherwise. `scalar_function` marks an
+    item with one column of a scalar type whose whole-row reference is that column; `nullable` one whose rows an outer
+    join may lack."""
+
+    alias: str | None
+    columns: list[NsColumn]
+    schema: str | None = None
+    relation_name: str | None = None
+    relation_oid: int = 0
+    system_columns: Mapping[str, Scalar] = field(default_factory=dict)
+    rel_visible: bool = True
+    cols_visible: bool = True
+    lateral_only: bool = False
+    lateral_ok: bool = True
+    scalar_function: bool = False
+    nullable: bool = False
+    _by_name: dict[str, list[NsColumn]] | None = None
+
+    @property
+    def by_name(self) -> dict[str, list[NsColumn]]:
+        """The columns by name; a join may offer several of one name."""
+        if self._by_name is None:
+            self._by_name = {}
+            for column in self.columns:
+                self._by_name.setdefault(column.name, []).append(column)
+        return self._by_name
+
+
+class Analyzed(Protocol):
+    """A query after analysis. `types[i]` may be unknown; `coerce_column` then gives it one."""
+
+    level: Level
+
+    @property
+    def names(self) -> list[str]: ...
+
+    @property
+    def types(self) -> list[SqlType]: ...
+
+    def origins(self) -> list[Origin | None]: ...
+
+    def column_expr(self, index: int) -> Scalar | None: ...
+
+    def set_column(self, index: int, expr: Scalar) -> None: ...
+
+    def build(self) -> Rel: ...
+
+
+Handler: TypeAlias = Callable[["Level", Tree], Scalar]
+"""What binds the expressions of one kind of parse node."""
+
+
+class Grammar(Struct, frozen=True, kw_only=True):
+    """How each expression (by kind of node) and each query is bound. Expressions hold queries and queries hold
+    expressions: their modules reach each other through this table, which `planner.queries.binder` makes."""
+
+    expressions: Mapping[str, Handler]
+    query: Callable[[Level, Tree], Analyzed]
+
+
+class Level:
+    """One query level. `clause` is what is being bound now, for the rules on where aggregates and the like may stand
+    (None: a place that allows no special things and has no name)."""
+
+    __slots__ = (
+        "aggregates", "clause", "ctes", "from_ids", "grouping_refs", "lateral_active", "namespace", "parent",
+        "references", "rtes", "srf_barrier", "srf_depth", "srf_locations", "srfs", "statement", "window_definitions",
+        "windows",
+    )  # fmt: skip
+
+    def __init__(self, statement: Statement, parent: Level | None) -> None:
+        self.statement = statement
+        self.parent = parent
+        self.namespace: list[NsItem] = []
+        self.rtes: list[NsItem] = []
+        self.ctes: dict[str, Any] = {}
+        self.clause: str | None = None
+        self.lateral_active = False
+        self.from_ids: dict[int, tuple[str | None, str]] = {}
+        self.references: list[int] = []
+        self.aggregates: list[tuple[AggregateCall, Field]] = []
+        self.windows: list[tuple[Any, Field]] = []
+        self.window_definitions: dict[str, Any] = {}
+        self.srfs: list[FunctionCall] = []
+        self.srf_depth: list[int] = []
+        self.srf_locations: list[int] = []
+        self.srf_barrier: str | None = None
+        self.grouping_refs: list[tuple[tuple[Scalar, ...], Field, int]] = []
+
+    def own(self, id: int, alias: str | None, name: str) -> None:
+        """Records that field `id` is a column of this level's FROM."""
+        self.from_ids[id] = (alias, name)
+        self.statement.owner[id] = self
+
+    def own_all(self, fields: Sequence[Field], alias: str | None, names: Sequence[str]) -> None:
+        """`own` for all columns of a relation."""
+        owner, from_ids = self.statement.owner, self.from_ids
+        for item, name in zip(fields, names, strict=True):
+            owner[item.id] = self
+            from_ids[item.id] = (alias, name)
+
+
+class DefinitionNotes(Struct):
+    """What writing out a view's query needs: for each SELECT the columns (qualifier, name) of the stars in its target
+    list, the unqualified column references with what qualifies them, and the NATURAL joins with their columns."""
+
+    stars: list[tuple[Any, dict[int, list[tuple[str | None, str]]]]] = field(default_factory=list)
+    unqualified: list[tuple[Any, str]] = field(default_factory=list)
+    natural: list[tuple[Any, list[str]]] = field(default_factory=list)
+
+
+class Statement:
+    """The state of binding one statement."""
+
+    def __init__(self, parsed: Parsed, context: BindContext, grammar: Grammar, declared: Iterable[int] = ()) -> None:
+        self.parsed = parsed
+        self.context = context
+        self.grammar = grammar
+        self.next_id = 1
+        self.next_cte = 1
+        self.owner: dict[int, Level] = {}
+        self.origins: dict[int, Origin] = {}
+        self.positions: dict[int, tuple[Any, int]] = {}
+        self.untyped: dict[int, Scalar] = {}
+        self.aggregate_owner: dict[int, Level] = {}
+        self.window_ids: set[int] = set()
+        self.records: dict[int, tuple[Any, tuple[tuple[str, SqlType], ...]]] = {}
+        self.definition: DefinitionNotes | None = None
+        self.record_columns: dict[int, tuple[tuple[str, SqlType], ...]] = {}
+        self.param_types: dict[int, SqlType] = {
+            number: SqlType(UNKNOWN) if oid in (0, UNKNOWN) else column_type(oid)
+            for number, oid in enumerate(declared, 1)
+        }
+        self.declared_count = len(self.param_types)
+        self.relations: set[int] = set()
+        self.system = False
+        self.volatile = False
+        self.for_update = False
+        self.view_depth = 0
+
+    def new_field(self, name: str, type: SqlType, origin: Origin | None = None) -> Field:
+        """A field with a fresh id."""
+        id = self.next_id
+        self.next_id = id + 1
+        if origin is not None:
+            self.origins[id] = origin
+        return Field(id=id, name=name, type=type, origin=origin)
+
+    def new_fields(self, columns: Sequence[tuple[str, SqlType, Origin]]) -> list[Field]:
+        """Fields with fresh ids for the columns (name, type, origin) of a relation."""
+        first = self.next_id
+        self.next_id = first + len(columns)
+        origins = self.origins
+        fields = []
+        for id, (name, type, origin) in enumerate(columns, first):
+            origins[id] = origin
+            fields.append(Field(id=id, name=name, type=type, origin=origin))
+        return fields
+
+    # ---- positions
+
+    def at(self, scalar: _T, location: int) -> _T:
+        """Remembers that `scalar` comes from the tree location `location` (-1: unknown); returns it."""
+        if location >= 0:
+            self.positions[id(scalar)] = (scalar, location)
+        return scalar
+
+    def location(self, scalar: Any) -> int:
+        """The tree location of a scalar, -1 when it is unknown."""
+        found = self.positions.get(id(scalar))
+        return found[1] if found is not None else -1
+
+    def position(self, location: int) -> int | None:
+        """A tree location as an error position; inside a view's text there is none."""
+        return self.parsed.position(location) if self.view_depth == 0 else None
+
+    def position_of(self, scalar: Any) -> int | None:
+        """The error position of a scalar."""
+        return self.position(self.location(scalar))
+
+    # ---- types
+
+    def type_named(self, node: Tree) -> SqlType:
+        """The type that a TypeName node means. Raises 42704, and 3F000 for a schema that does not exist."""
+        try:
+            return resolve_type_name(node, self.parsed, located=self.view_depth == 0)
+        except UnknownName as error:
+            raise error.judged(self.context.catalog, self.context.database) from None
+
+    # ---- parameters
+
+    def param(self, number: int, location: int) -> Scalar:
+        """`$number`. Its type may still be unknown."""
+        if self.view_depth:
+            raise UndefinedParameter(f"there is no parameter ${number}")
+        if not 1 <= number <= 65535:
+            raise UndefinedParameter(f"there is no parameter ${number}", position=self.position(location))
+        type = self.param_types.get(number)
+        if type is None:
+            type = self.param_types[number] = SqlType(UNKNOWN)
+        result: Scalar = self.at(Param(index=number, type=type), location)
+        if type.oid == UNKNOWN:
+            self.untyped[id(result)] = result
+        return result
+
+    def set_param_type(self, param: Param, type: SqlType) -> Param:
+        """Gives a parameter of unknown type the type that its use demands (variable_coerce_param_hook).
+
+        Raises 42P08 when another use demanded another type.
+        """
+        self.untyped.pop(id(param), None)
+        known = self.param_types[param.index]
+        wanted = column_type(type.oid)
+        location = self.location(param)
+        if known.oid == UNKNOWN:
+            self.param_types[param.index] = wanted
+        elif known.oid != type.oid:
+            raise AmbiguousParameter(
+                f"inconsistent types deduced for parameter ${param.index}",
+                detail=f"{format_type(known.oid)} versus {format_type(type.oid)}",
+                position=self.position(location),
+            )
+        result: Param = self.at(replace(param, type=self.param_types[param.index]), location)
+        return result
+
+    def final_param_types(self) -> tuple[SqlType, ...]:
+        """The types of all parameters.
+
+        Raises 42P18 for one whose type nothing decides or that is left out, 42P08 for one that stands in a place
+        which says no type though another place does.
+        """
+        if not self.param_types:
+            return ()
+        result = []
+        for number in range(1, max(self.param_types) + 1):
+            type = self.param_types.get(number)
+            if type is None or type.oid == UNKNOWN:
+                raise IndeterminateDatatype(f"could not determine data type of parameter ${number}")
+            result.append(type)
+        for param in self.untyped.values():
+            assert isinstance(param, Param)
+            raise AmbiguousParameter(
+                f"could not determine data type of parameter ${param.index}", position=self.position_of(param)
+            )
+        return tuple(result)

@@ -1,0 +1,225 @@
+"""Utility statements: everything that is not a query or a change of rows, as frozen records.
+
+`planner.analyze.analyze` makes them. Names are folded as PostgreSQL folds them; nothing is looked up in the catalog, so
+a statement stays valid whatever the catalog is when it runs. A statement inside a statement (of EXPLAIN, PREPARE,
+DECLARE CURSOR, COPY, CREATE TABLE AS, CREATE VIEW) is a `Parsed`, to be analyzed when the outer one runs. Expressions
+that are stored (defaults, checks) are SQL text.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from planner.statements.administration import (
+    AlterDefaultPrivileges,
+    AlterRole,
+    Call,
+    Checkpoint,
+    Cluster,
+    CreateDatabase,
+    CreateRole,
+    Do,
+    DropDatabase,
+    DropRole,
+    Grant,
+    GrantRole,
+    Listen,
+    Lock,
+    Notify,
+    Reindex,
+    RoleOptions,
+    SetConstraints,
+    Unlisten,
+    Vacuum,
+)
+from planner.statements.alterations import (
+    AddColumn,
+    AddConstraint,
+    AlterOwner,
+    AlterSequence,
+    AlterTable,
+    AlterTableAction,
+    ChangeOwner,
+    DropColumn,
+    DropConstraint,
+    RenameColumn,
+    RenameObject,
+    RenameRelation,
+    SetColumnType,
+    SetDefault,
+    SetNotNull,
+    SetSchema,
+    SetStorageOptions,
+)
+from planner.statements.copying import Copy, CopyOptions
+from planner.statements.definitions import (
+    ColumnDefinition,
+    Comment,
+    ConstraintDefinition,
+    CreateIndex,
+    CreateSchema,
+    CreateSequence,
+    CreateTable,
+    CreateTableAs,
+    CreateView,
+    Drop,
+    LikeClause,
+    RefreshMaterializedView,
+    SequenceOptions,
+    Truncate,
+)
+from planner.statements.execution import CloseCursor, Deallocate, DeclareCursor, Execute, Explain, Fetch, Prepare
+from planner.statements.settings import AlterSetting, AlterSystem, Discard, Reset, SetVariable, Show
+from planner.statements.transactions import (
+    Begin,
+    Commit,
+    PreparedTransaction,
+    Release,
+    Rollback,
+    RollbackTo,
+    Savepoint,
+    SetTransaction,
+    TransactionModes,
+)
+from planner.syntax.qualified_names import QualifiedName
+
+UtilityStatement: TypeAlias = (
+    Begin
+    | Commit
+    | Rollback
+    | Savepoint
+    | Release
+    | RollbackTo
+    | PreparedTransaction
+    | SetTransaction
+    | SetVariable
+    | Reset
+    | Show
+    | AlterSystem
+    | AlterSetting
+    | Discard
+    | CreateTable
+    | CreateTableAs
+    | RefreshMaterializedView
+    | CreateView
+    | CreateSchema
+    | CreateIndex
+    | CreateSequence
+    | AlterSequence
+    | Drop
+    | AlterTable
+    | RenameColumn
+    | RenameRelation
+    | RenameObject
+    | SetSchema
+    | AlterOwner
+    | Truncate
+    | Comment
+    | Copy
+    | Explain
+    | Prepare
+    | Execute
+    | Deallocate
+    | DeclareCursor
+    | Fetch
+    | CloseCursor
+    | Listen
+    | Unlisten
+    | Notify
+    | Lock
+    | Vacuum
+    | Checkpoint
+    | Cluster
+    | Reindex
+    | Grant
+    | GrantRole
+    | AlterDefaultPrivileges
+    | CreateDatabase
+    | DropDatabase
+    | CreateRole
+    | AlterRole
+    | DropRole
+    | Do
+    | SetConstraints
+    | Call
+)
+
+__all__ = [
+    "AddColumn",
+    "AddConstraint",
+    "AlterDefaultPrivileges",
+    "AlterOwner",
+    "AlterRole",
+    "AlterSequence",
+    "AlterSetting",
+    "AlterSystem",
+    "AlterTable",
+    "AlterTableAction",
+    "Begin",
+    "Call",
+    "ChangeOwner",
+    "Checkpoint",
+    "CloseCursor",
+    "Cluster",
+    "ColumnDefinition",
+    "Comment",
+    "Commit",
+    "ConstraintDefinition",
+    "Copy",
+    "CopyOptions",
+    "CreateDatabase",
+    "CreateIndex",
+    "CreateRole",
+    "CreateSchema",
+    "CreateSequence",
+    "CreateTable",
+    "CreateTableAs",
+    "CreateView",
+    "Deallocate",
+    "DeclareCursor",
+    "Discard",
+    "Do",
+    "Drop",
+    "DropColumn",
+    "DropConstraint",
+    "DropDatabase",
+    "DropRole",
+    "Execute",
+    "Explain",
+    "Fetch",
+    "Grant",
+    "GrantRole",
+    "LikeClause",
+    "Listen",
+    "Lock",
+    "Notify",
+    "Prepare",
+    "PreparedTransaction",
+    "QualifiedName",
+    "RefreshMaterializedView",
+    "Reindex",
+    "Release",
+    "RenameColumn",
+    "RenameObject",
+    "RenameRelation",
+    "Reset",
+    "RoleOptions",
+    "Rollback",
+    "RollbackTo",
+    "Savepoint",
+    "SequenceOptions",
+    "SetColumnType",
+    "SetConstraints",
+    "SetDefault",
+    "SetNotNull",
+    "SetSchema",
+    "SetStorageOptions",
+    "SetTransaction",
+    "SetVariable",
+    "Show",
+    "TransactionModes",
+    "Truncate",
+    "Unlisten",
+    "UtilityStatement",
+    "Vacuum",
+]

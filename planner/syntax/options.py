@@ -1,0 +1,42 @@
+"""The values of options in parse trees (DefElem), as PostgreSQL's defGetString and defGetBoolean read them."""
+
+from __future__ import annotations
+
+from planner.errors import SqlSyntaxError
+from planner.syntax.parse import Tree
+
+
+def option_text(element: Tree) -> str | None:
+    """The value of a DefElem as text, None when it has none."""
+    if not element.HasField("arg"):
+        return None
+    kind = element.arg.WhichOneof("node")
+    value = getattr(element.arg, kind)
+    if kind == "string":
+        return str(value.sval)
+    if kind == "integer":
+        return str(value.ival)
+    if kind == "float":
+        return str(value.fval)
+    if kind == "boolean":
+        return "true" if value.boolval else "false"
+    if kind == "type_name":
+        return ".".join(name.string.sval for name in value.names)
+    if kind == "list":
+        return ", ".join(item.string.sval for item in value.items)
+    if kind == "a_star":
+        return "*"
+    raise SqlSyntaxError(f'unexpected value of option "{element.defname}"')
+
+
+def option_flag(element: Tree) -> bool:
+    """The value of a DefElem as a boolean, by PostgreSQL's defGetBoolean: no value means true."""
+    text = option_text(element)
+    if text is None:
+        return True
+    folded = text.lower()
+    if folded in ("true", "on", "1"):
+        return True
+    if folded in ("false", "off", "0"):
+        return False
+    raise SqlSyntaxError(f"{element.defname} requires a Boolean value")

@@ -1,0 +1,191 @@
+"""The front door: a query string becomes PostgreSQL parse trees, one for each statement.
+
+The grammar is PostgreSQL's own (libpg_query through `postgast`), so syntax errors have PostgreSQL's text and
+position. The trees are libpg_query's protobuf messages; nothing outside the binder reads them.
+
+A tree's locations are byte offsets into the UTF-8 form of the *whole* query string; PostgreSQL reports positions as
+1-based character offsets into that same string. `Parsed.position` converts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
+
+from google._upb._message import SetAllowOversizeProtos  # type: ignore[import-untyped]
+
+from planner.errors import (
+    FeatureNotSupported,
+    InvalidEscapeSequence,
+    InvalidName,
+    SqlError,
+    SqlSyntaxError,
+    StatementTooComplex,
+    WindowingError,
+)
+from planner.syntax.libpg_query import PgQueryError, parse
+
+LONG_TEXT_CHARS = 32 * 1024
+"""Texts up to this length cannot nest deep enough to exhaust the stack inside the parser, which is C and does not
+check; longer ones are looked at first."""
+
+MAX_CHAIN = 15_000
+"""Operators in a row that the parser's recursion survives on a stack of 8 MiB."""
+
+_QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"|--[^\n]*")
+_CHAINED = re.compile(
+    r"(?<=[\w)\]])\s*[-+*/<>=~!@#%^&|?:]+|\b(?:union|intersect|except|join|like|ilike|is|collate|not)\b", re.IGNORECASE
+)
+
+Tree: TypeAlias = Any
+"""A protobuf message of libpg_query (postgast ships no precise types for `oneof` access)."""
+
+SetAllowOversizeProtos(True)
+# Protobuf decoders refuse more than 100 nested messages; `a || b || ...` with 50 operands is deeper than that.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parsed:
+    """One statement of a query string.
+
+    `text` is the whole query string, `start` and `end` the character offsets of this statement in it, `tree` the
+    statement's node and `kind` the name of its type in libpg_query (`select_stmt`, `transaction_stmt`, ...).
+    """
+
+    text: str
+    start: int
+    end: int
+    tree: Tree = field(compare=False, repr=False)
+    kind: str
+    ascii: bool = True
+
+    @property
+    def source(self) -> str:
+        """The statement's own text, without the semicolon and surrounding blanks."""
+        return self.text[self.start : self.end].strip()
+
+    def position(self, location: int) -> int | None:
+        """The 1-based character position for a tree location (bytes), or None when the location is unknown (-1)."""
+        if location < 0:
+            return None
+        if self.ascii:
+            return location + 1
+        return len(self.text.encode()[:location].decode(errors="ignore")) + 1
+
+    def part(self, node: Tree) -> Parsed:
+        """The statement inside this one (of EXPLAIN, PREPARE, COPY, ...), from a `Node` of the tree."""
+        kind = node.WhichOneof("node")
+        return replace(self, tree=getattr(node, kind), kind=kind)
+
+    def expression(self, node: Tree) -> Parsed:
+        """An expression `Node` of this statement, to be bound by itself: `tree` is the node."""
+        return replace(self, tree=node, kind="expression")
+
+
+def tree_location(node: Tree) -> int:
+    """Where an expression `Node` begins (PostgreSQL's exprLocation of a raw expression), -1 when unknown."""
+    kind = node.WhichOneof("node")
+    if kind is None:
+        return -1
+    tree = getattr(node, kind)
+    location: int = getattr(tree, "location", -1)
+    inner = {"a_expr": "lexpr", "type_cast": "arg", "a_indirection": "arg", "collate_clause": "arg",
+             "null_test": "arg", "boolean_test": "arg", "sub_link": "testexpr"}.get(kind)  # fmt: skip
+    if inner is None or not tree.HasField(inner):
+        return location
+    first = tree_location(getattr(tree, inner))
+    if kind == "a_indirection":
+        return first
+    return min(first, location) if first >= 0 and location >= 0 else max(first, location)
+
+
+def subtrees(tree: Tree) -> Iterator[Tree]:
+    """A parse tree and every message inside it, in no particular order."""
+    stack = [tree]
+    while stack:
+        current = stack.pop()
+        yield current
+        for descriptor, value in current.ListFields():
+            if descriptor.message_type is not None:
+                stack.extend(value if descriptor.is_repeated else (value,))
+
+
+def split_and_parse(text: str) -> tuple[Parsed, ...]:
+    """Every statement of `text`; empty statements (only blanks, comments, semicolons) yield nothing.
+
+    Raises `SqlSyntaxError` (42601) for the whole text when any statement is malformed, as PostgreSQL does.
+    """
+    if len(text) > LONG_TEXT_CHARS and _nests_too_deep(text):
+        raise _too_deep()
+    try:
+        result = parse(text)
+    except PgQueryError as error:
+        raise _syntax_error(error, text) from None
+    except RecursionError:
+        raise _too_deep() from None
+    except Exception as error:
+        if type(error).__name__ == "DecodeError":
+            raise _too_deep() from None
+        raise
+    is_ascii = text.isascii()
+    encoded = b"" if is_ascii else text.encode()
+    statements = []
+    for raw in result.stmts:
+        start = raw.stmt_location
+        length = raw.stmt_len
+        if is_ascii:
+            end = start + length if length else len(text)
+        else:
+            end = len(encoded[: start + length].decode()) if length else len(text)
+            start = len(encoded[:start].decode())
+        kind = raw.stmt.WhichOneof("node")
+        statements.append(
+            Parsed(text=text, start=start, end=end, tree=getattr(raw.stmt, kind), kind=kind, ascii=is_ascii)
+        )
+    return tuple(statements)
+
+
+def _nests_too_deep(text: str) -> bool:
+    """Whether a long text chains so many operators between two commas that its tree could exhaust the stack."""
+    plain = _QUOTED.sub("0", text)
+    return any(
+        len(part) > MAX_CHAIN and sum(1 for _ in _CHAINED.finditer(part)) > MAX_CHAIN for part in plain.split(",")
+    )
+
+
+def _syntax_error(error: PgQueryError, text: str) -> SqlError:
+    """PostgreSQL's error for what its parser refused. libpg_query gives no SQLSTATE: the texts tell the few others."""
+    message = str(error.message)
+    position = error.cursorpos or None
+    if message.startswith("syntax error") or message.startswith("unterminated"):
+        return SqlSyntaxError(message, position=position)
+    if "is not supported" in message or "not implemented" in message or "are not implemented" in message:
+        return FeatureNotSupported(message, position=position)
+    if "escape" in message.lower():
+        if message == "invalid Unicode escape":
+            opening = text.rfind("'", 0, (position or 1) - 1)
+            if opening > 0 and text[opening - 1] == "&":
+                hint = "Unicode escapes must be \\XXXX or \\+XXXXXX."
+                return SqlSyntaxError(message, hint=hint, position=position)
+            hint = "Unicode escapes must be \\uXXXX or \\UXXXXXXXX."
+            return InvalidEscapeSequence(message, hint=hint, position=position)
+        return SqlSyntaxError(message, position=position)
+    if message.startswith("improper qualified name"):
+        return SqlSyntaxError(message, position=position)
+    if message.startswith("stack depth limit"):
+        return _too_deep()
+    if message.startswith("frame "):
+        return WindowingError(message, position=position)
+    if message.startswith("invalid name"):
+        return InvalidName(message, position=position)
+    return SqlSyntaxError(message, position=position)
+
+
+def _too_deep() -> StatementTooComplex:
+    return StatementTooComplex(
+        "stack depth limit exceeded",
+        hint='Increase the configuration parameter "max_stack_depth" (currently 2048kB), after ensuring the '
+        "platform's stack depth limit is adequate.",
+    )

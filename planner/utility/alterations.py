@@ -1,0 +1,140 @@
+"""ALTER of tables and other objects: actions, renaming, schema, owner."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from planner.definitions.deparse import expression_text
+from planner.errors import FeatureNotSupported
+from planner.statements import records as st
+from planner.syntax.libpg_query import pb
+from planner.syntax.names import qualified_name, role_name, strings
+from planner.syntax.parse import Parsed, Tree
+from planner.types.type_names import check_collatable, check_collation, resolve_type_name
+from planner.types.types import SqlType
+from planner.utility.object_kinds import OBJECT_KINDS, RELATION_KINDS
+from planner.utility.tables import check_column_type, column_definition, constraint_definition
+
+
+def _alter_table(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
+    actions = tuple(_action(node.alter_table_cmd, parsed, tree.relation.relname) for node in tree.cmds)
+    return st.AlterTable(
+        name=qualified_name(tree.relation, parsed),
+        actions=actions,
+        kind=RELATION_KINDS.get(tree.objtype, "table"),
+        if_exists=tree.missing_ok,
+    )
+
+
+def _action(command: Tree, parsed: Parsed, table: str) -> st.AlterTableAction:
+    kind = command.subtype
+    cascade = command.behavior == pb.DROP_CASCADE
+    definition = getattr(command, "def")
+    if kind == pb.AT_AddColumn:
+        column, constraints = column_definition(definition.column_def, parsed, table)
+        return st.AddColumn(column=column, constraints=tuple(constraints), if_not_exists=command.missing_ok)
+    if kind == pb.AT_DropColumn:
+        return st.DropColumn(name=command.name, if_exists=command.missing_ok, cascade=cascade)
+    if kind == pb.AT_ColumnDefault:
+        has_default = command.HasField("def")
+        return st.SetDefault(name=command.name, default=expression_text(definition) if has_default else None)
+    if kind in (pb.AT_SetNotNull, pb.AT_DropNotNull):
+        return st.SetNotNull(name=command.name, not_null=kind == pb.AT_SetNotNull)
+    if kind == pb.AT_AlterColumnType:
+        column_def = definition.column_def
+        using = column_def.raw_default if column_def.HasField("raw_default") else None
+        return st.SetColumnType(
+            name=command.name,
+            type=_new_type(command.name, column_def, parsed),
+            using=None if using is None else expression_text(using),
+            written_using=None if using is None else parsed.expression(using),
+            position=parsed.position(column_def.location),
+        )
+    if kind == pb.AT_AddConstraint:
+        constraint = constraint_definition(definition.constraint, parsed, None)
+        if constraint is not None:
+            return st.AddConstraint(constraint=constraint)
+    if kind == pb.AT_DropConstraint:
+        return st.DropConstraint(name=command.name, if_exists=command.missing_ok, cascade=cascade)
+    if kind == pb.AT_ChangeOwner:
+        return st.ChangeOwner(owner=role_name(command.newowner))
+    if kind in _TUNING:
+        return st.SetStorageOptions(description=pb.AlterTableType.Name(kind).removeprefix("AT_"))
+    raise FeatureNotSupported(f"ALTER TABLE action {pb.AlterTableType.Name(kind).removeprefix('AT_')} is not supported")
+
+
+def _new_type(column: str, tree: Tree, parsed: Parsed) -> SqlType:
+    """The type of ALTER COLUMN TYPE; PostgreSQL gives no positions here."""
+    type = resolve_type_name(tree.type_name, parsed, located=False)
+    check_column_type(column, type)
+    if tree.HasField("coll_clause"):
+        check_collation(strings(tree.coll_clause.collname), None)
+        check_collatable(type, None)
+    return type
+
+
+_TUNING = {
+    pb.AT_SetStatistics,
+    pb.AT_SetOptions,
+    pb.AT_ResetOptions,
+    pb.AT_SetStorage,
+    pb.AT_SetRelOptions,
+    pb.AT_ResetRelOptions,
+    pb.AT_SetCompression,
+    pb.AT_ClusterOn,
+    pb.AT_DropCluster,
+    pb.AT_ReplicaIdentity,
+    pb.AT_ValidateConstraint,
+}
+
+
+def _rename(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
+    kind = tree.rename_type
+    if kind in (pb.OBJECT_COLUMN, pb.OBJECT_ATTRIBUTE):
+        return st.RenameColumn(
+            relation=qualified_name(tree.relation, parsed),
+            name=tree.subname,
+            new_name=tree.newname,
+            kind=RELATION_KINDS.get(tree.relation_type, "table"),
+            if_exists=tree.missing_ok,
+        )
+    if kind in RELATION_KINDS:
+        return st.RenameRelation(
+            relation=qualified_name(tree.relation, parsed),
+            new_name=tree.newname,
+            kind=RELATION_KINDS[kind],
+            if_exists=tree.missing_ok,
+        )
+    name = OBJECT_KINDS.get(kind)
+    if name not in ("schema", "database", "role", "constraint"):
+        raise FeatureNotSupported(f"ALTER {(name or 'object').upper()} RENAME is not supported")
+    relation = qualified_name(tree.relation, parsed) if name == "constraint" else None
+    return st.RenameObject(kind=name, name=tree.subname, new_name=tree.newname, relation=relation)
+
+
+def _set_schema(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
+    kind = RELATION_KINDS.get(tree.object_type)
+    if kind is None:
+        raise FeatureNotSupported(f"{' '.join(parsed.source.split()[:2]).upper()} ... SET SCHEMA is not supported")
+    return st.SetSchema(
+        relation=qualified_name(tree.relation, parsed),
+        new_schema=tree.newschema,
+        kind=kind,
+        if_exists=tree.missing_ok,
+    )
+
+
+def _alter_owner(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
+    kind = OBJECT_KINDS.get(tree.object_type)
+    if kind not in ("schema", "database"):
+        raise FeatureNotSupported(f"ALTER {(kind or 'object').upper()} OWNER is not supported")
+    return st.AlterOwner(kind=kind, name=tree.object.string.sval, owner=role_name(tree.newowner))
+
+
+BUILDERS: Mapping[str, Callable[[Parsed, Tree], st.UtilityStatement]] = {
+    "alter_table_stmt": _alter_table,
+    "rename_stmt": _rename,
+    "alter_object_schema_stmt": _set_schema,
+    "alter_owner_stmt": _alter_owner,
+}
+"""By kind of parse tree: what makes its statement."""

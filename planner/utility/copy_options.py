@@ -1,0 +1,138 @@
+"""The options of COPY, checked and filled in as PostgreSQL's ProcessCopyOptions does."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from planner.catalog_data.content import encodings
+from planner.errors import FeatureNotSupported, InvalidParameterValue, SqlSyntaxError
+from planner.statements.records import CopyOptions
+from planner.syntax.options import option_text
+from planner.syntax.parse import Parsed, Tree
+
+
+def copy_options(tree: Tree, parsed: Parsed) -> CopyOptions:
+    """The options of a CopyStmt. Raises 42601 (redundant, unknown), 22023 and 0A000 with PostgreSQL's texts."""
+    given: dict[str, Any] = {}
+    for node in tree.options:
+        element = node.def_elem
+        name = element.defname.lower()
+        position = parsed.position(element.location)
+        if name not in _KNOWN:
+            raise SqlSyntaxError(f'option "{element.defname}" not recognized', position=position)
+        if name in given:
+            raise SqlSyntaxError("conflicting or redundant options", position=position)
+        given[name] = _value(name, element, position)
+    return _check(given, is_from=tree.is_from)
+
+
+_KNOWN = {
+    "format", "delimiter", "null", "header", "quote", "escape", "force_quote", "force_not_null", "force_null", "freeze",
+    "encoding", "convert_selectively",
+}  # fmt: skip
+_LISTS = {"force_quote", "force_not_null", "force_null"}
+
+
+def _value(name: str, element: Tree, position: int | None) -> Any:
+    if name in _LISTS:
+        kind = element.arg.WhichOneof("node") if element.HasField("arg") else None
+        if kind == "a_star" and name == "force_quote":
+            return None
+        if kind == "list":
+            return tuple(item.string.sval for item in element.arg.list.items)
+        raise InvalidParameterValue(f'argument to option "{name}" must be a list of column names', position=position)
+    text = option_text(element)
+    if name == "format":
+        if text not in ("text", "csv", "binary"):
+            raise InvalidParameterValue(f'COPY format "{text}" not recognized', position=position)
+        return text
+    if name == "header":
+        folded = (text or "true").lower()
+        if folded == "match":
+            return "match"
+        if folded in ("true", "on", "1"):
+            return True
+        if folded in ("false", "off", "0"):
+            return False
+        raise SqlSyntaxError('header requires a Boolean value or "match"')
+    if name == "freeze":
+        folded = (text or "true").lower()
+        if folded in ("true", "on", "1", "false", "off", "0"):
+            return folded in ("true", "on", "1")
+        raise SqlSyntaxError("freeze requires a Boolean value")
+    if text is None:
+        raise SqlSyntaxError(f"{name} requires a parameter")
+    return text
+
+
+def _check(given: dict[str, Any], *, is_from: bool) -> CopyOptions:
+    output = given.get("format", "text")
+    csv, binary = output == "csv", output == "binary"
+    if binary:
+        if "delimiter" in given:
+            raise SqlSyntaxError("cannot specify DELIMITER in BINARY mode")
+        if "null" in given:
+            raise SqlSyntaxError("cannot specify NULL in BINARY mode")
+    delimiter = given.get("delimiter", "," if csv else "\t")
+    null = given.get("null", "" if csv else "\\N")
+    quote = given.get("quote", '"')
+    escape = given.get("escape", quote)
+    if len(delimiter.encode()) != 1:
+        raise FeatureNotSupported("COPY delimiter must be a single one-byte character")
+    if delimiter in "\r\n":
+        raise InvalidParameterValue("COPY delimiter cannot be newline or carriage return")
+    if "\r" in null or "\n" in null:
+        raise InvalidParameterValue("COPY null representation cannot use newline or carriage return")
+    if not csv and delimiter in "\\.abcdefghijklmnopqrstuvwxyz0123456789":
+        raise InvalidParameterValue(f'COPY delimiter cannot be "{delimiter}"')
+    if binary and given.get("header"):
+        raise FeatureNotSupported("cannot specify HEADER in BINARY mode")
+    for name in ("quote", "escape"):
+        if not csv and name in given:
+            raise FeatureNotSupported(f"COPY {name} available only in CSV mode")
+    if csv and len(quote.encode()) != 1:
+        raise FeatureNotSupported("COPY quote must be a single one-byte character")
+    if csv and delimiter == quote:
+        raise InvalidParameterValue("COPY delimiter and quote must be different")
+    if csv and len(escape.encode()) != 1:
+        raise FeatureNotSupported("COPY escape must be a single one-byte character")
+    for name in ("force_quote", "force_not_null", "force_null"):
+        label = name.replace("_", " ")
+        if name in given and not csv:
+            raise FeatureNotSupported(f"COPY {label} available only in CSV mode")
+        if name in given and is_from == (name == "force_quote"):
+            raise FeatureNotSupported(f"COPY {label} only available using COPY {'TO' if is_from else 'FROM'}")
+    if delimiter in null:
+        raise FeatureNotSupported("COPY delimiter must not appear in the NULL specification")
+    if csv and quote in null:
+        raise FeatureNotSupported("CSV quote character must not appear in the NULL specification")
+    header = given.get("header", False)
+    if header == "match" and not is_from:
+        raise FeatureNotSupported('cannot use "match" with HEADER in COPY TO')
+    if "encoding" in given:
+        _check_encoding(given["encoding"])
+    return CopyOptions(
+        format=output,
+        delimiter=delimiter,
+        null=null,
+        header=bool(header),
+        header_match=header == "match",
+        quote=quote,
+        escape=escape,
+        force_quote=given.get("force_quote", ()),
+        force_not_null=given.get("force_not_null", ()),
+        force_null=given.get("force_null", ()),
+        freeze=given.get("freeze", False),
+        encoding=given.get("encoding"),
+    )
+
+
+def _check_encoding(name: str) -> None:
+    """Takes UTF8 alone. 22023 for a name that no encoding has, 0A000 for another one."""
+    plain = re.sub(r"[^a-z0-9]", "", name.lower())
+    if plain in ("utf8", "unicode"):
+        return
+    if plain not in {re.sub(r"[^a-z0-9]", "", known.lower()) for known in encodings().values()}:
+        raise InvalidParameterValue('argument to option "encoding" must be a valid encoding name')
+    raise FeatureNotSupported(f"COPY in encoding {name.upper()} is not supported")

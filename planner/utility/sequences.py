@@ -1,0 +1,72 @@
+"""CREATE and ALTER SEQUENCE."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from planner.errors import FeatureNotSupported, SqlSyntaxError
+from planner.statements import records as st
+from planner.syntax.names import qualified_name
+from planner.syntax.parse import Parsed, Tree
+from planner.types.type_names import resolve_type_name
+
+
+def _sequence_options(options: Any, parsed: Parsed) -> st.SequenceOptions:
+    given: dict[str, Any] = {}
+    for node in options:
+        element = node.def_elem
+        name = element.defname
+        if name in given:
+            raise SqlSyntaxError("conflicting or redundant options", position=parsed.position(element.location))
+        has_value = element.HasField("arg")
+        if name == "as":
+            given["type"] = resolve_type_name(element.arg.type_name, parsed)
+        elif name == "owned_by":
+            given["owned_by"] = tuple(item.string.sval for item in element.arg.list.items)
+        elif name == "cycle":
+            given["cycle"] = bool(element.arg.boolean.boolval)
+        elif name == "restart":
+            given["restart"] = True
+            given["restart_with"] = _integer(element) if has_value else None
+        elif name in ("minvalue", "maxvalue"):
+            long = "minimum" if name == "minvalue" else "maximum"
+            if has_value:
+                given[long] = _integer(element)
+            else:
+                given[f"no_{long}"] = True
+        elif name in ("start", "increment", "cache"):
+            given[name] = _integer(element)
+        else:
+            raise FeatureNotSupported(f'sequence option "{name}" is not supported')
+    return st.SequenceOptions(**given)
+
+
+def _integer(element: Tree) -> int:
+    if element.arg.HasField("float"):
+        return int(element.arg.float.fval)
+    return int(element.arg.integer.ival)
+
+
+def _create_sequence(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
+    return st.CreateSequence(
+        name=qualified_name(tree.sequence, parsed),
+        options=_sequence_options(tree.options, parsed),
+        if_not_exists=tree.if_not_exists,
+        temporary=tree.sequence.relpersistence == "t",
+    )
+
+
+def _alter_sequence(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
+    return st.AlterSequence(
+        name=qualified_name(tree.sequence, parsed),
+        options=_sequence_options(tree.options, parsed),
+        if_exists=tree.missing_ok,
+    )
+
+
+BUILDERS: Mapping[str, Callable[[Parsed, Tree], st.UtilityStatement]] = {
+    "create_seq_stmt": _create_sequence,
+    "alter_seq_stmt": _alter_sequence,
+}
+"""By kind of parse tree: what makes its statement."""

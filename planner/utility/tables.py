@@ -1,0 +1,260 @@
+"""CREATE TABLE: columns, constraints, LIKE."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Literal as OneOf
+
+from msgspec.structs import replace
+
+from planner.definitions.deparse import expression_text
+from planner.errors import (
+    DuplicateColumn,
+    FeatureNotSupported,
+    InvalidParameterValue,
+    InvalidTableDefinition,
+    SqlSyntaxError,
+    UndefinedColumn,
+)
+from planner.statements import records as st
+from planner.syntax.libpg_query import pb
+from planner.syntax.names import qualified_name, strings
+from planner.syntax.options import option_text
+from planner.syntax.parse import Parsed, Tree
+from planner.types.type_names import (
+    SERIAL_TYPES,
+    check_collatable,
+    check_collation,
+    format_type,
+    resolve_type_name,
+    type_row,
+)
+from planner.types.types import INT2, INT4, INT8, SqlType
+
+_ON_COMMIT: Mapping[int, OneOf["delete", "drop"]] = {pb.ONCOMMIT_DELETE_ROWS: "delete", pb.ONCOMMIT_DROP: "drop"}
+
+
+def _create_table(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
+    if tree.HasField("partspec") or tree.HasField("partbound"):
+        raise FeatureNotSupported("partitioned tables are not supported")
+    if tree.inh_relations:
+        raise FeatureNotSupported("table inheritance is not supported")
+    if tree.HasField("of_typename"):
+        raise FeatureNotSupported("typed tables are not supported")
+    columns: list[st.ColumnDefinition] = []
+    constraints: list[st.ConstraintDefinition] = []
+    likes: list[st.LikeClause] = []
+    for node in tree.table_elts:
+        kind = node.WhichOneof("node")
+        if kind == "column_def":
+            column, own = column_definition(node.column_def, parsed, tree.relation.relname)
+            columns.append(column)
+            constraints.extend(own)
+        elif kind == "constraint":
+            constraint = constraint_definition(node.constraint, parsed, None)
+            if constraint is not None:
+                constraints.append(constraint)
+        else:
+            likes.append(_like(node.table_like_clause, parsed, len(columns)))
+    constraints.extend(
+        filter(None, (constraint_definition(node.constraint, parsed, None) for node in tree.constraints))
+    )
+    seen: set[str] = set()
+    for column in columns:
+        if column.name in seen:
+            raise DuplicateColumn(f'column "{column.name}" specified more than once')
+        seen.add(column.name)
+    _check_constraints(columns, constraints, tree.relation.relname, bool(likes))
+    primary = {name for constraint in constraints if constraint.kind == "p" for name in constraint.columns}
+    if primary:
+        columns = [replace(column, not_null=True) if column.name in primary else column for column in columns]
+    return st.CreateTable(
+        name=qualified_name(tree.relation, parsed),
+        columns=tuple(columns),
+        constraints=tuple(constraints),
+        likes=tuple(likes),
+        if_not_exists=tree.if_not_exists,
+        temporary=tree.relation.relpersistence == "t",
+        unlogged=tree.relation.relpersistence == "u",
+        on_commit=on_commit(tree.oncommit),
+        options=tuple((node.def_elem.defname, option_text(node.def_elem) or "true") for node in tree.options),
+    )
+
+
+def on_commit(action: int) -> OneOf["preserve", "delete", "drop"]:
+    """What an OnCommitAction does with a temporary table at the end of a transaction."""
+    return _ON_COMMIT.get(action, "preserve")
+
+
+def _check_constraints(
+    columns: list[st.ColumnDefinition], constraints: list[st.ConstraintDefinition], table: str, open_ended: bool
+) -> None:
+    names = {column.name for column in columns}
+    primary_keys = 0
+    for constraint in constraints:
+        if constraint.kind == "p":
+            primary_keys += 1
+            if primary_keys > 1:
+                raise InvalidTableDefinition(
+                    f'multiple primary keys for table "{table}" are not allowed', position=constraint.position
+                )
+        if constraint.kind in ("p", "u", "f") and not open_ended:
+            for name in constraint.columns:
+                if name in names:
+                    continue
+                if constraint.kind == "f":
+                    raise UndefinedColumn(f'column "{name}" referenced in foreign key constraint does not exist')
+                raise UndefinedColumn(f'column "{name}" named in key does not exist', position=constraint.position)
+            if constraint.kind != "f" and len(set(constraint.columns)) != len(constraint.columns):
+                twice = next(name for name in constraint.columns if constraint.columns.count(name) > 1)
+                what = "primary key" if constraint.kind == "p" else "unique"
+                raise DuplicateColumn(
+                    f'column "{twice}" appears twice in {what} constraint', position=constraint.position
+                )
+
+
+def column_definition(
+    tree: Tree, parsed: Parsed, table: str
+) -> tuple[st.ColumnDefinition, list[st.ConstraintDefinition]]:
+    """A ColumnDef of `table`: the column, and the constraints that stand with it."""
+    names = [name.string.sval for name in tree.type_name.names]
+    serial = len(names) == 1 and names[0] in SERIAL_TYPES
+    if serial:
+        if tree.type_name.array_bounds:
+            raise FeatureNotSupported(
+                "array of serial is not implemented", position=parsed.position(tree.type_name.location)
+            )
+        type = SqlType(SERIAL_TYPES[names[0]])
+    else:
+        type = resolve_type_name(tree.type_name, parsed)
+        check_column_type(tree.colname, type)
+    collation: str | None = None
+    if tree.HasField("coll_clause"):
+        collation_names, position = strings(tree.coll_clause.collname), parsed.position(tree.coll_clause.location)
+        check_collation(collation_names, position)
+        check_collatable(type, position)
+        collation = collation_names[-1]
+    not_null: bool | None = True if serial else None
+    default: Tree | None = None
+    identity: str | None = None
+    constraints: list[st.ConstraintDefinition] = []
+    if tree.HasField("raw_default"):
+        default = tree.raw_default
+    for node in tree.constraints:
+        constraint = node.constraint
+        kind = constraint.contype
+        position = parsed.position(constraint.location)
+        if kind in (pb.CONSTR_NULL, pb.CONSTR_NOTNULL):
+            wanted = kind == pb.CONSTR_NOTNULL
+            if not_null is not None and not_null != wanted:
+                raise SqlSyntaxError(
+                    f'conflicting NULL/NOT NULL declarations for column "{tree.colname}" of table "{table}"',
+                    position=position,
+                )
+            not_null = wanted
+        elif kind == pb.CONSTR_DEFAULT:
+            if default is not None or serial:
+                raise SqlSyntaxError(
+                    f'multiple default values specified for column "{tree.colname}" of table "{table}"',
+                    position=None if serial else position,
+                )
+            default = constraint.raw_expr
+        elif kind == pb.CONSTR_IDENTITY:
+            if type.oid not in (INT2, INT4, INT8):
+                raise InvalidParameterValue("identity column type must be smallint, integer, or bigint")
+            identity = constraint.generated_when or "d"
+            not_null = True
+        elif kind == pb.CONSTR_GENERATED:
+            raise FeatureNotSupported("generated columns are not supported", position=position)
+        else:
+            found = constraint_definition(constraint, parsed, tree.colname)
+            if found is not None:
+                constraints.append(found)
+                if found.kind == "p":
+                    if not_null is False:
+                        raise SqlSyntaxError(
+                            f'conflicting NULL/NOT NULL declarations for column "{tree.colname}" of table "{table}"',
+                            position=position,
+                        )
+                    not_null = True
+    column = st.ColumnDefinition(
+        name=tree.colname,
+        type=type,
+        not_null=bool(not_null),
+        default=None if default is None else expression_text(default),
+        written_default=None if default is None else parsed.expression(default),
+        serial=serial,
+        identity=identity,
+        collation=collation,
+        position=parsed.position(tree.location),
+    )
+    return column, constraints
+
+
+def check_column_type(column: str, type: SqlType) -> None:
+    """Raises 42P16 for a type that no column can have."""
+    row = type_row(type.oid)
+    if row is not None and row.type == "p":
+        raise InvalidTableDefinition(f'column "{column}" has pseudo-type {format_type(type.oid)}')
+
+
+def constraint_definition(tree: Tree, parsed: Parsed, column: str | None) -> st.ConstraintDefinition | None:
+    """A Constraint, of `column` when it stands with one; None for DEFERRABLE and the like, which say how to check."""
+    kind = tree.contype
+    name = tree.conname or None
+    position = parsed.position(tree.location)
+    if kind in (pb.CONSTR_PRIMARY, pb.CONSTR_UNIQUE):
+        columns = tuple(key.string.sval for key in tree.keys) or ((column,) if column else ())
+        return st.ConstraintDefinition(
+            kind="p" if kind == pb.CONSTR_PRIMARY else "u", name=name, columns=columns, position=position
+        )
+    if kind == pb.CONSTR_CHECK:
+        return st.ConstraintDefinition(
+            kind="c",
+            name=name,
+            columns=(column,) if column else (),
+            expression=expression_text(tree.raw_expr),
+            position=position,
+        )
+    if kind == pb.CONSTR_FOREIGN:
+        columns = tuple(key.string.sval for key in tree.fk_attrs) or ((column,) if column else ())
+        return st.ConstraintDefinition(
+            kind="f",
+            name=name,
+            columns=columns,
+            foreign_table=qualified_name(tree.pktable, parsed),
+            foreign_columns=tuple(key.string.sval for key in tree.pk_attrs),
+            position=position,
+        )
+    if kind == pb.CONSTR_EXCLUSION:
+        raise FeatureNotSupported("exclusion constraints are not supported", position=position)
+    if kind in (
+        pb.CONSTR_ATTR_DEFERRABLE,
+        pb.CONSTR_ATTR_NOT_DEFERRABLE,
+        pb.CONSTR_ATTR_DEFERRED,
+        pb.CONSTR_ATTR_IMMEDIATE,
+    ):
+        return None
+    raise FeatureNotSupported("this kind of constraint is not supported", position=position)
+
+
+_LIKE_OPTIONS = {
+    1: "comments",
+    2: "compression",
+    4: "constraints",
+    8: "defaults",
+    16: "generated",
+    32: "identity",
+    64: "indexes",
+    128: "statistics",
+    256: "storage",
+}
+
+
+def _like(tree: Tree, parsed: Parsed, index: int) -> st.LikeClause:
+    including = frozenset(name for bit, name in _LIKE_OPTIONS.items() if tree.options & bit)
+    return st.LikeClause(table=qualified_name(tree.relation, parsed), including=including, index=index)
+
+
+BUILDERS: Mapping[str, Callable[[Parsed, Tree], st.UtilityStatement]] = {"create_stmt": _create_table}
+"""By kind of parse tree: what makes its statement."""

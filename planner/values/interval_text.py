@@ -1,0 +1,296 @@
+"""Text input and output of interval, by PostgreSQL's rules and IntervalStyle."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+
+from planner.errors import IntervalFieldOverflow, InvalidDatetimeFormat
+from planner.ir.nodes import Interval
+
+_UNITS: dict[str, tuple[str, Fraction]] = {}
+for _names, _kind, _factor in (
+    ("microsecond microseconds us usec usecs usecond useconds", "micros", Fraction(1)),
+    ("millisecond milliseconds ms msec msecs msecond mseconds", "micros", Fraction(1000)),
+    ("second seconds s sec secs", "micros", Fraction(1_000_000)),
+    ("minute minutes m min mins", "micros", Fraction(60_000_000)),
+    ("hour hours h hr hrs", "micros", Fraction(3_600_000_000)),
+    ("day days d", "days", Fraction(1)),
+    ("week weeks w", "days", Fraction(7)),
+    ("month months mon mons", "months", Fraction(1)),
+    ("year years y yr yrs", "months", Fraction(12)),
+    ("decade decades dec decs", "months", Fraction(120)),
+    ("century centuries cent c", "months", Fraction(1200)),
+    ("millennium millennia mil mils", "months", Fraction(12000)),
+):
+    for _name in _names.split():
+        _UNITS[_name] = (_kind, _factor)
+
+_TOKEN = re.compile(
+    r"\s*(?:(?P<clock>[+-]?\d+:\d+(?::\d+)?(?:\.\d*)?)|(?P<yearmonth>[+-]?\d+-\d+)"
+    r"|(?P<number>[+-]?(?:\d+(?:\.\d*)?|\.\d+))|(?P<word>[A-Za-z]+)|(?P<at>@))"
+)
+_MICROS_PER_DAY = 86_400_000_000
+_FIELD_UNITS = {
+    4: "year", 2: "month", 8: "day", 1024: "hour", 2048: "minute", 4096: "second", 6: "month", 1032: "hour",
+    3080: "minute", 7176: "second", 3072: "minute", 7168: "second", 6144: "second",
+}  # fmt: skip
+
+
+class _Sum:
+    """Adds up fields, cascading fractions as PostgreSQL does: of a month into days (30), of a day into time."""
+
+    def __init__(self) -> None:
+        self.months = 0
+        self.days = 0
+        self.micros = Fraction(0)
+
+    def add(self, amount: Fraction, unit: str) -> None:
+        kind, factor = _UNITS[unit]
+        value = amount * factor
+        if kind == "micros":
+            self.micros += value
+        elif kind == "days":
+            self._add_days(value)
+        else:
+            if factor > 1:
+                # PostgreSQL rounds the months of a fraction of a year.
+                whole = Fraction(int(amount)) * factor
+                self.months += int(whole) + round(amount * factor - whole)
+                return
+            whole_months = int(value)
+            self.months += whole_months
+            self._add_days((value - whole_months) * 30)
+
+    def _add_days(self, value: Fraction) -> None:
+        whole = int(value)
+        self.days += whole
+        self.micros += (value - whole) * _MICROS_PER_DAY
+
+    def result(self, text: str, sign: int = 1) -> Interval:
+        micros = round(self.micros)
+        if not (-(2**31) <= self.months < 2**31 and -(2**31) <= self.days < 2**31 and -(2**63) <= micros < 2**63):
+            raise IntervalFieldOverflow(f'interval field value out of range: "{text}"')
+        return Interval(sign * self.months, sign * self.days, sign * micros)
+
+
+def _invalid(text: str) -> InvalidDatetimeFormat:
+    return InvalidDatetimeFormat(f'invalid input syntax for type interval: "{text}"')
+
+
+_DAY_TO_HOUR = 1032
+"""Fields of INTERVAL '1 2' DAY TO HOUR, where a number before the hours means days."""
+
+
+def parse_interval(text: str, fields: int = 0x7FFF) -> Interval:
+    """An interval; `fields` is the mask of the typmod (INTERVAL '1' YEAR). Raises 22007, 22015."""
+    stripped = text.strip()
+    if stripped[:1] in ("P", "p"):
+        return _truncate(_iso(stripped, text), fields)
+    total = _Sum()
+    pending: tuple[Fraction, bool] | None = None
+    position, ago, seen = 0, False, False
+    units_seen: set[str] = set()
+    default_unit = _FIELD_UNITS.get(fields, "second")
+    while position < len(stripped):
+        match = _TOKEN.match(stripped, position)
+        if match is None or ago:
+            raise _invalid(text)
+        position = match.end()
+        if match.group("at"):
+            continue
+        word = match.group("word")
+        if word is not None:
+            lowered = word.lower()
+            if lowered == "ago" and seen and pending is None:
+                ago = True
+                continue
+            unit = lowered if lowered in _UNITS else None
+            if unit is None or pending is None:
+                raise _invalid(text)
+            key = f"{_UNITS[unit]}"
+            if key in units_seen:
+                raise _invalid(text)
+            units_seen.add(key)
+            total.add(pending[0], unit)
+            pending = None
+            continue
+        seen = True
+        if match.group("clock"):
+            if pending is not None:
+                total.add(pending[0], "day")
+                pending = None
+            if "clock" in units_seen:
+                raise _invalid(text)
+            units_seen.add("clock")
+            total.micros += _clock(match.group("clock"), fields)
+        elif match.group("yearmonth"):
+            if pending is not None:
+                raise _invalid(text)
+            body = match.group("yearmonth")
+            sign = -1 if body[0] == "-" else 1
+            years, months = body.lstrip("+-").split("-")
+            if int(months) > 11:
+                raise IntervalFieldOverflow(f'interval field value out of range: "{text}"')
+            total.months += sign * (int(years) * 12 + int(months))
+        else:
+            if pending is not None:
+                if fields != _DAY_TO_HOUR:
+                    raise _invalid(text)
+                total.add(pending[0], "day")
+            pending = (Fraction(match.group("number")), True)
+    if pending is not None:
+        total.add(pending[0], default_unit)
+    if not seen:
+        raise _invalid(text)
+    return _truncate(total.result(text, -1 if ago else 1), fields)
+
+
+def _clock(body: str, fields: int) -> Fraction:
+    sign = -1 if body[0] == "-" else 1
+    parts = body.lstrip("+-").split(":")
+    if len(parts) == 2:
+        if fields == 6144 or "." in parts[1]:
+            return sign * (Fraction(parts[0]) * 60 + Fraction(parts[1])) * 1_000_000
+        parts.append("0")
+    hours, minutes, seconds = (Fraction(part) for part in parts)
+    return sign * ((hours * 60 + minutes) * 60 + seconds) * 1_000_000
+
+
+_ISO_PART = re.compile(r"([+-]?\d+(?:\.\d*)?|[+-]?\.\d+)([YMWDHS])", re.IGNORECASE)
+
+
+def _iso(body: str, text: str) -> Interval:
+    date_part, mark, time_part = body[1:].upper().partition("T")
+    if not date_part and not mark:
+        raise _invalid(text)
+    total = _Sum()
+    for part, units in ((date_part, {"Y": "year", "M": "month", "W": "week", "D": "day"}),
+                        (time_part, {"H": "hour", "M": "minute", "S": "second"})):  # fmt: skip
+        position = 0
+        while position < len(part):
+            match = _ISO_PART.match(part, position)
+            if match is None or match.group(2) not in units:
+                raise _invalid(text)
+            total.add(Fraction(match.group(1)), units[match.group(2)])
+            position = match.end()
+    return total.result(text)
+
+
+def _truncate(value: Interval, fields: int) -> Interval:
+    """What the fields of a typmod keep (AdjustIntervalForTypmod)."""
+    months, days, micros = value.months, value.days, value.micros
+    if fields == 0x7FFF:
+        return value
+    if fields == 4:
+        return Interval(int(months / 12) * 12, 0, 0)
+    if fields in (2, 6):
+        return Interval(months, 0, 0)
+    if fields == 8:
+        return Interval(months, days, 0)
+    if fields in (1024, 1032):
+        return Interval(months, days, int(micros / 3_600_000_000) * 3_600_000_000)
+    if fields in (2048, 3080, 3072):
+        return Interval(months, days, int(micros / 60_000_000) * 60_000_000)
+    return value
+
+
+def format_interval(value: Interval, style: str = "postgres") -> str:
+    """PostgreSQL's text of an interval in an IntervalStyle."""
+    years, months = int(value.months / 12), value.months - int(value.months / 12) * 12
+    days, micros = value.days, value.micros
+    style = style.lower()
+    if style == "iso_8601":
+        return _format_iso(years, months, days, micros)
+    if style == "sql_standard":
+        return _format_sql(years, months, days, micros)
+    if style == "postgres_verbose":
+        return _format_verbose(years, months, days, micros)
+    parts = []
+    previous_negative = False
+    for amount, name in ((years, "year"), (months, "mon"), (days, "day")):
+        if amount:
+            sign = "+" if previous_negative and amount > 0 else ""
+            parts.append(f"{sign}{amount} {name}{'' if amount == 1 else 's'}")
+            previous_negative = amount < 0
+    if micros or not parts:
+        sign = "-" if micros < 0 else "+" if previous_negative else ""
+        parts.append(sign + _clock_text(micros))
+    return " ".join(parts)
+
+
+def _clock_text(micros: int, *, pad: bool = True) -> str:
+    seconds, fraction = divmod(abs(micros), 1_000_000)
+    hours, rest = divmod(seconds, 3600)
+    minutes, second = divmod(rest, 60)
+    tail = f".{fraction:06d}".rstrip("0") if fraction else ""
+    return f"{hours:02d}:{minutes:02d}:{second:02d}{tail}" if pad else f"{hours}:{minutes:02d}:{second:02d}{tail}"
+
+
+def _seconds_text(micros: int) -> str:
+    seconds, fraction = divmod(abs(micros), 1_000_000)
+    tail = f".{fraction:06d}".rstrip("0") if fraction else ""
+    return f"{'-' if micros < 0 else ''}{seconds}{tail}"
+
+
+def _split(micros: int) -> tuple[int, int, int]:
+    sign = -1 if micros < 0 else 1
+    hours, rest = divmod(abs(micros), 3_600_000_000)
+    minutes, micros_left = divmod(rest, 60_000_000)
+    return sign * hours, sign * minutes, sign * micros_left
+
+
+def _format_iso(years: int, months: int, days: int, micros: int) -> str:
+    if not (years or months or days or micros):
+        return "PT0S"
+    text = "P"
+    for amount, letter in ((years, "Y"), (months, "M"), (days, "D")):
+        if amount:
+            text += f"{amount}{letter}"
+    if micros:
+        text += "T"
+        hours, minutes, rest = _split(micros)
+        if hours:
+            text += f"{hours}H"
+        if minutes:
+            text += f"{minutes}M"
+        if rest:
+            text += f"{_seconds_text(rest)}S"
+    return text
+
+
+def _format_sql(years: int, months: int, days: int, micros: int) -> str:
+    amounts = (years, months, days, micros)
+    if not any(amounts):
+        return "0"
+    negative, positive = any(amount < 0 for amount in amounts), any(amount > 0 for amount in amounts)
+    has_year_month, has_day_time = bool(years or months), bool(days or micros)
+    if (negative and positive) or (has_year_month and has_day_time):
+        year_sign = "-" if years < 0 or months < 0 else "+"
+        day_sign = "-" if days < 0 else "+"
+        clock_sign = "-" if micros < 0 else "+"
+        clock = _clock_text(micros, pad=False)
+        return f"{year_sign}{abs(years)}-{abs(months)} {day_sign}{abs(days)} {clock_sign}{clock}"
+    sign = "-" if negative else ""
+    if has_year_month:
+        return f"{sign}{abs(years)}-{abs(months)}"
+    if days:
+        return f"{sign}{abs(days)} {_clock_text(micros, pad=False)}"
+    return f"{sign}{_clock_text(micros, pad=False)}"
+
+
+def _format_verbose(years: int, months: int, days: int, micros: int) -> str:
+    hours, minutes, rest = _split(micros)
+    amounts = [(years, "year"), (months, "mon"), (days, "day"), (hours, "hour"), (minutes, "min")]
+    first = next((amount for amount in (years, months, days, micros) if amount), 0)
+    flip = -1 if first < 0 else 1
+    parts = ["@"]
+    parts.extend(f"{amount * flip} {name}{'' if amount * flip == 1 else 's'}" for amount, name in amounts if amount)
+    if rest:
+        text = _seconds_text(rest * flip)
+        parts.append(f"{text} sec{'' if abs(rest) == 1_000_000 else 's'}")
+    if len(parts) == 1:
+        parts.append("0")
+    if flip < 0:
+        parts.append("ago")
+    return " ".join(parts)

@@ -1,0 +1,580 @@
+"""Values to and from text: PostgreSQL's input and output functions, for literals, text parameters and COPY.
+
+`parse_text` gives a value as `ir.Literal` holds it, `format_text` is its inverse, `apply_typmod` enforces a length or
+precision. Types without a representation of their own (time with time zone, xml, ranges, ...) are kept as their
+text.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import struct
+from collections.abc import Callable, Mapping
+from datetime import date, datetime, time, timedelta
+from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
+
+from planner.errors import (
+    FeatureNotSupported,
+    InvalidTextRepresentation,
+    NumericValueOutOfRange,
+    StringDataRightTruncation,
+)
+from planner.ir.nodes import Interval
+from planner.types import types as t
+from planner.types.type_names import element_of, format_type
+from planner.types.types import SqlType, numeric_precision_scale
+from planner.values.bytea_text import from_escapes, from_hex
+from planner.values.datetime_text import (
+    load_zone,
+    parse_date,
+    parse_time,
+    parse_timestamp,
+    parse_timestamptz,
+    parse_timetz,
+)
+from planner.values.interval_text import format_interval, parse_interval
+from planner.values.json_text import check_json, normalize_jsonb
+from planner.values.network_text import parse_cidr, parse_inet
+
+_EMPTY: Mapping[str, str] = {}
+_SPACE = " \t\n\r\v\f"
+_WIDE = Context(prec=1000)
+
+
+def _setting(settings: Mapping[str, str], name: str, default: str) -> str:
+    value = settings.get(name)
+    return value if value is not None else settings.get(name.lower(), default)
+
+
+def parse_text(text: str, type: SqlType, settings: Mapping[str, str] = _EMPTY) -> object:
+    """The value of `type` that `text` stands for, typmod applied as in an assignment.
+
+    `settings` are TimeZone and DateStyle (as PostgreSQL spells them). Raises 22P02, 22003, 22007, 22008, 22001, ...
+    with PostgreSQL's texts.
+    """
+    parse = _PARSERS.get(type.oid)
+    if parse is not None:
+        value = parse(text, type, settings)
+    else:
+        element = element_of(type.oid)
+        value = _parse_array(text, type, element, settings) if element else text
+    if type.typmod >= 0 and value is not None:
+        return apply_typmod(value, type, explicit=False)
+    return value
+
+
+# ---------------------------------------------------------------- input
+
+
+def _invalid(type_name: str, text: str) -> InvalidTextRepresentation:
+    return InvalidTextRepresentation(f'invalid input syntax for type {type_name}: "{text}"')
+
+
+def _bool(text: str, type: SqlType, settings: Mapping[str, str]) -> bool:
+    word = text.strip(_SPACE).lower()
+    if word:
+        if "true".startswith(word) or "yes".startswith(word) or word in ("on", "1"):
+            return True
+        if "false".startswith(word) or "no".startswith(word) or word in ("of", "off", "0"):
+            return False
+    raise _invalid("boolean", text)
+
+
+_INTEGER = re.compile(r"[ \t\n\r\v\f]*[+-]?[0-9]+[ \t\n\r\v\f]*\Z")
+_INTEGER_TYPES = {t.INT2: ("smallint", 15), t.INT4: ("integer", 31), t.INT8: ("bigint", 63)}
+
+
+def _integer(text: str, type: SqlType, settings: Mapping[str, str]) -> int:
+    name, bits = _INTEGER_TYPES[type.oid]
+    if not _INTEGER.match(text):
+        raise _invalid(name, text)
+    value = int(text)
+    if not -(1 << bits) <= value < 1 << bits:
+        raise NumericValueOutOfRange(f'value "{text}" is out of range for type {name}')
+    return value
+
+
+def _oid(text: str, type: SqlType, settings: Mapping[str, str]) -> int:
+    if not _INTEGER.match(text):
+        raise _invalid("xid" if type.oid == t.XID else "oid", text)
+    value = int(text)
+    if not -(1 << 31) <= value < 1 << 32:
+        raise NumericValueOutOfRange(f'value "{text}" is out of range for type oid')
+    return value % (1 << 32)
+
+
+def _xid8(text: str, type: SqlType, settings: Mapping[str, str]) -> str:
+    if not _INTEGER.match(text):
+        raise _invalid("xid8", text)
+    return str(int(text) % (1 << 64))
+
+
+_SNAPSHOT = re.compile(r"([0-9]{1,19}):([0-9]{1,19}):((?:[0-9]{1,19}(?:,[0-9]{1,19})*)?)\Z", re.ASCII)
+
+
+def _snapshot(text: str, type: SqlType, settings: Mapping[str, str]) -> str:
+    """pg_snapshot_in: xmin, xmax and ascending xids between them; one that comes twice is taken once."""
+    match = _SNAPSHOT.match(text)
+    if match is not None:
+        xmin, xmax = int(match[1]), int(match[2])
+        xip = [int(item) for item in match[3].split(",")] if match[3] else []
+        if 0 < xmin <= xmax < 1 << 63 and xip == sorted(xip) and all(xmin <= xid < xmax for xid in xip):
+            return f"{xmin}:{xmax}:{','.join(map(str, dict.fromkeys(xip)))}"
+    raise _invalid("pg_snapshot", text)
+
+
+_FLOAT = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?\Z")
+_FLOAT_WORDS = {"nan": math.nan, "infinity": math.inf, "+infinity": math.inf, "-infinity": -math.inf, "inf": math.inf,
+                "+inf": math.inf, "-inf": -math.inf}  # fmt: skip
+
+
+def _float(text: str, type: SqlType, settings: Mapping[str, str]) -> float:
+    name = "real" if type.oid == t.FLOAT4 else "double precision"
+    body = text.strip(_SPACE)
+    word = _FLOAT_WORDS.get(body.lower())
+    if word is not None:
+        return word
+    if not _FLOAT.match(body):
+        raise _invalid(name, text)
+    value = float(body)
+    zero = not any(c in "123456789" for c in re.split("[eE]", body)[0])
+    if type.oid == t.FLOAT4 and math.isfinite(value):
+        try:
+            value = struct.unpack("f", struct.pack("f", value))[0]
+        except OverflowError:
+            value = math.inf
+    if math.isinf(value) or (value == 0 and not zero):
+        raise NumericValueOutOfRange(f'"{body}" is out of range for type {name}')
+    return value
+
+
+def _numeric(text: str, type: SqlType, settings: Mapping[str, str]) -> Decimal:
+    body = text.strip(_SPACE)
+    word = body.lower()
+    if word in _FLOAT_WORDS:
+        if word == "nan":
+            return Decimal("NaN")
+        return Decimal("-Infinity" if word[0] == "-" else "Infinity")
+    if not _FLOAT.match(body):
+        raise _invalid("numeric", text)
+    value = Decimal(body)
+    exponent = value.as_tuple().exponent
+    assert isinstance(exponent, int)
+    if exponent > 0:
+        if exponent > 131072:
+            raise NumericValueOutOfRange("value overflows numeric format")
+        value = value.quantize(Decimal(1), context=Context(prec=200000))
+    return value.copy_abs() if value == 0 else value
+
+
+def _bytea(text: str, type: SqlType, settings: Mapping[str, str]) -> bytes:
+    return from_hex(text[2:]) if text.startswith("\\x") else from_escapes(text)
+
+
+_UUID = re.compile(r"[0-9a-f]{4}(-?[0-9a-f]{4}){7}\Z")
+
+
+def _uuid(text: str, type: SqlType, settings: Mapping[str, str]) -> str:
+    body = text.lower()
+    if body.startswith("{") and body.endswith("}"):
+        body = body[1:-1]
+    if not _UUID.match(body):
+        raise _invalid("uuid", text)
+    digits = body.replace("-", "")
+    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+
+
+def _interval(text: str, type: SqlType, settings: Mapping[str, str]) -> Interval:
+    fields = 0x7FFF if type.typmod < 0 else (type.typmod >> 16) & 0x7FFF
+    return parse_interval(text, fields)
+
+
+def _vector(text: str, type: SqlType, settings: Mapping[str, str]) -> tuple[int, ...]:
+    element = SqlType(t.OID if type.oid == t.OIDVECTOR else t.INT2)
+    return tuple(parse_text(part, element) for part in text.split())  # type: ignore[misc]
+
+
+def date_style(settings: Mapping[str, str]) -> str:
+    """The DateStyle among session settings."""
+    return _setting(settings, "DateStyle", "ISO, MDY")
+
+
+def _zone(settings: Mapping[str, str]) -> str:
+    return _setting(settings, "TimeZone", "UTC")
+
+
+_PARSERS: dict[int, Callable[[str, SqlType, Mapping[str, str]], object]] = {
+    t.BOOL: _bool,
+    t.INT2: _integer,
+    t.INT4: _integer,
+    t.INT8: _integer,
+    t.OID: _oid,
+    t.XID: _oid,
+    29: _oid,
+    5069: _xid8,
+    5038: _snapshot,
+    2970: _snapshot,
+    t.FLOAT4: _float,
+    t.FLOAT8: _float,
+    t.NUMERIC: _numeric,
+    t.BYTEA: _bytea,
+    t.UUID: _uuid,
+    t.INTERVAL: _interval,
+    t.DATE: lambda text, type, settings: parse_date(text, date_style(settings)),
+    t.TIME: lambda text, type, settings: parse_time(text, date_style(settings)),
+    t.TIMETZ: lambda text, type, settings: _format_time(parse_timetz(text, date_style(settings), _zone(settings))),
+    t.TIMESTAMP: lambda text, type, settings: parse_timestamp(text, date_style(settings)),
+    t.TIMESTAMPTZ: lambda text, type, settings: parse_timestamptz(text, date_style(settings), _zone(settings)),
+    t.JSON: lambda text, type, settings: check_json(text),
+    t.JSONB: lambda text, type, settings: normalize_jsonb(text),
+    t.INET: lambda text, type, settings: parse_inet(text).inet(),
+    t.CIDR: lambda text, type, settings: parse_cidr(text).cidr(),
+    t.INT2VECTOR: _vector,
+    t.OIDVECTOR: _vector,
+    t.CHAR: lambda text, type, settings: text.encode()[:1].decode(errors="replace"),
+    t.NAME: lambda text, type, settings: text.encode()[:63].decode(errors="ignore"),
+}
+
+
+def _parse_array(text: str, type: SqlType, element: int, settings: Mapping[str, str]) -> tuple[object, ...]:
+    body = text.strip(_SPACE)
+    if body.startswith("["):
+        raise FeatureNotSupported("arrays with explicit bounds are not supported")
+    item_type = SqlType(element, type.typmod, type.shape)
+    reader = _ArrayReader(text, body, item_type, settings)
+    return reader.read()
+
+
+class _ArrayReader:
+    """array_in: braces, commas, quoted and plain elements."""
+
+    def __init__(self, text: str, body: str, item: SqlType, settings: Mapping[str, str]) -> None:
+        self.text, self.body, self.item, self.settings = text, body, item, settings
+        self.position = 0
+        self.delimiter = ";" if item.oid == 603 else ","
+
+    def malformed(self, detail: str | None = None) -> InvalidTextRepresentation:
+        return InvalidTextRepresentation(f'malformed array literal: "{self.text}"', detail=detail)
+
+    def read(self) -> tuple[object, ...]:
+        if not self.body.startswith("{"):
+            raise self.malformed('Array value must start with "{" or dimension information.')
+        value = self.level()
+        if self.body[self.position :].strip(_SPACE):
+            raise self.malformed("Junk after closing right brace.")
+        self.check(value)
+        return value
+
+    def check(self, value: tuple[object, ...]) -> int | tuple[int, ...]:
+        shapes = {self.check(item) if isinstance(item, tuple) else 0 for item in value}
+        if len(shapes) > 1:
+            raise self.malformed("Multidimensional arrays must have sub-arrays with matching dimensions.")
+        inner = next(iter(shapes), 0)
+        return (len(value), *(inner if isinstance(inner, tuple) else ()))
+
+    def blanks(self) -> None:
+        while self.position < len(self.body) and self.body[self.position] in _SPACE:
+            self.position += 1
+
+    def level(self) -> tuple[object, ...]:
+        self.position += 1
+        items: list[object] = []
+        self.blanks()
+        if self.body[self.position : self.position + 1] == "}":
+            self.position += 1
+            return ()
+        while True:
+            self.blanks()
+            char = self.body[self.position : self.position + 1]
+            if not char:
+                raise self.malformed("Unexpected end of input.")
+            if char == "{":
+                if items and not isinstance(items[-1], tuple):
+                    raise self.malformed('Unexpected "{" character.')
+                items.append(self.level())
+            else:
+                quoted = char == '"'
+                items.append(self.element(char))
+                if quoted and self.body[self.position : self.position + 1] not in ("", "}", self.delimiter, *_SPACE):
+                    raise self.malformed("Unexpected array element.")
+            self.blanks()
+            char = self.body[self.position : self.position + 1]
+            self.position += 1
+            if char == "}":
+                return tuple(items)
+            if char != self.delimiter:
+                detail = f'Unexpected "{char}" character.' if char else "Unexpected end of input."
+                raise self.malformed(detail)
+
+    def element(self, char: str) -> object:
+        if char == '"':
+            return parse_text(self.quoted(), self.item, self.settings)
+        start = self.position
+        pieces: list[str] = []
+        while self.position < len(self.body):
+            current = self.body[self.position]
+            if current in "{}" or current == self.delimiter:
+                break
+            if current == '"':
+                raise self.malformed("Unexpected array element.")
+            if current == "\\":
+                self.position += 1
+                current = self.body[self.position : self.position + 1]
+            pieces.append(current)
+            self.position += 1
+        plain = self.body[start : self.position]
+        value = "".join(pieces).strip(_SPACE)
+        if not value:
+            raise self.malformed(f'Unexpected "{self.body[self.position : self.position + 1]}" character.')
+        if plain.strip(_SPACE).lower() == "null":
+            return None
+        return parse_text(value, self.item, self.settings)
+
+    def quoted(self) -> str:
+        self.position += 1
+        pieces: list[str] = []
+        while True:
+            char = self.body[self.position : self.position + 1]
+            if not char:
+                raise self.malformed("Unexpected end of input.")
+            self.position += 1
+            if char == '"':
+                return "".join(pieces)
+            if char == "\\":
+                char = self.body[self.position : self.position + 1]
+                self.position += 1
+            pieces.append(char)
+
+
+# ---------------------------------------------------------------- typmods
+
+
+def apply_typmod(value: object, type: SqlType, *, explicit: bool) -> object:
+    """`value` with the length or precision of `type` enforced. Raises 22001 (unless `explicit`, which truncates) and
+    22003 for a numeric that does not fit."""
+    typmod = type.typmod
+    if typmod < 0 or value is None:
+        return value
+    element = element_of(type.oid)
+    if element and isinstance(value, tuple):
+        inner = SqlType(element, typmod, type.shape)
+        return tuple(
+            apply_typmod(item, inner if not isinstance(item, tuple) else type, explicit=explicit) for item in value
+        )
+    if type.oid in (t.VARCHAR, t.BPCHAR) and isinstance(value, str):
+        return _fit_string(value, type, typmod - 4, explicit=explicit)
+    if type.oid == t.NUMERIC and isinstance(value, Decimal):
+        return fit_numeric(value, typmod)
+    if type.oid in (t.TIMESTAMP, t.TIMESTAMPTZ) and isinstance(value, datetime) and typmod < 6:
+        step = 10 ** (6 - typmod)
+        extra = value.microsecond % step
+        base = value - timedelta(microseconds=extra)
+        return base + timedelta(microseconds=step) if extra * 2 >= step else base
+    if type.oid == t.TIMETZ and isinstance(value, str) and typmod < 6:
+        exact = parse_timetz(value, "ISO", "UTC")
+        rounded_time = apply_typmod(exact.replace(tzinfo=None), SqlType(t.TIME, typmod), explicit=explicit)
+        assert isinstance(rounded_time, time)
+        return _format_time(rounded_time.replace(tzinfo=exact.tzinfo))
+    if type.oid == t.TIME and isinstance(value, time) and typmod < 6:
+        moment = apply_typmod(
+            datetime.combine(date(2000, 1, 1), value), SqlType(t.TIMESTAMP, typmod), explicit=explicit
+        )
+        assert isinstance(moment, datetime)
+        return moment.time()
+    if type.oid == t.INTERVAL and isinstance(value, Interval):
+        precision = typmod & 0xFFFF
+        if precision < 6:
+            step = 10 ** (6 - precision)
+            rounded = (abs(value.micros) + step // 2) // step * step
+            return Interval(value.months, value.days, rounded if value.micros >= 0 else -rounded)
+    return value
+
+
+def _fit_string(value: str, type: SqlType, length: int, *, explicit: bool) -> str:
+    if len(value) > length:
+        if not explicit and value[length:].strip(" "):
+            raise StringDataRightTruncation(f"value too long for type {format_type(type.oid, type.typmod)}")
+        value = value[:length]
+    return value.ljust(length) if type.oid == t.BPCHAR else value
+
+
+def fit_numeric(value: Decimal, typmod: int) -> Decimal:
+    """A numeric rounded (half away from zero) to the scale of `typmod`. Raises 22003 when it does not fit."""
+    shape = numeric_precision_scale(typmod)
+    if shape is None or value.is_nan():
+        return value
+    precision, scale = shape
+    if value.is_infinite():
+        raise NumericValueOutOfRange(
+            "numeric field overflow",
+            detail=f"A field with precision {precision}, scale {scale} cannot hold an infinite value.",
+        )
+    try:
+        rounded = value.quantize(Decimal(1).scaleb(-scale), rounding=ROUND_HALF_UP, context=_WIDE)
+    except InvalidOperation:
+        raise NumericValueOutOfRange("value overflows numeric format") from None
+    whole = precision - scale
+    if abs(rounded) >= Decimal(10) ** whole:
+        bound = f"10^{whole}" if whole else "1"
+        raise NumericValueOutOfRange(
+            "numeric field overflow",
+            detail=f"A field with precision {precision}, scale {scale} must round to an absolute value less than "
+            f"{bound}.",
+        )
+    return rounded
+
+
+# ---------------------------------------------------------------- output
+
+
+def format_text(value: object, type: SqlType, settings: Mapping[str, str] = _EMPTY) -> str:
+    """PostgreSQL's text of a (non-null) value of `type`, by DateStyle, IntervalStyle, TimeZone, bytea_output and
+    extra_float_digits in `settings`."""
+    if isinstance(value, bool):
+        return "t" if value else "f"
+    if isinstance(value, float):
+        return format_float(value, single=type.oid == t.FLOAT4)
+    if isinstance(value, str):
+        return value
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, Decimal):
+        return _format_decimal(value)
+    if isinstance(value, bytes):
+        return "\\x" + value.hex()
+    if isinstance(value, Interval):
+        return format_interval(value, _setting(settings, "IntervalStyle", "postgres"))
+    if isinstance(value, datetime):
+        return _format_datetime(value, settings)
+    if isinstance(value, date):
+        return _format_date(value, settings)
+    if isinstance(value, time):
+        return _format_time(value)
+    if isinstance(value, tuple):
+        if type.oid in (t.INT2VECTOR, t.OIDVECTOR):
+            return " ".join(str(item) for item in value)
+        inner = SqlType(element_of(type.oid), type.typmod, type.shape)
+        return _format_array(value, type, inner, settings)
+    raise TypeError(f"no text form for {value!r}")
+
+
+def _format_decimal(value: Decimal) -> str:
+    if value.is_nan():
+        return "NaN"
+    if value.is_infinite():
+        return "-Infinity" if value < 0 else "Infinity"
+    return format(value, "f")
+
+
+def format_float(value: float, *, single: bool = False) -> str:
+    """The shortest text that reads back as the same number, in PostgreSQL's style."""
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "-Infinity" if value < 0 else "Infinity"
+    if single:
+        text = next(
+            candidate
+            for digits in range(1, 10)
+            if struct.pack("f", float(candidate := f"{value:.{digits - 1}e}")) == struct.pack("f", value)
+        )
+        limit = 6
+    else:
+        text = repr(value)
+        limit = 15
+    sign, digits, exponent = (
+        Decimal(text).normalize().as_tuple() if value else (int(math.copysign(1, value) < 0), (0,), 0)
+    )
+    assert isinstance(exponent, int)
+    body = "".join(map(str, digits))
+    scientific = exponent + len(body) - 1
+    prefix = "-" if sign else ""
+    if scientific < -4 or scientific >= limit:
+        fraction = f".{body[1:]}" if len(body) > 1 else ""
+        return f"{prefix}{body[0]}{fraction}e{'-' if scientific < 0 else '+'}{abs(scientific):02d}"
+    if exponent >= 0:
+        return prefix + body + "0" * exponent
+    if -exponent >= len(body):
+        return f"{prefix}0.{'0' * (-exponent - len(body))}{body}"
+    return f"{prefix}{body[:exponent]}.{body[exponent:]}"
+
+
+def _format_date(value: date, settings: Mapping[str, str]) -> str:
+    style, _, order = date_style(settings).upper().partition(",")
+    order = order.strip() or "MDY"
+    if style == "GERMAN":
+        return f"{value.day:02d}.{value.month:02d}.{value.year:04d}"
+    if style == "SQL":
+        if order == "DMY":
+            return f"{value.day:02d}/{value.month:02d}/{value.year:04d}"
+        return f"{value.month:02d}/{value.day:02d}/{value.year:04d}"
+    if style == "POSTGRES":
+        if order == "DMY":
+            return f"{value.day:02d}-{value.month:02d}-{value.year:04d}"
+        return f"{value.month:02d}-{value.day:02d}-{value.year:04d}"
+    return f"{value.year:04d}-{value.month:02d}-{value.day:02d}"
+
+
+_DAY_NAMES = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+_MONTH_NAMES = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+
+
+def _format_datetime(value: datetime, settings: Mapping[str, str]) -> str:
+    zone = ""
+    abbreviation = ""
+    if value.tzinfo is not None:
+        value = value.astimezone(load_zone(_zone(settings)))
+        zone = _offset_text(value.utcoffset() or timedelta())
+        name = value.tzname() or ""
+        abbreviation = " " + name if name.isalpha() else " " + zone
+    style, _, order = date_style(settings).upper().partition(",")
+    clock = _clock_text(value.time())
+    if style == "POSTGRES":
+        month = _MONTH_NAMES[value.month - 1]
+        day = f"{value.day:02d} {month}" if order.strip() == "DMY" else f"{month} {value.day:02d}"
+        return f"{_DAY_NAMES[value.weekday()]} {day} {clock} {value.year:04d}{abbreviation}"
+    if style in ("SQL", "GERMAN"):
+        return f"{_format_date(value.date(), settings)} {clock}{abbreviation}"
+    return f"{_format_date(value.date(), settings)} {clock}{zone}"
+
+
+def _offset_text(offset: timedelta) -> str:
+    seconds = int(offset.total_seconds())
+    sign = "-" if seconds < 0 else "+"
+    hours, rest = divmod(abs(seconds), 3600)
+    minutes, second = divmod(rest, 60)
+    text = f"{sign}{hours:02d}"
+    if minutes or second:
+        text += f":{minutes:02d}"
+    if second:
+        text += f":{second:02d}"
+    return text
+
+
+def _clock_text(value: time) -> str:
+    text = f"{value.hour:02d}:{value.minute:02d}:{value.second:02d}"
+    return text + f".{value.microsecond:06d}".rstrip("0") if value.microsecond else text
+
+
+def _format_time(value: time) -> str:
+    offset = value.utcoffset()
+    return _clock_text(value) + (_offset_text(offset) if offset is not None else "")
+
+
+_PLAIN_ELEMENT = re.compile(r'[^\s{}",\\]+\Z')
+
+
+def _format_array(value: tuple[object, ...], type: SqlType, inner: SqlType, settings: Mapping[str, str]) -> str:
+    items = []
+    for item in value:
+        if item is None:
+            items.append("NULL")
+        elif isinstance(item, tuple):
+            items.append(_format_array(item, type, inner, settings))
+        else:
+            text = format_text(item, inner, settings)
+            if not _PLAIN_ELEMENT.match(text) or text.lower() == "null":
+                text = '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+            items.append(text)
+    return "{" + ",".join(items) + "}"

@@ -1,0 +1,254 @@
+"""The records that the catalog consists of, and the immutable snapshot that sessions plan against.
+
+Every object that a user can name is one frozen record with an ``oid``. A DDL statement is a list of
+`CatalogUpdate`: a retraction (-1) of the old record and an addition (+1) of the new one. A
+`CatalogSnapshot` is the sum of all updates up to its CSN, indexed for look-up.
+
+Storage knows nothing of SQL: types are PostgreSQL's type OIDs and type modifiers, expressions (defaults,
+checks, view definitions) are SQL text.
+
+Invariants: an oid names at most one live record; oids and a relation's attnums are never reused; within a
+schema a relation name is unique; within a relation the names of live columns are unique.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TypeAlias
+
+import msgspec
+from immutables import Map
+from msgspec import Struct
+
+from storage.ids import ShardId
+from storage.timestamps.csn import Csn
+
+FIRST_USER_OID = 16384
+"""PostgreSQL's FirstNormalObjectId: smaller oids belong to built-in objects."""
+
+BOOTSTRAP_SUPERUSER_OID = 10
+PG_CATALOG_OID = 11
+PUBLIC_SCHEMA_OID = 2200
+INFORMATION_SCHEMA_OID = 13000
+POSTGRES_DATABASE_OID = 5
+DATABASE_OWNER_ROLE_OID = 6171
+"""PostgreSQL's predefined role pg_database_owner, to which the schema public belongs."""
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """A catalog record. `oid` identifies the object over its life; the other fields are one version of it."""
+
+    oid: int
+
+
+class Database(Record, frozen=True, kw_only=True, tag="database"):
+    name: str
+    owner: int
+
+
+class Role(Record, frozen=True, kw_only=True, tag="role"):
+    name: str
+    superuser: bool = False
+    login: bool = True
+    create_db: bool = False
+    create_role: bool = False
+    inherit: bool = True
+    password: str | None = None
+    """SCRAM verifier as PostgreSQL stores it, never clear text."""
+
+
+class Schema(Record, frozen=True, kw_only=True, tag="schema"):
+    name: str
+    owner: int
+
+
+class Column(msgspec.Struct, frozen=True, kw_only=True):
+    """One column of a relation. The physical column of a table is named ``c<attnum>``."""
+
+    attnum: int
+    name: str
+    type_oid: int
+    typmod: int = -1
+    not_null: bool = False
+    default: str | None = None
+    """SQL text of the DEFAULT expression."""
+    missing: str | None = None
+    """Text form of the value that rows written before the column was added have (pg_attribute.attmissingval)."""
+    dropped: bool = False
+
+
+class Relation(Record, frozen=True, kw_only=True, tag="relation"):
+    """A table (kind ``r``), view (``v``) or materialized view (``m``)."""
+
+    name: str
+    schema: int
+    owner: int
+    kind: str
+    columns: tuple[Column, ...]
+    shard: ShardId | None = None
+    definition: str | None = None
+    """The query of a view, as deparsed SQL with every name qualified."""
+    depends_on: tuple[int, ...] = ()
+    """Relations that a view's query reads."""
+
+    def live_columns(self) -> tuple[Column, ...]:
+        """The columns that exist, in attnum order."""
+        return tuple(column for column in self.columns if not column.dropped)
+
+    def column(self, name: str) -> Column | None:
+        """The live column called `name`, or None."""
+        return next((c for c in self.columns if c.name == name and not c.dropped), None)
+
+
+class Comment(Record, frozen=True, kw_only=True, tag="comment"):
+    """COMMENT ON: `oid` is the comment record's own oid; `object_oid` and `subid` say what it describes."""
+
+    object_oid: int
+    subid: int = 0
+    text: str
+
+
+class Constraint(Record, frozen=True, kw_only=True, tag="constraint"):
+    """A declared constraint of a table. `kind` as pg_constraint.contype (p, u, c, f)."""
+
+    name: str
+    relation: int
+    kind: str
+    columns: tuple[int, ...] = ()
+    expression: str | None = None
+    foreign_relation: int | None = None
+    foreign_columns: tuple[int, ...] = ()
+
+
+class Sequence(Record, frozen=True, kw_only=True, tag="sequence"):
+    """A sequence's definition; its position is not catalog data."""
+
+    name: str
+    schema: int
+    owner: int
+    type_oid: int = 20
+    start: int = 1
+    increment: int = 1
+    minimum: int = 1
+    maximum: int = 9223372036854775807
+    cache: int = 1
+    cycle: bool = False
+    owned_by: tuple[int, int] | None = None
+
+
+class Setting(Record, frozen=True, kw_only=True, tag="setting"):
+    """ALTER DATABASE / ROLE ... SET: a session default."""
+
+    name: str
+    value: str
+    database: int = 0
+    role: int = 0
+
+
+CatalogRecord: TypeAlias = Database | Role | Schema | Relation | Comment | Constraint | Sequence | Setting
+
+
+class CatalogUpdate(msgspec.Struct, frozen=True):
+    """One change: `record` appears (`diff` +1) or disappears (-1)."""
+
+    record: CatalogRecord
+    diff: int
+
+
+class CatalogSnapshot(Struct, frozen=True, kw_only=True):
+    """The catalog as of `csn`; immutable, shared by reference.
+
+    `next_oid` is the first oid that no record up to `csn` has used.
+    """
+
+    csn: Csn
+    next_oid: int
+    records: Map[int, CatalogRecord]
+    relation_names: Map[tuple[int, str], int]
+    schema_names: Map[str, int]
+
+    @staticmethod
+    def empty() -> CatalogSnapshot:
+        """The catalog before its first update."""
+        return CatalogSnapshot(
+            csn=Csn(0), next_oid=FIRST_USER_OID, records=Map(), relation_names=Map(), schema_names=Map()
+        )
+
+    def apply(self, updates: Iterable[CatalogUpdate], csn: Csn) -> CatalogSnapshot:
+        """The snapshot after `updates` at `csn`; retractions take effect before additions.
+
+        Raises ValueError when an update does not fit: a retraction of a record that is not there, or an
+        addition that clashes with one that is.
+        """
+        ordered = sorted(updates, key=lambda update: update.diff)
+        records, names, schemas, next_oid = (
+            self.records,
+            self.relation_names,
+            self.schema_names,
+            self.next_oid,
+        )
+        for update in ordered:
+            record = update.record
+            if update.diff == -1:
+                if records.get(record.oid) != record:
+                    raise ValueError(f"retraction of a record that is not in the catalog: {record!r}")
+                records = records.delete(record.oid)
+                if isinstance(record, (Relation, Sequence)):
+                    names = names.delete((record.schema, record.name))
+                elif isinstance(record, Schema):
+                    schemas = schemas.delete(record.name)
+            else:
+                if record.oid in records:
+                    raise ValueError(f"oid {record.oid} is taken")
+                records = records.set(record.oid, record)
+                next_oid = max(next_oid, record.oid + 1)
+                if isinstance(record, (Relation, Sequence)):
+                    key = (record.schema, record.name)
+                    if key in names:
+                        raise ValueError(f"relation {record.name!r} exists in schema {record.schema}")
+                    names = names.set(key, record.oid)
+                elif isinstance(record, Schema):
+                    if record.name in schemas:
+                        raise ValueError(f"schema {record.name!r} exists")
+                    schemas = schemas.set(record.name, record.oid)
+        return CatalogSnapshot(csn=csn, next_oid=next_oid, records=records, relation_names=names, schema_names=schemas)
+
+    def get(self, oid: int) -> CatalogRecord | None:
+        """The record with `oid`, or None."""
+        return self.records.get(oid)
+
+    def schema(self, name: str) -> Schema | None:
+        """The schema called `name`, or None."""
+        oid = self.schema_names.get(name)
+        record = None if oid is None else self.records[oid]
+        return record if isinstance(record, Schema) else None
+
+    def relation(self, schema: int, name: str) -> Relation | None:
+        """The relation `name` in the schema with oid `schema`, or None."""
+        oid = self.relation_names.get((schema, name))
+        record = None if oid is None else self.records[oid]
+        return record if isinstance(record, Relation) else None
+
+    def sequence(self, schema: int, name: str) -> Sequence | None:
+        """The sequence `name` in the schema with oid `schema`, or None."""
+        oid = self.relation_names.get((schema, name))
+        record = None if oid is None else self.records[oid]
+        return record if isinstance(record, Sequence) else None
+
+    def all(self) -> Iterator[CatalogRecord]:
+        """Every record, in no particular order."""
+        records: Mapping[int, CatalogRecord] = self.records
+        return iter(records.values())
+
+
+def bootstrap_updates() -> tuple[CatalogUpdate, ...]:
+    """What a new environment's catalog holds: the superuser, the database `postgres`, the standard schemas."""
+    owner = BOOTSTRAP_SUPERUSER_OID
+    records: tuple[CatalogRecord, ...] = (
+        Role(oid=owner, name="postgres", superuser=True, create_db=True, create_role=True),
+        Database(oid=POSTGRES_DATABASE_OID, name="postgres", owner=owner),
+        Schema(oid=PG_CATALOG_OID, name="pg_catalog", owner=owner),
+        Schema(oid=INFORMATION_SCHEMA_OID, name="information_schema", owner=owner),
+        Schema(oid=PUBLIC_SCHEMA_OID, name="public", owner=DATABASE_OWNER_ROLE_OID),
+    )
+    return tuple(CatalogUpdate(record=record, diff=1) for record in records)

@@ -1,0 +1,245 @@
+"""The catalog: a shard like any other, kept current in memory.
+
+Its rows are the catalog's live records, one each: ``c1`` the oid, ``c2`` the record as MessagePack. One more row,
+with oid 0, carries the first oid never used, so that an oid is not given out again after its record is gone.
+
+`CatalogStore` follows the shard. A snapshot is an immutable value, taken by reference; `snapshot_at` and
+`subscribe_at` know every version since this process opened the environment, and older ones for as long as
+the shard can be read there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import bisect
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from typing import Protocol
+
+import msgspec
+import pyarrow as pa
+from msgspec import Struct
+
+from storage.catalog.model import CatalogRecord, CatalogSnapshot, CatalogUpdate
+from storage.errors import AsOfNotReadable, CatalogConflict, CorruptState
+from storage.ids import CATALOG_SHARD, ShardId
+from storage.shards.parts import ROW_ID, Part
+from storage.shards.shard import ShardChanges, ShardSnapshot
+from storage.shards.writes import ShardWrites
+from storage.timestamps.csn import Csn
+
+CATALOG_SCHEMA = pa.schema([pa.field("c1", pa.int64()), pa.field("c2", pa.binary())])
+NEXT_OID_ROW = 0
+
+KEPT_VERSIONS = 1024
+"""Versions of the catalog held in memory; they share almost all of their structure."""
+
+_encoder = msgspec.msgpack.Encoder()
+_decoder: msgspec.msgpack.Decoder[CatalogRecord] = msgspec.msgpack.Decoder(CatalogRecord)
+
+
+class CatalogDelta(Struct, frozen=True, kw_only=True):
+    """One change: `updates` took effect at `csn` and led to `snapshot`."""
+
+    csn: Csn
+    updates: tuple[CatalogUpdate, ...]
+    snapshot: CatalogSnapshot
+
+
+class CatalogReader(Protocol):
+    """What the catalog needs of its environment."""
+
+    async def snapshot(self, shard: ShardId, as_of: Csn) -> ShardSnapshot: ...
+
+    async def changes(self, shard: ShardId, after: Csn, until: Csn) -> ShardChanges: ...
+
+    async def read_part(self, part: Part, columns: Sequence[str] | None = None) -> pa.Table: ...
+
+
+class CatalogStore:
+    """See the module's contract."""
+
+    def __init__(
+        self,
+        reader: CatalogReader,
+        encode: Callable[[str, pa.Table], Awaitable[Part]],
+        last_write: Callable[[], Csn],
+    ) -> None:
+        self._reader = reader
+        self._last_write = last_write
+        self._encode = encode
+        self._lock = asyncio.Lock()
+        self._moved = asyncio.Event()
+        self._deltas: list[CatalogDelta] = []
+        self._base = CatalogSnapshot.empty()
+        self._current = self._base
+        self._rows: dict[int, tuple[int, bytes]] = {}
+
+    def current(self) -> CatalogSnapshot:
+        """The newest catalog, from memory."""
+        return self._current
+
+    async def load(self, as_of: Csn, csn: Csn) -> None:
+        """Read the whole catalog at `as_of`; its latest write is at `csn`."""
+        async with self._lock:
+            self._base, self._rows = await self._read(as_of, csn)
+            self._current = self._base
+            self._deltas = []
+
+    async def catch_up(self, last_write: Csn) -> CatalogSnapshot:
+        """Bring `current` up to the shard's write at `last_write`."""
+        async with self._lock:
+            if last_write > self._current.csn:
+                await self._advance(last_write)
+            return self._current
+
+    async def snapshot_at(self, ts: Csn) -> CatalogSnapshot:
+        """The catalog as of `ts`. Raises `AsOfNotReadable` when its history there has been folded away."""
+        if ts > self._current.csn and self._last_write() > self._current.csn:
+            # Another process's definition that this one has seen committed, and not read yet.
+            await self.catch_up(self._last_write())
+        if ts >= self._current.csn:
+            return self._current
+        if ts >= self._base.csn:
+            at = bisect.bisect_right(self._deltas, ts, key=lambda delta: delta.csn)
+            return self._base if at == 0 else self._deltas[at - 1].snapshot
+        snapshot, _ = await self._read(ts, ts)
+        return snapshot
+
+    async def subscribe_at(self, ts: Csn) -> AsyncIterator[CatalogDelta]:
+        """The catalog at `ts` (as one delta of additions), then every later change. Endless."""
+        first = await self.snapshot_at(ts)
+        seen = first.csn
+        yield CatalogDelta(
+            csn=first.csn,
+            updates=tuple(CatalogUpdate(record=record, diff=1) for record in first.all()),
+            snapshot=first,
+        )
+        while True:
+            moved = self._moved
+            at = bisect.bisect_right(self._deltas, seen, key=lambda delta: delta.csn)
+            for delta in self._deltas[at:]:
+                seen = delta.csn
+                yield delta
+            if seen >= self._current.csn:
+                await moved.wait()
+
+    async def writes_for(self, updates: Sequence[CatalogUpdate], expected: Csn) -> ShardWrites:
+        """What `updates` to the catalog of `expected` come to as a write of its shard.
+
+        Raises CatalogConflict when the catalog has moved past `expected`, or when an update does not fit.
+        """
+        async with self._lock:
+            if self._current.csn > expected:
+                raise CatalogConflict(f"the catalog changed at {self._current.csn}")
+            try:
+                after = self._current.apply(updates, self._current.csn)
+            except ValueError as error:
+                raise CatalogConflict(str(error)) from error
+            gone = [update.record.oid for update in updates if update.diff == -1]
+            added = [(u.record.oid, _encoder.encode(u.record)) for u in updates if u.diff == 1]
+            if after.next_oid != self._current.next_oid or not self._rows:
+                if NEXT_OID_ROW in self._rows:
+                    gone.append(NEXT_OID_ROW)
+                added.append((NEXT_OID_ROW, _encoder.encode(after.next_oid)))
+            parts: list[Part] = []
+            if added:
+                parts.append(await self._encode("insert", _record_table(added)))
+            if gone:
+                rows = [(self._rows[oid][0], oid, self._rows[oid][1]) for oid in gone]
+                parts.append(await self._encode("delete", _delete_table(rows)))
+            return ShardWrites(shard=CATALOG_SHARD, parts=tuple(parts))
+
+    async def _read(self, as_of: Csn, csn: Csn) -> tuple[CatalogSnapshot, dict[int, tuple[int, bytes]]]:
+        snapshot = await self._reader.snapshot(CATALOG_SHARD, as_of)
+        live: dict[int, tuple[int, bytes]] = {}
+        for part in snapshot.inserts:
+            for row_id, oid, data in await self._rows_of(part):
+                live[row_id] = (oid, data)
+        for part in snapshot.deletes:
+            for row_id, _, _ in await self._rows_of(part):
+                live.pop(row_id, None)
+        rows = {oid: (row_id, data) for row_id, (oid, data) in live.items()}
+        if len(rows) != len(live):
+            raise CorruptState("the catalog holds two records with one oid")
+        records = [_decoder.decode(data) for oid, (_, data) in rows.items() if oid != NEXT_OID_ROW]
+        try:
+            catalog = CatalogSnapshot.empty().apply((CatalogUpdate(record=r, diff=1) for r in records), csn)
+        except ValueError as error:
+            raise CorruptState(f"the catalog contradicts itself: {error}") from error
+        return _with_next_oid(catalog, rows), rows
+
+    async def _rows_of(self, part: Part) -> list[tuple[int, int, bytes]]:
+        table = await self._reader.read_part(part, [ROW_ID, "c1", "c2"])
+        return list(zip(*(table.column(name).to_pylist() for name in (ROW_ID, "c1", "c2")), strict=True))
+
+    async def _advance(self, last_write: Csn) -> None:
+        try:
+            changes = await self._reader.changes(CATALOG_SHARD, self._current.csn, last_write)
+        except AsOfNotReadable:
+            # The history between was folded while we did not look; the difference is one delta.
+            snapshot, self._rows = await self._read(last_write, last_write)
+            self._publish(snapshot, _difference(self._current, snapshot))
+            return
+        by_csn: dict[Csn, list[Part]] = {}
+        for part in (*changes.deletes, *changes.inserts):
+            by_csn.setdefault(part.csn, []).append(part)
+        for csn in sorted(by_csn):
+            updates: list[CatalogUpdate] = []
+            for part in by_csn[csn]:
+                for row_id, oid, data in await self._rows_of(part):
+                    if part.kind == "insert":
+                        self._rows[oid] = (row_id, data)
+                    elif oid in self._rows and self._rows[oid][0] == row_id:
+                        del self._rows[oid]
+                    if oid != NEXT_OID_ROW:
+                        diff = 1 if part.kind == "insert" else -1
+                        updates.append(CatalogUpdate(record=_decoder.decode(data), diff=diff))
+            try:
+                snapshot = _with_next_oid(self._current.apply(updates, csn), self._rows)
+            except ValueError as error:
+                raise CorruptState(f"the catalog's change at {csn} does not fit: {error}") from error
+            self._publish(snapshot, tuple(updates))
+
+    def _publish(self, snapshot: CatalogSnapshot, updates: tuple[CatalogUpdate, ...]) -> None:
+        self._current = snapshot
+        self._deltas.append(CatalogDelta(csn=snapshot.csn, updates=updates, snapshot=snapshot))
+        if len(self._deltas) > KEPT_VERSIONS:
+            self._base = self._deltas[0].snapshot
+            del self._deltas[0]
+        moved, self._moved = self._moved, asyncio.Event()
+        moved.set()
+
+
+def _record_table(rows: Iterable[tuple[int, bytes]]) -> pa.Table:
+    oids, data = zip(*rows, strict=True)
+    return pa.table([pa.array(oids, pa.int64()), pa.array(data, pa.binary())], schema=CATALOG_SCHEMA)
+
+
+def _delete_table(rows: Iterable[tuple[int, int, bytes]]) -> pa.Table:
+    row_ids, oids, data = zip(*rows, strict=True)
+    schema = CATALOG_SCHEMA.insert(0, pa.field(ROW_ID, pa.int64()))
+    return pa.table(
+        [pa.array(row_ids, pa.int64()), pa.array(oids, pa.int64()), pa.array(data, pa.binary())],
+        schema=schema,
+    )
+
+
+def _with_next_oid(catalog: CatalogSnapshot, rows: dict[int, tuple[int, bytes]]) -> CatalogSnapshot:
+    if NEXT_OID_ROW not in rows:
+        return catalog
+    next_oid = msgspec.msgpack.decode(rows[NEXT_OID_ROW][1], type=int)
+    return CatalogSnapshot(
+        csn=catalog.csn,
+        next_oid=max(catalog.next_oid, next_oid),
+        records=catalog.records,
+        relation_names=catalog.relation_names,
+        schema_names=catalog.schema_names,
+    )
+
+
+def _difference(before: CatalogSnapshot, after: CatalogSnapshot) -> tuple[CatalogUpdate, ...]:
+    old = {record.oid: record for record in before.all()}
+    new = {record.oid: record for record in after.all()}
+    gone = [CatalogUpdate(record=r, diff=-1) for oid, r in old.items() if new.get(oid) != r]
+    came = [CatalogUpdate(record=r, diff=1) for oid, r in new.items() if old.get(oid) != r]
+    return (*gone, *came)

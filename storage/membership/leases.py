@@ -1,0 +1,197 @@
+"""A process's lease on its environment, and the read holds that it keeps.
+
+One lease per process, in the txns shard, renewed by one write per keep-alive interval however much is read. It
+publishes the lowest CSN that the process may still read at (`read_lower`). So a read hold costs no write: it is
+noted in memory, and the lease stays below it. Only a hold below what the lease protects already is written into
+the shards themselves.
+
+SUBTLE: a lease is judged by the watcher's monotonic clock (no change for `LEASE_MS`) and by its owner's
+(`safe`: renewed less than 0.8 of that ago). A process that was paused for longer therefore knows, before it relies
+on its lease again, that it has to renew it; then it finds out whether it was deposed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from storage.durable.state import Abandon
+from storage.errors import AsOfNotReadable, HoldExpired
+from storage.ids import ShardId
+from storage.shards.shard_state import HOLD_MS, Hold, SetHold, ShardDiff, ShardState
+from storage.timestamps.csn import Csn
+from storage.transactions.txns_state import Lease
+
+if TYPE_CHECKING:
+    from storage.environment.environment import Environment
+
+LEASE_MS = 30_000
+"""A process that has not renewed its lease for so long may be declared dead."""
+
+SAFE_SHARE = 0.8
+"""The share of `LEASE_MS` for which a process trusts its own lease: room for clocks that run differently."""
+
+HISTORY_MS = 2_000
+"""History kept without any hold, so that a reader can take a timestamp first and the hold after it."""
+
+
+@dataclass(slots=True, eq=False)
+class ReadHold:
+    """Keeps `shards` readable at `at` while open. An async context manager; `release` is idempotent."""
+
+    shards: frozenset[ShardId]
+    at: Csn
+    _holds: set[ReadHold] = field(repr=False)
+    durable_name: str | None = None
+    """Its name in the shards' own states, for a hold below what the process's lease protects."""
+    expired: bool = False
+    released: bool = False
+
+    def release(self) -> None:
+        """Let the history go."""
+        self.released = True
+        if self.durable_name is None:
+            self._holds.discard(self)
+
+    def advance(self, at: Csn) -> None:
+        """Let the history before `at` go. Raises ValueError when that is lower than it holds now."""
+        if at < self.at:
+            raise ValueError(f"a hold at {self.at} cannot go back to {at}")
+        self.at = at
+
+    async def __aenter__(self) -> ReadHold:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.release()
+
+    def check(self) -> None:
+        """Raise HoldExpired when the lease ran out meanwhile, so that later reads at this CSN may fail.
+
+        What was read is right: a part whose file is gone is an error, never a gap.
+        """
+        if self.expired:
+            raise HoldExpired(f"the hold at {self.at} outlived its lease; its history may be gone")
+
+
+class Leases:
+    """The lease and the holds of one process."""
+
+    def __init__(self, env: Environment) -> None:
+        self._env = env
+        self.holds: set[ReadHold] = set()
+        self.sole = False
+        """Whether the lease tells others that this process takes timestamps by itself (`storage.membership.peers`)."""
+        self._renewing = asyncio.Lock()
+        self._beats = 0
+        self._floor = Csn(0)
+        self._deadline = 0.0
+        self._named = 0
+        self._marks: deque[tuple[float, Csn]] = deque()
+        """Newest CSNs by monotonic time; the first is of at least `HISTORY_MS` ago, or of the start."""
+
+    def read_lower(self) -> Csn:
+        """The lowest CSN that this process may still read at without holds in the shards."""
+        held = min([self._history(), *(hold.at for hold in self.holds if hold.durable_name is None)])
+        return max(held, self._floor)
+
+    def _history(self) -> Csn:
+        """The newest CSN that was readable `HISTORY_MS` ago; no reader has a lower one and no hold yet.
+
+        NOTE: by the monotonic clock. CSNs stand still for as long as a wall clock had jumped ahead.
+        """
+        now = self._env.clock.monotonic()
+        self._marks.append((now, Csn(max(self._env.cache.upper - 1, 0))))
+        while len(self._marks) > 1 and now - self._marks[1][0] >= HISTORY_MS / 1000:
+            self._marks.popleft()
+        return self._marks[0][1]
+
+    async def claim(self) -> bool:
+        """Renew the lease, as ``sole`` if there is no other one. Returns whether it is; `sole` says so from then on."""
+        await self.renew(claim=True)
+        return self.sole
+
+    async def renew(self, *, claim: bool = False) -> None:
+        """Renew the lease and retract what this process has applied, in one write. EnvironmentFenced when deposed."""
+        # NOTE: one at a time. A renewal that began before a claim must not take it back.
+        async with self._renewing:
+            await self._renew(claim)
+
+    async def _renew(self, claim: bool) -> None:
+        env = self._env
+        started = env.clock.monotonic()
+        lapsed = self._beats > 0 and started > self._deadline
+        # NOTE: before the write. A hold taken meanwhile must see that it will be too low for the lease.
+        self._floor = self.read_lower()
+        self._beats += 1
+        sole = self.sole or claim
+        lease = Lease(read_lower=self._floor, beats=self._beats, renewed_ms=env.clock.now_ms(), sole=sole)
+        await env.txns.tidy(lease=lease, joining=claim or self._beats == 1)
+        if claim:
+            self.sole = env.cache.state.leases[env.process].sole
+        self._deadline = started + LEASE_MS * SAFE_SHARE / 1000
+        if lapsed:
+            # Nobody has deposed us, but others were free to; what the holds protected may be gone.
+            for hold in [hold for hold in self.holds if hold.durable_name is None]:
+                hold.expired = True
+                self.holds.discard(hold)
+        for hold in [hold for hold in self.holds if hold.durable_name is not None]:
+            for shard in hold.shards:
+                await self._write(shard, hold)
+            if hold.released:
+                self.holds.discard(hold)
+        env.maintenance.observe_leases()
+
+    async def ensure(self) -> None:
+        """Return when this process can be sure that it has not been deposed; EnvironmentFenced when it was."""
+        if self._env.clock.monotonic() > self._deadline:
+            await self.renew()
+
+    async def hold(self, shards: Iterable[ShardId], at: Csn) -> ReadHold:
+        """See `Environment.hold`."""
+        hold = ReadHold(frozenset(shards), at, self.holds)
+        # NOTE: registered before anything is awaited; from here on no renewal of the lease passes `at`.
+        self.holds.add(hold)
+        try:
+            await self.ensure()
+            if at < self._floor:
+                # Others may already go past `at`; only the shards themselves can still stop them.
+                self._named += 1
+                hold.durable_name = f"{self._env.process}/{self._named}"
+                for shard in hold.shards:
+                    await self._write(shard, hold)
+            for shard in hold.shards:
+                known = self._env.reader.known_shard(shard)
+                if known is not None and known.state.since > at:
+                    raise AsOfNotReadable(f"shard {shard} cannot be read at {at}: its since is {known.state.since}")
+        except BaseException:
+            hold.release()
+            self.holds.discard(hold)
+            raise
+        return hold
+
+    async def _write(self, shard: ShardId, hold: ReadHold) -> None:
+        """Install, renew or remove `hold` in the state of `shard`."""
+        assert hold.durable_name is not None
+        until_ms = self._env.clock.now_ms() + HOLD_MS
+        value = None if hold.released else Hold(at=hold.at, expires_ms=until_ms, reason=self._env.process)
+        await self.write(shard, hold.durable_name, value)
+
+    async def write(self, shard: ShardId, name: str, value: Hold | None) -> None:
+        """Set the hold `name` in the state of `shard`. AsOfNotReadable when the history there is gone."""
+
+        def propose(state: ShardState) -> ShardDiff | Abandon[Csn]:
+            if value is not None and value.at < state.since:
+                return Abandon(state.since)
+            return ShardDiff((SetHold(name=name, hold=value),))
+
+        handle = await self._env.reader.open_shard(shard)
+        result = await handle.durable.update(propose)
+        if isinstance(result, Abandon) and value is not None:
+            raise AsOfNotReadable(f"shard {shard} cannot be read at {value.at}: its since is {result.value}")

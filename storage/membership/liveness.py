@@ -1,0 +1,20 @@
+"""TODO docstring."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    pass
+
+
+class Liveness(Protocol):
+    """Knows, sooner than a lease runs out, that a process is dead."""
+
+    def announce(self, process: str) -> None:
+        """This process is `process`."""
+        ...
+
+    def is_dead(self, process: str) -> bool:
+        """Whether `process` has certainly ended."""
+        ...

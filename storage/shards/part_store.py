@@ -1,0 +1,347 @@
+"""Reading and writing parts: encoding off the event loop, upload, footers, and a cache of decoded rows.
+
+Keys are ``parts/<shard>/<process>-<random>.parquet``; the process in the name tells garbage collection whose
+uncommitted file it is. `in_flight` has the keys of this process that no durable state need refer to yet.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Iterable, Sequence
+from typing import TypeAlias
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from storage.clock import Clock, Randomness
+from storage.errors import (
+    CorruptPart,
+    Determinate,
+    Indeterminate,
+    MissingBlob,
+    PartPrevented,
+    StorageClosed,
+    StorageError,
+    StoreFull,
+)
+from storage.ids import ShardId, random_text
+from storage.shards.parts import (
+    INLINE_LIMIT_BYTES,
+    Part,
+    PartDigest,
+    RowIdRange,
+    UploadedPart,
+    file_part,
+    fingerprint,
+    inline_part,
+    parquet_stats,
+    read_table,
+    row_group,
+    with_row_ids,
+)
+from storage.shards.writes import PromisedPart
+from storage.stores.blob import Blob, ByteRange
+
+CACHE_BYTES = 256 * 1024 * 1024
+"""Bytes of decoded parts kept in memory."""
+
+ENTRY_BYTES = 4096
+"""What a kept part takes beside its Arrow bytes, about: Arrow's objects, and of an inline part its bytes, which its
+name has. Parts of single rows are little else."""
+
+THREAD_BYTES = 256 * 1024
+"""Parts above this are decoded in a thread; smaller ones take less time than the switch."""
+
+TOMBSTONE = b"tidegate tombstone\n"
+"""What stands at the key of a part that has been prevented. Shorter than any Parquet file."""
+
+UPLOAD_DELAYS_S = (0.01, 0.05, 0.2, 0.5, 1.0)
+"""Pauses between attempts of one upload; then it has failed."""
+
+FOOTER_GUESS_BYTES = 64 * 1024
+
+MAX_VERIFIED = 100_000
+"""Files that are remembered as verified."""
+
+VERIFIED_BYTES = 8 * 1024 * 1024
+"""How much of a file is read at once to verify its checksum."""
+
+Slot: TypeAlias = tuple[str | bytes, int, tuple[RowIdRange, ...], tuple[str, ...] | None]
+"""What a decoded table in the cache came from: its source, its row ids, its columns."""
+
+
+def parts_prefix(shard: ShardId | None = None) -> str:
+    """The prefix of every part's key, or of those of `shard`."""
+    return "parts/" if shard is None else f"parts/{shard}/"
+
+
+class PartStore:
+    """See the module's contract."""
+
+    def __init__(self, blob: Blob, clock: Clock, random: Randomness, process: str) -> None:
+        self._blob = blob
+        self._clock = clock
+        self._uploads: dict[str, asyncio.Task[StorageError | None]] = {}
+        self._random = random
+        self._process = process
+        self.in_flight: set[str] = set()
+        self.changes = 0
+        """How often a key entered `in_flight` or left it."""
+        self._cache: OrderedDict[Slot, pa.Table] = OrderedDict()
+        self._cached = 0
+        self._verified: OrderedDict[str, None] = OrderedDict()
+
+    def new_key(self, shard: ShardId) -> str:
+        """A key that nobody has used, protected until its part is committed or discarded."""
+        key = f"{parts_prefix(shard)}{self._process}-{random_text(self._random)}.parquet"
+        self.in_flight.add(key)
+        self.changes += 1
+        return key
+
+    async def encode(self, kind: str, shard: ShardId, table: pa.Table) -> Part:
+        """An inline part when `table` is small, else an uploaded one."""
+        if table.nbytes <= 2 * INLINE_LIMIT_BYTES:
+            part = inline_part(kind, table)
+            if part.bytes <= INLINE_LIMIT_BYTES:
+                return part
+        return await self.upload(kind, shard, table)
+
+    async def upload(self, kind: str, shard: ShardId, table: pa.Table) -> Part:
+        """Encode `table` as Parquet and store it durably under a new key."""
+        key = self.new_key(shard)
+        part, data = await asyncio.to_thread(file_part, kind, table, key)
+        failure = await self._put_once(key, data)
+        if isinstance(failure, Determinate):
+            raise failure
+        if failure is not None:
+            # Whether the file is there does not matter: nothing refers to it.
+            raise Determinate(f"a part could not be stored: {failure}") from failure
+        return part
+
+    async def prepare(self, kind: str, shard: ShardId, table: pa.Table) -> Part:
+        """Encode `table` as Parquet and begin to store it under a new key, without waiting for that."""
+        key = self.new_key(shard)
+        part, data = await asyncio.to_thread(file_part, kind, table, key)
+        self._uploads[key] = asyncio.get_running_loop().create_task(self._put_once(key, data))
+        return part
+
+    def unfinished(self, parts: Iterable[Part]) -> tuple[PromisedPart, ...]:
+        """Those of `parts` whose upload by this process is not known to have succeeded."""
+        found = []
+        for part in parts:
+            task = self._uploads.get(part.key or "")
+            if task is not None and not (task.done() and task.result() is None):
+                assert part.key is not None
+                found.append(PromisedPart(part.key, part.bytes, part.checksum))
+        return tuple(found)
+
+    async def finished(self, keys: Iterable[str]) -> StorageError | None:
+        """Wait for the uploads of `keys`; the first failure, or None when all are stored durably."""
+        for key in keys:
+            task = self._uploads.get(key)
+            if task is not None:
+                failure = await asyncio.shield(task)
+                if failure is not None:
+                    return failure
+        return None
+
+    async def _put_once(self, key: str, data: bytes) -> StorageError | None:
+        """Store `data` unless the key is taken, in spite of a store that fails now and then.
+
+        Returns what went wrong: `Determinate` when the part is certainly not there (nobody else would write it),
+        `PartPrevented` when it never can be, `Indeterminate` when that has to be found out.
+        """
+        failure: StorageError | None = None
+        doubt: Indeterminate | None = None
+        for delay in (*UPLOAD_DELAYS_S, None):
+            try:
+                if await self._blob.put_if_absent(key, data):
+                    return None
+                # Taken: by an earlier attempt of ours, or by somebody who prevents it.
+                if await self._blob.size(key) == len(data):
+                    return None
+                return PartPrevented(f"part {key} was prevented: another process aborted its transaction")
+            except Indeterminate as error:
+                failure = doubt = error
+            except Determinate as error:
+                failure = error
+                if isinstance(error, StorageClosed | StoreFull):
+                    break
+            if delay is not None:
+                await self._clock.sleep(delay)
+        return doubt or failure
+
+    async def describe(self, kind: str, uploaded: UploadedPart) -> Part:
+        """The part for the Parquet file `uploaded`, from its footer.
+
+        Raises MissingBlob when it is not there, CorruptPart when it is no Parquet file or not as announced.
+        """
+        self.in_flight.add(uploaded.key)
+        self.changes += 1
+        # Makes the engine's file durable, before anything refers to it.
+        size = await self._blob.seal(uploaded.key)
+        if size is None:
+            raise MissingBlob(f"{uploaded.key} is not in the blob store")
+        if uploaded.bytes is not None and uploaded.bytes != size:
+            raise CorruptPart(f"{uploaded.key} has {size} bytes, announced were {uploaded.bytes}")
+        metadata = await self.footer(uploaded.key, size)
+        if uploaded.rows is not None and uploaded.rows != metadata.num_rows:
+            raise CorruptPart(f"{uploaded.key} has {metadata.num_rows} rows, announced were {uploaded.rows}")
+        return Part(
+            kind=kind,
+            rows=metadata.num_rows,
+            bytes=size,
+            stats=parquet_stats(metadata),
+            key=uploaded.key,
+            checksum=await self._checksum(uploaded.key, size),
+            fingerprint=fingerprint(metadata.schema.to_arrow_schema()),
+        )
+
+    async def _checksum(self, key: str, size: int) -> str:
+        """The checksum of a file that an engine has just written: of all of it, read once more. Where the store is no
+        folder the file is still here as a copy (`storage.stores.blob_files`)."""
+        digest = PartDigest()
+        for start in range(0, size, VERIFIED_BYTES):
+            length = min(VERIFIED_BYTES, size - start)
+            data = await self._blob.get(key, ByteRange(start=start, length=length)) or b""
+            await asyncio.to_thread(digest.add, data)
+        return digest.checksum
+
+    async def verify(self, parts: Iterable[Part]) -> None:
+        """Check the files of `parts` against their checksums, each once: for who reads them without `read`.
+
+        Raises MissingBlob and CorruptPart.
+        """
+        for part in parts:
+            if part.key is not None and part.key not in self._verified:
+                await self._verify(part)
+                self._verified[part.key] = None
+                if len(self._verified) > MAX_VERIFIED:
+                    self._verified.popitem(last=False)
+
+    async def footer(self, key: str, size: int) -> pq.FileMetaData:
+        """The footer of the Parquet file `key` of `size` bytes."""
+        length = min(size, FOOTER_GUESS_BYTES)
+        tail = await self._blob.get(key, ByteRange(start=size - length, length=length)) or b""
+        if len(tail) != length or length < 12 or tail[-4:] != b"PAR1":
+            raise CorruptPart(f"{key} is not a whole Parquet file")
+        needed = int.from_bytes(tail[-8:-4], "little") + 8
+        if needed > size - 4:
+            raise CorruptPart(f"{key} has an impossible Parquet footer")
+        if needed > length:
+            tail = await self._blob.get(key, ByteRange(start=size - needed, length=needed)) or b""
+        try:
+            # The reader looks at the end only; the magic in front makes it a file of its own.
+            return await asyncio.to_thread(pq.read_metadata, pa.BufferReader(b"PAR1" + tail[-needed:]))
+        except (pa.ArrowException, OSError) as error:
+            raise CorruptPart(f"the Parquet footer of {key} cannot be decoded: {error}") from error
+
+    def other_owners(self, parts: Iterable[Part]) -> frozenset[str]:
+        """The other processes that wrote files of `parts`, which are not committed yet."""
+        keys = (part.key for part in parts if part.key is not None)
+        owners = {key.rsplit("/", 1)[-1].rpartition("-")[0] for key in keys}
+        return frozenset(owners - {self._process})
+
+    def discard(self, parts: Sequence[Part]) -> None:
+        """These parts will not be committed."""
+        self.committed(parts)
+
+    def committed(self, parts: Iterable[Part]) -> None:
+        """These parts are referred to by durable state now."""
+        for part in parts:
+            if part.key is not None:
+                self.in_flight.discard(part.key)
+                self.changes += 1
+                self._uploads.pop(part.key, None)
+
+    async def read(self, part: Part, columns: Sequence[str] | None = None, *, keep: bool = True) -> pa.Table:
+        """See `Environment.read_part`. With `keep` False the rows do not enter the cache."""
+        # NOTE: row ids are assigned at append; one file or inline part may be seen before and after.
+        source = part.key if part.inline is None else part.inline
+        assert source is not None
+        slot = (source, part.first_row_id, part.row_ids, None if columns is None else tuple(columns))
+        cached = self._cache.get(slot)
+        if cached is not None:
+            self._cache.move_to_end(slot)
+            return cached
+        if part.inline is not None:
+            data = part.inline
+        else:
+            assert part.key is not None
+            found = await self._blob.get(part.key)
+            if found is None:
+                raise MissingBlob(f"part {part.key} is not in the blob store")
+            data = found
+        if part.bytes > THREAD_BYTES:
+            table = await asyncio.to_thread(read_table, part, data, columns)
+        else:
+            table = read_table(part, data, columns)
+        if keep:
+            self._remember(slot, table)
+        return table
+
+    async def pieces(self, part: Part, columns: Sequence[str]) -> AsyncIterator[pa.Table]:
+        """The rows of `part` a row group at a time, with ``_row_id`` when asked: for parts that are large.
+
+        Raises as `read` does; the checksum of a file is verified before its first row is given out.
+        """
+        if part.inline is not None:
+            yield await self.read(part, columns, keep=False)
+            return
+        assert part.key is not None
+        await self._verify(part)
+        metadata = await self.footer(part.key, part.bytes)
+        stored = [name for name in columns if name in part.stats]
+        first = part.first_row_id
+        for number in range(metadata.num_row_groups):
+            group = metadata.row_group(number)
+            chunks = [group.column(n) for n in range(group.num_columns)]
+            starts = [min(c.data_page_offset, c.dictionary_page_offset or c.data_page_offset) for c in chunks]
+            ends = [start + c.total_compressed_size for start, c in zip(starts, chunks, strict=True)]
+            data = await self._range(part, min(starts), max(ends))
+            try:
+                table = await asyncio.to_thread(row_group, metadata, number, stored, min(starts), data)
+            except (pa.ArrowException, OSError) as error:
+                raise CorruptPart(f"part {part.key} cannot be decoded: {error}") from error
+            piece = msgspec.structs.replace(part, first_row_id=first, rows=group.num_rows)
+            yield with_row_ids(piece, table, list(columns))
+            first += group.num_rows
+
+    async def _range(self, part: Part, start: int, end: int) -> bytes:
+        assert part.key is not None
+        data = await self._blob.get(part.key, ByteRange(start=start, length=end - start))
+        if data is None:
+            raise MissingBlob(f"part {part.key} is not in the blob store")
+        if len(data) != end - start:
+            raise CorruptPart(f"part {part.key} is truncated")
+        return data
+
+    async def _verify(self, part: Part) -> None:
+        """Check length and checksum of a file without holding it in memory."""
+        assert part.key is not None
+        size = await self._blob.size(part.key)
+        if size is None:
+            raise MissingBlob(f"part {part.key} is not in the blob store")
+        if size != part.bytes:
+            raise CorruptPart(f"part {part.key} has {size} bytes, expected {part.bytes}")
+        if not part.checksum:
+            return
+        digest = PartDigest()
+        for start in range(0, part.bytes, VERIFIED_BYTES):
+            data = await self._range(part, start, min(start + VERIFIED_BYTES, part.bytes))
+            await asyncio.to_thread(digest.add, data)
+        if digest.checksum != part.checksum:
+            raise CorruptPart(f"part {part.key} does not match its checksum")
+
+    def _remember(self, slot: Slot, table: pa.Table) -> None:
+        size = table.nbytes + ENTRY_BYTES
+        if size > CACHE_BYTES // 4:
+            return
+        replaced = self._cache.pop(slot, None)
+        self._cached += size - (0 if replaced is None else replaced.nbytes + ENTRY_BYTES)
+        self._cache[slot] = table
+        while self._cached > CACHE_BYTES:
+            _, dropped = self._cache.popitem(last=False)
+            self._cached -= dropped.nbytes + ENTRY_BYTES

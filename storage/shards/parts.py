@@ -1,0 +1,513 @@
+"""Parts: immutable runs of rows of one shard, their statistics, their bytes, and pruning.
+
+A part is a Parquet file in the blob store or, when small (`INLINE_LIMIT_BYTES`), Arrow IPC bytes carried in
+the state itself. Its kind says what its rows mean:
+
+- ``insert``: the rows are in the shard from `csn` on. A row's id is ``first_row_id + position``, or what the
+  hidden column ``_row_id`` says when `has_row_id_column` (files that compaction wrote).
+- ``delete``: first column ``_row_id``, then the rows' old values. The rows are gone from `csn` on.
+
+Physical columns are named ``c<attnum>``. A part lists every column it holds in `stats`, so a reader knows
+without opening it which columns it lacks (added later) and which rows it cannot contain.
+
+Statistics promise: every non-null value v of the column satisfies min <= v <= max in PostgreSQL's order of
+the type (C collation; NaN above every number). An absent bound promises nothing.
+
+`read_table` is the one way from bytes to rows; it checks length, checksum and row count and raises
+`CorruptPart`.
+"""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import io
+import math
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
+from typing import Any, TypeAlias
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from storage.errors import CorruptPart
+from storage.timestamps.csn import Csn
+
+INLINE_LIMIT_BYTES = 64 * 1024
+"""Parts up to this size live in the state; larger ones are Parquet files."""
+
+ROW_ID = "_row_id"
+"""Name of the hidden row-id column."""
+
+PROVISIONAL_ROW_ID = 1 << 62
+"""Row ids at or above are of a transaction that has not committed: unique inside it, meaningless outside."""
+
+_MAX_STAT_CHARS = 64
+_DICTIONARY_SAMPLE_ROWS = 4096
+_ROW_GROUP_ROWS = 1 << 19
+_EPOCH_DATE = datetime.date(1970, 1, 1)
+_EPOCH = datetime.datetime(1970, 1, 1)  # noqa: DTZ001 - timestamps without a zone are naive
+_EPOCH_UTC = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+
+Bytes: TypeAlias = bytes
+"""The type, where a field of the same name hides it."""
+
+StatValue: TypeAlias = int | float | str | None
+Comparable: TypeAlias = int | float | str | bytes | Decimal
+
+
+class ColumnStats(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What is known of one column of a part.
+
+    `domain` says how `min` and `max` are to be read: ``int`` (also bool, date as days, time and timestamp as
+    microseconds), ``float``, ``str``, ``bytes`` (one character per byte), ``decimal`` (text of the number) or
+    ``none``.
+    """
+
+    domain: str = "none"
+    min: StatValue = None
+    max: StatValue = None
+    null_count: int | None = None
+
+
+class RowIdRange(msgspec.Struct, frozen=True, array_like=True):
+    """Provisional ids [provisional, provisional + rows) became [actual, actual + rows) at append."""
+
+    provisional: int
+    rows: int
+    actual: int
+
+
+class Part(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One part. Fields that are assigned when it is appended to its shard: id, csn, first_row_id, schema_version.
+
+    Until then `first_row_id` of an insert part is provisional, and `scope` tells apart the transactions of one
+    commit, each of which numbers its provisional ids from the same start.
+
+    `row_ids` of a delete part translates the provisional ids of rows that its own transaction inserted; a part
+    that has it must be read through `read_table`, not by an engine from its file.
+    """
+
+    kind: str
+    rows: int
+    bytes: int
+    stats: dict[str, ColumnStats]
+    key: str | None = None
+    inline: Bytes | None = None
+    checksum: str = ""
+    fingerprint: str = ""
+    scope: int = 0
+    has_row_id_column: bool = False
+    id: int = -1
+    csn: Csn = Csn(0)
+    first_row_id: int = -1
+    schema_version: int = -1
+    row_ids: tuple[RowIdRange, ...] = ()
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The physical columns that the part holds, without ``_row_id``."""
+        return tuple(name for name in self.stats if name != ROW_ID)
+
+    @property
+    def row_id_bounds(self) -> tuple[int, int]:
+        """Smallest and largest row id in the part (inclusive)."""
+        if self.kind == "insert" and not self.has_row_id_column:
+            return self.first_row_id, self.first_row_id + self.rows - 1
+        stats = self.stats[ROW_ID]
+        if not isinstance(stats.min, int) or not isinstance(stats.max, int):
+            return 0, PROVISIONAL_ROW_ID - 1
+        if not self.row_ids or stats.max < PROVISIONAL_ROW_ID:
+            return stats.min, stats.max
+        # The ids given at append are above all that the shard had before, so they are above the others in the part.
+        low = min(run.actual for run in self.row_ids)
+        high = max(run.actual + run.rows - 1 for run in self.row_ids)
+        return min(low, stats.min), high
+
+
+class UploadedPart(msgspec.Struct, frozen=True, kw_only=True):
+    """A Parquet file that somebody else (an engine) wrote under a key from `Environment.new_part_key`.
+
+    `rows` and `bytes` are checked against the file where given; statistics come from its footer.
+    """
+
+    key: str
+    rows: int | None = None
+    bytes: int | None = None
+
+
+def fingerprint(schema: pa.Schema) -> str:
+    """A short hash of the names and types of `schema`'s columns, without ``_row_id``."""
+    text = "\n".join(f"{field.name} {field.type}" for field in schema if field.name != ROW_ID)
+    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+
+
+def checksum(data: bytes) -> str:
+    """The checksum recorded for a part's bytes."""
+    digest = PartDigest()
+    digest.add(data)
+    return digest.checksum
+
+
+class PartDigest:
+    """The checksum of a part whose bytes come in pieces."""
+
+    def __init__(self) -> None:
+        self._hash = hashlib.blake2b(digest_size=16)
+
+    def add(self, data: bytes) -> None:
+        """Take in the next bytes."""
+        self._hash.update(data)
+
+    @property
+    def checksum(self) -> str:
+        """The checksum of what was taken in."""
+        return self._hash.hexdigest()
+
+
+def encode_ipc(table: pa.Table) -> bytes:
+    """`table` as one Arrow IPC stream."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        for batch in table.combine_chunks().to_batches():
+            writer.write_batch(batch)
+    return bytes(sink.getvalue().to_pybytes())
+
+
+def encode_parquet(table: pa.Table) -> bytes:
+    """`table` as one Parquet file, readable by Spark and DuckDB."""
+    sink = pa.BufferOutputStream()
+    pq.write_table(
+        table,
+        sink,
+        compression="zstd",
+        row_group_size=_ROW_GROUP_ROWS,
+        store_schema=True,
+        use_dictionary=repetitive_columns(table),
+        # For engines that verify pages by themselves.
+        write_page_checksum=True,
+    )
+    return bytes(sink.getvalue().to_pybytes())
+
+
+def repetitive_columns(table: pa.Table) -> list[str]:
+    """The columns whose values come again and again, going by the first rows: those that a dictionary pays for.
+    One for values that are all different makes files larger, and slower to write and to read."""
+    sample = table.slice(0, _DICTIONARY_SAMPLE_ROWS)
+    return [
+        field.name
+        for index, field in enumerate(sample.schema)
+        if not pa.types.is_nested(field.type) and 2 * pc.count_distinct(sample.column(index)).as_py() <= sample.num_rows
+    ]
+
+
+def inline_part(kind: str, table: pa.Table) -> Part:
+    """A part that carries `table` itself. The caller keeps to `INLINE_LIMIT_BYTES`."""
+    data = encode_ipc(table)
+    return Part(
+        kind=kind,
+        rows=table.num_rows,
+        bytes=len(data),
+        stats=table_stats(table),
+        inline=data,
+        fingerprint=fingerprint(table.schema),
+    )
+
+
+def file_part(kind: str, table: pa.Table, key: str) -> tuple[Part, bytes]:
+    """A Parquet part for `table` under `key`, and the bytes to upload."""
+    data = encode_parquet(table)
+    part = Part(
+        kind=kind,
+        rows=table.num_rows,
+        bytes=len(data),
+        stats=table_stats(table),
+        key=key,
+        checksum=checksum(data),
+        fingerprint=fingerprint(table.schema),
+    )
+    return part, data
+
+
+def table_stats(table: pa.Table) -> dict[str, ColumnStats]:
+    """Statistics of every column of `table`."""
+    return {name: _column_stats(table.column(name)) for name in table.column_names}
+
+
+def _domain(type_: pa.DataType) -> str:
+    types = pa.types
+    if types.is_integer(type_) or types.is_boolean(type_) or types.is_date(type_):
+        return "int"
+    if types.is_timestamp(type_) or types.is_time(type_):
+        return "int" if type_.unit == "us" else "none"
+    if types.is_floating(type_):
+        return "float"
+    if types.is_decimal(type_):
+        return "decimal"
+    if types.is_string(type_) or types.is_large_string(type_):
+        return "str"
+    if types.is_binary(type_) or types.is_large_binary(type_):
+        return "bytes"
+    return "none"
+
+
+def _column_stats(column: pa.ChunkedArray) -> ColumnStats:
+    nulls = column.null_count
+    domain = _domain(column.type)
+    if domain == "none" or nulls == len(column):
+        return ColumnStats(domain=domain, null_count=nulls)
+    bounds = pc.min_max(column)
+    if pa.types.is_temporal(column.type):
+        # Python has no date for the infinite ones.
+        return _bounds(domain, bounds["min"].value, bounds["max"].value, nulls)
+    low, high = stat_value(bounds["min"].as_py()), stat_value(bounds["max"].as_py())
+    if domain == "float" and bool(pc.any(pc.is_nan(column)).as_py()):
+        high = None
+    return _bounds(domain, low, high, nulls)
+
+
+def _bounds(domain: str, low: Comparable | None, high: Comparable | None, nulls: int | None) -> ColumnStats:
+    return ColumnStats(domain=domain, min=_stored_bound(low, False), max=_stored_bound(high, True), null_count=nulls)
+
+
+def _stored_bound(value: Comparable | None, upper: bool) -> StatValue:
+    if isinstance(value, float) and math.isnan(value):
+        return None
+    if isinstance(value, Decimal):
+        return str(value)
+    if isinstance(value, str):
+        return _string_bound(value) if upper else value[:_MAX_STAT_CHARS]
+    if isinstance(value, bytes):
+        short = _bytes_bound(value) if upper else value[:_MAX_STAT_CHARS]
+        return None if short is None else short.decode("latin-1")
+    return value
+
+
+def _string_bound(value: str) -> str | None:
+    """The shortest-enough string that is not below any string starting as `value` does."""
+    if len(value) <= _MAX_STAT_CHARS:
+        return value
+    for end in range(_MAX_STAT_CHARS, 0, -1):
+        code = ord(value[end - 1]) + 1
+        if 0xD800 <= code <= 0xDFFF:
+            code = 0xE000
+        if code <= 0x10FFFF:
+            return value[: end - 1] + chr(code)
+    return None
+
+
+def _bytes_bound(value: bytes) -> bytes | None:
+    if len(value) <= _MAX_STAT_CHARS:
+        return value
+    for end in range(_MAX_STAT_CHARS, 0, -1):
+        if value[end - 1] < 0xFF:
+            return value[: end - 1] + bytes([value[end - 1] + 1])
+    return None
+
+
+def stat_value(value: Any) -> Comparable | None:
+    """A Python value in the form that statistics compare; None when it has none (or is NULL)."""
+    if isinstance(value, bool):
+        return int(value)
+    if isinstance(value, (int, float, str, bytes, Decimal)):
+        return value
+    if isinstance(value, datetime.datetime):
+        delta = value - (_EPOCH if value.tzinfo is None else _EPOCH_UTC)
+        return (delta.days * 86_400 + delta.seconds) * 1_000_000 + delta.microseconds
+    if isinstance(value, datetime.date):
+        return (value - _EPOCH_DATE).days
+    if isinstance(value, datetime.time):
+        return ((value.hour * 60 + value.minute) * 60 + value.second) * 1_000_000 + value.microsecond
+    return None
+
+
+def parquet_stats(metadata: pq.FileMetaData) -> dict[str, ColumnStats]:
+    """Statistics of every top-level column, from a Parquet footer.
+
+    Upper bounds of floats are left open: writers leave NaN out of them.
+    """
+    schema = metadata.schema.to_arrow_schema()
+    leaves: dict[str, list[int]] = {}
+    for index in range(metadata.num_columns):
+        leaves.setdefault(metadata.schema.column(index).path.split(".")[0], []).append(index)
+    return {field.name: _footer_stats(metadata, field, leaves.get(field.name, [])) for field in schema}
+
+
+def _footer_stats(metadata: pq.FileMetaData, field: pa.Field, leaves: list[int]) -> ColumnStats:
+    domain = _domain(field.type)
+    if domain == "none" or len(leaves) != 1:
+        return ColumnStats()
+    lows: list[Any] = []
+    highs: list[Any] = []
+    nulls: int | None = 0
+    bounded = True
+    for group in range(metadata.num_row_groups):
+        column = metadata.row_group(group).column(leaves[0])
+        stats = column.statistics
+        if stats is None:
+            return ColumnStats(domain=domain)
+        nulls = nulls + stats.null_count if nulls is not None and stats.has_null_count else None
+        if stats.has_min_max:
+            raw = pa.types.is_temporal(field.type)
+            lows.append(stats.min_raw if raw else stat_value(stats.min))
+            highs.append(stats.max_raw if raw else stat_value(stats.max))
+        elif not stats.has_null_count or stats.null_count < column.num_values:
+            bounded = False
+    if not bounded or not lows or None in lows or None in highs:
+        return ColumnStats(domain=domain, null_count=nulls)
+    return _bounds(domain, min(lows), None if domain == "float" else max(highs), nulls)
+
+
+def _bound(stats: ColumnStats, value: StatValue) -> Comparable | None:
+    if stats.domain == "int":
+        return value
+    if value is not None and stats.domain == "decimal":
+        return Decimal(str(value))
+    if isinstance(value, str) and stats.domain == "bytes":
+        return value.encode("latin-1")
+    return value
+
+
+def part_may_match(part: Part, column: str, op: str, value: Any = None) -> bool:
+    """False only when no row of `part` satisfies ``column op value`` (three-valued: NULL is not satisfied).
+
+    `op`: ``=``, ``<>``, ``<``, ``<=``, ``>``, ``>=``, ``in`` (value: a sequence), ``is null``,
+    ``is not null``. Values are Python's (int, float, Decimal, str, bytes, bool, date, time, datetime), of the
+    column's type. A column that the part lacks, or a value it cannot compare, may match.
+    """
+    stats = part.stats.get(column)
+    if stats is None:
+        return True
+    if op == "is null":
+        return stats.null_count is None or stats.null_count > 0
+    if stats.null_count is not None and stats.null_count == part.rows:
+        return False
+    if op == "is not null":
+        return True
+    if op == "in":
+        return any(part_may_match(part, column, "=", item) for item in value)
+    if value is None:
+        return False
+    wanted = stat_value(value)
+    if wanted is None or stats.domain == "none":
+        return True
+    try:
+        return _may_match(_bound(stats, stats.min), _bound(stats, stats.max), op, wanted)
+    except TypeError:
+        return True
+
+
+def _may_match(low: Any, high: Any, op: str, wanted: Any) -> bool:
+    if isinstance(wanted, float) and math.isnan(wanted):
+        # NaN equals itself and is above every number; only an open upper bound can hold it.
+        return op in ("<", "<=", "<>") or high is None
+    below = high is not None and high < wanted
+    above = low is not None and low > wanted
+    if op == "=":
+        return not below and not above
+    if op == "<>":
+        return not (low is not None and low == wanted and high is not None and high == wanted)
+    if op == "<":
+        return low is None or bool(low < wanted)
+    if op == "<=":
+        return not above
+    if op == ">":
+        return high is None or bool(high > wanted)
+    if op == ">=":
+        return not below
+    return True
+
+
+def read_table(part: Part, data: bytes, columns: Sequence[str] | None = None) -> pa.Table:
+    """The rows of `part`, whose bytes are `data`, as one Arrow table.
+
+    `columns` names the physical columns wanted, ``_row_id`` among them or not; those that the part lacks are
+    left out. None: every physical column, and ``_row_id`` first where the part is a delete part. Raises
+    `CorruptPart` when the bytes are not what the state recorded.
+    """
+    if len(data) != part.bytes:
+        raise CorruptPart(f"part {part.key or part.id} has {len(data)} bytes, expected {part.bytes}")
+    if part.checksum and checksum(data) != part.checksum:
+        raise CorruptPart(f"part {part.key or part.id} does not match its checksum")
+    wanted = default_columns(part) if columns is None else list(columns)
+    stored = [name for name in wanted if name in part.stats]
+    try:
+        if part.inline is not None:
+            table = pa.ipc.open_stream(pa.BufferReader(data)).read_all()
+            table = table.select(stored)
+        else:
+            # The dataset reader behind `pq.read_table` costs eight times as much for a small file.
+            table = pq.ParquetFile(pa.BufferReader(data)).read(columns=stored, use_threads=False)
+    except (pa.ArrowException, OSError) as error:
+        raise CorruptPart(f"part {part.key or part.id} cannot be decoded: {error}") from error
+    if stored and table.num_rows != part.rows:
+        raise CorruptPart(f"part {part.key or part.id} has {table.num_rows} rows, expected {part.rows}")
+    return with_row_ids(part, table, wanted)
+
+
+class _Window(io.RawIOBase):
+    """The bytes of a file from `start` on, at their place; nothing else of it is there."""
+
+    def __init__(self, start: int, data: bytes) -> None:
+        super().__init__()
+        self._start = start
+        self._data = data
+        self._at = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        end = self._start + len(self._data)
+        self._at = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: end}[whence]
+        return self._at
+
+    def read(self, size: int = -1) -> bytes:
+        first = self._at - self._start
+        if first < 0:
+            raise OSError("read before the window")
+        piece = self._data[first:] if size < 0 else self._data[first : first + size]
+        self._at += len(piece)
+        return piece
+
+
+def row_group(metadata: pq.FileMetaData, number: int, columns: Sequence[str], start: int, data: bytes) -> pa.Table:
+    """The row group `number` of a Parquet file, of which `data` are the bytes from `start` on."""
+    source = pa.PythonFile(_Window(start, data), mode="r")
+    return pq.ParquetFile(source, metadata=metadata).read_row_group(number, columns=columns, use_threads=False)
+
+
+def default_columns(part: Part) -> list[str]:
+    """What `read_table` returns when asked for nothing special."""
+    return ([ROW_ID] if part.kind == "delete" else []) + list(part.columns)
+
+
+def with_row_ids(part: Part, table: pa.Table, wanted: list[str]) -> pa.Table:
+    """`table`, which has the stored ones of the columns `wanted`, with ``_row_id`` if that is one of them."""
+    if ROW_ID not in wanted:
+        return table
+    if ROW_ID in table.column_names:
+        if not part.row_ids:
+            return table
+        ids = translate_row_ids(table.column(ROW_ID), part.row_ids)
+        return table.set_column(table.column_names.index(ROW_ID), ROW_ID, ids)
+    ids = pa.arange(part.first_row_id, part.first_row_id + part.rows)
+    present = [name for name in wanted if name == ROW_ID or name in table.column_names]
+    return pa.table({name: ids if name == ROW_ID else table.column(name) for name in present})
+
+
+def translate_row_ids(ids: pa.ChunkedArray, ranges: Iterable[RowIdRange]) -> pa.Array:
+    """`ids` with every provisional one replaced by the actual id it got at append."""
+    values = ids.combine_chunks().to_numpy(zero_copy_only=False).copy()
+    for run in ranges:
+        hit = (values >= run.provisional) & (values < run.provisional + run.rows)
+        values[hit] += run.actual - run.provisional
+    return pa.array(values, pa.int64())

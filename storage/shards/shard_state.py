@@ -1,0 +1,380 @@
+"""The state of one data shard and its pure transitions: no I/O, no clock.
+
+A shard is a durable, explicitly timestamped changelog. It can be read at every CSN in ``[since, upper)``; its
+rows at T are those of insert parts with ``csn <= T`` whose ids are in no delete part with ``csn <= T``.
+
+Everything that a transition assigns (part ids, first row ids, schema versions) follows from the state and the
+diff alone, so every process that applies the same diffs in the same order assigns the same. That lets a reader
+work out the effect of a committed write before anybody has copied it into the shard.
+
+Invariants (`check`): since <= upper; part csn < upper; part ids and row ids are below their counters; ids of
+insert parts without a row-id column do not overlap; a garbage key is no live part's.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any, TypeAlias
+
+import msgspec
+import pyarrow as pa
+from immutables import Map
+
+from storage.ids import ShardId
+from storage.shards.parts import PROVISIONAL_ROW_ID, Part, RowIdRange, fingerprint
+from storage.timestamps.csn import Csn
+
+
+class SchemaVersion(msgspec.Struct, frozen=True, kw_only=True):
+    """One version of a shard's columns. Versions count from 0."""
+
+    version: int
+    arrow: bytes
+    fingerprint: str
+    columns: tuple[str, ...]
+
+    def schema(self) -> pa.Schema:
+        """The Arrow schema."""
+        return decode_schema(self.arrow)
+
+
+HOLD_MS = 60_000
+"""A hold that has not been renewed for so long has expired. Told by the monotonic clock of who looks: wall clocks of
+two hosts are not compared, and one may jump."""
+
+
+class Hold(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A hold keeps `since` at or below `at`. Critical ones (`expires_ms` None) stay until released; others are renewed
+    with another `expires_ms`, the time until which their owner means to keep them by its own clock."""
+
+    at: Csn
+    expires_ms: int | None = None
+    reason: str = ""
+
+
+class Garbage(msgspec.Struct, frozen=True, kw_only=True):
+    """A file that the state no longer refers to since `seqno`; a reader may still be at it."""
+
+    key: str
+    seqno: int
+
+
+class Append(msgspec.Struct, frozen=True, kw_only=True, tag="append", omit_defaults=True):
+    """Compare-and-append: `parts` at `csn`, which moves the upper from `lower` to just past `csn`.
+
+    `schema` (serialized Arrow) adds a schema version first.
+    """
+
+    lower: Csn
+    csn: Csn
+    parts: tuple[Part, ...] = ()
+    schema: bytes | None = None
+
+
+class DowngradeSince(msgspec.Struct, frozen=True, kw_only=True, tag="since"):
+    """History before `since` may be folded away."""
+
+    since: Csn
+
+
+class SetHold(msgspec.Struct, frozen=True, kw_only=True, tag="hold"):
+    """Install or renew the hold `name`; None releases it."""
+
+    name: str
+    hold: Hold | None
+
+
+class Compact(msgspec.Struct, frozen=True, kw_only=True, tag="compact"):
+    """Swap the parts with ids `removed` for `added`, which hold the same rows at every CSN from since on."""
+
+    removed: tuple[int, ...]
+    added: tuple[Part, ...]
+
+
+class Collected(msgspec.Struct, frozen=True, kw_only=True, tag="collected"):
+    """The files `keys` are gone from the blob store."""
+
+    keys: tuple[str, ...]
+
+
+class Drop(msgspec.Struct, frozen=True, kw_only=True, tag="drop"):
+    """The shard is gone for good: its parts become garbage and it can never be read again."""
+
+
+class Fence(msgspec.Struct, frozen=True, kw_only=True, tag="fence"):
+    """Refuse every compaction that began before: files that it uploaded may be about to go."""
+
+
+ShardOp: TypeAlias = Append | DowngradeSince | SetHold | Compact | Collected | Drop | Fence
+
+
+class ShardDiff(msgspec.Struct, frozen=True):
+    """One durable transition: its operations, in order."""
+
+    ops: tuple[ShardOp, ...]
+
+
+class ShardState(msgspec.Struct, frozen=True, kw_only=True):
+    """The state of one shard. `parts` is by part id, ascending in the order of appending."""
+
+    shard: ShardId
+    schemas: tuple[SchemaVersion, ...] = ()
+    since: Csn = Csn(0)
+    upper: Csn = Csn(0)
+    next_row_id: int = 0
+    next_part_id: int = 0
+    parts: Map[int, Part] = msgspec.field(default_factory=Map)
+    holds: Map[str, Hold] = msgspec.field(default_factory=Map)
+    garbage: Map[str, Garbage] = msgspec.field(default_factory=Map)
+    transitions: int = 0
+    """How many diffs made this state."""
+    dropped: bool = False
+    epoch: int = 0
+    """How often the shard was fenced. A compaction swaps parts only in the epoch that it began in."""
+
+    def schema(self) -> SchemaVersion:
+        """The newest schema version. Raises ValueError when the shard has none yet."""
+        if not self.schemas:
+            raise ValueError(f"shard {self.shard} has no schema")
+        return self.schemas[-1]
+
+
+class _StateDocument(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How a rollup stores a `ShardState`."""
+
+    shard: ShardId
+    schemas: tuple[SchemaVersion, ...]
+    since: Csn
+    upper: Csn
+    next_row_id: int
+    next_part_id: int
+    parts: tuple[Part, ...]
+    holds: dict[str, Hold]
+    garbage: tuple[Garbage, ...]
+    transitions: int
+    dropped: bool = False
+    epoch: int = 0
+
+
+def encode_schema(schema: pa.Schema) -> bytes:
+    """`schema` without metadata, as Arrow IPC."""
+    return bytes(schema.remove_metadata().serialize().to_pybytes())
+
+
+def decode_schema(data: bytes) -> pa.Schema:
+    """The inverse of `encode_schema`."""
+    return pa.ipc.read_schema(pa.BufferReader(data))
+
+
+def apply_diff(state: ShardState, diff: ShardDiff) -> ShardState:
+    """The state after `diff`. Raises ValueError when it does not fit."""
+    for op in diff.ops:
+        state = apply_op(state, op)
+    return msgspec.structs.replace(state, transitions=state.transitions + 1)
+
+
+def apply_op(state: ShardState, op: ShardOp) -> ShardState:
+    """The state after one operation. Raises ValueError when it does not fit."""
+    replace = msgspec.structs.replace
+    if state.dropped and not isinstance(op, Collected):
+        raise ValueError(f"shard {state.shard} is dropped")
+    match op:
+        case Append():
+            return _append(state, op)
+        case DowngradeSince():
+            if op.since >= state.upper:
+                raise ValueError(f"since {op.since} is not below the upper {state.upper}")
+            return replace(state, since=max(state.since, op.since))
+        case SetHold():
+            holds = state.holds
+            if op.hold is not None:
+                if op.hold.at < state.since:
+                    raise ValueError(f"hold at {op.hold.at} is before the since {state.since}")
+                return replace(state, holds=holds.set(op.name, op.hold))
+            return replace(state, holds=holds.delete(op.name)) if op.name in holds else state
+        case Compact():
+            return _compact(state, op)
+        case Collected():
+            garbage = state.garbage
+            for key in op.keys:
+                if key in garbage:
+                    garbage = garbage.delete(key)
+            return replace(state, garbage=garbage)
+        case Fence():
+            return replace(state, epoch=state.epoch + 1)
+        case Drop():
+            return replace(
+                state,
+                parts=Map(),
+                holds=Map(),
+                garbage=_bury(state, state.parts.values()),
+                dropped=True,
+            )
+
+
+def _append(state: ShardState, op: Append) -> ShardState:
+    if op.lower != state.upper:
+        raise ValueError(f"append expects upper {op.lower}, the shard's is {state.upper}")
+    if op.csn < op.lower:
+        raise ValueError(f"append at {op.csn} is below the upper {op.lower}")
+    schemas = state.schemas
+    if op.schema is not None:
+        schemas = (*schemas, schema_version(len(schemas), op.schema))
+    parts, next_row_id, next_part_id = state.parts, state.next_row_id, state.next_part_id
+    actual: dict[int, list[RowIdRange]] = {}
+    # Inserts first: a delete part of the same commit may refer to them.
+    for part in sorted(op.parts, key=lambda p: p.kind != "insert"):
+        placed = msgspec.structs.replace(
+            part, id=next_part_id, csn=op.csn, schema_version=_version_of(schemas, part), scope=0
+        )
+        if part.kind == "insert":
+            actual.setdefault(part.scope, []).append(RowIdRange(part.first_row_id, part.rows, next_row_id))
+            placed = msgspec.structs.replace(placed, first_row_id=next_row_id)
+            next_row_id += part.rows
+        elif _has_provisional(part):
+            placed = msgspec.structs.replace(placed, row_ids=tuple(actual.get(part.scope, ())))
+        parts = parts.set(next_part_id, placed)
+        next_part_id += 1
+    return msgspec.structs.replace(
+        state,
+        schemas=schemas,
+        upper=Csn(op.csn + 1),
+        parts=parts,
+        next_row_id=next_row_id,
+        next_part_id=next_part_id,
+    )
+
+
+def schema_version(version: int, arrow: bytes) -> SchemaVersion:
+    """The schema version `version` for a serialized Arrow schema."""
+    schema = decode_schema(arrow)
+    return SchemaVersion(version=version, arrow=arrow, fingerprint=fingerprint(schema), columns=tuple(schema.names))
+
+
+def _has_provisional(part: Part) -> bool:
+    high = part.row_id_bounds[1]
+    return high >= PROVISIONAL_ROW_ID
+
+
+def _version_of(schemas: tuple[SchemaVersion, ...], part: Part) -> int:
+    """The newest schema version that `part` was written in, by its columns' names and types."""
+    for version in reversed(schemas):
+        if part.fingerprint == version.fingerprint:
+            return version.version
+    columns = set(part.columns)
+    for version in reversed(schemas):
+        if columns == set(version.columns):
+            return version.version
+    for version in reversed(schemas):
+        if columns <= set(version.columns):
+            return version.version
+    return len(schemas) - 1
+
+
+def _compact(state: ShardState, op: Compact) -> ShardState:
+    parts, next_part_id = state.parts, state.next_part_id
+    gone: list[Part] = []
+    for part_id in op.removed:
+        if part_id not in parts:
+            raise ValueError(f"compaction of part {part_id}, which is not in the shard")
+        gone.append(parts[part_id])
+        parts = parts.delete(part_id)
+    for part in op.added:
+        if part.csn > state.since:
+            raise ValueError(f"compacted part at {part.csn} is past the since {state.since}")
+        parts = parts.set(next_part_id, msgspec.structs.replace(part, id=next_part_id))
+        next_part_id += 1
+    return msgspec.structs.replace(state, parts=parts, next_part_id=next_part_id, garbage=_bury(state, gone))
+
+
+def _bury(state: ShardState, parts: Any) -> Map[str, Garbage]:
+    garbage = state.garbage
+    for part in parts:
+        if part.key is not None:
+            garbage = garbage.set(part.key, Garbage(key=part.key, seqno=state.transitions + 1))
+    return garbage
+
+
+def check(state: ShardState) -> None:
+    """Assert every invariant of the module's contract."""
+    assert state.since <= state.upper
+    keys = set()
+    spans: list[tuple[int, int]] = []
+    for part_id, part in state.parts.items():
+        assert part.id == part_id < state.next_part_id
+        assert part.csn < state.upper
+        assert (part.key is None) != (part.inline is None)
+        if part.key is not None:
+            keys.add(part.key)
+        if part.kind == "insert" and not part.has_row_id_column and part.rows:
+            spans.append(part.row_id_bounds)
+    spans.sort()
+    for (_, high), (low, _) in itertools.pairwise(spans):
+        assert high < low
+    assert not spans or spans[-1][1] < state.next_row_id
+    assert not keys & set(state.garbage)
+
+
+_diff_encoder = msgspec.msgpack.Encoder()
+_diff_decoder = msgspec.msgpack.Decoder(ShardDiff)
+_document_decoder = msgspec.msgpack.Decoder(_StateDocument)
+
+
+class ShardMachine:
+    """`ShardState` as the machine of a `DurableState`."""
+
+    def __init__(self, shard: ShardId) -> None:
+        self._shard = shard
+
+    def initial(self) -> ShardState:
+        """A shard that nobody has written to."""
+        return ShardState(shard=self._shard)
+
+    def apply(self, state: ShardState, diff: ShardDiff) -> ShardState:
+        """See `apply_diff`."""
+        return apply_diff(state, diff)
+
+    def encode_diff(self, diff: ShardDiff) -> bytes:
+        """`diff` as MessagePack."""
+        return _diff_encoder.encode(diff)
+
+    def decode_diff(self, data: bytes) -> ShardDiff:
+        """The inverse of `encode_diff`."""
+        return _diff_decoder.decode(data)
+
+    def encode_state(self, state: ShardState) -> bytes:
+        """`state` as MessagePack."""
+        return _diff_encoder.encode(
+            _StateDocument(
+                shard=state.shard,
+                schemas=state.schemas,
+                since=state.since,
+                upper=state.upper,
+                next_row_id=state.next_row_id,
+                next_part_id=state.next_part_id,
+                parts=tuple(state.parts[i] for i in sorted(state.parts)),
+                holds=dict(state.holds),
+                garbage=tuple(state.garbage[k] for k in sorted(state.garbage)),
+                transitions=state.transitions,
+                dropped=state.dropped,
+                epoch=state.epoch,
+            )
+        )
+
+    def decode_state(self, data: bytes) -> ShardState:
+        """The inverse of `encode_state`."""
+        d = _document_decoder.decode(data)
+        return ShardState(
+            shard=d.shard,
+            schemas=d.schemas,
+            since=d.since,
+            upper=d.upper,
+            next_row_id=d.next_row_id,
+            next_part_id=d.next_part_id,
+            parts=Map({part.id: part for part in d.parts}),
+            holds=Map(d.holds),
+            garbage=Map({item.key: item for item in d.garbage}),
+            transitions=d.transitions,
+            dropped=d.dropped,
+            epoch=d.epoch,
+        )

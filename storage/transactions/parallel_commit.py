@@ -1,0 +1,267 @@
+"""Parallel commit: the last uploads of a transaction and its record in the txns shard, at the same time.
+
+The record is STAGED: it names the *promised parts*, those whose upload was not finished when it was written.
+
+- **Commit condition**: a transaction is committed if and only if its record is COMMITTED, or it is STAGED and every
+  promised part is present. In the second case it is committed *implicitly*: the coordinator answers, and the record
+  becomes COMMITTED with a later append, off the client's path.
+- A promised part's key is written with put-if-absent, by the coordinator with the part, by anybody else with a
+  tombstone (*prevention*). Whatever comes first decides the key for ever, so all observers reach the same verdict.
+- **Status resolution**: whoever is held up by a record whose coordinator looks dead prevents what is missing. One
+  part prevented: ABORTED. All present: COMMITTED. The verdict is appended only if the record is still the one that
+  was looked at. A coordinator renews its lease while its uploads take long (the *heartbeat*), and looks dead when it
+  has not for `STAGED_LIMIT_S`.
+- The coordinator never reports a failure after its transaction may have been committed: it resolves it first, and
+  what it cannot find out is `Indeterminate`.
+
+SUBTLE: tombstones are files, and files of a process without a lease are collected. A coordinator that was paused
+for long could then find a prevented key free again. So it reports success only while its own clock says that its
+lease cannot have ended; later it renews the lease first, which fails when it has been ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Collection
+
+from storage.clock import Clock, Randomness
+from storage.errors import Determinate, EnvironmentFenced, Indeterminate, PartPrevented, StorageError
+from storage.ids import ShardId, new_token
+from storage.shards.part_store import TOMBSTONE, PartStore
+from storage.shards.writes import PromisedPart
+from storage.stores.blob import Blob
+from storage.timestamps.csn import Csn
+from storage.transactions.txn import SealedTxn
+from storage.transactions.txns import CommitResult, Committed, Txns
+from storage.transactions.txns_cache import TxnsCache
+from storage.transactions.txns_state import Staged
+
+STAGED_LIMIT_S = 8.0
+"""How long the coordinator of a STAGED record may be silent before those whom it holds up resolve it.
+
+NOTE: less than `environment.KEEP_ALIVE_S`. A process that lives but has given a record up, because it cannot reach the
+blob store for example, keeps its lease; others take the record over between two of its renewals."""
+
+HEARTBEAT_S = 3.0
+"""How often a coordinator whose uploads are not finished says that it lives: a few times within `STAGED_LIMIT_S`."""
+
+CLOCK_STEP_S = 0.001
+"""A rest of a wait below this counts as over: a clock may be unable to tell it from nothing."""
+
+RESOLVE_DELAYS_S = (0.01, 0.05, 0.2, 0.5, 1.0)
+"""Pauses between attempts to reach a verdict while the store fails."""
+
+
+class ParallelCommit:
+    """Coordinates this process's staged transactions and resolves those of others."""
+
+    def __init__(
+        self,
+        *,
+        txns: Txns,
+        cache: TxnsCache,
+        parts: PartStore,
+        blob: Blob,
+        clock: Clock,
+        random: Randomness,
+        publish: Callable[[Csn], Awaitable[None]],
+        ensure_lease: Callable[[], Awaitable[None]],
+        renew_lease: Callable[[], Awaitable[None]],
+        process: str,
+    ) -> None:
+        self._txns = txns
+        self._cache = cache
+        self._parts = parts
+        self._blob = blob
+        self._clock = clock
+        self._random = random
+        self._publish = publish
+        self._ensure_lease = ensure_lease
+        self._renew_lease = renew_lease
+        self._process = process
+        self._coordinated: set[str] = set()
+        """Transactions whose uploads and outcome this process looks after now."""
+        self._heard: dict[str, tuple[int | None, float]] = {}
+        """By staged transaction, the beat of its coordinator's lease and when it was first seen (monotonic)."""
+        self._resolving: dict[str, asyncio.Task[None]] = {}
+
+    async def commit(
+        self,
+        sealed: SealedTxn,
+        promised: tuple[PromisedPart, ...],
+        *,
+        ts: Csn,
+        validated: Csn | None,
+        shards: Collection[ShardId],
+        xids: tuple[int, ...],
+        owners: frozenset[str] = frozenset(),
+        recorded: Callable[[], None] | None = None,
+    ) -> CommitResult:
+        """Commit `sealed`, whose parts `promised` are being uploaded, at `ts`.
+
+        Results and errors as of `Environment.commit`; `PartPrevented` when another process has aborted it, and
+        Determinate when an upload failed and it has been aborted for that. `recorded` is called once the record is
+        durable.
+        """
+        txid = new_token(self._random)
+        self._coordinated.add(txid)
+        try:
+            return await self._commit(txid, sealed, promised, ts, validated, shards, xids, owners, recorded)
+        finally:
+            # A record that is left is resolved by whoever meets it first, this process included.
+            self._coordinated.discard(txid)
+
+    async def _commit(
+        self,
+        txid: str,
+        sealed: SealedTxn,
+        promised: tuple[PromisedPart, ...],
+        ts: Csn,
+        validated: Csn | None,
+        shards: Collection[ShardId],
+        xids: tuple[int, ...],
+        owners: frozenset[str],
+        recorded: Callable[[], None] | None,
+    ) -> CommitResult:
+        try:
+            result = await self._txns.commit(
+                sealed,
+                ts=ts,
+                validated=validated,
+                shards=shards,
+                xids=xids,
+                promised=promised,
+                txid=txid,
+                owners=owners,
+            )
+        except Indeterminate:
+            # The record may be there. With one part prevented it cannot be committed, whether it is or not.
+            if await self._settle(promised):
+                raise
+            raise Determinate("the transaction was not recorded, and has been aborted") from None
+        if not isinstance(result, Committed):
+            return result
+        # Other shards may be read past this CSN at once; those named here wait for the outcome.
+        await self._publish(ts)
+        if recorded is not None:
+            recorded()
+        failure = await self._uploaded(promised)
+        # A part that is certainly not there needs no tombstone: only its coordinator, this process, would write it.
+        if failure is None or (not isinstance(failure, Determinate) and await self._settle(promised)):
+            await self._assure_committed(txid)
+            return result
+        record = self._cache.state.staged.get(txid)
+        if record is not None:
+            # The verdict stands; what cannot be written now is written by whoever meets the record.
+            with contextlib.suppress(Determinate, Indeterminate):
+                await self._txns.resolve(record, False)
+        if isinstance(failure, PartPrevented):
+            raise failure
+        raise Determinate(f"a part could not be stored, and the transaction has been aborted: {failure}") from failure
+
+    async def _uploaded(self, promised: tuple[PromisedPart, ...]) -> StorageError | None:
+        """Wait for the uploads, with a heartbeat meanwhile; the first failure, or None when all are stored."""
+        beating = asyncio.ensure_future(self._beat())
+        try:
+            return await self._parts.finished(part.key for part in promised)
+        finally:
+            beating.cancel()
+
+    async def _beat(self) -> None:
+        while True:
+            await self._clock.sleep(HEARTBEAT_S)
+            # Who cannot say that it lives may be taken for dead; what comes of it is found out afterwards.
+            with contextlib.suppress(Determinate, Indeterminate, EnvironmentFenced):
+                await self._renew_lease()
+
+    async def _assure_committed(self, txid: str) -> None:
+        """All parts of `txid` are stored: note that it is committed. Indeterminate when that cannot be made sure of."""
+        try:
+            await self._ensure_lease()
+        except (Determinate, Indeterminate, EnvironmentFenced) as error:
+            raise Indeterminate(
+                f"everything is stored, but this process cannot tell whether it still had its lease by then: {error}"
+            ) from error
+        if txid in self._cache.state.staged:
+            self._cache.implicit.add(txid)
+            self._cache.wake()
+
+    async def _settle(self, promised: tuple[PromisedPart, ...]) -> bool:
+        """The verdict, in spite of a store that fails now and then; Indeterminate when it fails for long."""
+        for delay in RESOLVE_DELAYS_S:
+            try:
+                return await self.verdict(promised)
+            except (Determinate, Indeterminate):
+                await self._clock.sleep(delay)
+        try:
+            return await self.verdict(promised)
+        except Determinate as error:
+            raise Indeterminate(f"the outcome of a staged transaction cannot be found out: {error}") from error
+
+    async def verdict(self, promised: tuple[PromisedPart, ...]) -> bool:
+        """Decide every promised part, preventing the missing ones. True: all are present, for ever."""
+        for part in promised:
+            if await self._blob.put_if_absent(part.key, TOMBSTONE):
+                return False
+            # Something is there, durably. A tombstone is shorter than any part.
+            if await self._blob.size(part.key) != part.length:
+                return False
+        return True
+
+    async def wait_resolved(self, record: Staged) -> None:
+        """Return when something about `record` has changed; resolve it oneself when its coordinator looks dead."""
+        left = STAGED_LIMIT_S - self._silent_s(record)
+        if left < CLOCK_STEP_S:
+            await self.resolve(record)
+            return
+        changed = asyncio.ensure_future(self._cache.changed())
+        pause = asyncio.ensure_future(self._clock.sleep(left))
+        try:
+            await asyncio.wait({changed, pause}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            changed.cancel()
+            pause.cancel()
+
+    def _silent_s(self, record: Staged) -> float:
+        """For how long this process has heard nothing of the coordinator of `record`; as good as ever if it is gone."""
+        if record.process == self._process:
+            return 0.0 if record.txid in self._coordinated else STAGED_LIMIT_S
+        lease = self._cache.state.leases.get(record.process)
+        if lease is None:
+            return STAGED_LIMIT_S
+        now = self._clock.monotonic()
+        if len(self._heard) > 2 * len(self._cache.state.staged) + 16:
+            self._heard = {txid: heard for txid, heard in self._heard.items() if txid in self._cache.state.staged}
+        beat, at = self._heard.get(record.txid, (None, now))
+        if beat != lease.beats:
+            at = now
+        self._heard[record.txid] = (lease.beats, at)
+        return now - at
+
+    async def resolve(self, record: Staged) -> None:
+        """Find out what became of `record` and write it down. Several callers share one attempt."""
+        task = self._resolving.get(record.txid)
+        if task is None or task.done():
+            task = asyncio.get_running_loop().create_task(self._resolve(record))
+            self._resolving[record.txid] = task
+            task.add_done_callback(lambda _: self._resolving.pop(record.txid, None))
+        await asyncio.shield(task)
+
+    async def _resolve(self, record: Staged) -> None:
+        if record.txid in self._cache.implicit:
+            await self._txns.make_explicit()
+            return
+        await self._txns.resolve(record, await self.verdict(record.promised))
+
+    async def resolve_overdue(self) -> int:
+        """Resolve every record whose coordinator is silent for too long or gone. Returns how many."""
+        await self._txns.make_explicit()
+        overdue = [
+            record
+            for record in self._cache.state.staged.values()
+            if self._silent_s(record) >= STAGED_LIMIT_S and record.txid not in self._cache.implicit
+        ]
+        for record in overdue:
+            await self.resolve(record)
+        return len(overdue)

@@ -1,0 +1,577 @@
+"""A transaction's buffer: what it will write, until it is committed.
+
+A `Txn` belongs to one process and one task at a time. It buffers Arrow tables, takes over Parquet files that
+engines wrote, and keeps what is not data (new shards and schemas, dropped shards, catalog updates). Beyond a
+budget the buffered tables are spilled: encoded and uploaded, so that a transaction of any size needs bounded
+memory (`spill_due`, `spill`).
+
+Row ids of uncommitted rows are provisional (`PROVISIONAL_ROW_ID` and above, counted per shard), so that later
+statements of the transaction can delete them; they are translated when the parts are appended.
+
+`seal` turns the buffer into parts once. A commit that has to be repeated at a higher CSN uses the same parts,
+byte for byte. Savepoints cost the same however much is buffered.
+
+A crash loses the buffer and nothing else; spilled files of a dead process are garbage-collected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NewType, Protocol
+
+import msgspec
+import pyarrow as pa
+from msgspec import Struct, field
+
+from storage.catalog.model import CatalogUpdate
+from storage.durable.state import seal, unseal
+from storage.errors import CorruptState, Determinate, StorageError
+from storage.ids import ShardId
+from storage.shards.parts import INLINE_LIMIT_BYTES, PROVISIONAL_ROW_ID, ROW_ID, Part, UploadedPart, inline_part
+from storage.shards.shard_state import encode_schema
+from storage.shards.writes import ShardWrites
+from storage.timestamps.csn import Csn
+
+SPILL_BUDGET_BYTES = 32 * 1024 * 1024
+"""Arrow bytes that one transaction buffers before `spill_due`."""
+
+SPILL_FILE_BYTES = 64 * 1024 * 1024
+"""Arrow bytes that go into one spilled file at most."""
+
+COMMIT_INLINE_BYTES = 4 * 1024 * 1024
+"""Inline bytes in one commit at most: it is one value in consensus, whose limit is 16 MiB."""
+
+Savepoint = NewType("Savepoint", int)
+
+
+class PartWriter(Protocol):
+    """What a transaction needs of its environment."""
+
+    async def upload(self, kind: str, shard: ShardId, table: pa.Table) -> Part:
+        """Encode `table` as Parquet and store it under a new key."""
+        ...
+
+    async def prepare(self, kind: str, shard: ShardId, table: pa.Table) -> Part:
+        """Encode `table` as Parquet and begin to store it; the commit waits for it, or promises it."""
+        ...
+
+    async def finished(self, keys: Iterable[str]) -> StorageError | None:
+        """Wait until the files begun by `prepare` are stored; the first failure, or None."""
+        ...
+
+    async def describe(self, kind: str, uploaded: UploadedPart) -> Part:
+        """The part for a file that an engine wrote: rows and statistics from its footer."""
+        ...
+
+    def discard(self, parts: Sequence[Part]) -> None:
+        """These parts will not be committed; their files may be removed."""
+        ...
+
+
+class SealedTxn(msgspec.Struct, frozen=True, kw_only=True):
+    """A transaction ready to commit at any CSN."""
+
+    shards: tuple[ShardWrites, ...]
+    xids: tuple[int, ...] = ()
+    catalog_updates: tuple[CatalogUpdate, ...] = ()
+    catalog_expected: Csn | None = None
+
+    @property
+    def has_definitions(self) -> bool:
+        """Whether it changes more than rows."""
+        return bool(self.catalog_updates) or any(
+            item.create or item.drop or item.schema is not None for item in self.shards
+        )
+
+
+class _Run(Struct):
+    """Consecutive new rows of one schema; `first` is the provisional id of the first."""
+
+    first: int
+    tables: list[pa.Table]
+
+    def table(self) -> pa.Table:
+        """The rows as one table."""
+        return self.tables[0] if len(self.tables) == 1 else pa.concat_tables(self.tables)
+
+
+class _Buffer(Struct):
+    """One shard's share of one segment. `open_run`: the last run may be continued."""
+
+    open_run: bool = False
+    runs: list[_Run] = field(default_factory=list)
+    deletes: list[pa.Table] = field(default_factory=list)
+    parts: list[Part] = field(default_factory=list)
+
+    def nbytes(self) -> int:
+        """Arrow bytes held in memory."""
+        inserts = sum(table.nbytes for run in self.runs for table in run.tables)
+        deletes = sum(table.nbytes for table in self.deletes)
+        return int(inserts + deletes)
+
+
+class _Budget(Struct):
+    """Inline bytes that a commit may still carry."""
+
+    left: int
+
+
+class _Segment(Struct):
+    """What was written between two savepoints."""
+
+    buffers: dict[ShardId, _Buffer] = field(default_factory=dict)
+    creates: dict[ShardId, bytes] = field(default_factory=dict)
+    schemas: dict[ShardId, bytes] = field(default_factory=dict)
+    forgets: list[ShardId] = field(default_factory=list)
+    catalog_updates: list[CatalogUpdate] = field(default_factory=list)
+
+
+class Txn:
+    """See the module's contract. Made by `Environment.begin`."""
+
+    def __init__(self, writer: PartWriter, catalog_csn: Csn, xid: int | None = None) -> None:
+        self.xid = xid
+        self._sealed_xids: tuple[int, ...] = ()
+        self._writer = writer
+        self._catalog_csn = catalog_csn
+        self._catalog_expected: Csn | None = None
+        self._segments: list[_Segment] = [_Segment()]
+        self._next_row: dict[ShardId, int] = {}
+        self._rows_at: list[dict[ShardId, int]] = [{}]
+        self._buffered = 0
+        self._sealed: SealedTxn | None = None
+        self._local: dict[ShardId, tuple[Part, ...]] = {}
+        self._merged: list[Txn] = []
+        self._prepared: dict[tuple[str, ShardId, tuple[int, ...]], tuple[list[pa.Table], Part]] = {}
+
+    @property
+    def buffered_bytes(self) -> int:
+        """Arrow bytes held in memory."""
+        return self._buffered + sum(other.buffered_bytes for other in self._merged)
+
+    @property
+    def shards(self) -> frozenset[ShardId]:
+        """Every shard that the transaction writes to, creates, alters or forgets."""
+        named: set[ShardId] = set()
+        for segment in self._segments:
+            named.update(segment.buffers, segment.creates, segment.schemas, segment.forgets)
+        for other in self._merged:
+            named |= other.shards
+        return frozenset(named)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to commit."""
+        return (
+            not self.shards
+            and not any(segment.catalog_updates for segment in self._segments)
+            and all(other.is_empty for other in self._merged)
+        )
+
+    def write(self, shard: ShardId, rows: pa.Table | pa.RecordBatch) -> int:
+        """Buffer new rows (columns ``c<attnum>``). Returns the provisional id of the first."""
+        table = _as_table(rows)
+        buffer = self._buffer(shard)
+        first = self._take_rows(shard, table.num_rows)
+        if table.num_rows:
+            if buffer.open_run and buffer.runs[-1].tables[0].schema.equals(table.schema):
+                buffer.runs[-1].tables.append(table)
+            else:
+                buffer.runs.append(_Run(first, [table]))
+                buffer.open_run = True
+            self._buffered += table.nbytes
+        self._changed(shard)
+        return first
+
+    async def write_part(self, shard: ShardId, uploaded: UploadedPart) -> Part:
+        """Take over a Parquet file of new rows that an engine wrote. Returns it with its provisional ids."""
+        part = await self._writer.describe("insert", uploaded)
+        part = msgspec.structs.replace(part, first_row_id=self._take_rows(shard, part.rows))
+        if part.rows:
+            buffer = self._buffer(shard)
+            buffer.parts.append(part)
+            buffer.open_run = False
+        self._changed(shard)
+        return part
+
+    def delete(self, shard: ShardId, rows: pa.Table | pa.RecordBatch) -> None:
+        """Buffer deletions: first column ``_row_id`` (int64), then the rows' old values.
+
+        Raises ValueError when the first column is not that.
+        """
+        table = _as_table(rows)
+        if not table.num_columns or table.schema.field(0).name != ROW_ID:
+            raise ValueError(f"the first column of a deletion must be {ROW_ID}")
+        if table.num_rows:
+            self._buffer(shard).deletes.append(table)
+            self._buffered += table.nbytes
+        self._changed(shard)
+
+    async def delete_part(self, shard: ShardId, uploaded: UploadedPart) -> Part:
+        """Take over a Parquet file of deletions (layout as in `delete`) that an engine wrote."""
+        part = await self._writer.describe("delete", uploaded)
+        if part.rows:
+            self._buffer(shard).parts.append(part)
+        self._changed(shard)
+        return part
+
+    def create_shard(self, shard: ShardId, schema: pa.Schema) -> None:
+        """Create and register `shard` in this commit."""
+        self._segments[-1].creates[shard] = encode_schema(schema)
+        self._changed(shard)
+
+    def alter_schema(self, shard: ShardId, schema: pa.Schema) -> None:
+        """Give `shard` a new schema version in this commit. Parts written before keep theirs."""
+        self._segments[-1].schemas[shard] = encode_schema(schema)
+        self._changed(shard)
+
+    def forget_shard(self, shard: ShardId) -> None:
+        """Drop `shard` in this commit: it is unreadable from then on, and its files are removed later."""
+        self._segments[-1].forgets.append(shard)
+        self._changed(shard)
+
+    def update_catalog(self, updates: Sequence[CatalogUpdate], *, expected: Csn | None = None) -> None:
+        """Change the catalog in this commit.
+
+        `expected` is the CSN of the catalog snapshot that `updates` were worked out from (default: the current
+        one when the transaction began). The commit raises `CatalogConflict` when the catalog has changed since.
+        """
+        if self._catalog_expected is None:
+            self._catalog_expected = self._catalog_csn if expected is None else expected
+        elif expected is not None:
+            self._catalog_expected = min(self._catalog_expected, expected)
+        self._segments[-1].catalog_updates.extend(updates)
+        self._sealed = None
+
+    def merge(self, other: Txn) -> None:
+        """Make `other` part of this transaction: both commit together or not at all.
+
+        `other` must not be used afterwards. Raises ValueError when both change the catalog or one shard's schema.
+        """
+        if other._has_ddl() and self._has_ddl():
+            raise ValueError("two transactions that change the catalog cannot be merged")
+        self._merged.append(other)
+        self._sealed = None
+        self._local.clear()
+
+    def savepoint(self) -> Savepoint:
+        """A point to return to."""
+        self._segments.append(_Segment())
+        self._rows_at.append(dict(self._next_row))
+        return Savepoint(len(self._segments) - 1)
+
+    def rollback_to(self, savepoint: Savepoint) -> None:
+        """Undo everything since `savepoint`, which stays usable. Raises ValueError when it is gone."""
+        if not 1 <= savepoint < len(self._segments):
+            raise ValueError(f"savepoint {savepoint} does not exist")
+        for segment in self._segments[savepoint:]:
+            for buffer in segment.buffers.values():
+                self._buffered -= buffer.nbytes()
+                self._writer.discard(buffer.parts)
+        self._segments[savepoint:] = [_Segment()]
+        self._next_row = dict(self._rows_at[savepoint])
+        del self._rows_at[savepoint + 1 :]
+        self._sealed = None
+        self._local.clear()
+
+    def abandon(self) -> None:
+        """Roll the whole transaction back: its uploaded files may be removed."""
+        for segment in self._segments:
+            for buffer in segment.buffers.values():
+                self._writer.discard(buffer.parts)
+        for other in self._merged:
+            other.abandon()
+        self.unseal()
+        self._segments = [_Segment()]
+        self._merged = []
+        self._buffered = 0
+        self._sealed = None
+
+    def local_parts(self, shard: ShardId) -> tuple[Part, ...]:
+        """The transaction's own inserts and deletes in `shard`, in order, with provisional row ids."""
+        cached = self._local.get(shard)
+        if cached is None:
+            found: list[Part] = []
+            for segment in self._segments:
+                buffer = segment.buffers.get(shard)
+                if buffer is None:
+                    continue
+                found.extend(buffer.parts)
+                for run in buffer.runs:
+                    part = inline_part("insert", run.table())
+                    found.append(msgspec.structs.replace(part, first_row_id=run.first))
+                found.extend(inline_part("delete", table) for table in _grouped(buffer.deletes))
+            cached = self._local[shard] = tuple(found)
+        return cached
+
+    def deletes_from(self, shard: ShardId) -> bool:
+        """Whether the transaction itself (not what was merged into it) deletes rows of `shard`."""
+        return any(
+            bool(buffer.deletes) or any(part.kind == "delete" for part in buffer.parts)
+            for segment in self._segments
+            if (buffer := segment.buffers.get(shard)) is not None
+        )
+
+    def local_schema(self, shard: ShardId) -> bytes | None:
+        """The serialized schema that this transaction gives to `shard`; None when it does not touch it."""
+        for segment in reversed(self._segments):
+            if shard in segment.schemas:
+                return segment.schemas[shard]
+            if shard in segment.creates:
+                return segment.creates[shard]
+        return None
+
+    @property
+    def spill_due(self) -> bool:
+        """Whether the buffer has outgrown its budget."""
+        return self._buffered > SPILL_BUDGET_BYTES
+
+    async def spill(self, *, force: bool = False) -> None:
+        """Upload what is buffered if it has outgrown its budget (or at any size with `force`)."""
+        if not force and not self.spill_due:
+            return
+        for segment in self._segments:
+            for shard in list(segment.buffers):
+                await self._spill_buffer(segment, shard)
+
+    async def _spill_buffer(self, segment: _Segment, shard: ShardId) -> None:
+        buffer = segment.buffers[shard]
+        while buffer.runs:
+            run = buffer.runs[0]
+            first = run.first
+            for table in _slices(run.table()):
+                part = await self._writer.upload("insert", shard, table)
+                buffer.parts.append(msgspec.structs.replace(part, first_row_id=first))
+                first += table.num_rows
+            self._buffered -= sum(table.nbytes for table in run.tables)
+            del buffer.runs[0]
+        buffer.open_run = False
+        for group in _grouped(buffer.deletes):
+            for table in _slices(group):
+                buffer.parts.append(await self._writer.upload("delete", shard, table))
+        self._buffered -= sum(table.nbytes for table in buffer.deletes)
+        buffer.deletes = []
+        self._changed(shard)
+
+    async def export(self) -> bytes:
+        """The whole transaction as bytes: small rows inline, large ones as files. See `Environment.export_txn`.
+
+        Raises ValueError for one that others were merged into, Determinate when a file cannot be stored.
+        """
+        if self._merged:
+            raise ValueError("export transactions before they are merged")
+        sealed = await self.seal()
+        failure = await self._writer.finished(p.key for i in sealed.shards for p in i.parts if p.key is not None)
+        if failure is not None:
+            raise Determinate(f"a part could not be stored: {failure}") from failure
+        return seal(_exporter.encode(sealed))
+
+    @staticmethod
+    def imported(writer: PartWriter, catalog_csn: Csn, data: bytes) -> Txn:
+        """The inverse of `export`. Its rows keep their provisional ids."""
+        try:
+            sealed = _importer.decode(unseal(data, "exported transaction"))
+        except msgspec.MsgspecError as error:
+            raise CorruptState(f"the exported transaction cannot be decoded: {error}") from error
+        txn = Txn(writer, catalog_csn)
+        txn._sealed_xids = sealed.xids
+        segment = txn._segments[0]
+        for item in sealed.shards:
+            if item.create and item.schema is not None:
+                segment.creates[item.shard] = item.schema
+            elif item.schema is not None:
+                segment.schemas[item.shard] = item.schema
+            if item.drop:
+                segment.forgets.append(item.shard)
+            if item.parts:
+                segment.buffers[item.shard] = _Buffer(parts=list(item.parts))
+                inserts = [part for part in item.parts if part.kind == "insert"]
+                ends = [part.first_row_id + part.rows for part in inserts]
+                txn._next_row[item.shard] = max([PROVISIONAL_ROW_ID, *ends])
+        segment.catalog_updates.extend(sealed.catalog_updates)
+        txn._catalog_expected = sealed.catalog_expected
+        return txn
+
+    async def seal(self) -> SealedTxn:
+        """The transaction as parts, uploading what is too large to go inline. Cached until something changes."""
+        if self._sealed is None:
+            self._sealed = await self._seal()
+        return self._sealed
+
+    async def _seal(self) -> SealedTxn:
+        members = self._members()
+        shards: dict[ShardId, None] = {}
+        for member in members:
+            for segment in member._segments:
+                for group in (segment.creates, segment.schemas, segment.buffers, segment.forgets):
+                    shards.update(dict.fromkeys(group))
+        budget = _Budget(COMMIT_INLINE_BYTES)
+        sealed = [await self._seal_shard(members, shard, budget) for shard in shards]
+        updates: list[CatalogUpdate] = []
+        expected: Csn | None = None
+        own = [member.xid for member in members if member.xid is not None]
+        xids = (*own, *(xid for member in members for xid in member._sealed_xids))
+        for member in members:
+            for segment in member._segments:
+                updates.extend(segment.catalog_updates)
+            if member._catalog_expected is not None:
+                expected = member._catalog_expected
+        return SealedTxn(
+            shards=tuple(sealed), xids=xids, catalog_updates=tuple(_net(updates)), catalog_expected=expected
+        )
+
+    async def _seal_shard(self, members: list[Txn], shard: ShardId, budget: _Budget) -> ShardWrites:
+        parts: list[Part] = []
+        inserts: list[tuple[int, int, list[pa.Table]]] = []
+        deletes: list[tuple[int, pa.Table]] = []
+        schema: bytes | None = None
+        create = drop = False
+        for scope, member in enumerate(members):
+            for segment in member._segments:
+                schema = segment.creates.get(shard, schema)
+                create = create or shard in segment.creates
+                schema = segment.schemas.get(shard, schema)
+                drop = drop or shard in segment.forgets
+                buffer = segment.buffers.get(shard)
+                if buffer is None:
+                    continue
+                parts.extend(msgspec.structs.replace(part, scope=scope) for part in buffer.parts)
+                inserts.extend((scope, run.first, run.tables) for run in buffer.runs)
+                deletes.extend((scope, table) for table in buffer.deletes)
+        if drop and create:
+            self._writer.discard(parts)
+            return ShardWrites(shard=shard)
+        if drop:
+            self._writer.discard(parts)
+            return ShardWrites(shard=shard, drop=True)
+        own = any(_is_provisional(table) for _, table in deletes) or any(
+            part.kind == "delete" and part.row_id_bounds[1] >= PROVISIONAL_ROW_ID for part in parts
+        )
+        for scope, first, tables in inserts if own else _coalesced(inserts):
+            part = await members[scope]._encode("insert", shard, tables, budget)
+            parts.append(msgspec.structs.replace(part, scope=scope, first_row_id=first))
+        for scope in dict.fromkeys(scope for scope, _ in deletes):
+            for group in _groups([table for owner, table in deletes if owner == scope]):
+                part = await members[scope]._encode("delete", shard, group, budget)
+                parts.append(msgspec.structs.replace(part, scope=scope))
+        return ShardWrites(shard=shard, parts=tuple(parts), schema=schema, create=create)
+
+    async def _encode(self, kind: str, shard: ShardId, tables: list[pa.Table], budget: _Budget) -> Part:
+        """One part for `tables`. A file is made once, also when this transaction is merged into several others."""
+        slot = (kind, shard, tuple(id(table) for table in tables))
+        prepared = self._prepared.get(slot)
+        if prepared is not None:
+            return prepared[1]
+        table = tables[0] if len(tables) == 1 else pa.concat_tables(tables)
+        if table.nbytes <= INLINE_LIMIT_BYTES * 2:
+            part = inline_part(kind, table)
+            if part.bytes <= min(INLINE_LIMIT_BYTES, budget.left):
+                budget.left -= part.bytes
+                return part
+        part = await self._writer.prepare(kind, shard, table)
+        # The tables are kept beside, so that nothing else gets their identities.
+        self._prepared[slot] = (list(tables), part)
+        return part
+
+    def unseal(self) -> None:
+        """Forget the parts made by `seal`: their keys are spent, and the next `seal` makes new ones."""
+        for member in self._members():
+            self._writer.discard([part for _, part in member._prepared.values()])
+            member._prepared.clear()
+            member._sealed = None
+
+    def _members(self) -> list[Txn]:
+        found: list[Txn] = [self]
+        for other in self._merged:
+            found.extend(other._members())
+        return found
+
+    def _has_ddl(self) -> bool:
+        return any(
+            segment.catalog_updates or segment.creates or segment.schemas or segment.forgets
+            for member in self._members()
+            for segment in member._segments
+        )
+
+    def _buffer(self, shard: ShardId) -> _Buffer:
+        buffers = self._segments[-1].buffers
+        if shard not in buffers:
+            buffers[shard] = _Buffer()
+        return buffers[shard]
+
+    def _take_rows(self, shard: ShardId, rows: int) -> int:
+        first = self._next_row.get(shard, PROVISIONAL_ROW_ID)
+        self._next_row[shard] = first + rows
+        return first
+
+    def _changed(self, shard: ShardId) -> None:
+        self._sealed = None
+        self._local.pop(shard, None)
+
+
+def _as_table(rows: pa.Table | pa.RecordBatch) -> pa.Table:
+    return pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows
+
+
+def _is_provisional(table: pa.Table) -> bool:
+    return any(
+        len(chunk) and int(chunk.to_numpy(zero_copy_only=False).max()) >= PROVISIONAL_ROW_ID
+        for chunk in table.column(0).chunks
+    )
+
+
+def _grouped(tables: list[pa.Table]) -> list[pa.Table]:
+    """`tables` with neighbours of one schema concatenated."""
+    return [pa.concat_tables(group) for group in _groups(tables)]
+
+
+def _groups(tables: list[pa.Table]) -> list[list[pa.Table]]:
+    """`tables` in runs of one schema."""
+    groups: list[list[pa.Table]] = []
+    for table in tables:
+        if groups and groups[-1][0].schema.equals(table.schema):
+            groups[-1].append(table)
+        else:
+            groups.append([table])
+    return groups
+
+
+def _coalesced(
+    inserts: list[tuple[int, int, list[pa.Table]]],
+) -> list[tuple[int, int, list[pa.Table]]]:
+    """One run per schema, for commits in which nothing refers to provisional ids. Large runs stay alone."""
+    if len(inserts) < 2:
+        return inserts
+    large = [run for run in inserts if sum(table.nbytes for table in run[2]) > INLINE_LIMIT_BYTES]
+    runs: dict[str, tuple[int, int, list[pa.Table]]] = {}
+    for scope, first, tables in inserts:
+        if any(tables is run[2] for run in large):
+            continue
+        for table in tables:
+            run = runs.setdefault(str(table.schema), (scope, first, []))
+            run[2].append(table)
+    return [*large, *runs.values()]
+
+
+def _slices(table: pa.Table) -> list[pa.Table]:
+    """`table` cut so that no piece is much above `SPILL_FILE_BYTES`."""
+    pieces = max(1, -(-table.nbytes // SPILL_FILE_BYTES))
+    rows = max(1, -(-table.num_rows // pieces))
+    return [table.slice(start, rows) for start in range(0, table.num_rows, rows)]
+
+
+def _net(updates: list[CatalogUpdate]) -> list[CatalogUpdate]:
+    """The net effect of `updates`: a record that is added and retracted again is neither."""
+    kept: list[CatalogUpdate] = []
+    for update in updates:
+        for index in range(len(kept) - 1, -1, -1):
+            if kept[index].record == update.record and kept[index].diff == -update.diff:
+                del kept[index]
+                break
+        else:
+            kept.append(update)
+    return kept
+
+
+_exporter = msgspec.msgpack.Encoder()
+_importer = msgspec.msgpack.Decoder(SealedTxn)

@@ -1,0 +1,194 @@
+"""Compaction of one shard: which parts to rewrite, and the rows that come out. Pure, apart from its CPU time.
+
+Only parts at or below the shard's since take part: every reader that is allowed to read sees all of them or what
+replaces them. Rows keep their ids: a rewritten part has the hidden row-id column unless its ids are consecutive.
+
+Deletions are folded: a row that an eligible delete part names is left out of the rewritten parts, and the delete
+part is rewritten without that row's entry. So every entry of a delete part refers to a row that some part still
+holds, and a delete part whose entries are all folded goes away.
+
+Parts of different columns or types are never merged: a part that lacks a column says something (its rows predate
+the column, and have the column's missing value) that a NULL would not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from msgspec import Struct
+
+from storage.shards.parts import INLINE_LIMIT_BYTES, ROW_ID, Part
+from storage.shards.shard_state import ShardState
+from storage.timestamps.csn import Csn
+
+RowIds: TypeAlias = npt.NDArray[np.int64]
+
+SMALL_PART_BYTES = 8 * 1024 * 1024
+"""Parts below are worth merging with their like."""
+
+MAX_INPUT_BYTES = 32 * 1024 * 1024
+MAX_INPUT_ROWS = 1_000_000
+"""Stored bytes and rows that one compaction reads whole: they bound its memory. Deletions in larger parts are folded by
+`storage.upkeep.large_compaction`."""
+
+MAX_DELETED_ROWS = 4_000_000
+"""Entries of delete parts that one compaction looks at: 32 MB of row ids."""
+
+MERGE_FACTOR = 16
+"""Parts of one size class that gather before they are merged: each row is rewritten about once per class."""
+
+DELETED_SHARE = 0.1
+"""A part is rewritten when so much of it is deleted."""
+
+SIZE_CLASSES = (INLINE_LIMIT_BYTES, 1024 * 1024, SMALL_PART_BYTES)
+
+
+class CompactionPlan(Struct, frozen=True, kw_only=True):
+    """Parts to rewrite together (all of one fingerprint), and the delete parts to fold into them."""
+
+    inserts: tuple[Part, ...]
+    deletes: tuple[Part, ...]
+
+
+def eligible(state: ShardState, kind: str) -> list[Part]:
+    """The parts of `kind` at or below the since, oldest first."""
+    return [p for _, p in sorted(state.parts.items()) if p.kind == kind and p.csn <= state.since]
+
+
+def deletions_due(state: ShardState) -> bool:
+    """Whether it is worth reading the eligible delete parts to see what they hit."""
+    deletes = eligible(state, "delete")
+    rows = sum(part.rows for part in eligible(state, "insert"))
+    return len(deletes) >= MERGE_FACTOR or sum(part.rows for part in deletes) > DELETED_SHARE * rows
+
+
+def plan(
+    state: ShardState, deleted: Mapping[int, RowIds], fruitless: Mapping[int, int] = MappingProxyType({})
+) -> CompactionPlan | None:
+    """What to compact next; None when nothing is due.
+
+    `deleted` has the row ids of the eligible delete parts by part id; empty when they were not read. A part in
+    `fruitless` is not rewritten for the sake of as many deletions as it says: a part whose ids have gaps may span
+    deleted ids of other parts without holding one.
+    """
+    inserts = eligible(state, "insert")
+    deletes = [part for part in eligible(state, "delete") if part.id in deleted]
+    ids = joined([deleted[part.id] for part in deletes])
+    hits = {part.id: hits_of(part, ids) for part in inserts} if len(ids) else {}
+    groups: dict[tuple[str, tuple[str, ...]], list[Part]] = {}
+    for part in inserts:
+        groups.setdefault((part.fingerprint, part.columns), []).append(part)
+    for group in groups.values():
+        chosen = _choose(group, {i: n for i, n in hits.items() if fruitless.get(i) != n}, len(deletes))
+        if chosen:
+            return CompactionPlan(inserts=tuple(chosen), deletes=tuple(deletes))
+    # Many delete parts that hit nothing eligible are merged among themselves.
+    if len(deletes) >= MERGE_FACTOR and len({d.columns for d in deletes}) == 1:
+        return CompactionPlan(inserts=(), deletes=tuple(deletes))
+    return None
+
+
+def _choose(group: list[Part], hits: Mapping[int, int], delete_parts: int) -> list[Part]:
+    forced = [
+        part
+        for part in group
+        if part.rows <= MAX_INPUT_ROWS
+        if hits.get(part.id, 0) > DELETED_SHARE * part.rows or (delete_parts >= MERGE_FACTOR and hits.get(part.id, 0))
+    ]
+    chosen: dict[int, Part] = {}
+    size = rows = 0
+    for part in forced:
+        if chosen and (size + part.bytes > MAX_INPUT_BYTES or rows + part.rows > MAX_INPUT_ROWS):
+            break
+        chosen[part.id] = part
+        size, rows = size + part.bytes, rows + part.rows
+    floor = 0
+    for limit in SIZE_CLASSES:
+        members = [p for p in group if floor <= p.bytes < limit and p.id not in chosen]
+        floor = limit
+        if len(members) >= MERGE_FACTOR:
+            for part in members:
+                if size + part.bytes > MAX_INPUT_BYTES or rows + part.rows > MAX_INPUT_ROWS:
+                    continue
+                chosen[part.id] = part
+                size, rows = size + part.bytes, rows + part.rows
+            break
+    # One part alone that is not rewritten for its deletions gains nothing.
+    if len(chosen) == 1 and not forced:
+        return []
+    return [chosen[part_id] for part_id in sorted(chosen)]
+
+
+def hits_of(part: Part, ids: RowIds) -> int:
+    """At least how many of the sorted `ids` are in `part` (exact unless its ids have gaps)."""
+    low, high = part.row_id_bounds
+    return int(np.searchsorted(ids, high, "right") - np.searchsorted(ids, low, "left"))
+
+
+def joined(arrays: list[RowIds]) -> RowIds:
+    """All of `arrays`, sorted."""
+    return np.sort(np.concatenate(arrays)) if arrays else np.empty(0, np.int64)
+
+
+class Merged(Struct, frozen=True, kw_only=True):
+    """What a compaction produces: rows with their ids, and the delete entries that are left, by part id."""
+
+    rows: pa.Table | None
+    folded: int
+    first_row_id: int | None
+    left: tuple[tuple[int, pa.Table], ...]
+    csn: Csn
+    delete_csn: Csn
+
+
+def merge(chosen: CompactionPlan, inserts: list[pa.Table], deletes: list[pa.Table]) -> Merged:
+    """Merge the tables of the planned parts (in plan order, with ``_row_id``).
+
+    `first_row_id` is set, and `rows` has no id column, when the ids are consecutive. `left` names only delete
+    parts that change. Runs in a thread.
+    """
+    delete_ids = [_ids(table) for table in deletes]
+    gone = joined(delete_ids)
+    kept: list[pa.Table] = []
+    seen: list[RowIds] = []
+    for table in inserts:
+        ids = _ids(table)
+        seen.append(ids)
+        kept.append(table.filter(pa.array(~np.isin(ids, gone))) if len(gone) else table)
+    present = joined(seen)
+    left: list[tuple[int, pa.Table]] = []
+    for part, table, ids in zip(chosen.deletes, deletes, delete_ids, strict=True):
+        folded = np.isin(ids, present)
+        if folded.any():
+            left.append((part.id, table.filter(pa.array(~folded))))
+    rows = pa.concat_tables(kept).combine_chunks() if kept else None
+    first_row_id = None
+    if rows is not None and rows.num_rows:
+        ids = _ids(rows)
+        if len(ids) > 1 and not (np.diff(ids) > 0).all():
+            rows = rows.take(pa.array(np.argsort(ids)))
+            ids = np.sort(ids)
+        if ids[-1] - ids[0] == len(ids) - 1:
+            first_row_id = int(ids[0])
+            rows = rows.drop_columns([ROW_ID])
+    elif rows is not None:
+        rows = None
+    return Merged(
+        rows=rows,
+        folded=sum(table.num_rows for table in inserts) - sum(table.num_rows for table in kept),
+        first_row_id=first_row_id,
+        left=tuple(left),
+        csn=max((part.csn for part in chosen.inserts), default=Csn(0)),
+        delete_csn=max((part.csn for part in chosen.deletes), default=Csn(0)),
+    )
+
+
+def _ids(table: pa.Table) -> RowIds:
+    column: Any = table.column(ROW_ID)
+    values: RowIds = column.combine_chunks().to_numpy(zero_copy_only=False)
+    return values

@@ -1,0 +1,169 @@
+"""A sampled audit of pruning: a part that a read left out held no row that the read asked for.
+
+Pruning goes by statistics. Wrong ones (of a damaged file, of an engine that writes them wrongly, of a mistake of ours)
+would lose rows without a word, so now and then a part that was left out is read after all. In tests every one is, and
+a finding is an error; in a server a sample is read in the background, and a finding is logged and counted.
+
+Conditions are evaluated exactly, in PostgreSQL's order (NaN above every number); one that cannot be evaluated on a
+part's rows finds nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import structlog
+
+from storage.clock import Randomness
+from storage.errors import CorruptPart, StorageError
+from storage.shards.parts import Part
+
+log = structlog.get_logger(__name__)
+
+SAMPLED_SHARE = 0.001
+"""The share of the parts left out that a server reads."""
+
+COMPARE: dict[str, Any] = {
+    "=": pc.equal,
+    "<>": pc.not_equal,
+    "<": pc.less,
+    "<=": pc.less_equal,
+    ">": pc.greater,
+    ">=": pc.greater_equal,
+}
+"""Arrow's comparisons by operator: NULL where a side is NULL."""
+_ABOVE = frozenset({">", ">=", "<>"})
+"""The comparisons with a number that NaN satisfies."""
+
+
+class Condition(Protocol):
+    """``column op value`` on a physical column, as `part_may_match` takes them."""
+
+    @property
+    def column(self) -> str:
+        """The physical column."""
+        ...
+
+    @property
+    def op(self) -> str:
+        """=, <>, <, <=, >, >=, in, is null, is not null."""
+        ...
+
+    @property
+    def value(self) -> Any:
+        """A Python value; a sequence of them for ``in``."""
+        ...
+
+
+class PruningAudit:
+    """See the module's contract. With a `share` of 1 every part is looked at, before the read goes on."""
+
+    def __init__(
+        self, read: Callable[[Part, Sequence[str]], Awaitable[pa.Table]], random: Randomness, share: float
+    ) -> None:
+        self.share = share
+        self.audited = 0
+        """Parts that were read although a read had left them out."""
+        self.faults = 0
+        """Those of them that held a matching row."""
+        self._read = read
+        self._random = random
+        self._running: set[asyncio.Task[None]] = set()
+
+    async def left_out(self, parts: Sequence[Part], conjunctions: Sequence[Sequence[Condition]]) -> None:
+        """A read whose rows must satisfy one of `conjunctions` has left `parts` out.
+
+        Raises CorruptPart for a part with a matching row if all are audited.
+        """
+        if self.share >= 1:
+            for part in parts:
+                await self._audit(part, conjunctions)
+        elif parts and self._random.random() < self.share * len(parts):
+            part = parts[self._random.randrange(len(parts))]
+            task = asyncio.get_running_loop().create_task(self._audit_aside(part, conjunctions))
+            self._running.add(task)
+            task.add_done_callback(self._running.discard)
+
+    async def finished(self) -> None:
+        """Return once every audit that runs in the background is over."""
+        if self._running:
+            await asyncio.wait(set(self._running))
+
+    async def _audit_aside(self, part: Part, conjunctions: Sequence[Sequence[Condition]]) -> None:
+        try:
+            await self._audit(part, conjunctions)
+        except StorageError as error:
+            # A part that has been collected meanwhile tells nothing.
+            level = logging.ERROR if isinstance(error, CorruptPart) else logging.DEBUG
+            log.log(level, "pruning audit", part=part.key, error=str(error))
+
+    async def _audit(self, part: Part, conjunctions: Sequence[Sequence[Condition]]) -> None:
+        columns = [name for name in part.columns if any(c.column == name for found in conjunctions for c in found)]
+        if not columns:
+            return
+        rows = await self._read(part, columns)
+        self.audited += 1
+        for conjunction in conjunctions:
+            if rows_match(rows, conjunction):
+                self.faults += 1
+                wanted = " and ".join(f"{c.column} {c.op} {c.value!r}" for c in conjunction)
+                raise CorruptPart(
+                    f"the statistics of part {part.key or part.id} are wrong: it was left out of a read, and holds a "
+                    f"row with {wanted}; check the environment with tidegate admin fsck"
+                )
+
+
+def rows_match(rows: pa.Table, conjunction: Sequence[Condition]) -> bool:
+    """Whether some row certainly satisfies all of `conjunction`."""
+    every: Any = None
+    for condition in conjunction:
+        if condition.column not in rows.column_names:
+            return False
+        mask = _mask(rows.column(condition.column), condition.op, condition.value)
+        if mask is None:
+            return False
+        every = mask if every is None else pc.and_(every, mask)
+    return every is not None and bool(pc.any(every, min_count=0).as_py())
+
+
+def _mask(column: pa.ChunkedArray, op: str, value: Any) -> Any | None:
+    """Which rows satisfy the condition; None when that cannot be told."""
+    if op == "is null":
+        return pc.is_null(column)
+    if op == "is not null":
+        return pc.is_valid(column)
+    if value is None or op not in {*COMPARE, "in"}:
+        return None
+    try:
+        if op == "in":
+            known = [item for item in value if item is not None]
+            return pc.fill_null(pc.is_in(column, value_set=pa.array(known, column.type)), False)
+        wanted = pa.scalar(value, column.type)
+        mask = pc.fill_null(COMPARE[op](column, wanted), False)
+    except (pa.ArrowException, OverflowError, TypeError, ValueError):
+        return None
+    if pa.types.is_floating(column.type):
+        nans = pc.fill_null(pc.is_nan(column), False)
+        if math.isnan(value):
+            return _nan_mask(column, nans, op)
+        mask = pc.or_(mask, nans) if op in _ABOVE else pc.and_(mask, pc.invert(nans))
+    return mask
+
+
+def _nan_mask(column: pa.ChunkedArray, nans: Any, op: str) -> Any | None:
+    """The rows that compare so with NaN, which equals itself and is above every number."""
+    match op:
+        case "=" | ">=":
+            return nans
+        case "<=":
+            return pc.is_valid(column)
+        case "<" | "<>":
+            return pc.and_(pc.is_valid(column), pc.invert(nans))
+        case _:
+            return None

@@ -1,0 +1,299 @@
+"""The local engine: streaming, bounds, cancel, isolation from the outside."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+
+import duckdb
+import psutil
+import pyarrow as pa
+import pytest
+
+from adapter.engines.local.database import Cursor, LocalDatabase
+from adapter.engines.local.engine import LocalEngine
+from adapter.engines.local.scans import ConstantColumns
+from planner.errors import ObjectNotInPrerequisiteState, QueryCanceled
+from planner.ir import nodes as ir
+from planner.types import types
+from planner.types.types import SqlType
+from tests.adapter.engines.harness import INT8, World, constants, endless, equal, literal, ordered, query, same, scan
+
+TEXT = SqlType(types.TEXT)
+THREADS = 3
+
+
+async def test_constants(world: World, local: LocalEngine) -> None:
+    assert await world.rows(local, constants(literal(1), literal("é", TEXT)), {}) == [(1, "é")]
+
+
+async def test_a_database_that_cannot_be_opened_is_named(world: World) -> None:
+    (world.folder / "occupied").write_text("no folder")
+    engine = LocalEngine(world.env, blob_root=world.blob_root, directory=world.folder / "occupied")
+    for _ in range(2):
+        with pytest.raises(ObjectNotInPrerequisiteState, match=r"the local engine is not available: .*occupied"):
+            await world.rows(engine, constants(literal(1)), {})
+    await engine.close()
+
+
+async def test_no_columns_keep_their_rows(world: World, local: LocalEngine) -> None:
+    table = await world.table(("a", INT8))
+    await world.insert(table, [(1,), (2,), (3,)])
+    nothing = ir.Project(input=scan(table), exprs=(), fields=())
+    assert await world.rows(local, query(nothing, table), {table.oid: await world.input(table)}) == [(), (), ()]
+
+
+@pytest.mark.parametrize("small", [0, 8192])
+async def test_point_reads_reuse_decoded_parts(
+    world: World, local: LocalEngine, monkeypatch: pytest.MonkeyPatch, small: int
+) -> None:
+    monkeypatch.setattr("adapter.engines.local.scans.MAX_ROWS", small)
+    table = await world.table(("a", INT8), ("b", TEXT))
+    found = scan(table)
+    point = query(
+        ir.Filter(input=found, condition=same(found.fields[0], ir.Param(index=1, type=INT8)), fields=found.fields),
+        table,
+    )
+    for number in range(5):
+        await world.insert(table, [(number, f"row {number}")])
+        tables = {table.oid: await world.input(table)}
+        for wanted in range(number + 1):
+            assert await world.rows(local, point, tables, [literal(wanted)]) == [(wanted, f"row {wanted}")]
+    # An older snapshot still sees its own rows only, though they share a table with newer ones.
+    newest = await world.input(table)
+    older = {table.oid: type(newest)(relation=table, inserts=newest.inserts[:2], deletes=(), bytes=0, rows=2)}
+    assert sorted(await world.rows(local, query(found, table), older)) == [(0, "row 0"), (1, "row 1")]
+
+
+@pytest.fixture
+def used(monkeypatch: pytest.MonkeyPatch) -> list[str | None]:
+    """The kept plan that each statement on a cursor has used, None where it had none."""
+    noted: list[str | None] = []
+    plan = Cursor._plan
+
+    def note(cursor: Cursor, sql: str) -> str | None:
+        noted.append(plan(cursor, sql))
+        return noted[-1]
+
+    monkeypatch.setattr(Cursor, "_plan", note)
+    return noted
+
+
+async def test_a_lookup_needs_no_database(world: World, local: LocalEngine, used: list[str | None]) -> None:
+    table = await world.table(("a", INT8), ("b", TEXT))
+    found = scan(table, row_id=True)
+    point = query(
+        ir.Filter(input=found, condition=equal(found.fields[0], ir.Param(index=1, type=INT8)), fields=found.fields),
+        table,
+    )
+    empty = {table.oid: await world.input(table)}
+    await world.insert(table, [(number % 5, f"row {number}") for number in range(10)])
+    await world.insert(table, [(None, None)])
+    full = {table.oid: await world.input(table)}
+    await world.delete(table, pa.table({"_row_id": [3], "c1": [3], "c2": ["row 3"]}))
+    less = {table.oid: await world.input(table)}
+    assert await world.rows(local, point, empty, [literal(3)]) == []
+    assert await world.rows(local, point, full, [literal(3)]) == [(3, "row 3", 3), (3, "row 8", 8)]
+    assert await world.rows(local, point, less, [literal(3)]) == [(3, "row 8", 8)]
+    assert await world.rows(local, point, less, [literal(None)]) == []
+    assert used == []
+    assert local.unsupported(point) is None
+
+
+async def test_larger_tables_are_read_by_all_threads(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    local = LocalEngine(world.env, blob_root=world.blob_root, directory=world.folder / "scratch", threads=THREADS)
+    threads: list[int] = []
+    stream = Cursor.stream
+
+    def note(cursor: Cursor, sql: str, batch_rows: int) -> object:
+        threads.extend(cursor.connection.execute("SELECT current_setting('threads')").fetchall()[0])
+        return stream(cursor, sql, batch_rows)
+
+    monkeypatch.setattr(Cursor, "stream", note)
+    monkeypatch.setattr("adapter.engines.local.scans.MAX_ROWS", 10)
+    small, large = await world.table(("a", INT8)), await world.table(("a", INT8))
+    await world.insert(small, [(number,) for number in range(10)])
+    await world.insert(large, [(number,) for number in range(11)])
+    left, right = scan(small, first=10), scan(large, first=20)
+    both = ir.Join(
+        kind="cross", left=left, right=right, condition=None, lateral=False, fields=(*left.fields, *right.fields)
+    )
+    inputs = {table.oid: await world.input(table) for table in (small, large)}
+    assert len(await world.rows(local, query(ordered(left), small), inputs)) == 10
+    assert len(await world.rows(local, query(ordered(right), large), inputs)) == 11
+    assert len(await world.rows(local, query(both, small, large), inputs)) == 110
+    assert await world.rows(local, constants(literal(1)), {}) == [(1,)]
+    assert threads == [1, THREADS, THREADS, 1]
+    await local.close()
+
+
+async def test_the_plan_of_a_small_table_outlives_its_changes(
+    world: World, local: LocalEngine, used: list[str | None]
+) -> None:
+    table = await world.table(("a", INT8))
+    reading = query(ordered(scan(table, row_id=True)), table)
+    expected: list[tuple[int, int]] = []
+    for number in range(6):
+        await world.insert(table, [(number,), (-number,)])
+        await world.delete(table, pa.table({"_row_id": [2 * number + 1], "c1": [-number]}))
+        expected.append((number, 2 * number))
+        assert sorted(await world.rows(local, reading, {table.oid: await world.input(table)})) == expected
+    # Kept from the second run on; one cursor ran them all.
+    assert used == [None] + ["plan0"] * 5
+
+
+@pytest.mark.parametrize("bound", [False, True])
+async def test_one_plan_serves_all_constants_beside_a_small_table(
+    world: World, local: LocalEngine, used: list[str | None], bound: bool
+) -> None:
+    table = await world.table(("a", INT8), ("b", TEXT))
+    await world.insert(table, [(number, f"row {number}") for number in range(10)])
+    found = scan(table)
+    for wanted in range(12):
+        constant = ir.Param(index=1, type=INT8) if bound else literal(wanted)
+        point = query(
+            ordered(ir.Filter(input=found, condition=equal(found.fields[0], constant), fields=found.fields)),
+            table,
+        )
+        rows = await world.rows(local, point, {table.oid: await world.input(table)}, [literal(wanted)])
+        assert rows == [(wanted, f"row {wanted}")] * (wanted < 10)
+    assert used == [None] + ["plan0"] * 11
+
+
+async def test_a_long_constant_is_held_once(world: World, local: LocalEngine) -> None:
+    rows = pa.table({"c1": pa.array([str(number) for number in range(8192)])})
+    held = ConstantColumns().of(rows, (literal("x" * 1_000_000, TEXT), literal(7), literal(None, TEXT)))
+    assert held.nbytes < rows.nbytes + 1_000_000 + 8192 * 16
+    table = await world.table(("a", TEXT))
+    await world.insert(table, [("x" * 1_000_000,), ("y",)])
+    found = scan(table)
+    point = query(
+        ordered(
+            ir.Filter(input=found, condition=equal(found.fields[0], ir.Param(index=1, type=TEXT)), fields=found.fields)
+        ),
+        table,
+    )
+    for wanted in ("y", "x" * 1_000_000, "z", "y"):
+        rows_ = await world.rows(local, point, {table.oid: await world.input(table)}, [literal(wanted, TEXT)])
+        assert rows_ == [(wanted,)] * (wanted != "z")
+
+
+async def test_constants_of_several_executions_at_once(world: World, local: LocalEngine) -> None:
+    table = await world.table(("a", INT8))
+    await world.insert(table, [(number,) for number in range(20)])
+    found = scan(table)
+    point = query(
+        ordered(
+            ir.Filter(input=found, condition=equal(found.fields[0], ir.Param(index=1, type=INT8)), fields=found.fields)
+        ),
+        table,
+    )
+    tables = {table.oid: await world.input(table)}
+    for _ in range(5):
+        rows = await asyncio.gather(*(world.rows(local, point, tables, [literal(wanted)]) for wanted in range(20)))
+        assert rows == [[(wanted,)] for wanted in range(20)]
+
+
+async def test_small_tables_of_several_executions_at_once(world: World, local: LocalEngine) -> None:
+    table = await world.table(("a", INT8))
+    snapshots = []
+    for number in range(5):
+        await world.insert(table, [(number,)])
+        snapshots.append({table.oid: await world.input(table)})
+    reading = query(ordered(scan(table)), table)
+    for _ in range(5):
+        found = await asyncio.gather(*(world.rows(local, reading, snapshot) for snapshot in snapshots))
+        assert [sorted(rows) for rows in found] == [[(n,) for n in range(count + 1)] for count in range(5)]
+
+
+async def test_tables_of_inline_parts_start_anew(
+    world: World, local: LocalEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("adapter.engines.local.inline_pool.SPARE_PARTS", 1)
+    monkeypatch.setattr("adapter.engines.local.scans.MAX_ROWS", 0)
+    table = await world.table(("a", INT8))
+    for number in range(8):
+        await world.insert(table, [(number,)])
+    whole = await world.input(table)
+    reading = query(scan(table), table)
+    assert sorted(await world.rows(local, reading, {table.oid: whole})) == [(number,) for number in range(8)]
+    for number in range(8):
+        one = type(whole)(relation=table, inserts=whole.inserts[number : number + 1], deletes=(), bytes=0, rows=1)
+        assert await world.rows(local, reading, {table.oid: one}) == [(number,)]
+    assert sorted(await world.rows(local, reading, {table.oid: whole})) == [(number,) for number in range(8)]
+
+
+async def test_a_long_result_streams(world: World, local: LocalEngine) -> None:
+    table = await world.table(("a", INT8), ("b", TEXT))
+    await world.insert(table, [(number, f"text of row {number}") for number in range(2000)])
+    left, right = scan(table, first=10), scan(table, first=20)
+    joined = ir.Join(
+        kind="cross", left=left, right=right, condition=None, lateral=False, fields=(*left.fields, *right.fields)
+    )
+    process = psutil.Process(os.getpid())
+    before = process.memory_info().rss
+    rows = peak = 0
+    async for batch in local.execute(query(joined, table), {table.oid: await world.input(table)}, (), world.context()):
+        rows += batch.num_rows
+        peak = max(peak, process.memory_info().rss)
+    assert rows == 4_000_000  # about 230 MB of Arrow data
+    assert peak - before < 100 << 20
+
+
+async def test_cancel_by_token(world: World, local: LocalEngine) -> None:
+    table = await world.table(("a", INT8))
+    await world.insert(table, [(number,) for number in range(3000)])
+    tables = {table.oid: await world.input(table)}
+    context = world.context()
+    running = asyncio.create_task(world.rows(local, endless(table), tables, context=context))
+    await asyncio.sleep(0.2)
+    await local.cancel(context.token)
+    with pytest.raises(QueryCanceled, match="canceling statement due to user request"):
+        await running
+    assert len(await world.rows(local, query(scan(table), table), tables)) == 3000
+
+
+async def test_a_cancelled_task_ends_the_query(world: World, local: LocalEngine) -> None:
+    table = await world.table(("a", INT8))
+    await world.insert(table, [(number,) for number in range(3000)])
+    tables = {table.oid: await world.input(table)}
+    running = asyncio.create_task(world.rows(local, endless(table), tables))
+    await asyncio.sleep(0.2)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert len(await world.rows(local, query(scan(table), table), tables)) == 3000
+
+
+def test_the_database_is_closed_to_the_outside(tmp_path: Path) -> None:
+    allowed = tmp_path / "blob"
+    allowed.mkdir()
+    secret = tmp_path / "secret.csv"
+    secret.write_text("a\n1\n")
+    (allowed / "open.csv").write_text("a\n1\n")
+    database = LocalDatabase(directories=[allowed], scratch=tmp_path / "scratch", memory_limit="100MB")
+    try:
+        assert database.run(f"SELECT count(*) FROM read_csv('{allowed}/open.csv')") == [(1,)]
+        for statement in (
+            f"SELECT * FROM read_csv('{secret}')",
+            f"COPY (SELECT 1) TO '{tmp_path}/out.csv'",
+            f"ATTACH '{tmp_path}/other.db'",
+            "INSTALL httpfs",
+        ):
+            with pytest.raises((duckdb.PermissionException, duckdb.IOException)):
+                database.run(statement)
+        for statement in ("SET enable_external_access = true", "SET memory_limit = '1TB'", "RESET allowed_directories"):
+            with pytest.raises(duckdb.InvalidInputException, match="configuration"):
+                database.run(statement)
+    finally:
+        database.close()
+
+
+def test_arithmetic_is_postgresql_s(tmp_path: Path) -> None:
+    database = LocalDatabase(directories=[], scratch=tmp_path / "scratch", memory_limit="100MB")
+    try:
+        assert database.run("SELECT 7 / 2, -7 / 2, current_setting('TimeZone')") == [(3, -3, "UTC")]
+        assert database.run("SELECT x FROM (VALUES (1), (NULL), (2)) t(x) ORDER BY x DESC") == [(None,), (2,), (1,)]
+    finally:
+        database.close()

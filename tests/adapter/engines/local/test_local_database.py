@@ -1,0 +1,58 @@
+"""The local engine's cursors keep plans, and a kept plan is never out of date."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from adapter.engines.local import database as local_database
+from adapter.engines.local.database import Cursor, LocalDatabase
+
+
+@pytest.fixture
+def cursor(tmp_path: Path) -> Iterator[Cursor]:
+    database = LocalDatabase(directories=(), scratch=tmp_path, memory_limit="256MB")
+    cursor = database.acquire()
+    cursor.connection.execute("CREATE TABLE t (_part INTEGER, v INTEGER)")
+    cursor.connection.execute("INSERT INTO t SELECT 0, range FROM range(10)")
+    yield cursor
+    database.release(cursor)
+    database.close()
+
+
+def rows(cursor: Cursor, sql: str) -> int:
+    count: int = cursor.stream(sql, 8192).read_all().num_rows
+    return count
+
+
+def kept(cursor: Cursor) -> int:
+    return len(cursor.connection.execute("SELECT name FROM duckdb_prepared_statements()").fetchall())
+
+
+def test_a_plan_is_kept_from_the_second_run_on(cursor: Cursor) -> None:
+    sql = "SELECT v FROM t WHERE v < 3"
+    assert [(rows(cursor, sql), kept(cursor)) for _ in range(3)] == [(3, 0), (3, 1), (3, 1)]
+
+
+def test_a_condition_that_all_rows_met_still_counts_when_other_rows_have_come(cursor: Cursor) -> None:
+    sql = "SELECT v FROM t WHERE _part <= 0"
+    assert [rows(cursor, sql) for _ in range(3)] == [10, 10, 10]
+    assert kept(cursor) == 1
+    cursor.connection.execute("INSERT INTO t SELECT 1, range FROM range(10)")
+    assert rows(cursor, sql) == 10
+
+
+def test_no_more_plans_are_kept_than_allowed(cursor: Cursor, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(local_database, "MAX_PREPARED", 2)
+    for limit in range(5):
+        sql = f"SELECT v FROM t WHERE v < {limit}"
+        assert [rows(cursor, sql) for _ in range(2)] == [limit, limit]
+    assert kept(cursor) == 2
+
+
+def test_texts_that_carry_data_are_not_kept(cursor: Cursor) -> None:
+    sql = f"SELECT v FROM t WHERE v < 3 AND '{'x' * local_database.MAX_PREPARED_CHARS}' <> ''"
+    assert [rows(cursor, sql) for _ in range(3)] == [3, 3, 3]
+    assert kept(cursor) == 0

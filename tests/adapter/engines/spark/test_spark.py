@@ -1,0 +1,338 @@
+"""The Spark engine: collected and spooled results, order, cancel, errors, a JVM that dies."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Callable
+from contextlib import aclosing
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from adapter.engines.spark import gateway as spark_gateway
+from adapter.engines.spark import result_size
+from adapter.engines.spark import runtime as spark_runtime_module
+from adapter.engines.spark.engine import SparkEngine
+from adapter.engines.spark.gateway import SparkUnavailable
+from adapter.engines.spark.runtime import Profile, Spark, SparkRuntime, SparkSettings, profile_for
+from planner.errors import DivisionByZero, InvalidParameterValue, ObjectNotInPrerequisiteState, QueryCanceled
+from planner.functions.registry import aggregates, functions, operators
+from planner.ir import nodes as ir
+from planner.types import types
+from planner.types.types import SqlType
+from tests.adapter.engines.harness import INT8, World, constants, literal, query, same, scan
+
+TEXT = SqlType(types.TEXT)
+
+
+def ordered(source: ir.Scan) -> ir.Sort:
+    """`source` by its first column, descending."""
+    key = ir.SortKey(expr=ir.ColumnRef(id=source.fields[0].id, type=INT8), descending=True, nulls_first=True)
+    return ir.Sort(input=source, keys=(key,), fields=source.fields)
+
+
+async def jobs_run(runtime: SparkRuntime, statement: asyncio.Task[Any], *, some: bool) -> None:
+    """Waits until Spark has active jobs, or has none. Raises what `statement` raised if it ends before it has any."""
+    current = runtime.current()
+    assert current is not None
+    tracker = current.context.statusTracker()
+    while bool(await asyncio.to_thread(tracker.getActiveJobsIds)) is not some:
+        if some and statement.done():
+            raise AssertionError(f"the statement ended too soon: {statement.exception()!r}")
+        await asyncio.sleep(0.05)
+
+
+def wait_until(done: Callable[[], bool]) -> None:
+    """Returns once `done`."""
+    while not done():
+        time.sleep(0.05)
+
+
+async def test_constants(world: World, spark: SparkEngine) -> None:
+    assert await world.rows(spark, constants(literal(1), literal("é'", TEXT)), {}) == [(1, "é'")]
+
+
+async def test_a_spooled_result_keeps_its_order_and_is_deleted(
+    world: World, spark: SparkEngine, spark_runtime: SparkRuntime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = await world.table(("a", INT8), ("b", TEXT))
+    numbers = [(number * 7919 % 40_000, f"row {number}") for number in range(40_000)]
+    await world.insert(table, numbers, as_file=True)
+    sorting = query(ordered(scan(table)), table)
+    tables = {table.oid: await world.input(table)}
+    expected = sorted(numbers, reverse=True)
+    assert await world.rows(spark, sorting, tables) == expected
+    monkeypatch.setattr(result_size, "COLLECT_BYTES", 0)
+    assert await world.rows(spark, sorting, tables) == expected
+    stream = spark.execute(sorting, tables, (), world.context())
+    async with aclosing(stream) as batches:
+        first = await anext(batches)
+        assert first.column(0).to_pylist() == [row[0] for row in expected[: first.num_rows]]
+    assert not list(spark_runtime.settings.directory.glob("spool-*"))
+
+
+async def test_a_result_that_outgrows_collecting_is_spooled(world: World, spark: SparkEngine) -> None:
+    """Wide values that no bound foresees: 1,200 rows of 64 kB."""
+    table = await world.table(
+        ("a", INT8),
+    )
+    await world.insert(table, [(number,) for number in range(1200)])
+    repeat = functions("repeat")[0]
+    wide = ir.Call(
+        signature=repeat, args=(literal("0123456789abcdef", TEXT), literal(4096, SqlType(types.INT4))), type=TEXT
+    )
+    source = scan(table)
+    fields = (source.fields[0], ir.Field(id=9, name="wide", type=TEXT))
+    project = ir.Project(input=source, exprs=(ir.ColumnRef(id=1, type=INT8), wide), fields=fields)
+    rows = 0
+    async with aclosing(
+        spark.execute(query(project, table), {table.oid: await world.input(table)}, (), world.context())
+    ) as batches:
+        async for batch in batches:
+            rows += batch.num_rows
+            assert len(batch.column(1)[0].as_py()) == 65_536
+    assert rows == 1200
+
+
+def long_count() -> ir.BoundQuery:
+    """Counts for longer than a test, in code that can be interrupted."""
+    numbers = ir.Field(id=1, name="g", type=INT8)
+    series = next(s for s in functions("generate_series") if s.args == (types.INT8, types.INT8))
+    call = ir.FunctionCall(signature=series, args=(literal(1), literal(10**15)), fields=(numbers,))
+    source = ir.FunctionScan(functions=(call,), ordinality=None, fields=(numbers,))
+    count = next(signature for signature in aggregates("count") if not signature.args)
+    return query(
+        ir.Aggregate(
+            input=source,
+            keys=(),
+            calls=(ir.AggregateCall(signature=count, args=(), type=INT8),),
+            fields=(ir.Field(id=2, name="count", type=INT8),),
+        )
+    )
+
+
+async def test_cancel_ends_the_job(world: World, spark: SparkEngine, spark_runtime: SparkRuntime) -> None:
+    context = world.context()
+    running = asyncio.create_task(world.rows(spark, long_count(), {}, context=context))
+    await jobs_run(spark_runtime, running, some=True)
+    await spark.cancel(context.token)
+    with pytest.raises(QueryCanceled, match="canceling statement due to user request"):
+        await running
+    await nothing_runs(spark_runtime, running)
+    assert await world.rows(spark, constants(literal(1)), {}) == [(1,)]
+
+
+async def test_a_cancelled_task_ends_the_job(world: World, spark: SparkEngine, spark_runtime: SparkRuntime) -> None:
+    running = asyncio.create_task(world.rows(spark, long_count(), {}))
+    await jobs_run(spark_runtime, running, some=True)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    await nothing_runs(spark_runtime, running)
+
+
+async def nothing_runs(runtime: SparkRuntime, statement: asyncio.Task[Any]) -> None:
+    """Waits until Spark has no jobs, and by its own count runs no tasks either, in the same JVM."""
+    await jobs_run(runtime, statement, some=False)
+    current = runtime.current()
+    assert current is not None
+    await asyncio.to_thread(wait_until, lambda: not current.stuck_tasks())
+    assert current.alive
+
+
+async def test_a_jvm_with_a_statement_that_does_not_stop_is_replaced(
+    world: World, spark: SparkEngine, spark_runtime: SparkRuntime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which code does not stop depends on Spark's version, so here one task is said to be left over for ever."""
+    monkeypatch.setattr(spark_runtime_module, "STUCK_SECONDS", 0.0)
+    monkeypatch.setattr(Spark, "stuck_tasks", lambda self: 1)
+    running = asyncio.create_task(world.rows(spark, long_count(), {}))
+    await jobs_run(spark_runtime, running, some=True)
+    before = spark_runtime.current()
+    assert before is not None
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    await asyncio.to_thread(wait_until, lambda: not before.alive)
+    assert await world.rows(spark, constants(literal(1)), {}) == [(1,)]
+    assert spark_runtime.current() is not before
+
+
+async def test_errors_have_postgresql_s_code(world: World, spark: SparkEngine) -> None:
+    table = await world.table(
+        ("a", INT8),
+    )
+    await world.insert(table, [(0,)])
+    divide = next(s for s in operators("/") if s.args == (types.INT8, types.INT8))
+    source = scan(table)
+    quotient = ir.Call(signature=divide, args=(literal(1), ir.ColumnRef(id=1, type=INT8)), type=INT8)
+    project = ir.Project(input=source, exprs=(quotient,), fields=(ir.Field(id=5, name="q", type=INT8),))
+    with pytest.raises(DivisionByZero, match=r"^division by zero$"):
+        await world.rows(spark, query(project, table), {table.oid: await world.input(table)})
+
+
+async def test_functions_in_python(world: World, spark: SparkEngine) -> None:
+    """Those of the local engine; a kept plan runs again; an error is raised only where the value is used."""
+    table = await world.table(("a", INT8), ("b", TEXT))
+    await world.insert(table, [(1, "hello wORLD"), (2, None), (3, "x y")])
+    tables = {table.oid: await world.input(table)}
+    source = scan(table)
+    text = ir.ColumnRef(id=2, type=TEXT)
+    fields = (ir.Field(id=9, name="x", type=TEXT),)
+    initcap = ir.Call(signature=functions("initcap")[0], args=(text,), type=TEXT)
+    titles = query(ir.Project(input=source, exprs=(initcap,), fields=fields), table)
+    for _ in range(2):
+        assert await world.rows(spark, titles, tables) == [("Hello World",), (None,), ("X Y",)]
+    decode = ir.Call(signature=functions("decode")[0], args=(text, literal("hex", TEXT)), type=SqlType(types.BYTEA))
+    never = ir.Case(whens=((same(source.fields[0], literal(0)), decode),), otherwise=None, type=SqlType(types.BYTEA))
+    fields = (ir.Field(id=9, name="x", type=SqlType(types.BYTEA)),)
+    unused = query(ir.Project(input=source, exprs=(never,), fields=fields), table)
+    assert await world.rows(spark, unused, tables) == [(None,)] * 3
+    failing = query(ir.Project(input=source, exprs=(decode,), fields=fields), table)
+    with pytest.raises(InvalidParameterValue, match=r'^invalid hexadecimal digit: "h"$'):
+        await world.rows(spark, failing, tables)
+
+
+async def test_statements_at_once(world: World, spark: SparkEngine) -> None:
+    table = await world.table(
+        ("a", INT8),
+    )
+    await world.insert(table, [(number,) for number in range(100)], as_file=True)
+    tables = {table.oid: await world.input(table)}
+    results = await asyncio.gather(*(world.rows(spark, query(scan(table), table), tables) for _ in range(8)))
+    assert all(sorted(rows) == [(number,) for number in range(100)] for rows in results)
+
+
+@pytest.mark.parametrize(
+    ("size", "rows", "generates", "profile"),
+    [
+        (0, 0, False, Profile.TINY),
+        (0, 0, True, Profile.SMALL),
+        (1 << 20, 20_000, False, Profile.TINY),
+        (1 << 20, 20_001, False, Profile.SMALL),
+        ((1 << 20) + 1, 1, False, Profile.SMALL),
+        ((32 << 20) + 1, 1, False, Profile.MEDIUM),
+        ((512 << 20) + 1, 1, False, Profile.LARGE),
+    ],
+)
+def test_settings_follow_the_size(size: int, rows: int, generates: bool, profile: Profile) -> None:
+    assert profile_for(size, rows, generates=generates) is profile
+
+
+def test_without_java_the_reason_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(spark_gateway, "java_candidates", lambda: iter([tmp_path / "java"]))
+    with pytest.raises(SparkUnavailable, match="Spark needs Java 17 or newer"):
+        spark_gateway.find_java()
+
+
+def test_an_old_java_is_passed_over(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    found = []
+    for version in ("1.8.0_402", "21.0.8"):
+        java = tmp_path / version
+        java.write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\"' >&2\n")
+        java.chmod(0o755)
+        found.append(java)
+    monkeypatch.setattr(spark_gateway, "java_candidates", lambda: iter(found))
+    assert spark_gateway.find_java() == spark_gateway.JavaRuntime(executable=found[1], version=21)
+    monkeypatch.setattr(spark_gateway, "java_candidates", lambda: itertools.islice(found, 1))
+    with pytest.raises(SparkUnavailable, match=r"1\.8\.0_402 is version 8"):
+        spark_gateway.find_java()
+
+
+async def test_a_failed_start_is_an_error_of_the_statement(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spark_gateway, "java_candidates", lambda: iter(()))
+    engine = SparkEngine(world.env, directory=tmp_path / "spark")
+    engine.start()
+    with pytest.raises(ObjectNotInPrerequisiteState, match="the Spark engine is not available") as failure:
+        await world.rows(engine, constants(literal(1)), {})
+    assert failure.value.detail is not None
+    assert "Java 17" in failure.value.detail
+    await engine.close()
+
+
+_SERVER = """
+import sys, time
+from pathlib import Path
+from adapter.engines.spark.gateway import GatewayOptions, launch
+gateway = launch(GatewayOptions(master="local[1]", memory="256m", conf=(), directory=Path(sys.argv[1])))
+print(gateway.process.pid, flush=True)
+time.sleep(600)
+"""
+
+
+def test_the_jvm_dies_with_a_killed_server(tmp_path: Path) -> None:
+    server = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(_SERVER), str(tmp_path)], stdout=subprocess.PIPE, text=True
+    )
+    assert server.stdout is not None
+    jvm = psutil.Process(int(server.stdout.readline()))
+    os.kill(server.pid, signal.SIGKILL)
+    server.wait()
+    jvm.wait(timeout=60)
+    assert not jvm.is_running()
+
+
+async def test_a_jvm_that_dies_is_replaced(world: World, tmp_path: Path) -> None:
+    """On a runtime of its own: PySpark has one context, so this test takes it from the shared one and gives it back."""
+    code = textwrap.dedent("""
+        import asyncio, os, sys
+        from pathlib import Path
+        from planner.errors import ObjectNotInPrerequisiteState
+        from adapter.engines.spark.engine import SparkEngine
+        from tests.adapter.engines.harness import World, constants, literal
+
+        async def main(folder):
+            world = await World.open(folder)
+            engine = SparkEngine(world.env, directory=folder / "spark", master="local[1]",
+                                 conf=[("spark.driver.memory", "512m")])
+            assert await world.rows(engine, constants(literal(1)), {}) == [(1,)]
+            spark = engine._runtime.current()
+            os.kill(spark.gateway.process.pid, 9)
+            spark.gateway.process.wait()
+            assert await world.rows(engine, constants(literal(2)), {}) == [(2,)]
+            assert engine._runtime.current() is not spark
+            await engine.close()
+            assert not (folder / "spark").exists()
+            await world.close()
+
+        asyncio.run(main(Path(sys.argv[1])))
+    """)
+    run = await asyncio.to_thread(
+        subprocess.run, [sys.executable, "-c", code, str(tmp_path / "w")], capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 0, run.stdout + run.stderr
+
+
+def test_memory_is_configurable(tmp_path: Path) -> None:
+    assert SparkSettings(directory=tmp_path, conf=(("spark.driver.memory", "1g"),)).memory == "1g"
+    assert 1024 <= int(SparkSettings(directory=tmp_path).memory.removesuffix("m")) <= 4096
+
+
+def test_a_start_is_given_up_when_the_server_stops(tmp_path: Path) -> None:
+    launched: list[subprocess.Popen[bytes]] = []
+
+    class Runtime(SparkRuntime):
+        def _launched(self, process: subprocess.Popen[bytes]) -> None:
+            super()._launched(process)
+            launched.append(process)
+
+    runtime = Runtime(SparkSettings(directory=tmp_path / "spark", master="local[1]"))
+    starting = runtime.start()
+    wait_until(lambda: bool(launched))
+    runtime.close()
+    with pytest.raises(SparkUnavailable, match="the server stops"):
+        starting.result()
+    assert launched[0].poll() is not None
+    with pytest.raises(ObjectNotInPrerequisiteState, match="the Spark engine is stopped"):
+        runtime.start()
