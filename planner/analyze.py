@@ -28,7 +28,7 @@ from planner.statements import records as st
 from planner.syntax.parse import Parsed
 from planner.types.type_names import UnknownName, format_type
 from planner.types.types import SqlType
-from planner.utility.definitions import select_into
+from planner.utility.queries import select_into
 from planner.utility.statements import utility_statement
 
 AnyStatement: TypeAlias = BoundStatement | st.UtilityStatement

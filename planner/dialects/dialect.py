@@ -14,8 +14,8 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import ClassVar
 
+from planner.dialects.engine_name import EngineName
 from planner.errors import FeatureNotSupported, NumericValueOutOfRange
-from planner.functions.forms.form import EngineName
 from planner.ir.nodes import Interval
 from planner.ir.physical import OID_TYPES, element_type
 from planner.types import types

@@ -1,14 +1,11 @@
-"""TODO docstring."""
+"""Text inside templates: what keeps its braces from being taken for the places of arguments."""
 
 from __future__ import annotations
 
-from planner.lowering.templates import BRACE
+BRACE = "\x01"
+"""Stands for ``{`` in a template; filling the template puts it back."""
 
 
 def quoted(text: str) -> str:
     """Text of any content as part of a template: its braces are not places."""
     return text.replace("{", BRACE)
-
-
-BOOL_LETTERS = "CASE WHEN e THEN 't' WHEN NOT e THEN 'f' END"
-"""The boolean `e` as boolout prints it."""

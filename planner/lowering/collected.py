@@ -8,20 +8,18 @@ DISTINCT and no ORDER BY gives its values in their order, as PostgreSQL's sort m
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from planner.dialects.quoting import quoted
 from planner.functions.engines.spark import checked
 from planner.ir import nodes as ir
 from planner.ir.physical import element_type
 from planner.lowering.context import Context
+from planner.lowering.scalars import Scalars
 from planner.lowering.templates import fill
 from planner.lowering.text_output import json_template, output_template
 from planner.types import types
 from planner.types.types import SqlType
-
-if TYPE_CHECKING:
-    from planner.lowering.scalars import Scalars
 
 ItemText: TypeAlias = Callable[[str], str]
 """From the name of a list's element to its SQL text."""

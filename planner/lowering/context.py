@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from msgspec import Struct
 
 from planner.dialects.dialect import Dialect, dialect
+from planner.dialects.engine_name import EngineName
 from planner.errors import FeatureNotSupported, InternalError
 from planner.functions.engines.spark import portable
-from planner.functions.forms.form import UTC_NAMES, EngineName, SessionSettings
+from planner.functions.forms.form import UTC_NAMES, SessionSettings
 from planner.ir.nodes import Literal, Param
 from planner.types.types import SqlType
 

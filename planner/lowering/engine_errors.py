@@ -11,8 +11,8 @@ import re
 from collections.abc import Mapping
 
 from planner import errors
+from planner.dialects.engine_name import EngineName
 from planner.errors import InternalError, SqlError
-from planner.functions.forms.form import EngineName
 
 _OWN = re.compile(r"TG:([0-9A-Z]{5}):([^\x1e]*?)(?:\x1e|\n|$| SQLSTATE: P0001|$)", re.S)
 _BITS = {

@@ -9,19 +9,16 @@ select list.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from planner.functions.forms.form import CallSite
 from planner.functions.registry import form, output_columns
 from planner.ir import nodes as ir
 from planner.lowering.context import Context
+from planner.lowering.protocols import RelationLowering
 from planner.lowering.scalars import Scalars
 from planner.lowering.select import Select
 from planner.lowering.templates import fill
 from planner.types.signature import Kind
-
-if TYPE_CHECKING:
-    from planner.lowering.relations import Relations
 
 
 class FunctionsInFrom:
@@ -44,7 +41,7 @@ class FunctionsInFrom:
         """The list that a function returns; a function that is not set-returning gives a list of one."""
         args = [self.scalars.sql(arg) for arg in call.args]
         site = self._site(call)
-        sql = self.scalars._apply(call.signature, args, site)
+        sql = self.scalars.apply(call.signature, args, site)
         if call.signature.kind is not Kind.SET_RETURNING:
             return self.ctx.dialect.array([sql])
         return sql
@@ -57,7 +54,7 @@ class FunctionsInFrom:
 
     def _single(self, call: ir.FunctionCall) -> Select:
         if call.signature.kind is not Kind.SET_RETURNING:
-            sql = self.scalars._apply(call.signature, [self.scalars.sql(arg) for arg in call.args], self._site(call))
+            sql = self.scalars.apply(call.signature, [self.scalars.sql(arg) for arg in call.args], self._site(call))
             if len(call.fields) == 1:
                 return Select(self.ctx, {call.fields[0].id: sql})
             alias = self.ctx.alias()
@@ -124,12 +121,12 @@ class FunctionsInFrom:
             columns[rel.ordinality] = f"CAST({alias}.p + 1 AS BIGINT)"
         return Select(self.ctx, columns, source)
 
-    def project_set(self, relations: Relations, rel: ir.ProjectSet) -> Select:
+    def project_set(self, relations: RelationLowering, rel: ir.ProjectSet) -> Select:
         """Set-returning functions of a select list."""
         if isinstance(rel.input, ir.OneRow) and len(rel.functions) == 1 and self._table(rel.functions[0]) is not None:
             return self._single(rel.functions[0])
         select = relations.build(rel.input)
-        if not select.plain() or not relations._inlinable(
+        if not select.plain() or not relations.inlinable(
             select, tuple(arg for call in rel.functions for arg in call.args)
         ):
             select = relations.wrap(select)
@@ -146,11 +143,11 @@ class FunctionsInFrom:
             return select
         return self._exploded(select, rel.functions, lists, "explode")
 
-    def lateral(self, relations: Relations, left: Select, rel: ir.FunctionScan, *, outer: bool) -> Select:
+    def lateral(self, relations: RelationLowering, left: Select, rel: ir.FunctionScan, *, outer: bool) -> Select:
         """On Spark, a lateral join of `left` with set-returning functions: each row beside what its lists hold; with
         `outer` also the rows whose lists are empty."""
         select = left
-        if not select.plain() or not relations._inlinable(
+        if not select.plain() or not relations.inlinable(
             select, tuple(arg for call in rel.functions for arg in call.args)
         ):
             select = relations.wrap(select)

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
+from planner.dialects.engine_name import EngineName
 from planner.errors import InternalError
-from planner.functions.forms.form import EngineName, SessionSettings
+from planner.functions.forms.form import SessionSettings
 from planner.ir import nodes as ir
 from planner.lowering.context import Context, ScanSource, place_of
 from planner.lowering.relations import Relations

@@ -64,7 +64,7 @@ class Relations:
     def text(self, select: Select, fields: Sequence[ir.Field], names: Sequence[str] | None = None) -> str:
         """The text of a SELECT with exactly the columns `fields`, under `names` if given."""
         if select.set_operation is not None and (names is not None or list(select.columns) != [f.id for f in fields]):
-            select = self._wrap(select)
+            select = self.wrap(select)
         outputs = [
             (select.columns[field.id], f"c{field.id}" if names is None else names[index])
             for index, field in enumerate(fields)
@@ -137,11 +137,11 @@ class Relations:
         select = self.build(rel.input)
         if (
             select.set_operation is not None
-            or not self._inlinable(select, rel.exprs)
+            or not self.inlinable(select, rel.exprs)
             or (select.distinct and not self._renames_all(rel))
             or self._refused_among_groups(select, rel.exprs)
         ):
-            select = self._wrap(select)
+            select = self.wrap(select)
         select.columns = {
             field.id: self.scalars.typed(expr, field.type) for field, expr in zip(rel.fields, rel.exprs, strict=True)
         }
@@ -166,10 +166,10 @@ class Relations:
         select = self.build(rel.input)
         open_ = not (select.distinct or select.windowed or select.expanded or select.limited() or select.set_operation)
         conditions = (rel.condition,)
-        mergeable = open_ and self._inlinable(select, conditions) and not self._refused_among_groups(select, conditions)
+        mergeable = open_ and self.inlinable(select, conditions) and not self._refused_among_groups(select, conditions)
         # Spark does not find the keys of GROUPING() in HAVING once there is an ORDER BY.
         if not mergeable or (not self.ctx.local and any("grouping(" in sql for sql in select.columns.values())):
-            select = self._wrap(select)
+            select = self.wrap(select)
         target = select.having if select.group_by is not None else select.where
         target.extend(self.scalars.conjuncts(rel.condition))
         return select
@@ -179,7 +179,7 @@ class Relations:
         select = self._computed_keys(select, rel)
         keys = tuple([key.expr for key in rel.keys])
         if select.limited() or select.set_operation is not None or not self._sortable(select, keys):
-            select = self._wrap(select)
+            select = self.wrap(select)
         select.order_by = self.order_keys(rel.keys)
         return select
 
@@ -187,14 +187,14 @@ class Relations:
         """Spark orders by no subquery: keys that are subqueries become columns first."""
         if self.ctx.local or not any(isinstance(key.expr, ir.ScalarSubquery) for key in rel.keys):
             return select
-        select = self._wrap(select)
+        select = self.wrap(select)
         for key in rel.keys:
             if isinstance(key.expr, ir.ScalarSubquery):
                 id = COMPUTED_KEYS + self.ctx.aliases
                 self._computed[key.expr] = id
                 select.columns[id] = self.scalars.sql(key.expr)
                 self.ctx.aliases += 1
-        return self._wrap(select)
+        return self.wrap(select)
 
     def _sortable(self, select: Select, keys: Sequence[ir.Scalar]) -> bool:
         outputs = set(select.columns.values())
@@ -210,7 +210,7 @@ class Relations:
                 continue
             if isinstance(key, ir.ScalarSubquery) and key in self._computed:
                 continue
-            if closed or not self._inlinable(select, (key,)):
+            if closed or not self.inlinable(select, (key,)):
                 return False
         return True
 
@@ -235,7 +235,7 @@ class Relations:
         if rel.ties:
             return self.windows.with_ties(self, rel, select)
         if select.limited() or select.expanded:
-            select = self._wrap(select)
+            select = self.wrap(select)
         select.limit = self._row_count(rel.count, "LIMIT", "2201W")
         select.offset = self._row_count(rel.offset, "OFFSET", "2201X")
         if select.limit is None and select.offset is None:
@@ -281,7 +281,7 @@ class Relations:
             return self.windows.distinct_on(self, rel)
         select = self.build(rel.input)
         if select.distinct or select.limited() or select.order_by or select.expanded or select.set_operation:
-            select = self._wrap(select)
+            select = self.wrap(select)
         select.distinct = "DISTINCT "
         return select
 
@@ -295,13 +295,13 @@ class Relations:
             *(arg for call in rel.calls for arg in (*call.args, *(key.expr for key in call.order_by))),
             *(call.filter for call in rel.calls if call.filter is not None),
         )
-        if not select.plain() or not self._inlinable(select, expressions):
-            select = self._wrap(select)
+        if not select.plain() or not self.inlinable(select, expressions):
+            select = self.wrap(select)
         keys = [self.scalars.typed(key, field.type) for key, field in zip(rel.keys, rel.fields, strict=False)]
         computed = [index for index, key in enumerate(keys) if not is_reference(key)]
         if computed:
             select.columns = {**select.columns, **{rel.fields[index].id: keys[index] for index in computed}}
-            select = self._wrap(select)
+            select = self.wrap(select)
             keys = [
                 select.columns[rel.fields[index].id]
                 if index in computed
@@ -347,9 +347,9 @@ class Relations:
         expressions = tuple([expr for call in rel.calls for expr in _window_expressions(call)])
         if (
             select.distinct or select.limited() or select.windowed or select.expanded or select.set_operation
-            or select.group_by is not None or select.order_by or not self._inlinable(select, expressions)
+            or select.group_by is not None or select.order_by or not self.inlinable(select, expressions)
         ):  # fmt: skip
-            select = self._wrap(select)
+            select = self.wrap(select)
         calls = rel.calls
         if self.ctx.local:
             select, calls = self._stable_keys(select, calls)
@@ -389,7 +389,7 @@ class Relations:
         if not columns:
             return select, calls
         select.columns = {**select.columns, **columns}
-        return self._wrap(select), stabilized
+        return self.wrap(select), stabilized
 
     # ------------------------------------------------------------ two inputs
 
@@ -450,7 +450,7 @@ class Relations:
             if any(
                 field.type.shape != output.type.shape for field, output in zip(side.fields, rel.fields, strict=True)
             ):
-                select = self._wrap(select)
+                select = self.wrap(select)
                 for field, output in zip(side.fields, rel.fields, strict=True):
                     if field.type.shape != output.type.shape:
                         select.columns[field.id] = self.ctx.dialect.cast(select.columns[field.id], output.type)
@@ -483,21 +483,20 @@ class Relations:
             texts.append(f"cte{number}({', '.join(names) or 'nothing'}) AS {keyword}({body})")
         select = self.build(rel.body)
         if select.ctes:
-            select = self._wrap(select)
+            select = self.wrap(select)
         select.ctes = texts
         select.recursive = recursive
         return select
 
     # ------------------------------------------------------------ helpers
 
-    def _wrap(self, select: Select) -> Select:
+    def wrap(self, select: Select) -> Select:
+        """A SELECT that reads `select` as a derived table; its columns are in scope afterwards."""
         wrapped = select.wrapped()
         self.ctx.columns.update(wrapped.columns)
         return wrapped
 
-    wrap = _wrap
-
-    def _inlinable(self, select: Select, exprs: Sequence[ir.Scalar]) -> bool:
+    def inlinable(self, select: Select, exprs: Sequence[ir.Scalar]) -> bool:
         """Whether the columns that `exprs` use may be replaced by their expressions."""
         if all(map(is_simple, select.columns.values())):
             return True

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -23,14 +23,12 @@ from planner.ir import nodes as ir
 from planner.ir.physical import element_type
 from planner.lowering.casts import cast_sql
 from planner.lowering.context import Context, is_simple
+from planner.lowering.protocols import RelationLowering
 from planner.lowering.templates import fill
 from planner.lowering.text_output import json_object, json_template, output_template, text_template
 from planner.types import types
 from planner.types.signature import Kind, Signature
 from planner.types.types import REG_TYPES, SqlType
-
-if TYPE_CHECKING:
-    from planner.lowering.relations import Relations
 
 _CONVERSION = re.compile(r"\{(text|cast|json|pretty|element_text):(\d+)\}")
 
@@ -58,7 +56,7 @@ class Scalars:
 
     def __init__(self, ctx: Context) -> None:
         self.ctx = ctx
-        self.relations: Relations
+        self.relations: RelationLowering
 
     def sql(self, expr: ir.Scalar) -> str:
         """The expression's SQL."""
@@ -111,7 +109,7 @@ class Scalars:
     def call(self, signature: Signature, args: Sequence[str], arg_types: Sequence[SqlType], type: SqlType) -> str:
         """A call with arguments that are SQL already."""
         constants = (NOT_CONSTANT,) * len(args)
-        return self._apply(signature, args, CallSite(
+        return self.apply(signature, args, CallSite(
             engine=self.ctx.engine, arg_types=tuple(arg_types), type=type, constants=constants,
             settings=self.ctx.settings,
         ))  # fmt: skip
@@ -159,7 +157,7 @@ class Scalars:
             engine=self.ctx.engine, arg_types=tuple([arg.type for arg in expr.args]), type=expr.type,
             constants=constants, settings=self.ctx.settings, subquery=any("SELECT" in arg for arg in args),
         )  # fmt: skip
-        return self._apply(expr.signature, args, site, expr.args)
+        return self.apply(expr.signature, args, site, expr.args)
 
     def _beside_column(self, left: ir.Scalar, right: ir.Scalar) -> list[str] | None:
         """Both sides of a comparison of a scanned column with a constant that the column's source can hold, so that the
@@ -216,7 +214,7 @@ class Scalars:
         local = chosen(replace(site, engine="local")) if callable(chosen) else chosen
         return None if local is None else portable(local)
 
-    def _apply(self, signature: Signature, args: Sequence[str], site: CallSite, exprs: Sequence[ir.Scalar] = ()) -> str:
+    def apply(self, signature: Signature, args: Sequence[str], site: CallSite, exprs: Sequence[ir.Scalar] = ()) -> str:
         args, site = self._complete(signature, args, site)
         template = self.template(signature, site)
         if "{t}" in template:

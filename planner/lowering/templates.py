@@ -6,15 +6,13 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
+from planner.dialects.quoting import BRACE
 from planner.functions.engines.spark import without_lambda
 from planner.lowering.context import Context, is_simple, is_volatile
 
 _PLACE = re.compile(r"\{(\d+)\}")
 MAX_REPEATED = 48
 """Characters of SQL up to which repeating an expression costs less than binding it to a name."""
-
-
-BRACE = "\x01"
 
 
 @lru_cache(maxsize=4096)

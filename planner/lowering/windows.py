@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from planner.functions.forms.form import NOT_CONSTANT
 from planner.ir import nodes as ir
 from planner.lowering.aggregates import Aggregates
 from planner.lowering.context import Context
+from planner.lowering.protocols import RelationLowering
 from planner.lowering.scalars import Scalars
 from planner.lowering.select import Select
 from planner.types import types
 from planner.types.signature import Kind
-
-if TYPE_CHECKING:
-    from planner.lowering.relations import Relations
 
 _INTEGERS = frozenset({types.INT2, types.INT4, types.INT8})
 _FRAMELESS = frozenset({"row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile", "lag", "lead"})
@@ -136,7 +133,7 @@ class Windows:
 
     # ------------------------------------------------------------ row numbers
 
-    def distinct_on(self, relations: Relations, rel: ir.Deduplicate) -> Select:
+    def distinct_on(self, relations: RelationLowering, rel: ir.Deduplicate) -> Select:
         """DISTINCT ON: the first row of each group by a row number."""
         select = relations.wrap(relations.build(rel.input))
         keys = [self.scalars.key(self.scalars.sql(key), key.type) for key in rel.on]
@@ -148,7 +145,7 @@ class Windows:
         outer.order_by = relations.order_keys(rel.order_by)
         return outer
 
-    def with_ties(self, relations: Relations, rel: ir.Limit, _: Select) -> Select:
+    def with_ties(self, relations: RelationLowering, rel: ir.Limit, _: Select) -> Select:
         """FETCH FIRST count ROWS WITH TIES: rank up to the last row's, row number past the offset."""
         if not isinstance(rel.input, ir.Sort):
             raise self.ctx.unsupported("WITH TIES without ORDER BY")
@@ -166,7 +163,11 @@ class Windows:
         return outer
 
     def _numbered(
-        self, relations: Relations, select: Select, fields: Sequence[ir.Field], numbers: Sequence[tuple[str, str]]
+        self,
+        relations: RelationLowering,
+        select: Select,
+        fields: Sequence[ir.Field],
+        numbers: Sequence[tuple[str, str]],
     ) -> Select:
         outputs = [(sql, f"c{id}") for id, sql in select.columns.items()]
         text = select.render([*outputs, *numbers])

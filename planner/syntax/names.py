@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable, Sequence
 
 from planner.errors import FeatureNotSupported, ReservedName, SqlSyntaxError
-from planner.statements.records import QualifiedName
 from planner.syntax.libpg_query import pb
 from planner.syntax.parse import Parsed, Tree
+from planner.syntax.qualified_names import QualifiedName
 
 
 def qualified_name(node: Tree, parsed: Parsed) -> QualifiedName:

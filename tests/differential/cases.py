@@ -15,8 +15,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from planner.dialects.engine_name import EngineName
 from planner.errors import SqlError
-from planner.functions.forms.form import EngineName
 from planner.ir.nodes import BoundQuery
 from tests.differential.harness import Engines, Error, Oracle, Outcome, comparable
 

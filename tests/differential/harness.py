@@ -24,9 +24,10 @@ from adapter.engines.spark.functions import PYTHON_PATH, define
 from frontend.encoding.encoders import column_encoder
 from frontend.encoding.settings import FormatSettings
 from planner.analyze import analyze
+from planner.dialects.engine_name import EngineName
 from planner.errors import SqlError
 from planner.functions.engines.spark import NAMES
-from planner.functions.forms.form import EngineName, SessionSettings
+from planner.functions.forms.form import SessionSettings
 from planner.ir.nodes import BoundQuery, Field, Literal
 from planner.ir.physical import arrow_schema, arrow_type
 from planner.lowering import ScanSource, constants_layout, lower

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from adapter.engines.common.lookups import lookup_of
-from planner.functions.forms.form import EngineName
+from planner.dialects.engine_name import EngineName
 from tests.differential.cases import FOLDER, all_files, read_cases, run_cases
 from tests.differential.harness import Engines, Oracle
 

@@ -45,14 +45,13 @@ def _prepend(site: CallSite) -> str:
 
 
 def _to_string(site: CallSite) -> str:
-    from planner.dialects.quoting import BOOL_LETTERS
     from planner.ir.physical import element_type
     from planner.types.types import BOOL
 
     element = element_type(site.arg_types[0])
     text = "{element_text:0}"
     if element is not None and element.oid == BOOL:
-        text = BOOL_LETTERS
+        text = "CASE WHEN e THEN 't' WHEN NOT e THEN 'f' END"
     if site.engine == "local":
         # DuckDB's array_to_string wants a constant separator; concat_ws passes over the elements that are NULL.
         joined = f"concat_ws({{1}}, list_transform({{0}}, lambda e: {text}))"

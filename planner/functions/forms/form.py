@@ -8,14 +8,12 @@ so templates may repeat freely.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal as OneOf
 from typing import TypeAlias
 
 from msgspec import Struct
 
+from planner.dialects.engine_name import EngineName
 from planner.types.types import SqlType
-
-EngineName: TypeAlias = OneOf["local", "spark"]
 
 
 class SessionSettings(Struct, frozen=True, kw_only=True):

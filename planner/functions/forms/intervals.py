@@ -5,7 +5,8 @@ An interval is a struct of months, days and microseconds on both engines.
 
 from __future__ import annotations
 
-from planner.functions.forms.form import CallSite, EngineName
+from planner.dialects.engine_name import EngineName
+from planner.functions.forms.form import CallSite
 from planner.types.types import TIMESTAMP
 
 MICROS_PER_DAY = 86_400_000_000

@@ -12,7 +12,7 @@ lambda, it is repeated and the estimate uses logarithms.
 
 from __future__ import annotations
 
-from planner.functions.forms.form import EngineName
+from planner.dialects.engine_name import EngineName
 from planner.types.types import NumericShape, SqlType
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from planner.functions.forms.form import UTC_NAMES, EngineName
+from planner.dialects.engine_name import EngineName
+from planner.functions.forms.form import UTC_NAMES
 
 
 def is_utc(zone: str) -> bool:

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import re
 
+from planner.dialects.engine_name import EngineName
 from planner.errors import InvalidEscapeSequence
-from planner.functions.forms.form import EngineName
 
 _ESCAPES = {"y": r"\b", "Y": r"\B", "A": r"\A", "Z": r"\z"}
 _SAME_ESCAPES = frozenset("dDsSwWntrf.*+?()[]{}|^$\\/-\"'#&~!@%=:;,<>`_ ")

@@ -1,18 +1,20 @@
-"""The options of COPY, checked and filled in as PostgreSQL's ProcessCopyOptions does."""
+"""COPY, with its options checked and filled in as PostgreSQL's ProcessCopyOptions does."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from planner.catalog_data.content import encodings
 from planner.errors import FeatureNotSupported, InvalidParameterValue, SqlSyntaxError
-from planner.statements.records import CopyOptions
+from planner.statements import records as st
+from planner.syntax.names import qualified_name
 from planner.syntax.options import option_text
 from planner.syntax.parse import Parsed, Tree
 
 
-def copy_options(tree: Tree, parsed: Parsed) -> CopyOptions:
+def _options(tree: Tree, parsed: Parsed) -> st.CopyOptions:
     """The options of a CopyStmt. Raises 42601 (redundant, unknown), 22023 and 0A000 with PostgreSQL's texts."""
     given: dict[str, Any] = {}
     for node in tree.options:
@@ -66,7 +68,7 @@ def _value(name: str, element: Tree, position: int | None) -> Any:
     return text
 
 
-def _check(given: dict[str, Any], *, is_from: bool) -> CopyOptions:
+def _check(given: dict[str, Any], *, is_from: bool) -> st.CopyOptions:
     output = given.get("format", "text")
     csv, binary = output == "csv", output == "binary"
     if binary:
@@ -112,7 +114,7 @@ def _check(given: dict[str, Any], *, is_from: bool) -> CopyOptions:
         raise FeatureNotSupported('cannot use "match" with HEADER in COPY TO')
     if "encoding" in given:
         _check_encoding(given["encoding"])
-    return CopyOptions(
+    return st.CopyOptions(
         format=output,
         delimiter=delimiter,
         null=null,
@@ -136,3 +138,21 @@ def _check_encoding(name: str) -> None:
     if plain not in {re.sub(r"[^a-z0-9]", "", known.lower()) for known in encodings().values()}:
         raise InvalidParameterValue('argument to option "encoding" must be a valid encoding name')
     raise FeatureNotSupported(f"COPY in encoding {name.upper()} is not supported")
+
+
+def _copy(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
+    columns = tuple(item.string.sval for item in tree.attlist)
+    return st.Copy(
+        table=qualified_name(tree.relation, parsed) if tree.HasField("relation") else None,
+        query=parsed.part(tree.query) if tree.HasField("query") else None,
+        columns=columns,
+        is_from=tree.is_from,
+        filename=tree.filename or None,
+        program=tree.is_program,
+        options=_options(tree, parsed),
+        where=tree.HasField("where_clause"),
+    )
+
+
+BUILDERS: Mapping[str, Callable[[Parsed, Tree], st.UtilityStatement]] = {"copy_stmt": _copy}
+"""By kind of parse tree: what makes its statement."""

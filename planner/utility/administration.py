@@ -1,0 +1,224 @@
+"""Locks, maintenance, notifications, privileges, databases, roles, DO and CALL."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from msgspec.structs import replace
+
+from planner.errors import FeatureNotSupported, SqlSyntaxError
+from planner.statements import records as st
+from planner.syntax.libpg_query import pb
+from planner.syntax.names import qualified_name, role_name
+from planner.syntax.options import option_text
+from planner.syntax.parse import Parsed, Tree
+
+_LOCK_MODES = (
+    "", "AccessShareLock", "RowShareLock", "RowExclusiveLock", "ShareUpdateExclusiveLock", "ShareLock",
+    "ShareRowExclusiveLock", "ExclusiveLock", "AccessExclusiveLock",
+)  # fmt: skip
+
+
+def _lock(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
+    tables = tuple(qualified_name(node.range_var, parsed) for node in tree.relations)
+    return st.Lock(tables=tables, mode=_LOCK_MODES[tree.mode], nowait=tree.nowait)
+
+
+def _vacuum(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
+    options = tuple((node.def_elem.defname.lower(), option_text(node.def_elem) or "true") for node in tree.options)
+    allowed = _VACUUM_OPTIONS if tree.is_vacuumcmd else _ANALYZE_OPTIONS
+    for node in tree.options:
+        if node.def_elem.defname.lower() not in allowed:
+            command = "VACUUM" if tree.is_vacuumcmd else "ANALYZE"
+            raise SqlSyntaxError(
+                f'unrecognized {command} option "{node.def_elem.defname}"',
+                position=parsed.position(node.def_elem.location),
+            )
+    tables = tuple(qualified_name(node.vacuum_relation.relation, parsed) for node in tree.rels)
+    return st.Vacuum(tables=tables, analyze_only=not tree.is_vacuumcmd, options=options)
+
+
+_ANALYZE_OPTIONS = {"verbose", "skip_locked", "buffer_usage_limit"}
+_VACUUM_OPTIONS = _ANALYZE_OPTIONS | {
+    "analyze", "freeze", "full", "disable_page_skipping", "index_cleanup", "process_main", "process_toast", "truncate",
+    "parallel", "skip_database_stats", "only_database_stats",
+}  # fmt: skip
+
+
+def _cluster(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
+    return st.Cluster(table=qualified_name(tree.relation, parsed) if tree.HasField("relation") else None)
+
+
+_REINDEX = {
+    pb.REINDEX_OBJECT_INDEX: "index",
+    pb.REINDEX_OBJECT_TABLE: "table",
+    pb.REINDEX_OBJECT_SCHEMA: "schema",
+    pb.REINDEX_OBJECT_SYSTEM: "system",
+    pb.REINDEX_OBJECT_DATABASE: "database",
+}
+
+
+def _reindex(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
+    return st.Reindex(
+        kind=_REINDEX[tree.kind],
+        name=qualified_name(tree.relation, parsed) if tree.HasField("relation") else None,
+        target=tree.name or None,
+        concurrently=any(node.def_elem.defname == "concurrently" for node in tree.params),
+    )
+
+
+_GRANT_OBJECTS = {
+    pb.OBJECT_TABLE: "table",
+    pb.OBJECT_SEQUENCE: "sequence",
+    pb.OBJECT_DATABASE: "database",
+    pb.OBJECT_SCHEMA: "schema",
+    pb.OBJECT_FUNCTION: "function",
+    pb.OBJECT_PROCEDURE: "procedure",
+    pb.OBJECT_ROUTINE: "routine",
+    pb.OBJECT_TYPE: "type",
+    pb.OBJECT_DOMAIN: "domain",
+    pb.OBJECT_LANGUAGE: "language",
+    pb.OBJECT_TABLESPACE: "tablespace",
+    pb.OBJECT_FDW: "foreign data wrapper",
+    pb.OBJECT_FOREIGN_SERVER: "foreign server",
+    pb.OBJECT_LARGEOBJECT: "large object",
+    pb.OBJECT_PARAMETER_ACL: "parameter",
+}
+
+
+def _grant(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
+    objects = []
+    for node in tree.objects:
+        kind = node.WhichOneof("node")
+        if kind == "range_var":
+            objects.append(qualified_name(node.range_var, parsed))
+        elif kind == "string":
+            objects.append(st.QualifiedName(name=node.string.sval))
+        elif kind == "object_with_args":
+            objects.append(st.QualifiedName(name=node.object_with_args.objname[-1].string.sval))
+        elif kind == "list":
+            objects.append(st.QualifiedName(name=node.list.items[-1].string.sval))
+    privileges = []
+    for node in tree.privileges:
+        columns = ", ".join(column.string.sval for column in node.access_priv.cols)
+        name = node.access_priv.priv_name or "all"
+        privileges.append(f"{name} ({columns})" if columns else name)
+    return st.Grant(
+        grant=tree.is_grant,
+        privileges=tuple(privileges),
+        kind=_GRANT_OBJECTS.get(tree.objtype, "object"),
+        objects=tuple(objects),
+        all_in_schema=tree.targtype == pb.ACL_TARGET_ALL_IN_SCHEMA,
+        grantees=tuple(
+            None if node.role_spec.roletype == pb.ROLESPEC_PUBLIC else role_name(node.role_spec)
+            for node in tree.grantees
+        ),
+        grant_option=tree.grant_option,
+    )
+
+
+def _grant_role(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
+    return st.GrantRole(
+        grant=tree.is_grant,
+        roles=tuple(node.access_priv.priv_name for node in tree.granted_roles),
+        grantees=tuple(role_name(node.role_spec) for node in tree.grantee_roles),
+    )
+
+
+def _create_database(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
+    options = tuple((node.def_elem.defname, option_text(node.def_elem) or "") for node in tree.options)
+    return st.CreateDatabase(name=tree.dbname, options=options)
+
+
+def _drop_database(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
+    force = any(node.def_elem.defname == "force" for node in tree.options)
+    return st.DropDatabase(name=tree.dbname, if_exists=tree.missing_ok, force=force)
+
+
+_ROLE_FLAGS = {
+    "superuser": "superuser",
+    "canlogin": "login",
+    "createdb": "create_db",
+    "createrole": "create_role",
+    "inherit": "inherit",
+    "isreplication": "replication",
+    "bypassrls": "bypass_rls",
+}
+_ROLE_LISTS = {"addroleto": "in_roles", "rolemembers": "members", "adminmembers": "admins"}
+
+
+def _role_options(options: Any, parsed: Parsed) -> st.RoleOptions:
+    given: dict[str, Any] = {}
+    for node in options:
+        element = node.def_elem
+        name = element.defname
+        field = _ROLE_FLAGS.get(name) or _ROLE_LISTS.get(name) or name
+        if field in given:
+            raise SqlSyntaxError("conflicting or redundant options", position=parsed.position(element.location))
+        if name in _ROLE_FLAGS:
+            given[field] = bool(element.arg.boolean.boolval)
+        elif name in _ROLE_LISTS:
+            given[field] = tuple(role_name(item.role_spec) for item in element.arg.list.items)
+        elif name == "connectionlimit":
+            given["connection_limit"] = int(option_text(element) or "-1")
+        elif name == "password":
+            text = option_text(element)
+            given["password"] = text
+            given["password_null"] = text is None
+        elif name == "validUntil":
+            given["valid_until"] = option_text(element)
+        elif name != "sysid":
+            raise FeatureNotSupported(f'role option "{name}" is not supported')
+    return st.RoleOptions(**given)
+
+
+def _create_role(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
+    kinds = {pb.ROLESTMT_ROLE: "role", pb.ROLESTMT_USER: "user", pb.ROLESTMT_GROUP: "group"}
+    kind = kinds[tree.stmt_type]
+    options = _role_options(tree.options, parsed)
+    if kind == "user" and options.login is None:
+        options = replace(options, login=True)
+    return st.CreateRole(name=tree.role, kind=kind, options=options)  # type: ignore[arg-type]
+
+
+def _alter_role(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
+    return st.AlterRole(name=role_name(tree.role), options=_role_options(tree.options, parsed))
+
+
+def _drop_role(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
+    return st.DropRole(names=tuple(role_name(node.role_spec) for node in tree.roles), if_exists=tree.missing_ok)
+
+
+def _do(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
+    given = {node.def_elem.defname: option_text(node.def_elem) or "" for node in tree.args}
+    return st.Do(language=given.get("language", "plpgsql"), body=given.get("as", ""))
+
+
+def _call(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
+    names = [node.string.sval for node in tree.funccall.funcname]
+    schema = names[-2] if len(names) > 1 else None
+    return st.Call(
+        name=st.QualifiedName(name=names[-1], schema=schema, position=parsed.position(tree.funccall.location))
+    )
+
+
+BUILDERS: Mapping[str, Callable[[Parsed, Tree], st.UtilityStatement]] = {
+    "listen_stmt": lambda parsed, tree: st.Listen(channel=tree.conditionname),
+    "unlisten_stmt": lambda parsed, tree: st.Unlisten(channel=tree.conditionname or None),
+    "notify_stmt": lambda parsed, tree: st.Notify(channel=tree.conditionname, payload=tree.payload),
+    "lock_stmt": _lock,
+    "vacuum_stmt": _vacuum,
+    "check_point_stmt": lambda parsed, tree: st.Checkpoint(),
+    "cluster_stmt": _cluster,
+    "reindex_stmt": _reindex,
+    "grant_stmt": _grant,
+    "grant_role_stmt": _grant_role,
+    "alter_default_privileges_stmt": lambda parsed, tree: st.AlterDefaultPrivileges(),
+    "createdb_stmt": _create_database,
+    "dropdb_stmt": _drop_database,
+    "create_role_stmt": _create_role,
+    "alter_role_stmt": _alter_role,
+    "drop_role_stmt": _drop_role,
+    "do_stmt": _do,
+    "call_stmt": _call,
+}
+"""By kind of parse tree: what makes its statement."""
