@@ -75,6 +75,12 @@ class Column(msgspec.Struct, frozen=True, kw_only=True):
     missing: str | None = None
     """Text form of the value that rows written before the column was added have (pg_attribute.attmissingval)."""
     dropped: bool = False
+    identity: str = ""
+    """``a`` GENERATED ALWAYS AS IDENTITY, ``d`` BY DEFAULT (pg_attribute.attidentity): the column has no default of its
+    own, it takes the next value of the sequence that it owns."""
+    generated: str = ""
+    """``s`` GENERATED ALWAYS AS (...) STORED (pg_attribute.attgenerated): `default` is the expression that gives the
+    column's value."""
 
 
 class Relation(Record, frozen=True, kw_only=True, tag="relation"):
@@ -109,15 +115,41 @@ class Comment(Record, frozen=True, kw_only=True, tag="comment"):
 
 
 class Constraint(Record, frozen=True, kw_only=True, tag="constraint"):
-    """A declared constraint of a table. `kind` as pg_constraint.contype (p, u, c, f)."""
+    """A declared constraint of a table. `kind` as pg_constraint.contype: p primary key, u unique, c check, f foreign
+    key, x exclusion. What a record of an earlier version lacks has the default."""
 
     name: str
     relation: int
     kind: str
     columns: tuple[int, ...] = ()
+    """Of a key those that it names, in order; of a check those that its expression reads."""
     expression: str | None = None
+    """SQL text of a check."""
     foreign_relation: int | None = None
     foreign_columns: tuple[int, ...] = ()
+    enforced: bool = False
+    """Whether every write is held against it. False in records from before such constraints were enforced: rows that
+    break them may be there."""
+    validated: bool = True
+    """Whether the rows that were there when it was added keep it too (pg_constraint.convalidated)."""
+    deferrable: bool = False
+    deferred: bool = False
+    """INITIALLY DEFERRED: checked at the end of a transaction unless SET CONSTRAINTS says otherwise."""
+    no_inherit: bool = False
+    index: int | None = None
+    """Oid of the index that enforces a key, or of the one that a foreign key refers to."""
+    include: tuple[int, ...] = ()
+    """Columns that a key's index carries beside its own (INCLUDE)."""
+    nulls_not_distinct: bool = False
+    match: str = "s"
+    """Of a foreign key: ``s`` MATCH SIMPLE, ``f`` MATCH FULL."""
+    on_update: str = "a"
+    """Of a foreign key: ``a`` NO ACTION, ``r`` RESTRICT, ``c`` CASCADE, ``n`` SET NULL, ``d`` SET DEFAULT."""
+    on_delete: str = "a"
+    delete_columns: tuple[int, ...] = ()
+    """The columns that ON DELETE SET NULL or SET DEFAULT changes; all of the key's when empty."""
+    exclude_operators: tuple[int, ...] = ()
+    """Oids of the operators of an exclusion constraint, one for each element (pg_constraint.conexclop)."""
 
 
 class Sequence(Record, frozen=True, kw_only=True, tag="sequence"):
@@ -166,12 +198,19 @@ class CatalogSnapshot(Struct, frozen=True, kw_only=True):
     records: Map[int, CatalogRecord]
     relation_names: Map[tuple[int, str], int]
     schema_names: Map[str, int]
+    constraint_oids: Map[int, tuple[int, ...]]
+    """The constraints of a relation, and those of other relations that refer to it, in the order of their oids."""
 
     @staticmethod
     def empty() -> CatalogSnapshot:
         """The catalog before its first update."""
         return CatalogSnapshot(
-            csn=Csn(0), next_oid=FIRST_USER_OID, records=Map(), relation_names=Map(), schema_names=Map()
+            csn=Csn(0),
+            next_oid=FIRST_USER_OID,
+            records=Map(),
+            relation_names=Map(),
+            schema_names=Map(),
+            constraint_oids=Map(),
         )
 
     def apply(self, updates: Iterable[CatalogUpdate], csn: Csn) -> CatalogSnapshot:
@@ -181,10 +220,11 @@ class CatalogSnapshot(Struct, frozen=True, kw_only=True):
         addition that clashes with one that is.
         """
         ordered = sorted(updates, key=lambda update: update.diff)
-        records, names, schemas, next_oid = (
+        records, names, schemas, constraints, next_oid = (
             self.records,
             self.relation_names,
             self.schema_names,
+            self.constraint_oids,
             self.next_oid,
         )
         for update in ordered:
@@ -197,6 +237,8 @@ class CatalogSnapshot(Struct, frozen=True, kw_only=True):
                     names = names.delete((record.schema, record.name))
                 elif isinstance(record, Schema):
                     schemas = schemas.delete(record.name)
+                elif isinstance(record, Constraint):
+                    constraints = _without_constraint(constraints, record)
             else:
                 if record.oid in records:
                     raise ValueError(f"oid {record.oid} is taken")
@@ -211,7 +253,16 @@ class CatalogSnapshot(Struct, frozen=True, kw_only=True):
                     if record.name in schemas:
                         raise ValueError(f"schema {record.name!r} exists")
                     schemas = schemas.set(record.name, record.oid)
-        return CatalogSnapshot(csn=csn, next_oid=next_oid, records=records, relation_names=names, schema_names=schemas)
+                elif isinstance(record, Constraint):
+                    constraints = _with_constraint(constraints, record)
+        return CatalogSnapshot(
+            csn=csn,
+            next_oid=next_oid,
+            records=records,
+            relation_names=names,
+            schema_names=schemas,
+            constraint_oids=constraints,
+        )
 
     def get(self, oid: int) -> CatalogRecord | None:
         """The record with `oid`, or None."""
@@ -235,10 +286,43 @@ class CatalogSnapshot(Struct, frozen=True, kw_only=True):
         record = None if oid is None else self.records[oid]
         return record if isinstance(record, Sequence) else None
 
+    def constraints(self, relation: int) -> tuple[Constraint, ...]:
+        """The constraints of the relation with this oid, in the order of their oids."""
+        return tuple(constraint for constraint in self._constraints_at(relation) if constraint.relation == relation)
+
+    def referencing(self, relation: int) -> tuple[Constraint, ...]:
+        """The foreign keys, of whatever relation, that refer to the one with this oid."""
+        return tuple(c for c in self._constraints_at(relation) if c.foreign_relation == relation)
+
+    def _constraints_at(self, relation: int) -> Iterator[Constraint]:
+        for oid in self.constraint_oids.get(relation, ()):
+            record = self.records[oid]
+            assert isinstance(record, Constraint)
+            yield record
+
     def all(self) -> Iterator[CatalogRecord]:
         """Every record, in no particular order."""
         records: Mapping[int, CatalogRecord] = self.records
         return iter(records.values())
+
+
+def _relations_of(constraint: Constraint) -> Iterator[int]:
+    yield constraint.relation
+    if constraint.foreign_relation is not None and constraint.foreign_relation != constraint.relation:
+        yield constraint.foreign_relation
+
+
+def _with_constraint(oids: Map[int, tuple[int, ...]], constraint: Constraint) -> Map[int, tuple[int, ...]]:
+    for relation in _relations_of(constraint):
+        oids = oids.set(relation, tuple(sorted((*oids.get(relation, ()), constraint.oid))))
+    return oids
+
+
+def _without_constraint(oids: Map[int, tuple[int, ...]], constraint: Constraint) -> Map[int, tuple[int, ...]]:
+    for relation in _relations_of(constraint):
+        rest = tuple(oid for oid in oids[relation] if oid != constraint.oid)
+        oids = oids.set(relation, rest) if rest else oids.delete(relation)
+    return oids
 
 
 def bootstrap_updates() -> tuple[CatalogUpdate, ...]:

@@ -228,13 +228,7 @@ def _with_next_oid(catalog: CatalogSnapshot, rows: dict[int, tuple[int, bytes]])
     if NEXT_OID_ROW not in rows:
         return catalog
     next_oid = msgspec.msgpack.decode(rows[NEXT_OID_ROW][1], type=int)
-    return CatalogSnapshot(
-        csn=catalog.csn,
-        next_oid=max(catalog.next_oid, next_oid),
-        records=catalog.records,
-        relation_names=catalog.relation_names,
-        schema_names=catalog.schema_names,
-    )
+    return msgspec.structs.replace(catalog, next_oid=max(catalog.next_oid, next_oid))
 
 
 def _difference(before: CatalogSnapshot, after: CatalogSnapshot) -> tuple[CatalogUpdate, ...]:
