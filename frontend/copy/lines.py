@@ -1,6 +1,6 @@
 """COPY text and csv input, line by line: PostgreSQL's own rules in full.
 
-The reference for what COPY FROM accepts and the way its errors look. `copy_input.py` reads plain blocks of data column
+The reference for what COPY FROM accepts and the way its errors look. `text_input` reads plain blocks of data column
 by column instead and comes here for the header, for unusual input, and to find the exact place of an error.
 """
 

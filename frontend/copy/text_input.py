@@ -2,8 +2,8 @@
 
 Data gathers to blocks of whole lines. A plain block is cut by NumPy: the separators (delimiters and line ends outside
 quotes) are found at once, must fall exactly `columns` to a line, and then column j is every n-th piece; each column is
-parsed as a whole (text_input.py). Any doubt (escaped separators, odd line ends, end-of-data markers, broken UTF-8, an
-input error) sends the block through `copy_lines`, which knows every rule and says where an error is.
+parsed as a whole (`frontend.decoding.text`). Any doubt (escaped separators, odd line ends, end-of-data markers, broken
+UTF-8, an input error) sends the block through `lines`, which knows every rule and says where an error is.
 
 Memory is bounded by the block size, except for a single line longer than that.
 """

@@ -1,1 +1,5 @@
-"""TODO package docstring."""
+"""The server's door: the addresses it listens on, who may come in without a password, and the life of each connection
+from its first byte to the server's stop.
+
+May import `connections` and the rooms below. Read `accepting` first.
+"""

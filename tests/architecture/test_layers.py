@@ -1,144 +1,150 @@
-"""The house stands: imports go downwards only, the planner is pure, storage takes time and chance from outside."""
+"""The house stands: imports go downwards, from storey to storey and from room to room, and never in a circle.
+
+The rules of each module are in test_modules.py.
+"""
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Iterator
-from graphlib import CycleError, TopologicalSorter
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
+import grimp
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-STOREYS = ("frontend", "adapter", "planner", "storage")
-MODULES = sorted(path for storey in STOREYS for path in (ROOT / storey).rglob("*.py"))
-CLOCK_MODULES = {ROOT / "storage" / "clock.py", ROOT / "storage" / "doubles" / "clock.py"}
-
-
-def imports_of(path: Path) -> Iterator[str]:
-    """Every module that `path` imports, also inside functions."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
-            yield node.module
-
-
-def calls_of(path: Path) -> Iterator[str]:
-    """The dotted names that `path` calls."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Call):
-            yield ast.unparse(node.func)
-
-
-def upward_imports(storey: str, imported: str) -> bool:
-    """Whether a module of `storey` may not import `imported`."""
-    top = imported.split(".")[0]
-    if top in {"tests", "bench", "sqllogictest"}:
-        return True
-    return top in STOREYS and STOREYS.index(top) < STOREYS.index(storey)
-
-
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_imports_go_downwards(path: Path) -> None:
-    storey = path.relative_to(ROOT).parts[0]
-    assert not [name for name in imports_of(path) if upward_imports(storey, name)]
-
-
-def test_upward_imports_are_noticed() -> None:
-    assert upward_imports("storage", "planner.types.types")
-    assert upward_imports("planner", "adapter.sessions.session")
-    assert upward_imports("adapter", "frontend.server.accepting")
-    assert not upward_imports("adapter", "storage.timestamps.csn")
-
-
-def needs_of(tree: ast.AST, modules: set[str]) -> Iterator[str]:
-    """The modules that running `tree` imports sooner or later: not what only type checkers see."""
-    for node in ast.iter_child_nodes(tree):
-        match node:
-            case ast.If(test=ast.Name(id="TYPE_CHECKING")):
-                pass
-            case ast.Import():
-                yield from (alias.name for alias in node.names)
-            case ast.ImportFrom(module=str(module)):
-                inner = (f"{module}.{alias.name}" for alias in node.names)
-                yield from (name if name in modules else module for name in inner)
-            case _:
-                yield from needs_of(node, modules)
-
-
-def in_order(needs: dict[str, set[str]]) -> list[str]:
-    """Modules, each after those that it needs. Raises CycleError."""
-    return list(TopologicalSorter(needs).static_order())
-
-
-def test_no_module_needs_itself() -> None:
-    names = {".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path for path in MODULES}
-    needs = {
-        name: set(needs_of(ast.parse(path.read_text(encoding="utf-8")), set(names))).intersection(names)
-        for name, path in names.items()
-    }
-    assert sum(map(len, needs.values())) > len(needs)
-    assert set(in_order(needs)) == set(names)
-
-
-def test_cycles_are_noticed() -> None:
-    source = "import a\ndef later():\n    from b import c\nif TYPE_CHECKING:\n    import d"
-    assert list(needs_of(ast.parse(source), {"b.c"})) == ["a", "b.c"]
-    with pytest.raises(CycleError):
-        in_order({"a": {"b"}, "b": {"c"}, "c": {"a"}})
-
-
-@pytest.mark.parametrize(
-    "path",
-    [path for path in MODULES if path.relative_to(ROOT).parts[0] == "planner" and path.name != "generate.py"],
-    ids=lambda path: str(path.relative_to(ROOT)),
+from tests.architecture.house import (
+    FULLEST_ROOM,
+    ROOMS,
+    STOREYS,
+    against_order,
+    circle,
+    graph_of,
+    imports,
+    room_of,
+    rooms_of,
+    undivided,
+    upward,
 )
-def test_the_planner_is_pure(path: Path) -> None:
-    forbidden = {
-        "asyncio",
-        "socket",
-        "threading",
-        "time",
-        "random",
-        "subprocess",
-        "duckdb",
-        "pyspark",
-        "obstore",
-        "apsw",
+
+# What no storey imports: they stand beside the house and use it.
+OUTSIDE = {"tests", "bench", "scripts", "sqllogictest"}
+
+
+@pytest.fixture(scope="module")
+def house() -> grimp.ImportGraph:
+    return graph_of(*STOREYS)
+
+
+def test_the_graph_is_whole(house: grimp.ImportGraph) -> None:
+    edges = list(imports(house))
+    assert len(edges) > len(house.modules)
+    assert ("frontend.command.main", "frontend.command.serve") in edges, "an import inside a function"
+    assert ("storage.clock", "asyncio") in edges, "an import of a library"
+
+
+def test_imports_go_downwards(house: grimp.ImportGraph) -> None:
+    assert upward(house, STOREYS) == []
+
+
+def test_no_storey_needs_what_stands_outside(house: grimp.ImportGraph) -> None:
+    assert [each for each in imports(house) if each[1].split(".")[0] in OUTSIDE] == []
+
+
+def test_no_module_needs_itself_when_it_runs() -> None:
+    assert circle(graph_of(*STOREYS, types=False)) == []
+
+
+@pytest.mark.parametrize("storey", ROOMS)
+def test_no_import_comes_back_to_where_it_began(storey: str) -> None:
+    assert circle(graph_of(storey)) == []
+
+
+@pytest.mark.parametrize("storey", ROOMS)
+def test_every_room_has_a_place(house: grimp.ImportGraph, storey: str) -> None:
+    assert sorted(ROOMS[storey]) == sorted(rooms_of(house, storey))
+
+
+@pytest.mark.parametrize("storey", ROOMS)
+def test_rooms_import_from_those_below_them(house: grimp.ImportGraph, storey: str) -> None:
+    assert against_order(house, storey, ROOMS[storey]) == []
+
+
+@pytest.mark.parametrize("storey", STOREYS)
+def test_a_stranger_finds_the_room(house: grimp.ImportGraph, storey: str) -> None:
+    assert undivided(rooms_of(house, storey)) == {}
+
+
+# The tests above bite: each of these plants the mistake that one of them is there to find.
+
+Planted = Callable[[dict[str, str]], grimp.ImportGraph]
+
+
+@pytest.fixture
+def planted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Planted:
+    """Makes a house of two storeys, `attic` over `cellar`, from the text of each module."""
+
+    def plant(sources: dict[str, str]) -> grimp.ImportGraph:
+        for name, source in {"attic/__init__.py": "", "cellar/__init__.py": "", **sources}.items():
+            path = tmp_path / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(source, encoding="utf-8")
+            for folder in path.relative_to(tmp_path).parents[:-1]:
+                (tmp_path / folder / "__init__.py").touch()
+        return graph_of("attic", "cellar")
+
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert not {"attic", "cellar"} & set(sys.modules)
+    return plant
+
+
+def test_a_planted_upward_import_is_noticed(planted: Planted) -> None:
+    inside = "def later():\n    from attic.lamp import light\n"
+    for source in ("import attic.lamp", "from attic import lamp", inside):
+        graph = planted({"attic/lamp.py": "import cellar.wine", "cellar/wine.py": source})
+        assert upward(graph, ("attic", "cellar")) == [("cellar.wine", "attic.lamp")]
+
+
+def test_a_planted_circle_is_noticed(planted: Planted) -> None:
+    graph = planted({"attic/a.py": "from attic.b import x", "attic/b.py": "import attic.c", "attic/c.py": ""})
+    assert circle(graph) == []
+    for source in ("import attic.a", "def later():\n    from attic import a"):
+        found = circle(planted({"attic/c.py": source}))
+        assert found[0] == found[-1]
+        assert set(found) == {"attic.a", "attic.b", "attic.c"}
+
+
+def test_a_planted_circle_of_types_is_noticed(planted: Planted) -> None:
+    for_types = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from attic.a import A\n"
+    graph = planted({"attic/a.py": "from attic.b import B", "attic/b.py": for_types})
+    assert set(circle(graph)) == {"attic.a", "attic.b"}
+    assert circle(graph_of("attic", types=False)) == []
+
+
+def test_a_planted_import_against_the_order_of_rooms_is_noticed(planted: Planted) -> None:
+    sources = {
+        "attic/desk/drawer.py": "import attic.shelf.deep.book",
+        "attic/shelf/deep/book.py": "import attic.dust",
+        "attic/dust.py": "",
     }
-    assert not {name.split(".")[0] for name in imports_of(path)} & forbidden
+    order = ("desk", "shelf.deep", "dust")
+    graph = planted(sources)
+    assert sorted(rooms_of(graph, "attic")) == sorted(order)
+    assert against_order(graph, "attic", order) == []
+    assert against_order(graph, "attic", ("shelf.deep", "dust", "desk")) == [
+        ("attic.desk.drawer", "attic.shelf.deep.book")
+    ]
+    graph = planted({"attic/dust.py": "def later():\n    import attic.desk.drawer"})
+    assert against_order(graph, "attic", order) == [("attic.dust", "attic.desk.drawer")]
 
 
-def test_the_planner_takes_only_the_catalog_snapshot_from_storage() -> None:
-    allowed = {"storage.catalog.model", "storage.timestamps.csn", "storage.ids"}
-    planner = [path for path in MODULES if path.relative_to(ROOT).parts[0] == "planner"]
-    taken = {name for path in planner for name in imports_of(path) if name.split(".")[0] == "storage"}
-    assert taken <= allowed
+def test_a_planted_room_without_a_place_is_noticed(planted: Planted) -> None:
+    graph = planted({"attic/desk/drawer.py": "", "attic/desk/lock/key.py": "", "attic/dust.py": ""})
+    assert sorted(rooms_of(graph, "attic")) == ["desk", "desk.lock", "dust"]
+    assert room_of("attic.desk", frozenset({"attic.desk"})) == "desk"
 
 
-@pytest.mark.parametrize(
-    "path",
-    [path for path in MODULES if path.relative_to(ROOT).parts[0] == "storage" and path not in CLOCK_MODULES],
-    ids=lambda path: str(path.relative_to(ROOT)),
-)
-def test_storage_takes_time_and_chance_from_outside(path: Path) -> None:
-    forbidden = {
-        "time.time",
-        "time.time_ns",
-        "time.monotonic",
-        "datetime.now",
-        "datetime.datetime.now",
-        "uuid.uuid4",
-        "uuid4",
-    }
-    assert not set(calls_of(path)) & forbidden
-    assert "random" not in set(imports_of(path))
-    assert "secrets" not in set(imports_of(path))
-
-
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_every_module_says_what_it_is(path: Path) -> None:
-    docstring = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
-    assert docstring
-    assert len(docstring) > 20
+def test_a_planted_crowd_is_noticed(planted: Planted) -> None:
+    full = {f"attic/desk/m{number}.py": "" for number in range(FULLEST_ROOM)}
+    assert undivided(rooms_of(planted(full), "attic")) == {}
+    graph = planted({"attic/desk/one_more.py": ""})
+    assert undivided(rooms_of(graph, "attic")) == {"desk": FULLEST_ROOM + 1}
