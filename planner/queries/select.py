@@ -102,6 +102,7 @@ class SelectQuery:
         self.order = [self._sort_item(node.sort_by) for node in tree.sort_clause]
         self._group()
         self.distinct, self.distinct_on = self._distinct()
+        self._drop_spent_targets()
         self.count, self.offset = bind_limit(level, tree)
         self.ties = tree.limit_option == pb.LIMIT_OPTION_WITH_TIES
         self.windows = bind_windows(level)
@@ -288,6 +289,16 @@ class SelectQuery:
                 position=statement.position(locations[next(i for i in indexes if i in remaining)]),
             )
         return True, indexes
+
+    def _drop_spent_targets(self) -> None:
+        """Removes the targets that served GROUP BY only: rows that differ in nothing else are the same to DISTINCT."""
+        used = {item.index for item in self.order} | set(self.distinct_on)
+        kept = [index for index, target in enumerate(self.targets) if index in used or not target.junk]
+        places = {index: place for place, index in enumerate(kept)}
+        self.targets = [self.targets[index] for index in kept]
+        for item in self.order:
+            item.index = places[item.index]
+        self.distinct_on = [places[index] for index in self.distinct_on]
 
     def _check_locking(self) -> None:
         if not self.tree.locking_clause:
