@@ -6,7 +6,7 @@ SEEDS ?= 2000
 ROUNDS ?= 50
 LOCK := .venv/bin/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header
 
-.PHONY: help setup setup-dev serve test check unit demo bench simulate slt crash lock clean
+.PHONY: help setup setup-dev serve test check unit demo bench simulate slt crash walks lock clean
 
 help: ## List the tasks
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -47,6 +47,9 @@ bench: setup-dev ## Run a benchmark against its peers: make bench NAME=reads
 
 simulate: setup-dev ## Run SEEDS seeded schedules of the storage simulation
 	$(PY) -m tests.simulation --seeds $(SEEDS) $(ARGS)
+
+walks: setup-dev ## Count the modules that a SELECT and an INSERT ... SELECT go through
+	$(PY) tests/architecture/walks.py $(ARGS)
 
 lock: setup-dev ## Write the lock files anew from pyproject.toml
 	$(LOCK) pyproject.toml -o requirements.lock
