@@ -96,6 +96,10 @@ class Relation(Record, frozen=True, kw_only=True, tag="relation"):
     """The query of a view, as deparsed SQL with every name qualified."""
     depends_on: tuple[int, ...] = ()
     """Relations that a view's query reads."""
+    constraints: tuple[int, ...] = ()
+    """Oids of the enforced constraints that a change of its rows has to keep: its own, and foreign keys of others that
+    refer to it. A transaction relies on the records of the tables that it changes, so that one which did not know of a
+    constraint cannot commit once that has been added."""
 
     def live_columns(self) -> tuple[Column, ...]:
         """The columns that exist, in attnum order."""
