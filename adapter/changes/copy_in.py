@@ -110,7 +110,7 @@ class _Load:
         self._target = target
         self._positions = {column.attnum: position for position, column in enumerate(columns)}
         self._defaults = defaults
-        self._txn = running.transaction.writable(running.session.state.env)
+        self._txn = running.transaction.writable(running.services.env)
         self._rows = 0
 
     async def write(self, batch: RecordBatch) -> None:

@@ -78,7 +78,7 @@ class _Change:
         self._running = running
         self._target = target
         self._returning = returning
-        self._txn = running.transaction.writable(running.session.state.env)
+        self._txn = running.transaction.writable(running.services.env)
         self._rows = 0
         self._spool = Spool()
         self.numbered: dict[int, Sequence] = {}
@@ -178,7 +178,7 @@ class _Change:
         for attnum in self._target.not_null:
             stats = part.stats.get(f"c{attnum}")
             if part.rows and (stats is None or stats.null_count != 0):
-                rows = await self._running.session.state.env.read_part(part, self._target.names)
+                rows = await self._running.services.env.read_part(part, self._target.names)
                 for batch in rows.to_batches():
                     check_not_null(self._target, batch, self._running)
 
@@ -196,7 +196,7 @@ class _Change:
             return
         read = await prepare_read(running, catalog, query, scan_templates(query.rel), constants=False)
         table = pa.Table.from_batches([rows]).rename_columns([f"c{n}" for n in range(1, rows.num_columns + 1)])
-        engine = running.session.state.local_engine
+        engine = running.engines.local
         context = with_token(read.context, f"returning{self._spool.rows}")
         stream = engine.execute(
             read.query, read.resolved.inputs, running.params, context, extra={ir.RETURNING_ROWS: table}

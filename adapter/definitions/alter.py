@@ -276,14 +276,14 @@ async def _add_column(running: Running, relation: Relation, action: st.AddColumn
 
 def _alter_shard(running: Running, relation: Relation) -> None:
     assert relation.shard is not None
-    txn = running.transaction.writable(running.session.state.env)
+    txn = running.transaction.writable(running.services.env)
     txn.alter_schema(relation.shard, physical_schema(relation.columns))
 
 
 async def _row_count(running: Running, relation: Relation) -> int:
     """Rows at the transaction's snapshot; the read counts for validation."""
     resolved = await resolve(
-        running.session.state.env, running.transaction, own_catalog(running), frozenset({relation.oid}), (), ()
+        running.services.env, running.transaction, own_catalog(running), frozenset({relation.oid}), (), ()
     )
     table = resolved.inputs[relation.oid]
     deleted: int = sum(part.rows for part in table.deletes)
@@ -450,14 +450,14 @@ async def _set_types(
     schema = catalog.get(old.schema)
     assert isinstance(schema, Schema)
     columns = tuple(msgspec.structs.replace(column, missing=None) for column in changed.columns)
-    changed = msgspec.structs.replace(changed, columns=columns, shard=running.session.state.env.new_shard_id())
+    changed = msgspec.structs.replace(changed, columns=columns, shard=running.services.env.new_shard_id())
     change(running, removed=[relation], added=[changed])
     make_shard(running, changed)
     unchecked = tuple(msgspec.structs.replace(column, not_null=False) for column in columns)
     await fill_table(running, msgspec.structs.replace(changed, columns=unchecked), schema.name, read)
     not_null.update(column.attnum for column in columns if column.not_null and column.attnum in changes)
     assert relation.shard is not None
-    running.transaction.writable(running.session.state.env).forget_shard(relation.shard)
+    running.transaction.writable(running.services.env).forget_shard(relation.shard)
 
 
 def _type_of(relation: Relation, attnum: int) -> t.SqlType:

@@ -78,6 +78,6 @@ async def run_ddl(running: Running, statement: object, tag: str) -> Command:
     check_writable(running, tag)
     if type(statement) in _OUTSIDE_BLOCKS:
         prevent_in_block(running, _OUTSIDE_BLOCKS[type(statement)])
-    await running.session.state.provide_oids()
+    await running.services.provide_oids()
     await handler(running, statement)
     return Command(tag=tag)

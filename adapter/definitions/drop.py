@@ -226,7 +226,7 @@ def remove(running: Running, catalog: CatalogSnapshot, records: Iterable[Record]
         ):
             gone[record.oid] = record
     change(running, removed=gone.values())
-    txn = running.transaction.writable(running.session.state.env)
+    txn = running.transaction.writable(running.services.env)
     for record in gone.values():
         if isinstance(record, Relation) and record.shard is not None:
             txn.forget_shard(record.shard)

@@ -216,7 +216,7 @@ async def alter_sequence(running: Running, statement: st.AlterSequence) -> None:
         raise WrongObjectType(f'"{record.name}" is not a sequence')
     changed = _owned(running, catalog, _configured(record, statement.options, fresh=False), statement.options)
     if changed != record:
-        store = running.session.state.sequence_store
+        store = running.services.sequence_store
         last, called = await store.last_value(record)
         if not called:
             # A sequence that was never used stands at its start, and stays where it stands.
@@ -224,7 +224,7 @@ async def alter_sequence(running: Running, statement: st.AlterSequence) -> None:
         change(running, removed=[record], added=[changed])
     if statement.options.restart:
         value = changed.start if statement.options.restart_with is None else statement.options.restart_with
-        await running.session.state.sequence_store.set_value(changed, value, False)
+        await running.services.sequence_store.set_value(changed, value, False)
 
 
 _BOUNDS = {t.INT2: 2**15, t.INT4: 2**31, t.INT8: 2**63}
@@ -333,7 +333,7 @@ async def _with_options(running: Running, role: Role, options: st.RoleOptions) -
         changes["password"] = None
     elif options.password is not None:
         changes["password"] = await asyncio.to_thread(
-            scram_verifier, options.password, running.session.state.env.random.randbytes(16)
+            scram_verifier, options.password, running.services.env.random.randbytes(16)
         )
     return msgspec.structs.replace(role, **changes)
 

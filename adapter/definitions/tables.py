@@ -78,7 +78,7 @@ def change(running: Running, removed: Iterable[CatalogRecord] = (), added: Itera
 
 def new_oid(running: Running) -> int:
     """An oid for a new object."""
-    return running.session.state.allocate_oid()
+    return running.services.allocate_oid()
 
 
 def physical_schema(columns: Iterable[Column]) -> pa.Schema:
@@ -130,7 +130,7 @@ async def create_table(running: Running, statement: st.CreateTable) -> None:
         owner=owner_oid(running),
         kind="r",
         columns=tuple(columns),
-        shard=running.session.state.env.new_shard_id(),
+        shard=running.services.env.new_shard_id(),
     )
     change(running, added=[relation, *sequences, *constraints])
     make_shard(running, relation)
@@ -142,7 +142,7 @@ async def create_table(running: Running, statement: st.CreateTable) -> None:
 def make_shard(running: Running, relation: Relation) -> None:
     """Create the shard of a new table in the transaction."""
     assert relation.shard is not None
-    txn = running.transaction.writable(running.session.state.env)
+    txn = running.transaction.writable(running.services.env)
     txn.create_shard(relation.shard, physical_schema(relation.columns))
     running.transaction.created_shards.add(relation.shard)
 
@@ -333,7 +333,7 @@ async def create_table_as(running: Running, statement: st.CreateTableAs) -> Comm
     if statement.materialized_view:
         raise FeatureNotSupported("CREATE MATERIALIZED VIEW is not supported")
     _refuse_temporary(statement.temporary)
-    await running.session.state.provide_oids()
+    await running.services.provide_oids()
     catalog = own_catalog(running)
     schema = creation_schema(running, catalog, statement.name)
     if exists_already(running, catalog, schema, statement.name, skip=statement.if_not_exists):
@@ -358,7 +358,7 @@ async def create_table_as(running: Running, statement: st.CreateTableAs) -> Comm
         owner=owner_oid(running),
         kind="r",
         columns=tuple(columns),
-        shard=running.session.state.env.new_shard_id(),
+        shard=running.services.env.new_shard_id(),
     )
     running.transaction.rely_on(plan.relied_on)
     read = await prepare_plan(running, plan) if statement.with_data else None
@@ -407,7 +407,7 @@ async def fill_table(running: Running, relation: Relation, schema_name: str, rea
         columns=columns,
         not_null=frozenset(column.attnum for column in columns if column.not_null),
     )
-    txn = running.transaction.writable(running.session.state.env)
+    txn = running.transaction.writable(running.services.env)
     if read.engine is not None and read.engine.name == "spark" and not target.not_null:
         (parts,) = await read.engine.write(
             read.query,
@@ -543,11 +543,11 @@ async def truncate(running: Running, statement: st.Truncate) -> None:
                     )
                 )
                 tables[other.oid] = other
-    txn = running.transaction.writable(running.session.state.env)
+    txn = running.transaction.writable(running.services.env)
     for relation in tables.values():
         fresh = msgspec.structs.replace(
             relation,
-            shard=running.session.state.env.new_shard_id(),
+            shard=running.services.env.new_shard_id(),
             columns=tuple(msgspec.structs.replace(column, missing=None) for column in relation.columns),
         )
         change(running, removed=[relation], added=[fresh])

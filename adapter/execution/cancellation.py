@@ -46,7 +46,8 @@ class CancelScope:
             raise self.reason
 
     def __enter__(self) -> CancelScope:
-        self.check()
+        if self.reason is not None:
+            raise self.reason
         task = asyncio.current_task()
         assert task is not None
         self._task = task

@@ -1,4 +1,5 @@
-"""TODO docstring."""
+"""What a statement must not do where it stands: in a failed or read-only transaction, inside or outside of a block,
+after the first query. Each guard raises PostgreSQL's error, or returns."""
 
 from __future__ import annotations
 
@@ -6,13 +7,12 @@ from adapter.execution.statement import Running
 from adapter.transactions.transaction import Isolation, Transaction
 from planner.errors import (
     ActiveSqlTransaction,
+    InFailedSqlTransaction,
     InternalError,
     NoActiveSqlTransaction,
     ReadOnlySqlTransaction,
 )
-from storage.catalog.model import (
-    CatalogSnapshot,
-)
+from storage.catalog.model import CatalogSnapshot
 
 
 def own_catalog(running: Running) -> CatalogSnapshot:
@@ -21,6 +21,11 @@ def own_catalog(running: Running) -> CatalogSnapshot:
     if catalog is None:
         raise InternalError("a definition changes without a snapshot")
     return catalog
+
+
+def in_failed_transaction() -> InFailedSqlTransaction:
+    """25P02, for whatever is neither the end of a failed block nor a way back into it."""
+    return InFailedSqlTransaction("current transaction is aborted, commands ignored until end of transaction block")
 
 
 def require_block(running: Running, what: str) -> None:

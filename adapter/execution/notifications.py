@@ -16,10 +16,9 @@ MAX_QUEUED = 10_000
 
 
 class Listener(Struct, eq=False):
-    """A session's side: what it listens to and what waits for it. `arrived` is called when something came."""
+    """A session's side: what it listens to and what waits for it."""
 
     pid: int
-    arrived: Callable[[], None]
     channels: set[str] = field(default_factory=set)
     queue: deque[tuple[int, str, str]] = field(default_factory=lambda: deque(maxlen=MAX_QUEUED))
 
@@ -28,23 +27,23 @@ class NotificationHub:
     """All listeners of a server process."""
 
     def __init__(self) -> None:
-        self._listeners: set[Listener] = set()
+        self._listeners: dict[Listener, Callable[[], None]] = {}
 
-    def add(self, listener: Listener) -> None:
-        """Begin to serve `listener`."""
-        self._listeners.add(listener)
+    def add(self, listener: Listener, arrived: Callable[[], None]) -> None:
+        """Begin to serve `listener`; `arrived` is called when something came for it."""
+        self._listeners[listener] = arrived
 
     def remove(self, listener: Listener) -> None:
         """Stop serving it."""
-        self._listeners.discard(listener)
+        self._listeners.pop(listener, None)
 
     def publish(self, pid: int, notifications: list[tuple[str, str]]) -> None:
         """Hand a committed transaction's (channel, payload) pairs to those who listen."""
         distinct = list(dict.fromkeys(notifications))
         if not distinct:
             return
-        for listener in self._listeners:
+        for listener, arrived in self._listeners.items():
             due = [(pid, channel, payload) for channel, payload in distinct if channel in listener.channels]
             if due:
                 listener.queue.extend(due)
-                listener.arrived()
+                arrived()

@@ -1,8 +1,7 @@
-"""Prepared statements and portals: what a session keeps between messages.
+"""The portals of a session: statements that were bound and wait to be executed, and cursors.
 
-SQL's PREPARE and the protocol's Parse share one namespace of statements; SQL cursors and protocol portals share one
-namespace of portals. Statements outlive transactions. Portals end with their transaction, except cursors WITH HOLD
-once their transaction has committed.
+SQL cursors and protocol portals share one namespace. Portals end with their transaction, except cursors WITH HOLD once
+their transaction has committed.
 """
 
 from __future__ import annotations
@@ -17,21 +16,6 @@ from adapter.plans.plan_cache import Plan
 from adapter.results import ColumnDescription
 from planner.ir.nodes import Literal
 from planner.syntax.parse import Parsed
-from planner.types.types import SqlType
-
-
-class PreparedStatement(Struct, kw_only=True):
-    """A statement as prepared. `parsed` is None for an empty one. `columns` is what it was described with, which must
-    not change behind the client's back."""
-
-    name: str
-    text: str
-    parsed: Parsed | None
-    declared: tuple[int, ...]
-    param_types: tuple[SqlType, ...]
-    columns: tuple[ColumnDescription, ...] | None
-    from_sql: bool
-    prepared_at: datetime
 
 
 class Portal(Struct, kw_only=True):

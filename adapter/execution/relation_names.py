@@ -41,7 +41,7 @@ def look_up(running: Running, catalog: CatalogSnapshot, name: QualifiedName) -> 
         path = ("pg_catalog", *running.session.search_path())
     for schema_name in path:
         if schema_name in SYSTEM_SCHEMAS:
-            if running.session.state.system_relations.lookup(schema_name, name.name) is not None:
+            if running.services.system_relations.lookup(schema_name, name.name) is not None:
                 raise InsufficientPrivilege(f'permission denied: "{name.name}" is a system catalog')
             continue
         schema = catalog.schema(schema_name)

@@ -1,11 +1,117 @@
-"""TODO docstring."""
+"""What running statements take from their server process: the environment with its catalog, oids and transaction ids,
+and what is kept once for all sessions (plans, commits that wait, listeners).
+
+One `Services` serves all sessions of a process. It knows no session: what needs a list of them gets a
+`SessionRegistry` besides. Everything here belongs to the event loop; nothing of it is a lock that statements pass.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from datetime import UTC, datetime
+from functools import cached_property
 
-if TYPE_CHECKING:
-    pass
+from adapter.execution.notifications import NotificationHub
+from adapter.plans.constant_rows import ConstantRows
+from adapter.plans.plan_cache import PlanCache
+from adapter.transactions.group_commit import GroupCommitter
+from adapter.transactions.transaction import Transaction
+from adapter.wall_clock import utc_now
+from planner.errors import InvalidParameterValue
+from planner.syntax.parse import Parsed, split_and_parse
+from planner.types.system_relations import BuiltinRelations
+from storage.catalog.model import CatalogSnapshot
+from storage.catalog.sequences import SequenceStore
+from storage.environment.environment import Environment
+from storage.reading.outcomes import TxidStatus, committed_at, current_snapshot
+from storage.timestamps.csn import Csn, csn_ms
+from storage.transactions.xids import Xid, XidMap
 
 RETAIN_EVERY = 256
 """Transaction ids between two looks for finished transactions that may be forgotten."""
+
+
+class Services:
+    """See the module's contract."""
+
+    def __init__(self, env: Environment) -> None:
+        self.env = env
+        self.plans = PlanCache()
+        self.constant_rows = ConstantRows()
+        self.committer = GroupCommitter(env)
+        self.notifications = NotificationHub()
+        self.system_relations = BuiltinRelations()
+        self.sequence_store = SequenceStore(env.consensus, env.clock)
+        self.started_at = utc_now()
+        self._xids = XidMap(visible=env.cache.upper)
+
+    def catalog(self) -> CatalogSnapshot:
+        """The newest catalog that this process knows of."""
+        return self.env.catalog.current()
+
+    @cached_property
+    def fetch_statement(self) -> Parsed:
+        """The statement that runs when the protocol executes a SQL cursor."""
+        return split_and_parse("FETCH ALL FROM c")[0]
+
+    # ------------------------------------------------------------ oids
+
+    async def provide_oids(self) -> None:
+        """Make sure that a statement can be given all the oids it may want. Before every one that makes objects."""
+        await self.env.oids.provide(self.env.catalog.current().next_oid)
+
+    def allocate_oid(self) -> int:
+        """An oid that no other transaction, of whatever process, has been given. After `provide_oids`."""
+        return self.env.oids.take()
+
+    # ------------------------------------------------------------ transaction ids
+
+    async def transaction_id(self, transaction: Transaction) -> int:
+        """The transaction's 64-bit id, given out when first asked for; unique in the environment."""
+        if transaction.id is None:
+            xid = await self.env.xids.draw()
+            self._xids.begin(xid)
+            transaction.id = xid
+        return transaction.id
+
+    def transaction_ended(self, transaction: Transaction, *, committed: bool, csn: Csn | None = None) -> None:
+        """Note what became of a transaction that may have an id. `csn` is None when it had nothing to write."""
+        if transaction.id is None:
+            return
+        xid, newest = Xid(transaction.id), Csn(self.env.cache.upper - 1)
+        self.env.xids.ended(xid, in_doubt=transaction.in_doubt)
+        if xid % RETAIN_EVERY == 0:
+            self._xids.retain(self.env.leases.read_lower())
+        if not self._xids.is_running(xid):
+            return
+        self._xids.publish(newest)
+        if committed:
+            self._xids.commit(xid, csn or newest)
+        elif transaction.in_doubt:
+            self._xids.forget(xid)
+        else:
+            self._xids.abort(xid)
+
+    async def transaction_status(self, xid: int) -> TxidStatus:
+        """What became of the transaction with this id, in whatever process it ran. 22023 for one not given out yet."""
+        if self._xids.is_running(Xid(xid)):
+            return "in progress"
+        known = self._xids.finished(Xid(xid))
+        if known is not None:
+            return "aborted" if known.committed_at is None else "committed"
+        try:
+            return await self.env.txid_status(xid)
+        except ValueError as error:
+            raise InvalidParameterValue(f"transaction ID {xid} is in the future") from error
+
+    async def current_snapshot(self, transaction: Transaction) -> str:
+        """PostgreSQL's form of the snapshot that the statement reads at. Stays the same as long as that does."""
+        assert transaction.snapshot is not None
+        if transaction.pg_snapshot is None or transaction.pg_snapshot[0] != transaction.snapshot:
+            shown = str(await current_snapshot(self.env, transaction.snapshot))
+            transaction.pg_snapshot = (transaction.snapshot, shown)
+        return transaction.pg_snapshot[1]
+
+    def committed_at(self, xid: int) -> datetime | None:
+        """When the transaction with this id committed, by its CSN; None when it did not or that is forgotten."""
+        csn = committed_at(self.env, xid)
+        return None if csn is None else datetime.fromtimestamp(csn_ms(csn) / 1000, UTC)

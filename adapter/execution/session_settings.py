@@ -1,10 +1,13 @@
-"""TODO docstring."""
+"""Reading and changing the settings of a session, for whatever does so: SET and SHOW, set_config() and
+current_setting(), pg_settings.
+
+A few settings are not values of the session but of its transaction (transaction_isolation and its like), or say who the
+session acts as (role, session_authorization); they are read and changed where they live."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from adapter.execution.guards import set_isolation, set_read_only
+from adapter.execution.session_state import SessionState
 from adapter.execution.statement import Running
 from adapter.results import ColumnDescription
 from adapter.settings import values as variables
@@ -14,9 +17,6 @@ from planner.statements import records as st
 from planner.types import types as t
 from planner.types.types import SqlType
 from storage.catalog.model import Role
-
-if TYPE_CHECKING:
-    from adapter.execution.session_state import SessionCore as Session
 
 TEXT = SqlType(t.TEXT)
 
@@ -32,7 +32,7 @@ def apply_setting(
         raise InvalidParameterValue(f"SET {setting.name} takes only one argument")
     session.values = values
     if value is None:
-        return _reset(running, setting, local=local)
+        return reset_setting(running, setting, local=local)
     shown = variables.canonical_value(setting, value, session.values.get(setting.name))
     match setting.name:
         case "transaction_isolation":
@@ -55,7 +55,8 @@ def apply_setting(
     return shown
 
 
-def _reset(running: Running, setting: Setting, *, local: bool) -> str:
+def reset_setting(running: Running, setting: Setting, *, local: bool) -> str:
+    """Give `setting` its default, with `local` for this transaction only. Returns the value as SHOW prints it."""
     session = running.session
     if setting.name == "transaction_isolation":
         set_isolation(running.transaction, session.values["default_transaction_isolation"])
@@ -71,41 +72,37 @@ def _reset(running: Running, setting: Setting, *, local: bool) -> str:
     return session.values[setting.name]
 
 
-def _set_role(session: Session, name: str) -> str:
+def _set_role(session: SessionState, name: str) -> str:
     if name == "none":
         session.user = session.session_user
         return name
-    _require_role(session, name)
+    _check_role(session, name)
     session.user = name
     return name
 
 
-def _set_session_authorization(session: Session, name: str) -> str:
-    _require_role(session, name)
+def _set_session_authorization(session: SessionState, name: str) -> str:
+    _check_role(session, name)
     session.user = name
     return name
 
 
-def _require_role(session: Session, name: str) -> Role:
-    for record in session.state.env.catalog.current().all():
-        if isinstance(record, Role) and record.name == name:
-            me = next(
-                r for r in session.state.env.catalog.current().all()
-                if isinstance(r, Role) and r.name == session.session_user
-            )  # fmt: skip
-            if not me.superuser and name != session.session_user:
-                raise InsufficientPrivilege(f'permission denied to set role "{name}"')
-            return record
-    raise InvalidParameterValue(f'role "{name}" does not exist')
+def _check_role(session: SessionState, name: str) -> None:
+    """Raise 22023 when there is no such role, 42501 when the session's user may not become it."""
+    roles = {record.name: record for record in session.services.catalog().all() if isinstance(record, Role)}
+    if name not in roles:
+        raise InvalidParameterValue(f'role "{name}" does not exist')
+    if not roles[session.session_user].superuser and name != session.session_user:
+        raise InsufficientPrivilege(f'permission denied to set role "{name}"')
 
 
-def show_value(session: Session, name: str) -> tuple[str, str]:
+def show_value(session: SessionState, name: str) -> tuple[str, str]:
     """The canonical name and the value that SHOW prints. 42704 when there is no such setting."""
     setting = session.values.find(name)
     return setting.name, current_value(session, setting)
 
 
-def current_value(session: Session, setting: Setting) -> str:
+def current_value(session: SessionState, setting: Setting) -> str:
     """The setting's value now."""
     transaction = session.transaction
     match setting.name:
@@ -125,14 +122,14 @@ def current_value(session: Session, setting: Setting) -> str:
             return session.values[setting.name]
 
 
-def describe_show(session: Session, statement: st.Show) -> tuple[ColumnDescription, ...]:
+def describe_show(session: SessionState, statement: st.Show) -> tuple[ColumnDescription, ...]:
     """The columns of SHOW. 42704 when there is no such setting."""
     if statement.name == "all":
         return tuple(ColumnDescription(name=name, type=TEXT) for name in ("name", "setting", "description"))
     return (ColumnDescription(name=session.values.find(statement.name).name, type=TEXT),)
 
 
-def setting_rows(session: Session) -> list[dict[str, object]]:
+def setting_rows(session: SessionState) -> list[dict[str, object]]:
     """The rows of pg_settings, by column name."""
     rows: list[dict[str, object]] = []
     for setting in SETTINGS:

@@ -20,7 +20,10 @@ from planner.ir.nodes import Literal
 from planner.syntax.parse import Parsed
 
 if TYPE_CHECKING:
-    from adapter.execution.session_state import SessionCore as Session
+    from adapter.engines.engines import Engines
+    from adapter.execution.services import Services
+    from adapter.execution.session_registry import SessionRegistry
+    from adapter.execution.session_state import SessionState
     from adapter.transactions.transaction import Transaction
 
 
@@ -28,8 +31,11 @@ class Running(Struct, kw_only=True, eq=False):
     """A statement in execution. `in_block` tells whether it is inside a transaction block, or one of several
     statements of a query string (PostgreSQL's IsTransactionBlock)."""
 
-    session: Session
+    session: SessionState
     transaction: Transaction
+    services: Services
+    engines: Engines
+    sessions: SessionRegistry
     parsed: Parsed
     params: tuple[Literal, ...]
     declared: tuple[int, ...]

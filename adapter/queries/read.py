@@ -64,7 +64,7 @@ def execution_context(running: Running, catalog: CatalogSnapshot) -> ExecutionCo
         user=session.user,
         database=session.database,
         settings=session.values.flat,
-        facts=Facts(session),
+        facts=Facts(session, running.sessions),
     )
 
 
@@ -97,10 +97,10 @@ async def prepare_read(
         templates = scan_templates(query.rel)
     context = execution_context(running, catalog)
     if sizes:
-        context = replace(context, facts=await sized_facts(session, catalog))
+        context = replace(context, facts=await sized_facts(running, catalog))
     scanned = frozenset(template.relation_oid for template in templates)
     rows = (
-        session.state.constant_rows.of(query, running.params)
+        running.services.constant_rows.of(query, running.params)
         if constants and not scanned and not query.system
         else None
     )
@@ -111,7 +111,7 @@ async def prepare_read(
             reason="its rows are constants",
         )  # fmt: skip
     resolved = await resolve(
-        session.state.env,
+        running.services.env,
         running.transaction,
         catalog,
         scanned,
@@ -121,7 +121,7 @@ async def prepare_read(
         for_update=query.for_update,
         ahead=running.parsed.kind in _ONLY_READING and not query.for_update,
     )
-    engine, reason = session.state.choose_engine(query, resolved.inputs, session.values)
+    engine, reason = running.engines.choose_engine(query, resolved.inputs, session.values)
     return PreparedRead(
         query=query,
         params=running.params,
@@ -176,7 +176,7 @@ async def run_query(running: Running, plan: Plan) -> RowsOutcome:
     column_types = [column.type for column in columns]
     batches = read.stream()
     if has_reg_columns(column_types):
-        batches = with_names(batches, column_types, read.context, running.session.state.catalogs)
+        batches = with_names(batches, column_types, read.context, running.engines.catalogs)
     return RowsOutcome(
         columns=columns,
         batches=batches,

@@ -17,7 +17,7 @@ from storage.catalog.sequences import SequenceExhausted
 
 def find_sequence(running: Running, name: str | int) -> Sequence:
     """The sequence with this oid or (possibly qualified, possibly quoted) name. Raises 42P01, 42809."""
-    catalog = running.transaction.planning_catalog(running.session.state.env)
+    catalog = running.transaction.planning_catalog(running.services.env)
     if isinstance(name, int):
         record = catalog.get(name)
         if not isinstance(record, Sequence):
@@ -39,7 +39,7 @@ def find_sequence(running: Running, name: str | int) -> Sequence:
 async def next_values(running: Running, sequence: Sequence, count: int) -> list[int]:
     """The next `count` numbers of `sequence`. Raises 2200H when it is exhausted."""
     try:
-        values = await running.session.state.sequence_store.next_values(sequence, count)
+        values = await running.services.sequence_store.next_values(sequence, count)
     except SequenceExhausted:
         bound, what = (sequence.maximum, "maximum") if sequence.increment > 0 else (sequence.minimum, "minimum")
         raise SequenceGeneratorLimitExceeded(
@@ -58,7 +58,7 @@ async def nextval(running: Running, name: str | int) -> int:
 
 async def position(running: Running, oid: int) -> tuple[int, bool]:
     """What `SELECT last_value, is_called FROM sequence` shows."""
-    return await running.session.state.sequence_store.last_value(find_sequence(running, oid))
+    return await running.services.sequence_store.last_value(find_sequence(running, oid))
 
 
 def currval(running: Running, name: str | int) -> int:
@@ -86,7 +86,7 @@ async def setval(running: Running, name: str | int, value: int, called: bool = T
             f'setval: value {value} is out of bounds for sequence "{sequence.name}" '
             f"({sequence.minimum}..{sequence.maximum})"
         )
-    await running.session.state.sequence_store.set_value(sequence, value, called)
+    await running.services.sequence_store.set_value(sequence, value, called)
     if called:
         running.session.sequence_values[sequence.oid] = value
     return value

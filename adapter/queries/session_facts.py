@@ -4,25 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from adapter.execution.session_registry import Backend, SessionRegistry
 from adapter.execution.session_settings import setting_rows
+from adapter.execution.session_state import SessionState
+from adapter.execution.statement import Running
 from adapter.wall_clock import utc_now
 from storage.catalog.model import CatalogSnapshot, Database, Relation, Role
 from storage.errors import UnknownShard
-
-if TYPE_CHECKING:
-    from adapter.execution.session_state import SessionCore as Session
 
 MAX_QUERY_CHARS = 1024
 """PostgreSQL's track_activity_query_size."""
 
 
 class Facts:
-    """The facts as one session sees them."""
+    """The facts as one session sees them. `sizes` are the tables' bytes by oid, where somebody asks for them."""
 
-    def __init__(self, session: Session, sizes: Mapping[int, int] | None = None) -> None:
+    def __init__(
+        self, session: SessionState, sessions: SessionRegistry, sizes: Mapping[int, int] | None = None
+    ) -> None:
         self._session = session
+        self._sessions = sessions
         self._sizes = sizes or {}
 
     def relation_size(self, oid: int) -> int:
@@ -33,7 +36,7 @@ class Facts:
         """The rows of a session relation, by column name; none for a relation there is nothing to say about."""
         match relation:
             case "pg_stat_activity":
-                return [self._activity(session) for session in list(self._session.state.sessions.values())]
+                return [_activity(backend) for backend in self._sessions.all()]
             case "pg_cursors":
                 return self._cursors()
             case "pg_prepared_statements":
@@ -48,36 +51,6 @@ class Facts:
         transaction = self._session.transaction
         moment = utc_now() if transaction is None else transaction.started_at
         return int(moment.timestamp() * 1000)
-
-    def _activity(self, session: Session) -> Mapping[str, Any]:
-        catalog = session.state.catalog()
-        database = next((r.oid for r in catalog.all() if isinstance(r, Database) and r.name == session.database), None)
-        role = next((r.oid for r in catalog.all() if isinstance(r, Role) and r.name == session.session_user), None)
-        running, transaction = session.running, session.transaction
-        if running is not None:
-            state = "active"
-        elif transaction is None or transaction.implicit:
-            state = "idle"
-        else:
-            state = "idle in transaction (aborted)" if transaction.failed else "idle in transaction"
-        address, _, port = (session.remote_address or "").rpartition(":")
-        return {
-            "datid": database,
-            "datname": session.database,
-            "pid": session.backend_pid,
-            "usesysid": role,
-            "usename": session.session_user,
-            "application_name": session.values["application_name"],
-            "client_addr": address or None,
-            "client_port": int(port) if port.isdigit() else -1,
-            "backend_start": session.started_at,
-            "xact_start": None if transaction is None else transaction.started_at,
-            "query_start": session.state_changed_at if running is None else running.started_at,
-            "state_change": session.state_changed_at,
-            "state": state,
-            "query": session.query_text[:MAX_QUERY_CHARS],
-            "backend_type": "client backend",
-        }
 
     def _cursors(self) -> list[Mapping[str, Any]]:
         return [
@@ -104,17 +77,50 @@ class Facts:
                 "generic_plans": 0,
                 "custom_plans": 0,
             }
-            for statement in self._session.statements.all()
+            for statement in self._session.statements.named()
         ]
 
 
-async def sized_facts(session: Session, catalog: CatalogSnapshot) -> Facts:
+def _activity(backend: Backend) -> Mapping[str, Any]:
+    """A row of pg_stat_activity."""
+    session, began_at = backend.state, backend.statement_began_at
+    catalog = session.services.catalog()
+    database = next((r.oid for r in catalog.all() if isinstance(r, Database) and r.name == session.database), None)
+    role = next((r.oid for r in catalog.all() if isinstance(r, Role) and r.name == session.session_user), None)
+    transaction = session.transaction
+    if began_at is not None:
+        state = "active"
+    elif transaction is None or transaction.implicit:
+        state = "idle"
+    else:
+        state = "idle in transaction (aborted)" if transaction.failed else "idle in transaction"
+    address, _, port = (session.remote_address or "").rpartition(":")
+    return {
+        "datid": database,
+        "datname": session.database,
+        "pid": session.backend_pid,
+        "usesysid": role,
+        "usename": session.session_user,
+        "application_name": session.values["application_name"],
+        "client_addr": address or None,
+        "client_port": int(port) if port.isdigit() else -1,
+        "backend_start": session.started_at,
+        "xact_start": None if transaction is None else transaction.started_at,
+        "query_start": began_at or session.state_changed_at,
+        "state_change": session.state_changed_at,
+        "state": state,
+        "query": session.query_text[:MAX_QUERY_CHARS],
+        "backend_type": "client backend",
+    }
+
+
+async def sized_facts(running: Running, catalog: CatalogSnapshot) -> Facts:
     """Facts that know how large each table is, at the newest snapshot."""
-    env = session.state.env
+    env = running.services.env
     as_of = await env.oracle.read_ts("user")
     sizes: dict[int, int] = {}
     for record in catalog.all():
         if isinstance(record, Relation) and record.shard is not None:
             with suppress(UnknownShard):
                 sizes[record.oid] = (await env.snapshot(record.shard, as_of)).bytes
-    return Facts(session, sizes)
+    return Facts(running.session, running.sessions, sizes)

@@ -10,12 +10,13 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 
+from adapter.execution.session_registry import Backend
 from adapter.execution.session_settings import apply_setting, current_value
 from adapter.execution.statement import Running
 from adapter.plans.constant_rows import constant_value
 from adapter.queries.sequences import currval, lastval, nextval, position, setval
 from adapter.wall_clock import utc_now
-from planner.errors import AdminShutdown, FeatureNotSupported, InvalidParameterValue, QueryCanceled, UndefinedObject
+from planner.errors import AdminShutdown, FeatureNotSupported, InvalidParameterValue, UndefinedObject
 from planner.ir import nodes as ir
 from planner.ir.rewrite import transform, walk
 from planner.resolution.session_values import ACTS, substitute
@@ -101,7 +102,7 @@ async def _session_value(running: Running, name: str) -> ir.Literal:
         is_value = kind == "sequence_last_value"
         return ir.Literal(value=last_value if is_value else called, type=SqlType(t.INT8 if is_value else t.BOOL))
     if name == "current_snapshot":
-        return ir.Literal(value=await running.session.state.current_snapshot(running.transaction), type=SqlType(t.TEXT))
+        return ir.Literal(value=await running.services.current_snapshot(running.transaction), type=SqlType(t.TEXT))
     value, oid = _value(running, name)
     return ir.Literal(value=value, type=SqlType(oid))
 
@@ -136,7 +137,7 @@ def _value(running: Running, name: str) -> tuple[Any, int]:
         case "backend_pid":
             return session.backend_pid, t.INT4
         case "postmaster_start_time" | "conf_load_time":
-            return session.state.started_at, t.TIMESTAMPTZ
+            return running.services.started_at, t.TIMESTAMPTZ
         case "version":
             return f"PostgreSQL {session.values['server_version']}, 64-bit", t.TEXT
         case "current_query":
@@ -193,23 +194,28 @@ async def _sleep(running: Running, seconds: float) -> str:
     return ""
 
 
-def _cancel_backend(running: Running, pid: int) -> bool:
-    session = running.session.state.sessions.get(pid)
-    if session is None:
+def _backend(running: Running, pid: int) -> Backend | None:
+    """The session with this pid; None, with PostgreSQL's warning, when there is none."""
+    backend = running.sessions.get(pid)
+    if backend is None:
         running.session.warn("01000", f"PID {pid} is not a PostgreSQL backend process")
+    return backend
+
+
+def _cancel_backend(running: Running, pid: int) -> bool:
+    backend = _backend(running, pid)
+    if backend is None:
         return False
-    if session.running is not None:
-        session.running.scope.request(QueryCanceled("canceling statement due to user request"))
+    backend.cancel()
     running.scope.check()
     return True
 
 
 def _terminate_backend(running: Running, pid: int, timeout_ms: int = 0) -> bool:
-    session = running.session.state.sessions.get(pid)
-    if session is None:
-        running.session.warn("01000", f"PID {pid} is not a PostgreSQL backend process")
+    backend = _backend(running, pid)
+    if backend is None:
         return False
-    session.terminate(AdminShutdown("terminating connection due to administrator command", fatal=True))
+    backend.terminate(AdminShutdown("terminating connection due to administrator command", fatal=True))
     running.scope.check()
     return True
 
@@ -217,13 +223,13 @@ def _terminate_backend(running: Running, pid: int, timeout_ms: int = 0) -> bool:
 def _schemas(running: Running, implicit: bool) -> tuple[str, ...]:
     """The schemas of the search path that exist."""
     session = running.session
-    catalog = running.transaction.planning_catalog(session.state.env)
+    catalog = running.transaction.planning_catalog(running.services.env)
     found = tuple(name for name in dict.fromkeys(session.search_path()) if catalog.schema(name) is not None)
     return ("pg_catalog", *found) if implicit and "pg_catalog" not in found else found
 
 
 async def _transaction_id(running: Running) -> int:
-    return await running.session.state.transaction_id(running.transaction)
+    return await running.services.transaction_id(running.transaction)
 
 
 async def _transaction_id_text(running: Running) -> str:
@@ -241,7 +247,7 @@ async def _transaction_status(running: Running, xid: int) -> str | None:
     if xid < FIRST_NORMAL_XID:
         # PostgreSQL's permanent transaction ids.
         return {BOOTSTRAP_XID: "committed", FROZEN_XID: "committed"}.get(xid)
-    status = await running.session.state.transaction_status(xid)
+    status = await running.services.transaction_status(xid)
     return None if status == "unknown" else status
 
 
@@ -261,7 +267,7 @@ _ACTS: Mapping[str, Callable[..., Any]] = {
     "pg_current_xact_id_if_assigned": _assigned_id_text,
     "txid_status": _transaction_status,
     "pg_xact_status": lambda running, xid: _transaction_status(running, int(xid)),
-    "pg_xact_commit_timestamp": lambda running, xid: running.session.state.committed_at(int(xid)),
+    "pg_xact_commit_timestamp": lambda running, xid: running.services.committed_at(int(xid)),
     "pg_advisory_unlock_all": lambda running: "",
     "pg_reload_conf": lambda running: True,
     "timeofday": _timeofday,

@@ -31,7 +31,7 @@ async def bind_execute_params(running: Running, statement: st.Execute) -> None:
     """Evaluate EXECUTE's parameters; the rest of the statement runs with them."""
     session = running.session
     prepared = session.statements.require(statement.name)
-    catalog = running.transaction.planning_catalog(session.state.env)
+    catalog = running.transaction.planning_catalog(running.services.env)
     query = bind_execute(statement, prepared.param_types, session.bind_context(catalog))
     values = await evaluate(running, catalog, query)
     running.params = tuple(

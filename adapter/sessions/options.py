@@ -1,17 +1,13 @@
-"""TODO docstring."""
+"""How a server is started, apart from where it listens: stores, Spark, default settings."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
 from storage.environment.open import StoreNames
 from storage.errors import InvalidStore
-
-if TYPE_CHECKING:
-    pass
 
 
 class ServerOptions(Struct, frozen=True, kw_only=True):
@@ -28,7 +24,7 @@ class ServerOptions(Struct, frozen=True, kw_only=True):
     """Share of the parts that reads leave out which are audited; None: as the environment has it."""
 
 
-def _check_spark_reaches(options: ServerOptions) -> None:
+def check_spark_reaches(options: ServerOptions) -> None:
     """Raise InvalidStore when Spark runs where it cannot read this server's copies of an object store's objects."""
     elsewhere = options.spark_remote or ("" if options.spark_master.startswith("local") else options.spark_master)
     if elsewhere and options.stores.blob_folder is None:

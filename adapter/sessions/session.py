@@ -1,290 +1,169 @@
-"""A session: what one connection does, from its start to its end.
+"""A session: what one connection does, from its start to its end, message by message.
 
-The frontend drives it (see `adapter.results`), one call at a time; only `cancel` comes from elsewhere. A session owns
-its settings, its transaction, its prepared statements and its portals. It holds no lock: everything that sessions
-share is in `ServerState`, and what must be ordered is ordered by the group committer.
+The frontend drives it (see `adapter.results`), one call at a time; only `cancel` comes from elsewhere. What the session
+keeps is its `SessionState`, and how its statements live is in `adapter.sessions.statement_life`; here is what the two
+protocols make of them. A session holds no lock: what must be ordered between sessions the group committer orders.
 
-Transactions. A statement outside a block runs in an *implicit* transaction, which ends with the query string (simple
-protocol) or at Sync (extended protocol). When a statement is the only one of its implicit transaction, the session
-retries it as often as its commit conflicts with others, and the client never sees 40001. An error rolls an implicit
-transaction back at once and leaves a block failed until its end.
-
-Results that stream keep their statement running: it ends when the stream does, and an error in the stream is the
-statement's error.
+A call that raises has failed the session's transaction already.
 """
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 
 from adapter.execution.cancellation import CancelScope
 from adapter.execution.cursors import RowReader
 from adapter.execution.portals import Portal
-from adapter.execution.prepared import check_unchanged
-from adapter.execution.session_state import SessionCore
-from adapter.execution.statement import Outcome, RowsOutcome, Running
-from adapter.results import (
-    ColumnDescription,
-    Command,
-    CopyIn,
-    CopyOut,
-    Empty,
-    RecordBatch,
-    Rows,
-    StatementDescription,
-    StatementResult,
-)
-from adapter.statements import transactions as control
-from adapter.statements.dispatch import dispatch
-from planner.errors import (
-    InternalError,
-    InvalidCursorName,
-    ObjectNotInPrerequisiteState,
-    SerializationFailure,
-    SqlError,
-)
+from adapter.execution.statement import RowsOutcome
+from adapter.results import ColumnDescription, Empty, Notice, Rows, StatementDescription, StatementResult
+from adapter.sessions.statement_life import StatementLife
+from adapter.settings.values import REPORTED, SettingValues
+from adapter.statements import prepare as statement_preparation
+from adapter.statements.transactions import fetch_forward
+from adapter.transactions.transaction import FAILED, IDLE, IN_BLOCK
+from planner.errors import InternalError, InvalidCursorName, ObjectNotInPrerequisiteState
 from planner.ir.nodes import Literal
 from planner.statements.records import Copy
 from planner.syntax.parse import Parsed
 from planner.types.types import SqlType
 
-MAX_RETRIES = 1000
-"""Times that an autocommit statement is run again after a conflict before the client is told of it."""
 
-RETRY_PAUSE_S = 0.02
-"""Longest pause between two of them; it grows from nothing."""
+class Session:
+    """See the module's contract. Made by `Server.open_session`."""
 
+    def __init__(self, life: StatementLife) -> None:
+        self.state = life.state
+        self._life = life
+        self._plans = life.state.services.plans
+        self._reported: dict[str, str] = {}
+        self._reported_values: SettingValues | None = None
 
-class Session(SessionCore):
-    """See the module's contract. Made by `ServerState.open_session`."""
+    # ------------------------------------------------------------ what the frontend asks
+
+    @property
+    def backend_pid(self) -> int:
+        """What cancel requests name the session by."""
+        return self.state.backend_pid
+
+    @property
+    def transaction_status(self) -> str:
+        """ReadyForQuery's indicator: I, T or E."""
+        transaction = self.state.transaction
+        if transaction is None or transaction.implicit:
+            return IDLE
+        return FAILED if transaction.failed else IN_BLOCK
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        """The settings now in force, by canonical name."""
+        return self.state.values.flat
+
+    @property
+    def work(self) -> AbstractContextManager[None]:
+        """For what the frontend does itself for a statement (decoding its parameters, say): an error inside fails the
+        transaction, as one of the session's own does."""
+        return self._life.work
+
+    def take_parameter_changes(self) -> list[tuple[str, str]]:
+        """Reportable settings whose value differs from what was last reported; at first, all of them."""
+        values = self.state.values
+        if values is self._reported_values:
+            return []
+        self._reported_values = values
+        changes = []
+        for name in REPORTED:
+            value = values[name]
+            if self._reported.get(name) != value:
+                self._reported[name] = value
+                changes.append((name, value))
+        return changes
+
+    def take_notices(self) -> list[Notice]:
+        """Notices since the last call."""
+        notices, self.state.notices = self.state.notices, []
+        return notices
+
+    async def deliver_notifications(self) -> None:
+        """Hand over what has been notified, unless a transaction block is open."""
+        self._life.deliver_notifications()
+
+    def cancel(self) -> None:
+        """Interrupt the running statement, if there is one: it fails with 57014."""
+        self._life.cancel()
+
+    async def close(self) -> None:
+        """End the session; an open transaction is rolled back."""
+        await self._life.close()
 
     # ------------------------------------------------------------ simple protocol
 
     async def execute_simple(self, text: str) -> AsyncIterator[StatementResult]:
         """Run a query string. Each result must be consumed before the next one is asked for."""
-        self._disarm()
-        self.query_text = text
-        self.statements.forget_unnamed()
-        await self.portals.drop("")
+        life, state = self._life, self.state
+        life.disarm()
+        state.query_text = text
+        state.statements.forget("")
+        await state.portals.drop("")
         try:
-            statements = self.state.plans.parse(text)
-        except SqlError as error:
-            self._statement_failed(error)
-            raise
-        if not statements:
-            yield Empty()
-            self._arm_idle()
-            return
-        completed = False
-        try:
-            for number, parsed in enumerate(statements, 1):
-                last = number == len(statements)
-                yield await self._run(parsed, (), (), single=len(statements) == 1, last=last)
-                if self.running is not None:
-                    raise InternalError("a result was left before its end")
-            completed = True
+            with life.work:
+                statements = self._plans.parse(text)
+                if not statements:
+                    yield Empty()
+                single = len(statements) == 1
+                for number, parsed in enumerate(statements, 1):
+                    # An implicit transaction ends with the last statement.
+                    last = number == len(statements)
+                    outcome = await life.run(parsed, (), (), retry=single, commit=last, in_query_string=not single)
+                    yield life.result_of(outcome, commit=last)
+                    if life.running is not None:
+                        raise InternalError("a result was left before its end")
         finally:
-            if not completed:
-                self._statement_failed(None)
-            await self._drop_portals_if_idle()
-            self._arm_idle()
-
-    async def _run(
-        self, parsed: Parsed, params: tuple[Literal, ...], declared: tuple[int, ...], *, single: bool, last: bool
-    ) -> StatementResult:
-        """One statement of a query string. With `last`, an implicit transaction ends with it."""
-        outcome = await self._attempt(parsed, params, declared, retry=single, commit=last, in_query_string=not single)
-        return self._as_result(outcome, commit=last)
-
-    async def _attempt(
-        self,
-        parsed: Parsed,
-        params: tuple[Literal, ...],
-        declared: tuple[int, ...],
-        *,
-        retry: bool,
-        commit: bool,
-        in_query_string: bool = False,
-        result_formats: tuple[int, ...] = (),
-        promised: tuple[ColumnDescription, ...] | None = None,
-    ) -> Outcome:
-        """Run a statement up to its outcome; with `commit`, commit an implicit transaction that has nothing left to
-        do. With `retry`, a conflict runs it again. `promised` are the columns that the client was told of."""
-        retry = retry and self.transaction is None
-        attempt = 0
-        while True:
-            running = self._begin_statement(
-                parsed, params, declared, in_query_string, result_formats, may_retry=retry and attempt == 0
-            )
-            try:
-                with running.scope:
-                    outcome = await dispatch(running)
-                    if promised is not None and isinstance(outcome, RowsOutcome):
-                        check_unchanged(promised, outcome.columns)
-                    if isinstance(outcome, Command) or (isinstance(outcome, RowsOutcome) and not outcome.streaming):
-                        if commit:
-                            await self._commit_implicit()
-                        if isinstance(outcome, Command):
-                            self._end_statement(running)
-                return outcome
-            except SerializationFailure as error:
-                if not retry or attempt >= MAX_RETRIES:
-                    self._statement_failed(error)
-                    raise
-                self._end_statement(running)
-                self.rollback()
-                attempt += 1
-                await asyncio.sleep(min(RETRY_PAUSE_S, 0.0005 * attempt))
-            except BaseException as error:
-                self._statement_failed(error)
-                raise
-
-    def _as_result(self, outcome: Outcome, *, commit: bool) -> StatementResult:
-        """What the frontend gets for `outcome`; the statement ends with its stream."""
-        running = self.running
-        match outcome:
-            case Command():
-                return outcome
-            case RowsOutcome():
-                assert running is not None
-                batches = self._deliver(running, RowReader(outcome.batches), None, commit=commit, close=True)
-                return Rows(columns=outcome.columns, batches=batches, tag=outcome.tag, suspended=lambda: False)
-            case CopyOut():
-                assert running is not None
-                batches = self._deliver(running, RowReader(outcome.batches), None, commit=commit, close=True)
-                return CopyOut(columns=outcome.columns, format=outcome.format, batches=batches)
-            case CopyIn():
-                assert running is not None
-                return self._guard_copy(running, outcome, commit=commit)
-
-    async def _deliver(
-        self, running: Running, reader: RowReader, limit: int | None, *, commit: bool, close: bool
-    ) -> AsyncIterator[RecordBatch]:
-        """Pull `limit` rows of a running statement; at the end the statement is over (and committed)."""
-        stop = None if limit is None else reader.count + limit
-        done = False
-        try:
-            while True:
-                with running.scope:
-                    batch = await reader.next(None if stop is None else stop - reader.count)
-                    if batch is None:
-                        if close:
-                            await reader.close()
-                        if commit:
-                            await self._commit_implicit()
-                if batch is None:
-                    break
-                yield batch
-            done = True
-            self._end_statement(running)
-        except GeneratorExit:
-            raise
-        except BaseException as error:
-            done = True
-            await self._close_quietly(reader)
-            self._statement_failed(error)
-            raise
-        finally:
-            if not done:
-                await self._close_quietly(reader)
-                self._statement_failed(None)
-
-    async def _close_quietly(self, reader: RowReader) -> None:
-        """End a stream whose statement has failed already; a second error would hide the first."""
-        with suppress(SqlError):
-            await reader.close()
-
-    def _guard_copy(self, running: Running, copy: CopyIn, *, commit: bool) -> CopyIn:
-        async def write(batch: RecordBatch) -> None:
-            try:
-                with running.scope:
-                    await copy.write(batch)
-            except BaseException as error:
-                self._statement_failed(error)
-                raise
-
-        async def finish() -> int:
-            try:
-                with running.scope:
-                    count = await copy.finish()
-                    if commit:
-                        await self._commit_implicit()
-            except BaseException as error:
-                self._statement_failed(error)
-                raise
-            self._end_statement(running)
-            return count
-
-        async def abort(reason: BaseException | None) -> None:
-            try:
-                await copy.abort(reason)
-            finally:
-                self._statement_failed(reason)
-
-        return CopyIn(
-            relation_name=copy.relation_name,
-            columns=copy.columns,
-            format=copy.format,
-            write=write,
-            finish=finish,
-            abort=abort,
-        )
+            await life.wait_for_client()
 
     # ------------------------------------------------------------ function calls
 
     async def call_function(self, query: str, args: Sequence[Literal]) -> StatementResult:
         """FunctionCall: the query that calls the function. Statements and portals stay as they are; Sync follows."""
-        self._disarm()
-        (parsed,) = self.state.plans.parse(query)
-        declared = tuple(arg.type.oid for arg in args)
-        outcome = await self._attempt(parsed, tuple(args), declared, retry=True, commit=True)
-        return self._as_result(outcome, commit=True)
+        life = self._life
+        life.disarm()
+        with life.work:
+            (parsed,) = self._plans.parse(query)
+            declared = tuple(arg.type.oid for arg in args)
+            outcome = await life.run(parsed, tuple(args), declared, retry=True, commit=True)
+            return life.result_of(outcome, commit=True)
 
     # ------------------------------------------------------------ extended protocol
 
     async def prepare(self, name: str, text: str, param_oids: Sequence[int]) -> None:
-        """Parse: make a prepared statement. Raises 42601, 42P05, the binder's errors; fails the transaction."""
-        self._disarm()
-        try:
-            await self.statements.prepare(name, text, tuple(param_oids))
-        except BaseException as error:
-            self._statement_failed(error)
-            raise
+        """Parse: make a prepared statement. Raises 42601, 42P05 and the binder's errors."""
+        self._life.disarm()
+        with self._life.work:
+            await statement_preparation.parse(self.state, name, text, tuple(param_oids))
 
     def statement_param_types(self, name: str) -> tuple[SqlType, ...]:
         """The types of a prepared statement's parameters. Raises 26000."""
-        try:
-            return self.statements.require(name).param_types
-        except SqlError as error:
-            self._statement_failed(error)
-            raise
+        with self._life.work:
+            return self.state.statements.require(name).param_types
 
     async def describe_statement(self, name: str) -> StatementDescription:
         """Describe of a statement, without executing. Raises 26000, and 0A000 when its columns have changed."""
-        try:
-            return await self.statements.describe(name)
-        except BaseException as error:
-            self._statement_failed(error)
-            raise
+        with self._life.work:
+            return await statement_preparation.describe(self.state, name)
 
     async def bind(self, portal: str, statement: str, params: Sequence[Literal], result_formats: Sequence[int]) -> None:
         """Bind: make a portal of a prepared statement."""
-        self._disarm()
-        try:
-            await self.portals.put(self.statements.bind(portal, statement, tuple(params), tuple(result_formats)))
-        except BaseException as error:
-            self._statement_failed(error)
-            raise
+        self._life.disarm()
+        with self._life.work:
+            bound = statement_preparation.bind(self.state, portal, statement, tuple(params), tuple(result_formats))
+            await self.state.portals.put(bound)
 
     def _portal(self, name: str) -> Portal:
-        portal = self.portals.get(name)
-        if portal is None:
-            error = InvalidCursorName(f'portal "{name}" does not exist')
-            self._statement_failed(error)
-            raise error
-        return portal
+        with self._life.work:
+            portal = self.state.portals.get(name)
+            if portal is None:
+                raise InvalidCursorName(f'portal "{name}" does not exist')
+            return portal
 
     async def describe_portal(self, name: str) -> tuple[ColumnDescription, ...] | None:
         """The columns of a portal, None when it returns no rows. Raises 34000."""
@@ -297,32 +176,33 @@ class Session(SessionCore):
     async def execute_portal(self, name: str, max_rows: int = 0, sync_follows: bool = False) -> StatementResult:
         """Execute: run a portal, or go on with it. `sync_follows`: the implicit transaction ends with it."""
         portal = self._portal(name)
-        self.query_text = portal.text
-        if portal.cursor is not None and portal.rows is None:
-            return self._execute_cursor(portal, max_rows)
-        if portal.parsed is None:
+        self.state.query_text = portal.text
+        if portal.parsed is None and portal.cursor is None:
             return Empty()
-        if portal.rows is not None:
-            if portal.failed or self.transaction is None or self.transaction.failed:
-                error: SqlError = ObjectNotInPrerequisiteState(f'portal "{name}" cannot be run')
-                self._statement_failed(error)
-                raise error
-            return self._continue_portal(portal, portal.parsed, max_rows)
-        if portal.finished or portal.failed:
-            error = ObjectNotInPrerequisiteState(f'portal "{name}" cannot be run')
-            self._statement_failed(error)
-            raise error
-        parsed = portal.parsed
+        with self._life.work:
+            if portal.cursor is not None and portal.rows is None:
+                return self._fetch_from_cursor(portal, max_rows)
+            transaction = self.state.transaction
+            over = portal.rows is not None and (transaction is None or transaction.failed)
+            if over or portal.failed or (portal.rows is None and portal.finished):
+                raise ObjectNotInPrerequisiteState(f'portal "{name}" cannot be run')
+            assert portal.parsed is not None
+            if portal.rows is not None:
+                self._life.begin(portal.parsed, portal.params)
+                return self._rows_of(portal, portal.columns or (), max_rows, commit=False)
+            return await self._run_portal(portal, portal.parsed, max_rows, sync_follows)
+
+    async def _run_portal(self, portal: Portal, parsed: Parsed, max_rows: int, sync_follows: bool) -> StatementResult:
+        transaction = self.state.transaction
         portal.failed = True
         if portal.plan is not None and isinstance(portal.plan.statement, Copy):
             sync_follows = False  # COPY FROM STDIN swallows a Sync that comes before its data
-        alone = sync_follows and self.transaction is None
-        commit = sync_follows and (self.transaction is None or self.transaction.implicit)
-        outcome = await self._attempt(
+        commit = sync_follows and (transaction is None or transaction.implicit)
+        outcome = await self._life.run(
             parsed,
             portal.params,
-            tuple(type_.oid for type_ in portal.plan.param_types) if portal.plan is not None else (),
-            retry=alone,
+            tuple([type_.oid for type_ in portal.plan.param_types]) if portal.plan is not None else (),
+            retry=sync_follows and transaction is None,
             commit=commit,
             result_formats=portal.result_formats,
             promised=portal.columns,
@@ -330,62 +210,53 @@ class Session(SessionCore):
         portal.failed = False
         if not isinstance(outcome, RowsOutcome):
             portal.finished = True
-            return self._as_result(outcome, commit=commit)
+            return self._life.result_of(outcome, commit=commit)
         portal.rows = RowReader(outcome.batches)
         portal.tag = outcome.tag
-        return self._portal_rows(portal, outcome.columns, max_rows, commit=commit and max_rows == 0)
+        return self._rows_of(portal, outcome.columns, max_rows, commit=commit and max_rows == 0)
 
-    def _continue_portal(self, portal: Portal, parsed: Parsed, max_rows: int) -> StatementResult:
-        self._begin_statement(parsed, portal.params, (), False, ())
-        return self._portal_rows(portal, portal.columns or (), max_rows, commit=False)
-
-    def _portal_rows(
-        self, portal: Portal, columns: tuple[ColumnDescription, ...], max_rows: int, *, commit: bool
-    ) -> Rows:
-        running, reader = self.running, portal.rows
-        assert running is not None
+    def _rows_of(self, portal: Portal, columns: tuple[ColumnDescription, ...], max_rows: int, *, commit: bool) -> Rows:
+        """The next rows of a portal whose statement runs."""
+        reader = portal.rows
         assert reader is not None
         assert portal.tag is not None
         before = reader.count
         return Rows(
             columns=columns,
-            batches=self._deliver(running, reader, max_rows or None, commit=commit, close=False),
+            batches=self._life.deliver(reader, max_rows or None, commit=commit, close=False),
             tag=portal.tag,
             suspended=lambda: max_rows > 0 and reader.count - before == max_rows,
         )
 
-    def _execute_cursor(self, portal: Portal, max_rows: int) -> StatementResult:
+    def _fetch_from_cursor(self, portal: Portal, max_rows: int) -> StatementResult:
         """Execute of a SQL cursor through the protocol: fetches forward."""
         assert portal.cursor is not None
-        running = self._begin_statement(self.state.fetch_statement, (), (), False, ())
-        reader = RowReader(portal.cursor.fetch(control.fetch_forward(portal.name, max_rows or None)))
+        self._life.begin(self.state.services.fetch_statement)
+        reader = RowReader(portal.cursor.fetch(fetch_forward(portal.name, max_rows or None)))
         return Rows(
             columns=portal.columns or (),
-            batches=self._deliver(running, reader, None, commit=False, close=True),
+            batches=self._life.deliver(reader, None, commit=False, close=True),
             tag=lambda count: f"SELECT {count}",
             suspended=lambda: max_rows > 0 and reader.count == max_rows,
         )
 
     async def close_statement(self, name: str) -> None:
         """Close of a statement; one that does not exist is fine."""
-        self.statements.forget(name)
+        self.state.statements.forget(name)
 
     async def close_portal(self, name: str) -> None:
         """Close of a portal; one that does not exist is fine."""
-        await self.portals.drop(name)
+        await self.state.portals.drop(name)
 
     async def sync(self) -> None:
         """Sync: end the implicit transaction. Raises what its commit raises."""
+        life = self._life
         try:
-            if self.running is not None:
-                self._statement_failed(None)
-            if self.transaction is not None and self.transaction.implicit:
-                scope = CancelScope()
-                with scope:
-                    await self._commit_implicit()
-        except BaseException as error:
-            self._statement_failed(error)
-            raise
+            if life.running is not None:
+                life.fail()  # its result was left before its end
+            transaction = self.state.transaction
+            if transaction is not None and transaction.implicit:
+                with life.work, CancelScope():
+                    await self.state.commit_transaction()
         finally:
-            await self._drop_portals_if_idle()
-            self._arm_idle()
+            await life.wait_for_client()

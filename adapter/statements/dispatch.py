@@ -15,6 +15,7 @@ from adapter.results import Command
 from adapter.statements import cursors as cursor_statements
 from adapter.statements import explain
 from adapter.statements import settings as settings_statements
+from adapter.statements.prepare import prepare
 from adapter.statements.transactions import is_control, run_control, set_transaction
 from adapter.transactions.transaction import NeedsSnapshot
 from planner.errors import (
@@ -36,7 +37,7 @@ _READING = frozenset({"select_stmt", "update_stmt", "delete_stmt", "merge_stmt",
 async def dispatch(running: Running) -> Outcome:
     """Carry out the statement that runs. Raises `SqlError`."""
     parsed = running.parsed
-    env = running.session.state.env
+    env = running.services.env
     if parsed.kind == "prepare_stmt":
         await running.transaction.refresh_catalog(env)
     elif parsed.kind not in WITHOUT_CATALOG:
@@ -46,7 +47,7 @@ async def dispatch(running: Running) -> Outcome:
 
 async def _begin_and_run(running: Running, parsed: Parsed) -> Outcome:
     """Take the snapshot that a statement runs at, plan it, and run it."""
-    env = running.session.state.env
+    env = running.services.env
     if parsed.kind == "insert_stmt" or (env.oracle.asks_store and parsed.kind not in _READING):
         outcome = await _run_by_what_is_known(running, parsed)
         if outcome is not None:
@@ -63,7 +64,7 @@ async def _run_by_what_is_known(running: Running, parsed: Parsed) -> Outcome | N
     finds nothing to do) is nobody else's to notice, so it asks afterwards.
     """
     session, transaction = running.session, running.transaction
-    env = session.state.env
+    env = running.services.env
     try:
         plan = _plan(running, parsed)
     except SqlError:
@@ -73,7 +74,7 @@ async def _run_by_what_is_known(running: Running, parsed: Parsed) -> Outcome | N
         return None
     # A savepoint for every INSERT of a block would cut what it writes into pieces.
     mark = transaction.mark(session.values) if transaction.txn is None else None
-    notices = session.pending_notices
+    notices = len(session.notices)
     relied_on = dict(transaction.catalog_reads)
     await transaction.begin_statement(env, reads=False)
     if transaction.catalog is not plan.catalog:
@@ -103,13 +104,13 @@ async def _run_by_what_is_known(running: Running, parsed: Parsed) -> Outcome | N
         ) from failure
     transaction.undo(mark)
     transaction.relies_on_catalog, transaction.catalog_reads = False, relied_on
-    session.drop_notices(notices)
+    del session.notices[notices:]
     return None
 
 
 def _plan(running: Running, parsed: Parsed, catalog: CatalogSnapshot | None = None) -> Plan:
     session = running.session
-    catalog = catalog or running.transaction.planning_catalog(session.state.env)
+    catalog = catalog or running.transaction.planning_catalog(running.services.env)
     if not running.params and "$" in parsed.text and parsed.kind != "prepare_stmt":
         _refuse_parameters(parsed)
     return session.plan(parsed, catalog, running.declared)
@@ -162,9 +163,7 @@ async def _utility(running: Running, plan: Plan) -> Outcome:
         case st.CloseCursor():
             return await cursor_statements.close(running, statement)
         case st.Prepare():
-            session.statements.add(
-                statement.name, running.parsed.text, statement.query, statement.param_types, from_sql=True
-            )
+            prepare(session, statement.name, running.parsed.text, statement.query, statement.param_types, from_sql=True)
             return Command(tag="PREPARE")
         case st.Execute():
             return await _execute(running, statement)
@@ -213,7 +212,7 @@ def _deallocate(running: Running, statement: st.Deallocate) -> Command:
     if statement.name is None:
         statements.forget_all()
         return Command(tag="DEALLOCATE ALL")
-    if not any(known.name == statement.name for known in statements.all()):
+    if not any(known.name == statement.name for known in statements.named()):
         raise InvalidSqlStatementName(f'prepared statement "{statement.name}" does not exist')
     statements.forget(statement.name)
     return Command(tag="DEALLOCATE")

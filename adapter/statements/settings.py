@@ -1,20 +1,15 @@
-"""SET, SHOW, RESET, DISCARD and what reads settings otherwise (set_config, pg_settings)."""
+"""SET, RESET, SHOW and DISCARD."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from adapter.execution.guards import prevent_in_block
-from adapter.execution.session_settings import TEXT, _reset, apply_setting, current_value, show_value
+from adapter.execution.session_settings import TEXT, apply_setting, current_value, reset_setting, show_value
 from adapter.execution.statement import Outcome, Running, rows_outcome
 from adapter.results import ColumnDescription, Command
 from adapter.settings import values as variables
 from adapter.settings.catalogue import SETTINGS
 from planner.errors import CantChangeRuntimeParam
 from planner.statements import records as st
-
-if TYPE_CHECKING:
-    pass
 
 
 def set_variable(running: Running, statement: st.SetVariable) -> Command:
@@ -36,7 +31,7 @@ def reset(running: Running, statement: st.Reset) -> Command:
         variables.check_changeable(setting)
         if setting.name.startswith("transaction_"):
             raise CantChangeRuntimeParam(f'parameter "{setting.name}" cannot be reset')
-        _reset(running, setting, local=False)
+        reset_setting(running, setting, local=False)
     return Command(tag="RESET")
 
 

@@ -6,12 +6,12 @@ statements before it; COMMIT or ROLLBACK inside an implicit transaction ends it 
 
 from __future__ import annotations
 
-from adapter.execution.guards import set_isolation, set_read_only
+from adapter.execution.guards import in_failed_transaction, set_isolation, set_read_only
 from adapter.execution.statement import Running
 from adapter.results import Command
 from adapter.transactions.transaction import Transaction
+from adapter.wall_clock import utc_now
 from planner.errors import (
-    InFailedSqlTransaction,
     InvalidParameterValue,
     NoActiveSqlTransaction,
     ObjectNotInPrerequisiteState,
@@ -35,7 +35,7 @@ async def run_control(running: Running, statement: object) -> Command:
     """Carry out a statement of transaction control."""
     session, transaction = running.session, running.transaction
     if transaction.failed and not isinstance(statement, _ALLOWED_WHEN_FAILED):
-        raise InFailedSqlTransaction("current transaction is aborted, commands ignored until end of transaction block")
+        raise in_failed_transaction()
     match statement:
         case st.Begin():
             if not transaction.implicit:
@@ -78,7 +78,7 @@ async def _commit(running: Running, statement: st.Commit) -> Command:
         if statement.chain:
             raise NoActiveSqlTransaction("COMMIT AND CHAIN can only be used in transaction blocks")
         session.warn("25P01", NO_TRANSACTION)
-    await session.commit()
+    await session.commit_transaction()
     await session.portals.drop_all(keep_held=True)
     if statement.chain:
         _chain(running, transaction)
@@ -91,7 +91,7 @@ async def _rollback(running: Running, chain: bool) -> Command:
         if chain:
             raise NoActiveSqlTransaction("ROLLBACK AND CHAIN can only be used in transaction blocks")
         session.warn("25P01", NO_TRANSACTION)
-    session.rollback()
+    session.roll_back_transaction()
     await session.portals.drop_all(keep_held=True)
     if chain:
         _chain(running, transaction)
@@ -99,7 +99,7 @@ async def _rollback(running: Running, chain: bool) -> Command:
 
 
 def _chain(running: Running, before: Transaction) -> None:
-    after = running.session.begin_transaction(implicit=False)
+    after = running.session.begin_transaction(implicit=False, started_at=utc_now())
     after.isolation, after.read_only, after.deferrable = before.isolation, before.read_only, before.deferrable
 
 

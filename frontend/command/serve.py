@@ -18,8 +18,8 @@ from typing import Any
 
 import structlog
 
+from adapter.sessions import server as sessions
 from adapter.sessions.options import ServerOptions
-from adapter.sessions.server import ServerState
 from frontend.command.configuration import Configuration
 from frontend.command.store_names import store_names
 from frontend.server.accepting import Server, ServerLimits
@@ -105,7 +105,7 @@ async def _serve(configuration: Configuration, listeners: Sequence[tuple[str, Se
         pruning_audit=configuration.pruning_audit,
     )
     try:
-        state = await ServerState.open(options)
+        backend = await sessions.Server.open(options)
     except StorageError as error:
         raise StartFailed(str(error)) from error
     except SqlError as error:
@@ -113,7 +113,7 @@ async def _serve(configuration: Configuration, listeners: Sequence[tuple[str, Se
     except OSError as error:
         raise StartFailed(f"cannot open the data directory {configuration.data_dir}: {error}") from error
     server = Server(
-        state,
+        backend,
         limits=ServerLimits(
             max_connections=configuration.max_connections,
             max_message_bytes=configuration.max_message_bytes,
@@ -126,15 +126,15 @@ async def _serve(configuration: Configuration, listeners: Sequence[tuple[str, Se
             await server.serve_on(sockets)
             sys.stdout.write(psql_command(host, sockets[0].getsockname()[1]) + "\n")
         sys.stdout.flush()
-        state.warm()
+        backend.warm()
         # What start-up made lives as long as the server: no collection need look at it again.
         gc.freeze()
         gc.enable()
-        await _until_stopped(server.stop, state.env.deposed)
+        await _until_stopped(server.stop, backend.env.deposed)
     finally:
         # What is frozen is never torn down, and libraries complain of that at the exit.
         gc.unfreeze()
-        await state.close()
+        await backend.close()
 
 
 async def _until_stopped(stop: Callable[..., Coroutine[Any, Any, None]], deposed: asyncio.Event) -> None:

@@ -7,6 +7,8 @@ takes bytes. The rules are PostgreSQL's ("Message Flow"):
 - After an error in the extended protocol everything is ignored until Sync, and each Sync gets one ReadyForQuery.
 - Changed settings are reported once, just before ReadyForQuery.
 - Errors of the session are the client's; anything else is our bug: XX000, logged with its traceback.
+- A session fails its transaction itself when one of its calls raises, or a result is closed before its end. What may
+  fail here (decoding parameters, say) is done inside the session's `work`, which sees to the same.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any, Protocol
 
 import structlog
@@ -162,7 +165,10 @@ class Connection:
             await self._report(error)
         except (ConnectionLost, FramingError, asyncio.CancelledError):
             raise
-        except Exception as error:  # noqa: BLE001 - a bug of ours must not end the server
+        except Exception as error:
+            # It may have struck outside of the session, whose transaction fails all the same.
+            with suppress(Exception), self._session.work:
+                raise
             await self._report(self._internal(error))
         else:
             return
@@ -182,10 +188,9 @@ class Connection:
         return InternalError(f"internal error: {type(error).__name__}: {error}")
 
     async def _report(self, error: SqlError) -> None:
-        """Tells the client, and marks the transaction failed."""
+        """Tells the client."""
         if error.fatal:
             raise error
-        await self._session.fail(error)
         self._send_notices()
         self._channel.write(backend.error_response(error))
         await self._channel.flush()
@@ -210,13 +215,6 @@ class Connection:
         try:
             async for result in results:
                 await self._send_result(result, formats=None)
-        except SqlError as error:
-            if not error.fatal:
-                await self._session.fail(error)
-            raise
-        except ConnectionLost as lost:
-            await self._session.fail(InternalError(str(lost)))
-            raise
         finally:
             await _aclose(results)
         await self.ready()
@@ -230,10 +228,11 @@ class Connection:
 
     async def _bind(self, message: Bind) -> None:
         types = self._session.statement_param_types(message.statement)
-        params = decode_params(message, types, self._session.settings)
-        for code in message.result_formats:
-            if code not in (TEXT_FORMAT, BINARY_FORMAT):
-                raise InvalidParameterValue(f"unsupported format code: {code}")
+        with self._session.work:
+            params = decode_params(message, types, self._session.settings)
+            for code in message.result_formats:
+                if code not in (TEXT_FORMAT, BINARY_FORMAT):
+                    raise InvalidParameterValue(f"unsupported format code: {code}")
         await self._session.bind(message.portal, message.statement, params, message.result_formats)
         self._send_notices()
         self._channel.write(backend.BIND_COMPLETE)
@@ -283,12 +282,13 @@ class Connection:
             raise InFailedSqlTransaction(
                 "current transaction is aborted, commands ignored until end of transaction block"
             )
-        function = callable_function(message.function_oid)
-        args, result_format = decode_arguments(message, function, self._session.settings)
         answer = NULL_RESULT
-        if not function.strict or all(arg.value is not None for arg in args):
-            check_format(result_format)
-            answer = await self._called(function.query, args, result_format)
+        with self._session.work:
+            function = callable_function(message.function_oid)
+            args, result_format = decode_arguments(message, function, self._session.settings)
+            if not function.strict or all(arg.value is not None for arg in args):
+                check_format(result_format)
+                answer = await self._called(function.query, args, result_format)
         await self._session.sync()
         self._send_notices()
         self._channel.write(answer)
@@ -298,9 +298,9 @@ class Connection:
         """The response to a call with these arguments."""
         rows = await self._session.call_function(query, args)
         assert isinstance(rows, Rows)
-        encoder = RowEncoder([column.type for column in rows.columns], [format_code], self._settings())
         answer = NULL_RESULT
         try:
+            encoder = RowEncoder([column.type for column in rows.columns], [format_code], self._settings())
             async for batch in rows.batches:
                 if batch.num_rows:
                     answer = response(bytes(encoder.data_rows(batch)))
@@ -310,7 +310,8 @@ class Connection:
 
     async def _malformed(self, message: Malformed) -> None:
         assert isinstance(message.error, SqlError)
-        raise message.error
+        with self._session.work:
+            raise message.error
 
     # ------------------------------------------------------------ results
 
@@ -346,14 +347,14 @@ class Connection:
         return await asyncio.get_running_loop().run_in_executor(_ENCODERS, function, *arguments)
 
     async def _send_rows(self, rows: Rows, formats: Sequence[int] | None) -> None:
-        codes = _spread(formats or (), len(rows.columns))
-        if formats is None:
-            codes = _binary_cursor_formats(rows) or codes
-            self._send_notices()
-            self._channel.write(backend.row_description(rows.columns, codes))
-        encoder = RowEncoder([column.type for column in rows.columns], codes, self._settings())
         count = 0
         try:
+            codes = _spread(formats or (), len(rows.columns))
+            if formats is None:
+                codes = _binary_cursor_formats(rows) or codes
+                self._send_notices()
+                self._channel.write(backend.row_description(rows.columns, codes))
+            encoder = RowEncoder([column.type for column in rows.columns], codes, self._settings())
             async for batch in rows.batches:
                 for chunk in chunks(batch):
                     cells = chunk.num_rows * len(rows.columns)

@@ -7,6 +7,7 @@ calls take and give are those of `adapter.results`.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Protocol
 
 from adapter.results import ColumnDescription, Notice, StartupParameters, StatementDescription, StatementResult
@@ -26,6 +27,11 @@ class Session(Protocol):
 
     @property
     def settings(self) -> Mapping[str, str]: ...
+
+    @property
+    def work(self) -> AbstractContextManager[None]:
+        """What the connection does itself for a statement: an error inside fails the session's transaction."""
+        ...
 
     def execute_simple(self, text: str) -> AsyncIterator[StatementResult]: ...
 
@@ -52,8 +58,6 @@ class Session(Protocol):
     async def close_portal(self, name: str) -> None: ...
 
     async def sync(self) -> None: ...
-
-    async def fail(self, error: SqlError) -> None: ...
 
     def take_parameter_changes(self) -> list[tuple[str, str]]: ...
 

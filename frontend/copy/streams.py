@@ -53,11 +53,11 @@ class SynchronizationLost(ProtocolViolation):
 
 async def send_copy(channel: CopyChannel, copy: CopyOut, settings: FormatSettings, offload: Offload) -> int:
     """Sends a COPY TO STDOUT up to CopyDone; returns the number of rows."""
-    output = CopyOutput(copy.columns, copy.format, settings)
-    channel.write(backend.copy_out_response(len(copy.columns), binary=output.binary))
-    channel.write(output.start())
     count = 0
     try:
+        output = CopyOutput(copy.columns, copy.format, settings)
+        channel.write(backend.copy_out_response(len(copy.columns), binary=output.binary))
+        channel.write(output.start())
         async for batch in copy.batches:
             for chunk in chunks(batch):
                 cells = chunk.num_rows * max(len(copy.columns), 1)
@@ -77,12 +77,12 @@ async def receive_copy(channel: CopyChannel, copy: CopyIn, settings: Mapping[str
     """Receives a COPY FROM STDIN; returns the number of rows that the session took. On any failure the session's part
     is aborted and the error raised."""
     binary = copy.format.format == "binary"
-    source: CopyInput | CopyBinaryInput
-    if binary:
-        source = CopyBinaryInput(copy.relation_name, copy.columns)
-    else:
-        source = CopyInput(copy.relation_name, copy.columns, copy.format, settings)
     try:
+        source: CopyInput | CopyBinaryInput
+        if binary:
+            source = CopyBinaryInput(copy.relation_name, copy.columns)
+        else:
+            source = CopyInput(copy.relation_name, copy.columns, copy.format, settings)
         channel.write(backend.copy_in_response(len(copy.columns), binary=binary))
         await channel.flush()
         await _receive(channel, copy, source, offload)

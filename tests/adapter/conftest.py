@@ -6,28 +6,28 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 
-from adapter.sessions.server import ServerState
-from tests.adapter.harness import Client, connect, open_state
+from adapter.sessions.server import Server
+from tests.adapter.harness import Client, connect, open_server
 
 
 @pytest.fixture
-async def state() -> AsyncIterator[ServerState]:
-    """A server state over stores in memory."""
-    async with open_state() as opened:
+async def server() -> AsyncIterator[Server]:
+    """A server over stores in memory."""
+    async with open_server() as opened:
         yield opened
 
 
 @pytest.fixture
-async def client(state: ServerState) -> Client:
+async def client(server: Server) -> Client:
     """A session."""
-    return await connect(state)
+    return await connect(server)
 
 
 @pytest.fixture
-def another(state: ServerState) -> Callable[[], Awaitable[Client]]:
+def another(server: Server) -> Callable[[], Awaitable[Client]]:
     """Makes further sessions."""
 
     async def make() -> Client:
-        return await connect(state)
+        return await connect(server)
 
     return make

@@ -1,4 +1,4 @@
-"""Sessions without sockets: a server state over stores in memory, and short ways to run statements."""
+"""Sessions without sockets: a server over stores in memory, and short ways to run statements."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from adapter.results import Command, CopyIn, CopyOut, Empty, Rows, StartupParameters, StatementResult
 from adapter.sessions.options import ServerOptions
-from adapter.sessions.server import ServerState
+from adapter.sessions.server import Server
 from adapter.sessions.session import Session
 from planner.errors import SqlError
 from storage.clock import SystemClock
@@ -93,15 +93,15 @@ async def rows_of(result: Rows | CopyOut) -> AsyncIterator[tuple[Any, ...]]:
 
 
 @asynccontextmanager
-async def open_state(
+async def open_server(
     *,
     blob: Blob | None = None,
     consensus: Consensus | None = None,
     settings: dict[str, str] | None = None,
     background: bool = True,
     shared: bool = False,
-) -> AsyncIterator[ServerState]:
-    """A server state over stores in memory (or those given), without Spark; `shared` with other processes."""
+) -> AsyncIterator[Server]:
+    """A server over stores in memory (or those given), without Spark; `shared` with other processes."""
     env = await Environment.open(
         blob=blob or MemoryBlob(),
         consensus=consensus or MemoryConsensus(),
@@ -117,19 +117,19 @@ async def open_state(
         settings={"engine": "local", **(settings or {})},
         pruning_audit=1.0,
     )
-    state = await ServerState.on(env, options)
+    server = await Server.on(env, options)
     try:
-        yield state
+        yield server
     finally:
-        await state.close()
+        await server.close()
 
 
-async def connect(state: ServerState, *, user: str = "postgres", **settings: str) -> Client:
+async def connect(server: Server, *, user: str = "postgres", **settings: str) -> Client:
     """A new session."""
     notified: list[tuple[int, str, str]] = []
     terminated: list[SqlError] = []
     startup = StartupParameters(
         user=user, database="postgres", settings=tuple(settings.items()), remote_address="127.0.0.1:5"
     )
-    session = await state.open_session(startup, lambda *item: notified.append(item), terminated.append)
+    session = await server.open_session(startup, lambda *item: notified.append(item), terminated.append)
     return Client(session, notified, terminated)

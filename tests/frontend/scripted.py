@@ -7,7 +7,8 @@ exception to raise. Texts are split at ``;`` by the test, not here: one text, on
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -251,8 +252,17 @@ class ScriptedSession:
     async def sync(self) -> None:
         self.syncs += 1
 
-    async def fail(self, error: SqlError) -> None:
-        self.failures.append(error)
+    @property
+    def work(self) -> AbstractContextManager[None]:
+        return self._noting_failures()
+
+    @contextmanager
+    def _noting_failures(self) -> Iterator[None]:
+        try:
+            yield
+        except SqlError as error:
+            self.failures.append(error)
+            raise
 
     def take_parameter_changes(self) -> list[tuple[str, str]]:
         changes, self.changes = self.changes, []

@@ -60,7 +60,7 @@ async def test_large_copies_spill(client: Client, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("storage.transactions.txn.SPILL_BUDGET_BYTES", 10_000)
     await client.run("create table t (a int); begin")
     await _copy(client, "copy t from stdin", *(_ints(*range(n * 1000, n * 1000 + 1000)) for n in range(20)))
-    transaction = client.session.transaction
+    transaction = client.session.state.transaction
     assert transaction is not None
     assert transaction.txn is not None
     assert transaction.txn.buffered_bytes <= 10_000

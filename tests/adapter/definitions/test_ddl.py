@@ -9,7 +9,7 @@ import pytest
 from storage.catalog.model import Relation
 from storage.doubles.counting import CountingBlob
 from storage.doubles.memory_blob import MemoryBlob
-from tests.adapter.harness import Client, connect, open_state
+from tests.adapter.harness import Client, connect, open_server
 
 
 async def test_views_follow_what_they_read(client: Client) -> None:
@@ -89,8 +89,8 @@ async def test_types_are_rewritten(client: Client) -> None:
 
 async def test_columns_are_widened_without_rewriting() -> None:
     blob = CountingBlob(MemoryBlob())
-    async with open_state(blob=blob) as state:
-        await widen_columns(await connect(state), blob)
+    async with open_server(blob=blob) as server:
+        await widen_columns(await connect(server), blob)
 
 
 async def widen_columns(client: Client, blob: CountingBlob) -> None:
@@ -101,7 +101,7 @@ async def widen_columns(client: Client, blob: CountingBlob) -> None:
     # Rows in a file, and rows that are not.
     await client.run("insert into t select 3, g, g, 'x', g / 100.0, g + 2 from generate_series(1, 5000) g")
     await client.run("alter table t add f int default 5")
-    env = client.session.state.env
+    env = client.session.state.services.env
     shard = next(r.shard for r in env.catalog.current().all() if isinstance(r, Relation) and r.name == "t")
     written = blob.counts.copy()
     await client.run(

@@ -7,7 +7,7 @@ import pytest
 from adapter.engines.local import scans as local_scans
 from planner.lowering.engine_errors import translate
 from storage.doubles.memory_blob import MemoryBlob
-from tests.adapter.harness import connect, open_state
+from tests.adapter.harness import connect, open_server
 
 
 class Damaged(MemoryBlob):
@@ -41,8 +41,8 @@ async def test_a_damaged_file_is_an_error(
         # The engine opens the file itself instead of being given its rows.
         monkeypatch.setattr(local_scans, "MEMORY_BYTES", -1)
     blob = Damaged()
-    async with open_state(blob=blob) as state:
-        client = await connect(state)
+    async with open_server(blob=blob) as server:
+        client = await connect(server)
         await client.run("create table t (a int, b text)")
         await client.run("insert into t select g, md5(g::text) || md5((g + 1)::text) from generate_series(1, 20000) g")
         key = await blob.spoil(damage)

@@ -120,7 +120,7 @@ async def test_a_statement_before_sync_commits_at_once(client: Client) -> None:
     await client.run("create table t (a int)")
     await _bound(client, "insert into t values (1) returning a")
     assert await _execute(client, sync=True) == ([(1,)], "INSERT 0 1", False)
-    assert client.session.transaction is None
+    assert client.session.state.transaction is None
 
 
 async def test_errors_of_bind_and_parse(client: Client) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from adapter.sessions.options import ServerOptions
-from adapter.sessions.server import ServerState
+from adapter.sessions.server import Server
 from planner.errors import SqlError
 from storage.environment.open import StoreNames
 from tests.adapter.harness import Client, connect
@@ -19,24 +19,24 @@ ROUNDS = 20
 
 
 @pytest.fixture
-async def servers(tmp_path: Path) -> AsyncIterator[list[ServerState]]:
-    """Two server states on one data directory."""
+async def servers(tmp_path: Path) -> AsyncIterator[list[Server]]:
+    """Two servers on one data directory."""
     options = ServerOptions(
         stores=StoreNames(data_dir=tmp_path / "data"), warm_spark=False, settings={"engine": "local"}
     )
     async with AsyncExitStack() as stack:
-        states = []
+        opened = []
         for _ in range(2):
-            state = await ServerState.open(options)
-            stack.push_async_callback(state.close)
-            states.append(state)
-        yield states
+            server = await Server.open(options)
+            stack.push_async_callback(server.close)
+            opened.append(server)
+        yield opened
 
 
 @pytest.fixture
-async def clients(servers: list[ServerState]) -> list[Client]:
+async def clients(servers: list[Server]) -> list[Client]:
     """A session on each."""
-    return [await connect(state) for state in servers]
+    return [await connect(server) for server in servers]
 
 
 async def test_rows_and_definitions_are_seen_at_once(clients: list[Client]) -> None:
@@ -73,8 +73,8 @@ async def test_statements_prepared_before_a_definition_follow_it(clients: list[C
     assert [column.name for column in described.columns or ()] == ["a", "b"]
 
 
-async def test_counters_are_right(servers: list[ServerState]) -> None:
-    clients = [await connect(state) for state in servers for _ in range(4)]
+async def test_counters_are_right(servers: list[Server]) -> None:
+    clients = [await connect(server) for server in servers for _ in range(4)]
     await clients[0].run("create table c (id int, n int); insert into c values (1, 0), (2, 0)")
 
     async def count(client: Client, row: int) -> None:
@@ -105,8 +105,8 @@ async def test_an_insert_before_a_read_sees_the_newest(clients: list[Client]) ->
         await here.run("commit")
 
 
-async def test_definitions_race_without_losing_any(servers: list[ServerState]) -> None:
-    clients = [await connect(state) for state in servers for _ in range(2)]
+async def test_definitions_race_without_losing_any(servers: list[Server]) -> None:
+    clients = [await connect(server) for server in servers for _ in range(2)]
 
     async def define(client: Client, name: str) -> None:
         for number in range(5):
@@ -132,8 +132,8 @@ async def test_open_transactions_on_both_never_share_an_oid(clients: list[Client
     assert await clients[1].value("select count(distinct oid) from pg_class where relname ~ '^s[01]'") == 4
 
 
-async def test_sequences_give_no_number_twice(servers: list[ServerState]) -> None:
-    clients = [await connect(state) for state in servers for _ in range(2)]
+async def test_sequences_give_no_number_twice(servers: list[Server]) -> None:
+    clients = [await connect(server) for server in servers for _ in range(2)]
     await clients[0].run("create sequence s")
 
     async def draw(client: Client) -> list[int]:
@@ -143,8 +143,8 @@ async def test_sequences_give_no_number_twice(servers: list[ServerState]) -> Non
     assert len(set(drawn)) == 200
 
 
-async def test_not_null_holds_against_inserts_on_the_other_server(servers: list[ServerState]) -> None:
-    here, there = [await connect(state) for state in servers]
+async def test_not_null_holds_against_inserts_on_the_other_server(servers: list[Server]) -> None:
+    here, there = [await connect(server) for server in servers]
     for number in range(ROUNDS):
         await here.run(f"create table n{number} (a int)")
         results = await asyncio.gather(
@@ -183,8 +183,8 @@ async def test_the_outcome_of_a_transaction_can_be_asked_for_elsewhere(clients: 
     ]
 
 
-async def test_a_server_that_is_left_alone_goes_on(servers: list[ServerState]) -> None:
-    here, there = [await connect(state) for state in servers]
+async def test_a_server_that_is_left_alone_goes_on(servers: list[Server]) -> None:
+    here, there = [await connect(server) for server in servers]
     await here.run("create table t (a int); insert into t values (1)")
     xid = await there.value("select txid_current()")
     await servers[1].close()
@@ -194,7 +194,7 @@ async def test_a_server_that_is_left_alone_goes_on(servers: list[ServerState]) -
 
 
 async def test_definitions_worked_out_from_an_old_catalog_are_right(
-    servers: list[ServerState], clients: list[Client]
+    servers: list[Server], clients: list[Client]
 ) -> None:
     here, there = clients
     await here.run("create table t (a int not null); create table gone (a int)")
@@ -282,7 +282,7 @@ async def test_inserts_of_a_block_stay_together(clients: list[Client]) -> None:
     await there.run("begin")
     for number in range(50):
         await there.run(f"insert into t values ({number})")
-    transaction = there.session.transaction
+    transaction = there.session.state.transaction
     assert transaction is not None
     assert transaction.txn is not None
     assert transaction.relies_on_catalog is False

@@ -16,7 +16,7 @@ import pytest
 
 from adapter.results import Command
 from adapter.sessions.options import ServerOptions
-from adapter.sessions.server import ServerState
+from adapter.sessions.server import Server
 from planner.ir.nodes import Literal
 from planner.types import types as t
 from planner.types.types import SqlType
@@ -89,8 +89,8 @@ class Counted:
         self.slow = Slow()
         self.blob = CountingBlob(UnreliableBlob(blob, self.slow))
         self.consensus = CountingConsensus(UnreliableConsensus(consensus, self.slow))
-        self.state: ServerState
-        self.peer: ServerState | None = None
+        self.server: Server
+        self.peer: Server | None = None
 
     @contextmanager
     def costs(self, *, writes: int, oracle: int = 0) -> Iterator[None]:
@@ -105,14 +105,14 @@ class Counted:
         assert (self.blob.counts - blob).total == 0
 
 
-async def serve(env: Environment, blob_root: Path | None) -> ServerState:
+async def serve(env: Environment, blob_root: Path | None) -> Server:
     options = ServerOptions(
         stores=StoreNames(data_dir=Path("unused")),
         warm_spark=False,
         settings={"engine": "local"},
         pruning_audit=1.0,
     )
-    return await ServerState.on(env, options, blob_root=blob_root)
+    return await Server.on(env, options, blob_root=blob_root)
 
 
 CASES = ["memory", "memory shared", "sqlite", "sqlite with a peer", "postgres", "postgres with a peer"]
@@ -140,7 +140,7 @@ async def counted(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterat
             blob = memory_blob if blob_root is None else LocalBlob(blob_root)
             return Counted(blob, consensus, asks=store == "postgres" or bool(way))
 
-        async def open_on(counted: Counted) -> ServerState:
+        async def open_on(counted: Counted) -> Server:
             files = None
             if store == "sqlite":
                 files = ProcessFiles(tmp_path / "servers")
@@ -155,21 +155,21 @@ async def counted(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterat
                 shared=store == "postgres" or way == "shared",
                 liveness=files,
             )
-            state = await serve(env, blob_root)
-            stack.push_async_callback(state.close)
-            return state
+            server = await serve(env, blob_root)
+            stack.push_async_callback(server.close)
+            return server
 
         counted = await stores()
-        counted.state = await open_on(counted)
+        counted.server = await open_on(counted)
         if way == "with a peer":
             joining = asyncio.ensure_future(open_on(await stores()))
             while not joining.done():
                 # What the background does: it makes room for who wants to join.
-                await counted.state.env.cache.durable.refresh()
-                await counted.state.env.peers.react()
+                await counted.server.env.cache.durable.refresh()
+                await counted.server.env.peers.react()
                 await asyncio.sleep(0.01)
             counted.peer = joining.result()
-            await counted.state.env.cache.durable.refresh()
+            await counted.server.env.cache.durable.refresh()
         yield counted
 
 
@@ -180,7 +180,7 @@ async def prepared(client: Client, sql: str) -> Client:
 
 
 async def test_selects_write_nothing(counted: Counted) -> None:
-    client = await prepared(await connect(counted.state), "create table t (a int); insert into t values (1), (2)")
+    client = await prepared(await connect(counted.server), "create table t (a int); insert into t values (1), (2)")
     await client.rows("select * from t")
     for text in ("select 1", "select sum(a) from t", "select * from t where a = 2", "select count(*) from pg_class"):
         with counted.costs(writes=0, oracle=1):
@@ -188,11 +188,11 @@ async def test_selects_write_nothing(counted: Counted) -> None:
 
 
 async def test_a_select_reads_the_parts_it_needs_and_lists_nothing(counted: Counted) -> None:
-    client = await prepared(await connect(counted.state), "create table t (a int, b text)")
+    client = await prepared(await connect(counted.server), "create table t (a int, b text)")
     for start in (1, 2001, 4001):
         rows = f"select g, repeat('x', 100) from generate_series({start}, {start + 1999}) g"
         await client.run(f"insert into t {rows}")
-    await counted.state.env.apply_all()
+    await counted.server.env.apply_all()
     blob, consensus = counted.blob.counts.copy(), counted.consensus.counts.copy()
     assert await client.value("select count(b) from t where a between 2100 and 2200") == 101
     spent = (counted.blob.counts - blob).calls
@@ -203,7 +203,7 @@ async def test_a_select_reads_the_parts_it_needs_and_lists_nothing(counted: Coun
 
 
 async def test_selects_of_one_moment_share_their_timestamp(counted: Counted) -> None:
-    clients = [await connect(counted.state) for _ in range(16)]
+    clients = [await connect(counted.server) for _ in range(16)]
     await clients[0].run("create table t (a int); insert into t values (1), (2)")
     before = counted.consensus.counts.copy()
     await asyncio.gather(*(client.rows("select sum(a) from t") for client in clients))
@@ -213,14 +213,14 @@ async def test_selects_of_one_moment_share_their_timestamp(counted: Counted) -> 
 
 
 async def test_an_insert_writes_once(counted: Counted) -> None:
-    client = await prepared(await connect(counted.state), "create table t (a int, b text default 'x')")
+    client = await prepared(await connect(counted.server), "create table t (a int, b text default 'x')")
     for text in ("insert into t values (1)", "insert into t values (1), (2) returning a", "insert into t select 1"):
         with counted.costs(writes=1):
             await client.run(text)
 
 
 async def test_a_prepared_insert_writes_once(counted: Counted) -> None:
-    client = await prepared(await connect(counted.state), "create table t (a int, b text)")
+    client = await prepared(await connect(counted.server), "create table t (a int, b text)")
     session = client.session
     for _ in range(2):
         with counted.costs(writes=1):
@@ -232,14 +232,14 @@ async def test_a_prepared_insert_writes_once(counted: Counted) -> None:
 
 
 async def test_a_change_of_rows_writes_once(counted: Counted) -> None:
-    client = await prepared(await connect(counted.state), "create table t (a int); insert into t values (1), (2)")
+    client = await prepared(await connect(counted.server), "create table t (a int); insert into t values (1), (2)")
     for text in ("update t set a = a + 10", "insert into t select a from t", "delete from t where a = 11"):
         with counted.costs(writes=1, oracle=1):
             await client.run(text)
 
 
 async def test_a_transaction_over_many_tables_writes_once(counted: Counted) -> None:
-    client = await connect(counted.state)
+    client = await connect(counted.server)
     for number in range(5):
         await client.run(f"create table t{number} (a int)")
     inserts = "; ".join(f"insert into t{number} values (1)" for number in range(5))
@@ -248,7 +248,7 @@ async def test_a_transaction_over_many_tables_writes_once(counted: Counted) -> N
 
 
 async def test_a_transaction_with_spilled_parts_writes_once_beside_its_uploads(counted: Counted) -> None:
-    client = await prepared(await connect(counted.state), "create table t (a int, b text)")
+    client = await prepared(await connect(counted.server), "create table t (a int, b text)")
     consensus, blob = counted.consensus.counts.copy(), counted.blob.counts.copy()
     await client.run("insert into t select g, repeat('x', 100) from generate_series(1, 5000) g")
     assert dict((counted.blob.counts - blob).calls) == {"put_if_absent": 1}
@@ -280,14 +280,14 @@ DEFINITIONS = (
 
 
 async def test_ddl_writes_once_and_asks_nothing(counted: Counted) -> None:
-    client = await connect(counted.state)
+    client = await connect(counted.server)
     for text in DEFINITIONS:
         with counted.costs(writes=1):
             await client.run(text)
 
 
 async def test_prepared_ddl_writes_once_and_asks_nothing(counted: Counted) -> None:
-    session = (await connect(counted.state)).session
+    session = (await connect(counted.server)).session
     for text in ("create table u (a int)", "alter table u add column b int", "drop table u"):
         with counted.costs(writes=1):
             await session.prepare("", text, ())
@@ -297,14 +297,14 @@ async def test_prepared_ddl_writes_once_and_asks_nothing(counted: Counted) -> No
 
 
 async def test_ddl_that_reads_rows_asks_for_its_snapshot(counted: Counted) -> None:
-    client = await prepared(await connect(counted.state), "create table t (a int, b text); insert into t values (1)")
+    client = await prepared(await connect(counted.server), "create table t (a int, b text); insert into t values (1)")
     for text in ("create table u as select * from t", "alter table t alter column a type text", "truncate t"):
         with counted.costs(writes=1, oracle=0 if text == "truncate t" else 1):
             await client.run(text)
 
 
 async def test_ddl_that_does_nothing_makes_sure_of_that(counted: Counted) -> None:
-    client = await prepared(await connect(counted.state), "create table t (a int)")
+    client = await prepared(await connect(counted.server), "create table t (a int)")
     for text in ("create table if not exists t (a int)", "drop table if exists nothing"):
         with counted.costs(writes=0, oracle=1):
             await client.run(text)
@@ -314,7 +314,7 @@ async def test_ddl_that_does_nothing_makes_sure_of_that(counted: Counted) -> Non
 
 
 async def test_begin_and_settings_ask_nothing(counted: Counted) -> None:
-    client = await connect(counted.state)
+    client = await connect(counted.server)
     with counted.costs(writes=0):
         await client.run("begin; set local timezone = 'UTC'; show timezone; commit")
     with counted.costs(writes=0):
@@ -323,7 +323,7 @@ async def test_begin_and_settings_ask_nothing(counted: Counted) -> None:
 
 
 async def test_with_stores_of_100_ms_a_statement_waits_for_one_operation(counted: Counted) -> None:
-    client = await prepared(await connect(counted.state), "create table t (a int, b text); create table u (a int)")
+    client = await prepared(await connect(counted.server), "create table t (a int, b text); create table u (a int)")
     waited, read = counted.slow.waited, int(counted.asks)
     await client.rows("select * from t")
     assert await waited(client.run("insert into t values (1, 'x')")) == 1
@@ -336,18 +336,18 @@ async def test_with_stores_of_100_ms_a_statement_waits_for_one_operation(counted
     counts = counted.blob.counts.copy()
     assert await waited(client.run("commit")) == 1
     assert dict((counted.blob.counts - counts).calls) == {"put_if_absent": 1}
-    clients = [client, *[await connect(counted.state) for _ in range(7)]]
+    clients = [client, *[await connect(counted.server) for _ in range(7)]]
     inserting = asyncio.gather(*(each.run("insert into u values (1)") for each in clients))
     # Who comes while the first is written shares the next write.
     assert await waited(inserting) <= 2
 
 
 async def test_groups_share_one_write(counted: Counted) -> None:
-    clients = [await connect(counted.state) for _ in range(16)]
+    clients = [await connect(counted.server) for _ in range(16)]
     await clients[0].run("create table t (a int)")
-    groups, before = counted.state.committer.groups, counted.consensus.counts.copy()
+    groups, before = counted.server.services.committer.groups, counted.consensus.counts.copy()
     await asyncio.gather(*(client.run(f"insert into t values ({n})") for n, client in enumerate(clients)))
-    groups = counted.state.committer.groups - groups
+    groups = counted.server.services.committer.groups - groups
     assert groups < 16
     assert dict((counted.consensus.counts - before).calls) == {"compare_and_set": groups}
     assert await clients[0].value("select count(*) from t") == 16
@@ -356,7 +356,7 @@ async def test_groups_share_one_write(counted: Counted) -> None:
 @pytest.mark.parametrize("counted", [case for case in CASES if "peer" in case], indirect=True)
 async def test_what_the_peer_did_costs_one_more_look(counted: Counted) -> None:
     assert counted.peer is not None
-    here, there = await connect(counted.state), await connect(counted.peer)
+    here, there = await connect(counted.server), await connect(counted.peer)
     await there.run("create table t (a int); insert into t values (1)")
     # Nothing tells this server (its background is off): its write is refused, it looks, and writes again.
     before = counted.consensus.counts.copy()

@@ -13,7 +13,7 @@ import pytest
 
 from adapter.plans.predicates import Comparison, Conjunction
 from adapter.sessions.options import ServerOptions
-from adapter.sessions.server import ServerState
+from adapter.sessions.server import Server
 from adapter.settings.values import SettingValues
 from adapter.transactions.group_commit import GroupCommitter
 from adapter.transactions.transaction import Isolation, TableRead, Transaction
@@ -243,8 +243,8 @@ class Stalling(MemoryConsensus):
 
 
 @pytest.fixture
-async def stalling() -> AsyncIterator[tuple[Stalling, ServerState]]:
-    """A server state alone on its store, which can be held up."""
+async def stalling() -> AsyncIterator[tuple[Stalling, Server]]:
+    """A server alone on its store, which can be held up."""
     store = Stalling()
     env = await Environment.open(
         blob=MemoryBlob(),
@@ -256,10 +256,10 @@ async def stalling() -> AsyncIterator[tuple[Stalling, ServerState]]:
         background=False,
     )
     options = ServerOptions(stores=StoreNames(data_dir=Path("unused")), warm_spark=False, settings={"engine": "local"})
-    state = await ServerState.on(env, options)
-    yield store, state
+    server = await Server.on(env, options)
+    yield store, server
     store.gate.set()
-    await state.close()
+    await server.close()
 
 
 class NobodyElse:
@@ -274,10 +274,10 @@ class NobodyElse:
 
 
 async def test_asynchronous_commits_are_answered_before_they_are_durable(
-    stalling: tuple[Stalling, ServerState],
+    stalling: tuple[Stalling, Server],
 ) -> None:
-    store, state = stalling
-    client, other = await connect(state), await connect(state)
+    store, server = stalling
+    client, other = await connect(server), await connect(server)
     await client.run("create table t (a int); set synchronous_commit = off")
     store.gate.clear()
     for number in range(20):
@@ -294,9 +294,9 @@ async def test_asynchronous_commits_are_answered_before_they_are_durable(
         assert await session.value("select count(*) from t where a > 1") == 19
 
 
-async def test_what_was_answered_survives_failures_of_the_store(stalling: tuple[Stalling, ServerState]) -> None:
-    store, state = stalling
-    client = await connect(state)
+async def test_what_was_answered_survives_failures_of_the_store(stalling: tuple[Stalling, Server]) -> None:
+    store, server = stalling
+    client = await connect(server)
     await client.run("create table t (a int); set synchronous_commit = off")
     store.failing = 3
     await client.run("insert into t values (1)")
@@ -307,9 +307,9 @@ async def test_what_was_answered_survives_failures_of_the_store(stalling: tuple[
     assert await client.rows("select a from t order by a") == [(1,), (2,)]
 
 
-async def test_conflicts_are_told_before_the_answer(stalling: tuple[Stalling, ServerState]) -> None:
-    _, state = stalling
-    client, other = await connect(state), await connect(state)
+async def test_conflicts_are_told_before_the_answer(stalling: tuple[Stalling, Server]) -> None:
+    _, server = stalling
+    client, other = await connect(server), await connect(server)
     await client.run("create table t (a int); insert into t values (1); set synchronous_commit = off")
     await client.run("begin; update t set a = a + 1")
     await other.run("update t set a = a + 10")
@@ -317,13 +317,13 @@ async def test_conflicts_are_told_before_the_answer(stalling: tuple[Stalling, Se
     assert await client.value("select a from t") == 11
 
 
-async def test_nobody_is_answered_early_while_others_join(stalling: tuple[Stalling, ServerState]) -> None:
-    store, state = stalling
-    client = await connect(state)
+async def test_nobody_is_answered_early_while_others_join(stalling: tuple[Stalling, Server]) -> None:
+    store, server = stalling
+    client = await connect(server)
     await client.run("create table t (a int); set synchronous_commit = off")
     store.gate.clear()
     await client.run("insert into t values (1)")
-    room = asyncio.create_task(state.env.peers.make_room())
+    room = asyncio.create_task(server.env.peers.make_room())
     await asyncio.sleep(0.02)
     assert not room.done()
     late = asyncio.create_task(client.run("insert into t values (2)"))
@@ -335,18 +335,18 @@ async def test_nobody_is_answered_early_while_others_join(stalling: tuple[Stalli
     assert await client.value("select count(*) from t") == 2
 
 
-async def test_commits_need_not_wait_to_be_visible(stalling: tuple[Stalling, ServerState]) -> None:
-    _, state = stalling
-    client = await connect(state)
+async def test_commits_need_not_wait_to_be_visible(stalling: tuple[Stalling, Server]) -> None:
+    _, server = stalling
+    client = await connect(server)
     await client.run("create table t (a int); set synchronous_visibility = off")
     for number in range(10):
         await client.run(f"insert into t values ({number})")
         assert await client.value("select count(*) from t") == number + 1
 
 
-async def test_read_uncommitted_sees_what_is_decided_and_not_durable(stalling: tuple[Stalling, ServerState]) -> None:
-    store, state = stalling
-    writer, early, other, reader = [await connect(state) for _ in range(4)]
+async def test_read_uncommitted_sees_what_is_decided_and_not_durable(stalling: tuple[Stalling, Server]) -> None:
+    store, server = stalling
+    writer, early, other, reader = [await connect(server) for _ in range(4)]
     await writer.run("create table t (a int); create table u (a int); insert into t values (1), (2), (3)")
     await early.run("set synchronous_commit = off; select txid_current()")
     await reader.run("set default_transaction_isolation = 'read uncommitted'")
@@ -379,10 +379,10 @@ async def test_read_uncommitted_sees_what_is_decided_and_not_durable(stalling: t
         assert await session.rows("select a from t order by a") == everything
 
 
-async def test_read_uncommitted_never_sees_a_row_twice(stalling: tuple[Stalling, ServerState]) -> None:
-    _, state = stalling
-    writers = [await connect(state) for _ in range(4)]
-    reader = await connect(state)
+async def test_read_uncommitted_never_sees_a_row_twice(stalling: tuple[Stalling, Server]) -> None:
+    _, server = stalling
+    writers = [await connect(server) for _ in range(4)]
+    reader = await connect(server)
     await writers[0].run("create table t (a int, b int)")
     await writers[1].run("set synchronous_commit = off")
     await writers[2].run("set synchronous_visibility = off")
