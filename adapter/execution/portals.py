@@ -54,35 +54,31 @@ class Portal(Struct, kw_only=True):
 
 
 class PortalTable(Struct):
-    """The portals of a session, by name."""
+    """The portals of a session. `by_name` is looked up, and changed by the methods alone."""
 
-    portals: dict[str, Portal] = field(default_factory=dict)
-
-    def get(self, name: str) -> Portal | None:
-        """The portal called `name`, or None."""
-        return self.portals.get(name)
+    by_name: dict[str, Portal] = field(default_factory=dict)
 
     async def put(self, portal: Portal) -> None:
         """Add `portal`, replacing one of its name (the unnamed one, by rule)."""
         await self.drop(portal.name)
-        self.portals[portal.name] = portal
+        self.by_name[portal.name] = portal
 
     async def drop(self, name: str) -> None:
         """Close the portal called `name`, if there is one."""
-        portal = self.portals.pop(name, None)
+        portal = self.by_name.pop(name, None)
         if portal is not None:
             await portal.close()
 
     async def drop_all(self, *, keep_held: bool) -> None:
         """Close all portals; with `keep_held` those that outlive transactions stay."""
-        for name in [name for name, portal in self.portals.items() if not (keep_held and portal.held)]:
+        for name in [name for name, portal in self.by_name.items() if not (keep_held and portal.held)]:
             await self.drop(name)
 
     async def drop_deeper(self, depth: int) -> None:
         """Close the portals made inside savepoints that are rolled back."""
-        for name in [name for name, portal in self.portals.items() if portal.depth >= depth and not portal.held]:
+        for name in [name for name, portal in self.by_name.items() if portal.depth >= depth and not portal.held]:
             await self.drop(name)
 
     def to_hold(self) -> list[Portal]:
         """The cursors WITH HOLD that the transaction's commit must preserve."""
-        return [portal for portal in self.portals.values() if portal.hold and not portal.held]
+        return [portal for portal in self.by_name.values() if portal.hold and not portal.held]

@@ -111,17 +111,19 @@ class SessionState:
         self.transaction = None
         if csn is None and writes and self._unsettled is not None:
             self._unsettled.add_done_callback(lambda done: self._settled(transaction, done))
-        else:
+        elif transaction.id is not None:
             self.services.transaction_ended(transaction, committed=True, csn=csn)
         transaction.end()
-        self.values = self.values.without_local()
+        if self.values.local:
+            self.values = self.values.without_local()
         for action, channel in transaction.listens:
             self._apply_listen(action, channel)
-        self.services.notifications.publish(self.backend_pid, transaction.notifications)
+        if transaction.notifications:
+            self.services.notifications.publish(self.backend_pid, transaction.notifications)
 
     async def _commit_writes(self, transaction: Transaction) -> Csn | None:
         """Commit as the settings ask for; the CSN, None when it is not known yet."""
-        services, values = self.services, self.values
+        services, values = self.services, self.values.flat
         durable = values["synchronous_commit"] != "off"
         # Who is notified looks for what the transaction did.
         if (durable and values["synchronous_visibility"] == "on") or transaction.notifications:
@@ -144,7 +146,8 @@ class SessionState:
         if transaction is None:
             return
         self.transaction = None
-        self.services.transaction_ended(transaction, committed=False)
+        if transaction.id is not None:
+            self.services.transaction_ended(transaction, committed=False)
         transaction.abandon()
         transaction.end()
         self.values = self.values.undone_to(transaction.settings_at_start.without_local())

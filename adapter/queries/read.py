@@ -121,7 +121,7 @@ async def prepare_read(
         for_update=query.for_update,
         ahead=running.parsed.kind in _ONLY_READING and not query.for_update,
     )
-    engine, reason = running.engines.choose_engine(query, resolved.inputs, session.values)
+    engine, reason = running.engines.choose_engine(query, resolved.inputs, session.values.flat)
     return PreparedRead(
         query=query,
         params=running.params,
@@ -165,7 +165,7 @@ async def prepare_plan(running: Running, plan: Plan, *, record: bool = True, con
 
 def may_skip_engines(running: Running) -> bool:
     """Whether rows of constants may be made without an engine: not when Spark is forced, so that it answers."""
-    return running.session.values["engine"] != "spark"
+    return running.session.values.flat["engine"] != "spark"
 
 
 async def run_query(running: Running, plan: Plan) -> RowsOutcome:

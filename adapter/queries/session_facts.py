@@ -62,7 +62,7 @@ class Facts:
                 "is_scrollable": portal.scroll,
                 "creation_time": portal.created_at,
             }
-            for portal in self._session.portals.portals.values()
+            for portal in self._session.portals.by_name.values()
             if portal.name
         ]
 

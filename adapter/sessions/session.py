@@ -73,7 +73,7 @@ class Session:
         self._reported_values = values
         changes = []
         for name in REPORTED:
-            value = values[name]
+            value = values.flat[name]
             if self._reported.get(name) != value:
                 self._reported[name] = value
                 changes.append((name, value))
@@ -104,7 +104,8 @@ class Session:
         life.disarm()
         state.query_text = text
         state.statements.forget("")
-        await state.portals.drop("")
+        if state.portals.by_name:
+            await state.portals.drop("")
         try:
             with life.work:
                 statements = self._plans.parse(text)
@@ -159,11 +160,11 @@ class Session:
             await self.state.portals.put(bound)
 
     def _portal(self, name: str) -> Portal:
-        with self._life.work:
-            portal = self.state.portals.get(name)
-            if portal is None:
+        portal = self.state.portals.by_name.get(name)
+        if portal is None:
+            with self._life.work:
                 raise InvalidCursorName(f'portal "{name}" does not exist')
-            return portal
+        return portal
 
     async def describe_portal(self, name: str) -> tuple[ColumnDescription, ...] | None:
         """The columns of a portal, None when it returns no rows. Raises 34000."""

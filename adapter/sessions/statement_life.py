@@ -189,7 +189,7 @@ class StatementLife:
         )
         self.running = running
         state.state_changed_at = now
-        timeout_ms = number_of("statement_timeout", state.values["statement_timeout"])
+        timeout_ms = number_of("statement_timeout", state.values.flat["statement_timeout"])
         if timeout_ms > 0:
             self._timer = asyncio.get_running_loop().call_later(
                 timeout_ms / 1000,
@@ -369,7 +369,7 @@ class StatementLife:
     async def wait_for_client(self) -> None:
         """What the client asked for is done: portals go whose transaction has ended, and the timeout starts that holds
         while the session waits for its client."""
-        if self.state.transaction is None and self.state.portals.portals:
+        if self.state.transaction is None and self.state.portals.by_name:
             await self.state.portals.drop_all(keep_held=True)
         self._arm_idle()
 
@@ -393,7 +393,7 @@ class StatementLife:
             name = "idle_session_timeout"
             kind = IdleSessionTimeout
             reason = "terminating connection due to idle-session timeout"
-        timeout_ms = number_of(name, state.values[name])
+        timeout_ms = number_of(name, state.values.flat[name])
         if timeout_ms > 0:
             error = kind(reason, fatal=True)
             self._idle_timer = asyncio.get_running_loop().call_later(timeout_ms / 1000, self.terminate, error)

@@ -343,25 +343,20 @@ class SettingValues(Mapping[str, str]):
     base: Map[str, str] = DEFAULTS
     session: Map[str, str] = field(default_factory=Map)
     local: Map[str, str] = field(default_factory=Map)
-    _merged: Mapping[str, str] = field(init=False, repr=False, compare=False)
-    """The three layers as one: a statement looks up dozens of settings, and they change seldom."""
+    flat: Mapping[str, str] = field(init=False, repr=False, compare=False)
+    """The values in force, the three layers as one plain mapping: statements look up dozens, and they change seldom."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_merged", {**self.base, **self.session, **self.local})
-
-    @property
-    def flat(self) -> Mapping[str, str]:
-        """The values in force as a plain mapping, for those who only look up."""
-        return self._merged
+        object.__setattr__(self, "flat", {**self.base, **self.session, **self.local})
 
     def __getitem__(self, name: str) -> str:
-        return self._merged[name]
+        return self.flat[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._merged)
+        return iter(self.flat)
 
     def __len__(self) -> int:
-        return len(self._merged)
+        return len(self.flat)
 
     def find(self, name: str) -> Setting:
         """The setting called `name` (any case). Raises 42704 also for a custom one that was never set."""

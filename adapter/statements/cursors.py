@@ -39,7 +39,7 @@ async def declare(running: Running, statement: st.DeclareCursor, plan: Plan) -> 
             f"DECLARE {what} ... FOR UPDATE is not supported",
             detail="Holdable cursors must be READ ONLY." if statement.hold else "Scrollable cursors must be READ ONLY.",
         )
-    existing = session.portals.get(statement.name)
+    existing = session.portals.by_name.get(statement.name)
     if existing is not None and statement.name:
         raise DuplicateCursor(f'cursor "{statement.name}" already exists')
     outcome = await run_query(running, plan)
@@ -65,7 +65,7 @@ async def declare(running: Running, statement: st.DeclareCursor, plan: Plan) -> 
 
 
 def _portal(running: Running, name: str) -> Portal:
-    portal = running.session.portals.get(name)
+    portal = running.session.portals.by_name.get(name)
     if portal is None:
         raise InvalidCursorName(f'cursor "{name}" does not exist')
     return portal

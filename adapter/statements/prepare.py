@@ -102,7 +102,7 @@ def _columns_of(session: SessionState, plan: Plan) -> tuple[ColumnDescription, .
         case st.Execute():
             return session.statements.require(plan.statement.name).columns
         case st.Fetch() if not plan.statement.move:
-            portal = session.portals.get(plan.statement.name)
+            portal = session.portals.by_name.get(plan.statement.name)
             if portal is None:
                 raise InvalidCursorName(f'cursor "{plan.statement.name}" does not exist')
             return portal.columns
@@ -163,7 +163,7 @@ def bind(
             raise in_failed_transaction()
     else:
         plan = _revalidated(session, statement)
-    if portal and session.portals.get(portal) is not None:
+    if portal and session.portals.by_name.get(portal) is not None:
         raise DuplicateCursor(f'cursor "{portal}" already exists')
     count = len(statement.columns or ())
     if len(result_formats) > 1 and len(result_formats) != count:
