@@ -269,6 +269,10 @@ class StatementCompletionUnknown(SqlError):
     sqlstate = "40003"
 
 
+class DeadlockDetected(SqlError):
+    sqlstate = "40P01"
+
+
 class SyntaxErrorOrAccessRuleViolation(SqlError):
     sqlstate = "42000"
 
@@ -435,6 +439,10 @@ class ObjectNotInPrerequisiteState(SqlError):
 
 class CantChangeRuntimeParam(SqlError):
     sqlstate = "55P02"
+
+
+class LockNotAvailable(SqlError):
+    sqlstate = "55P03"
 
 
 class OperatorIntervention(SqlError):

@@ -1,0 +1,179 @@
+"""One lock: who holds it, who waits for it in which order. Pure transitions: no waiting, no clock.
+
+Rules, which are PostgreSQL's (lock.c, proc.c):
+
+- Owners do not exclude themselves. One that holds a mode gets it again at no cost.
+- A request is granted when no other owner holds a conflicting mode and nobody waits ahead of it for a conflicting one.
+- Requests wait in the order of arrival. An owner that holds something already goes ahead of the first one that has to
+  wait for what it holds: behind it, both would wait for each other.
+- When something is released the queue is gone through from its head, and every request is granted that conflicts
+  neither with a holder nor with one that still waits ahead of it. So compatible requests are granted together and
+  nobody starves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Protocol
+
+from msgspec import Struct, field
+
+from adapter.transactions.locks.modes import CONFLICTS, Mode, modes_of
+from adapter.transactions.locks.row_sets import RowSet
+from adapter.transactions.locks.tags import Tag
+
+
+class Granted(Protocol):
+    """What a request is told through; an `asyncio.Future` is one."""
+
+    def done(self) -> bool:
+        """Whether there is nothing to tell any more."""
+        ...
+
+    def set_result(self, result: None, /) -> None:
+        """The lock is held now."""
+        ...
+
+    def set_exception(self, exception: BaseException, /) -> None:
+        """The lock will not be held."""
+        ...
+
+
+class Segment(Struct, eq=False):
+    """What an owner took between two marks: modes of locks, and rows by relation and mode."""
+
+    locks: set[tuple[Lock, Mode]] = field(default_factory=set)
+    rows: dict[tuple[int, Mode], RowSet] = field(default_factory=dict)
+
+
+class Owner(Struct, eq=False, kw_only=True):
+    """Who holds locks: a session with its transaction, or a commit that is under way after its session went on.
+
+    What belongs to the transaction is in `segments`, one for each open savepoint after the first; `session_level`
+    counts how often the session took each mode for itself, beyond transactions.
+    """
+
+    pid: int
+    database_oid: int = 0
+    waiting: Request | None = None
+    segments: list[Segment] = field(default_factory=lambda: [Segment()])
+    session_level: dict[tuple[Lock, Mode], int] = field(default_factory=dict)
+
+    def takes_in_transaction(self, lock: Lock, mode: Mode) -> bool:
+        """Whether the transaction itself holds `mode`, not only the session."""
+        return any((lock, mode) in segment.locks for segment in self.segments)
+
+
+class Request(Struct, eq=False, kw_only=True):
+    """An owner that waits for a mode of a lock; `since_ms` is the wall clock's time at which it began."""
+
+    owner: Owner
+    lock: Lock
+    mode: Mode
+    granted: Granted
+    since_ms: int = 0
+    for_session: bool = False
+    holds: bool = False
+    """Whether it has been granted."""
+
+
+class Lock:
+    """See the module's contract. `holders` gives the set of modes (`modes`) that each owner has."""
+
+    __slots__ = ("_counts", "_mask", "holders", "queue", "tag")
+
+    def __init__(self, tag: Tag) -> None:
+        self.tag = tag
+        self.holders: dict[Owner, int] = {}
+        self.queue: list[Request] = []
+        self._mask = 0
+        self._counts = [0] * (len(Mode) + 1)
+
+    @property
+    def is_free(self) -> bool:
+        """Whether nobody holds it or waits for it."""
+        return not self.holders and not self.queue
+
+    def excludes(self, owner: Owner, mode: Mode) -> bool:
+        """Whether another owner holds a mode that conflicts with `mode`."""
+        found = CONFLICTS[mode] & self._mask
+        if not found:
+            return False
+        own = self.holders.get(owner, 0)
+        return any(found >> held & 1 and self._counts[held] > (own >> held & 1) for held in range(1, len(self._counts)))
+
+    def is_grantable(self, owner: Owner, mode: Mode) -> bool:
+        """Whether a request that comes now need not wait."""
+        if self.excludes(owner, mode):
+            return False
+        if not self.queue:
+            return True
+        place = self._place(owner)
+        return not any(CONFLICTS[mode] >> ahead.mode & 1 for ahead in self.queue[:place])
+
+    def _place(self, owner: Owner) -> int:
+        held = self.holders.get(owner, 0)
+        if held:
+            for place, waiting in enumerate(self.queue):
+                if CONFLICTS[waiting.mode] & held:
+                    return place
+        return len(self.queue)
+
+    def enqueue(self, request: Request) -> None:
+        """Let `request` wait at its place."""
+        self.queue.insert(self._place(request.owner), request)
+
+    def add(self, owner: Owner, mode: Mode) -> None:
+        """`owner` holds `mode` from now on. It must not have held it before."""
+        held = self.holders.get(owner, 0)
+        assert not held >> mode & 1
+        self.holders[owner] = held | 1 << mode
+        self._counts[mode] += 1
+        self._mask |= 1 << mode
+
+    def remove(self, owner: Owner, mode: Mode) -> None:
+        """`owner` does not hold `mode` any more. `next_granted` says who may go on."""
+        held = self.holders[owner] & ~(1 << mode)
+        if held:
+            self.holders[owner] = held
+        else:
+            del self.holders[owner]
+        self._counts[mode] -= 1
+        if not self._counts[mode]:
+            self._mask &= ~(1 << mode)
+
+    def next_granted(self) -> Iterator[Request]:
+        """The waiting requests that can be granted now, each taken from the queue; the caller adds the holder before it
+        asks for the next."""
+        ahead = 0
+        for request in list(self.queue):
+            if CONFLICTS[request.mode] & ahead or self.excludes(request.owner, request.mode):
+                ahead |= 1 << request.mode
+                continue
+            self.queue.remove(request)
+            yield request
+
+    def absorb(self, other: Lock) -> None:
+        """Become both: the holders of `other` hold this lock too, and its waiters wait behind those here.
+
+        Conflicting modes may then be held at once, until one of the owners lets go.
+        """
+        for owner, held in other.holders.items():
+            for mode in modes_of(held & ~self.holders.get(owner, 0)):
+                self.add(owner, mode)
+        for request in other.queue:
+            request.lock = self
+        self.queue.extend(other.queue)
+
+    def blockers(self, request: Request, queue: list[Request]) -> Iterator[tuple[Owner, Request | None]]:
+        """Whom `request` waits for if the queue is `queue`: holders (with None), then those ahead of it, with their
+        requests."""
+        conflicts = CONFLICTS[request.mode]
+        for owner, held in self.holders.items():
+            if owner is not request.owner and conflicts & held:
+                yield owner, None
+        for ahead in queue:
+            if ahead is request:
+                return
+            if conflicts >> ahead.mode & 1:
+                yield ahead.owner, ahead

@@ -1,0 +1,340 @@
+"""The lock table of a server: taking locks, waiting for them, letting go of them.
+
+Everything here happens between two awaits of the event loop, but for the waiting itself. A request that waits ends in
+one of five ways: it is granted; `lock_timeout` has passed (55P03); it waits for itself, which is looked for each
+`deadlock_timeout` (40P01, and it is always the one who looks that fails); its task is cancelled; or its owner was never
+willing to wait (`try_lock`, `try_row`).
+
+Locks of a transaction are let go at its end and at ROLLBACK TO SAVEPOINT (`release`, `release_since`); those of a
+session when it says so or ends. What is left behind by a failure of this module is gone with the owner's release.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from msgspec import Struct
+
+from adapter.transactions.locks import deadlock, tags
+from adapter.transactions.locks.lock import Lock, Owner, Request, Segment
+from adapter.transactions.locks.modes import Mode, modes_of
+from adapter.transactions.locks.row_locks import MAX_ROWS, RowLocks
+from adapter.transactions.locks.tags import Tag
+from planner.errors import DeadlockDetected, LockNotAvailable, OutOfMemory
+from storage.clock import Clock
+
+MAX_LOCKS = 200_000
+"""Locks on other things than rows: about 100 MiB of them. PostgreSQL refuses at a few thousand (53200)."""
+
+ONE_BY_ONE = 16
+"""So many rows are taken one by one; more are looked at together."""
+
+
+class Patience(Struct, frozen=True, kw_only=True):
+    """How long a request waits. `lock_timeout_ms` 0: for ever."""
+
+    lock_timeout_ms: int = 0
+    deadlock_timeout_ms: int = 1000
+
+
+class LockTable:
+    """See the module's contract. Belongs to the event loop."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._locks: dict[Tag, Lock] = {}
+        self._rows: dict[int, RowLocks] = {}
+        self._waiting: dict[Request, None] = {}
+
+    # ------------------------------------------------------------ locks by tag
+
+    def try_lock(self, owner: Owner, tag: Tag, mode: Mode, *, for_session: bool = False) -> bool:
+        """Take the lock if that needs no waiting. Raises 53200 when there are too many locks."""
+        lock = self._lock(tag)
+        if lock.holders.get(owner, 0) >> mode & 1 or lock.is_grantable(owner, mode):
+            self._hold(owner, lock, mode, for_session)
+            return True
+        return False
+
+    async def lock(self, owner: Owner, tag: Tag, mode: Mode, patience: Patience, *, for_session: bool = False) -> bool:
+        """Take the lock; whether it had to be waited for. Raises 55P03, 40P01, 53200."""
+        if self.try_lock(owner, tag, mode, for_session=for_session):
+            return False
+        await self._wait(owner, self._lock(tag), mode, patience, for_session)
+        return True
+
+    def unlock(self, owner: Owner, tag: Tag, mode: Mode) -> bool:
+        """Undo one taking for the session; False when it does not have the lock so."""
+        lock = self._locks.get(tag)
+        taken = 0 if lock is None else owner.session_level.get((lock, mode), 0)
+        if lock is None or not taken:
+            return False
+        if taken > 1:
+            owner.session_level[lock, mode] = taken - 1
+            return True
+        del owner.session_level[lock, mode]
+        if not owner.takes_in_transaction(lock, mode):
+            self._remove(owner, lock, mode)
+        return True
+
+    def unlock_all(self, owner: Owner) -> None:
+        """Undo all taking for the session."""
+        for lock, mode in list(owner.session_level):
+            owner.session_level[lock, mode] = 1
+            self.unlock(owner, lock.tag, mode)
+
+    def _lock(self, tag: Tag) -> Lock:
+        lock = self._locks.get(tag)
+        if lock is None:
+            if len(self._locks) >= MAX_LOCKS:
+                raise OutOfMemory("out of shared memory", hint="The server keeps a limited number of locks.")
+            lock = self._locks[tag] = Lock(tag)
+        return lock
+
+    def _hold(self, owner: Owner, lock: Lock, mode: Mode, for_session: bool) -> None:
+        if not lock.holders.get(owner, 0) >> mode & 1:
+            lock.add(owner, mode)
+        if for_session:
+            owner.session_level[lock, mode] = owner.session_level.get((lock, mode), 0) + 1
+        elif not owner.takes_in_transaction(lock, mode):
+            owner.segments[-1].locks.add((lock, mode))
+
+    def _remove(self, owner: Owner, lock: Lock, mode: Mode) -> None:
+        lock.remove(owner, mode)
+        if lock.tag.kind == "rows":
+            left = modes_of(lock.holders.get(owner, 0))
+            self._rows_of(lock.tag.space).lower_claim(owner, max(left, default=None))
+            self._forget_rows(lock.tag.space)
+        self._go_on(lock)
+
+    def _go_on(self, lock: Lock) -> None:
+        if lock.tag.kind == "tuple":
+            self._rows_of(lock.tag.space).withdrawn(lock)
+            self._forget_rows(lock.tag.space)
+            return
+        for request in lock.next_granted():
+            self._hold(request.owner, lock, request.mode, request.for_session)
+            self._wake(request)
+        if lock.is_free:
+            self._locks.pop(lock.tag, None)
+
+    # ------------------------------------------------------------ rows
+
+    def try_row(self, owner: Owner, relation_oid: int, row_id: int, mode: Mode) -> bool:
+        """Take a row if that needs no waiting."""
+        rows = self._rows_of(relation_oid)
+        return rows.take(owner, row_id, mode) is None
+
+    async def lock_row(self, owner: Owner, relation_oid: int, row_id: int, mode: Mode, patience: Patience) -> bool:
+        """Take a row; whether it had to be waited for. Raises 55P03, 40P01."""
+        waited = False
+        while True:
+            rows = self._rows_of(relation_oid)
+            blocking = rows.take(owner, row_id, mode)
+            if blocking is None:
+                return waited
+            waited = True
+            if isinstance(blocking, Lock):
+                await self._wait(owner, blocking, mode, patience, False)
+                return True
+            lock = self._lock(blocking)
+            await self._wait(owner, lock, mode, patience, False)
+            # The claim is over, which is all that was waited for.
+            owner.segments[-1].locks.discard((lock, mode))
+            self._remove(owner, lock, mode)
+
+    async def lock_rows(
+        self, owner: Owner, relation_oid: int, row_ids: np.ndarray[Any, Any], mode: Mode, patience: Patience
+    ) -> bool:
+        """Take rows (ids ascending, each once) in their order; whether one had to be waited for.
+
+        Raises 55P03, 40P01.
+        """
+        waited, place = False, 0
+        if len(row_ids) > ONE_BY_ONE:
+            if self._too_many(owner, relation_oid, len(row_ids)):
+                return await self._lock_every_row(owner, relation_oid, mode, patience)
+            while place < len(row_ids):
+                place += self._rows_of(relation_oid).take_free(owner, row_ids[place:], mode)
+                if place < len(row_ids):
+                    waited |= await self.lock_row(owner, relation_oid, int(row_ids[place]), mode, patience)
+                    place += 1
+            return waited
+        for row_id in row_ids.tolist():
+            waited |= await self.lock_row(owner, relation_oid, row_id, mode, patience)
+        return waited
+
+    def _too_many(self, owner: Owner, relation_oid: int, more: int) -> bool:
+        sets = self._rows_of(relation_oid).bulk.get(owner, {})
+        return sum(map(len, sets.values())) + more > MAX_ROWS
+
+    async def _lock_every_row(self, owner: Owner, relation_oid: int, mode: Mode, patience: Patience) -> bool:
+        waited = await self.lock(owner, tags.every_row(relation_oid), mode, patience)
+        rows = self._rows_of(relation_oid)
+        rows.claim(owner, mode)
+        while (lock := rows.first_excluding(owner, mode)) is not None:
+            waited = True
+            await self._wait(owner, lock, mode, patience, False)
+        rows.claim_settled(owner)
+        return waited
+
+    def moved(self, relation_oid: int, old: int, new: int) -> None:
+        """The row `old` is the row `new` from now on, for whoever holds it or waits for it."""
+        rows = self._rows.get(relation_oid)
+        if rows is not None:
+            rows.moved(old, new)
+
+    def _rows_of(self, relation_oid: int) -> RowLocks:
+        rows = self._rows.get(relation_oid)
+        if rows is None:
+            rows = self._rows[relation_oid] = RowLocks(relation_oid, self._wake)
+        return rows
+
+    def _forget_rows(self, relation_oid: int) -> None:
+        rows = self._rows.get(relation_oid)
+        if rows is not None and rows.is_free:
+            del self._rows[relation_oid]
+
+    # ------------------------------------------------------------ waiting
+
+    async def _wait(self, owner: Owner, lock: Lock, mode: Mode, patience: Patience, for_session: bool) -> None:
+        granted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        request = Request(
+            owner=owner, lock=lock, mode=mode, granted=granted, since_ms=self._clock.now_ms(), for_session=for_session
+        )
+        lock.enqueue(request)
+        owner.waiting = request
+        self._waiting[request] = None
+        timers = [self._each(patience.deadlock_timeout_ms, lambda: self._look_for_deadlock(request))]
+        if patience.lock_timeout_ms:
+            timers.append(self._each(patience.lock_timeout_ms, lambda: self._expire(request)))
+        try:
+            await granted
+        except BaseException:
+            if request.holds and for_session:
+                self.unlock(owner, lock.tag, mode)
+            raise
+        finally:
+            for timer in timers:
+                timer.cancel()
+            owner.waiting = None
+            self._waiting.pop(request, None)
+            if not request.holds:
+                request.lock.queue.remove(request)
+                self._go_on(request.lock)
+
+    def _each(self, milliseconds: int, act: Callable[[], None]) -> asyncio.Task[None]:
+        async def repeat() -> None:
+            while True:
+                await self._clock.sleep(milliseconds / 1000)
+                act()
+
+        return asyncio.get_running_loop().create_task(repeat(), name="lock-timer")
+
+    def _wake(self, request: Request) -> None:
+        request.holds = True
+        request.owner.waiting = None
+        self._waiting.pop(request, None)
+        if not request.granted.done():
+            request.granted.set_result(None)
+
+    def _expire(self, request: Request) -> None:
+        if not request.granted.done():
+            request.granted.set_exception(LockNotAvailable("canceling statement due to lock timeout"))
+
+    def _look_for_deadlock(self, request: Request) -> None:
+        if request.granted.done():
+            return
+        verdict = deadlock.judge(request)
+        if verdict.cycle:
+            request.granted.set_exception(
+                DeadlockDetected(
+                    "deadlock detected",
+                    detail=deadlock.detail(verdict.cycle),
+                    hint="See server log for query details.",
+                )
+            )
+            return
+        for lock, queue in verdict.orders.items():
+            lock.queue[:] = queue
+            self._go_on(lock)
+
+    # ------------------------------------------------------------ letting go
+
+    def mark(self, owner: Owner) -> int:
+        """A point that `release_since` goes back to."""
+        owner.segments.append(Segment())
+        return len(owner.segments) - 1
+
+    def forget_mark(self, owner: Owner, mark: int) -> None:
+        """What was taken since `mark` counts as taken before it; later marks are gone."""
+        for segment in owner.segments[mark:]:
+            owner.segments[mark - 1].locks |= segment.locks
+            for name, rows in segment.rows.items():
+                kept = owner.segments[mark - 1].rows.setdefault(name, rows)
+                if kept is not rows:
+                    kept.update(rows)
+        del owner.segments[mark:]
+
+    def release_since(self, owner: Owner, mark: int) -> None:
+        """Let go of what was taken since `mark`, which stays."""
+        undone = owner.segments[mark:]
+        owner.segments[mark:] = [Segment()]
+        for segment in reversed(undone):
+            self._release(owner, segment)
+
+    def release(self, owner: Owner) -> None:
+        """Let go of all that the transaction took."""
+        undone, owner.segments = owner.segments, [Segment()]
+        for segment in reversed(undone):
+            self._release(owner, segment)
+
+    def _release(self, owner: Owner, segment: Segment) -> None:
+        for (relation_oid, mode), taken in segment.rows.items():
+            self._rows_of(relation_oid).release(owner, mode, taken)
+            self._forget_rows(relation_oid)
+        for lock, mode in segment.locks:
+            if (lock, mode) not in owner.session_level:
+                self._remove(owner, lock, mode)
+
+    def hand_over(self, owner: Owner) -> Owner:
+        """Give all that the transaction took to a new owner, so that the session can begin another transaction."""
+        heir = Owner(pid=owner.pid, database_oid=owner.database_oid)
+        heir.segments, owner.segments = owner.segments, [Segment()]
+        for segment in heir.segments:
+            for lock, mode in segment.locks:
+                if (lock, mode) not in owner.session_level:
+                    lock.remove(owner, mode)
+                lock.add(heir, mode)
+        for relation_oid in {relation_oid for segment in heir.segments for relation_oid, _ in segment.rows}:
+            self._rows_of(relation_oid).hand_over(owner, heir)
+        return heir
+
+    # ------------------------------------------------------------ who waits for whom
+
+    def waiting(self) -> list[Request]:
+        """The requests that wait, the oldest first."""
+        return list(self._waiting)
+
+    def held(self) -> Iterator[tuple[Lock, Owner, int]]:
+        """The locks that are held, by whom and in which modes; of rows only those that others share or want."""
+        for lock in list(self._locks.values()):
+            for owner, modes in list(lock.holders.items()):
+                yield lock, owner, modes
+        for rows in list(self._rows.values()):
+            for lock in list(rows.entries.values()):
+                if lock.queue or len(lock.holders) > 1:
+                    for owner, modes in list(lock.holders.items()):
+                        yield lock, owner, modes
+
+    def blocking(self, pid: int) -> list[int]:
+        """The processes that the waiting process `pid` waits for: holders, then those ahead of it in the queue."""
+        return [
+            owner.pid
+            for request in self.waiting()
+            if request.owner.pid == pid
+            for owner, _ in request.lock.blockers(request, request.lock.queue)
+        ]
