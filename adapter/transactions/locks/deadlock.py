@@ -102,7 +102,7 @@ def _cycle(starts: list[Request], orders: Orders) -> tuple[Edge, ...]:
             if edge.blocker is start.owner:
                 return (*path, edge)
             onward = edge.blocker.waiting
-            if onward is None or id(edge.blocker) in seen:
+            if onward is None or onward.granted.done() or id(edge.blocker) in seen:
                 continue
             seen.add(id(edge.blocker))
             path.append(edge)

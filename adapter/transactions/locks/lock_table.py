@@ -23,7 +23,7 @@ from adapter.transactions.locks.lock import Lock, Owner, Request, Segment
 from adapter.transactions.locks.modes import Mode, modes_of
 from adapter.transactions.locks.row_locks import MAX_ROWS, RowLocks
 from adapter.transactions.locks.tags import Tag
-from planner.errors import DeadlockDetected, LockNotAvailable, OutOfMemory
+from planner.errors import DeadlockDetected, LockNotAvailable, OutOfMemory, SqlError
 from storage.clock import Clock
 
 MAX_LOCKS = 200_000
@@ -220,11 +220,7 @@ class LockTable:
         finally:
             for timer in timers:
                 timer.cancel()
-            owner.waiting = None
-            self._waiting.pop(request, None)
-            if not request.holds:
-                request.lock.queue.remove(request)
-                self._go_on(request.lock)
+            self._withdraw(request)
 
     def _each(self, milliseconds: int, act: Callable[[], None]) -> asyncio.Task[None]:
         async def repeat() -> None:
@@ -234,29 +230,38 @@ class LockTable:
 
         return asyncio.get_running_loop().create_task(repeat(), name="lock-timer")
 
+    def _withdraw(self, request: Request) -> None:
+        """`request` does not wait any more; those behind it may go on."""
+        if request not in self._waiting:
+            return
+        del self._waiting[request]
+        request.owner.waiting = None
+        request.lock.queue.remove(request)
+        self._go_on(request.lock)
+
     def _wake(self, request: Request) -> None:
         request.holds = True
         request.owner.waiting = None
-        self._waiting.pop(request, None)
+        del self._waiting[request]
         if not request.granted.done():
             request.granted.set_result(None)
 
     def _expire(self, request: Request) -> None:
         if not request.granted.done():
-            request.granted.set_exception(LockNotAvailable("canceling statement due to lock timeout"))
+            self._fail(request, LockNotAvailable("canceling statement due to lock timeout"))
+
+    def _fail(self, request: Request, error: SqlError) -> None:
+        # NOTE: out of the queue at once. Others who look at this moment must not find it there, and fail as well.
+        request.granted.set_exception(error)
+        self._withdraw(request)
 
     def _look_for_deadlock(self, request: Request) -> None:
         if request.granted.done():
             return
         verdict = deadlock.judge(request)
         if verdict.cycle:
-            request.granted.set_exception(
-                DeadlockDetected(
-                    "deadlock detected",
-                    detail=deadlock.detail(verdict.cycle),
-                    hint="See server log for query details.",
-                )
-            )
+            detail, hint = deadlock.detail(verdict.cycle), "See server log for query details."
+            self._fail(request, DeadlockDetected("deadlock detected", detail=detail, hint=hint))
             return
         for lock, queue in verdict.orders.items():
             lock.queue[:] = queue

@@ -215,7 +215,8 @@ class RowLocks:
         for request in lock.next_granted():
             self.granted(request)
             self._wake(request)
-        if lock.is_free and self.entries.get(row_id) is lock:
+        listed = not lock.queue and len(lock.holders) == 1 and next(iter(lock.holders)) in self.bulk
+        if (lock.is_free or listed) and self.entries.get(row_id) is lock:
             del self.entries[row_id]
 
     def withdrawn(self, lock: Lock) -> None:
