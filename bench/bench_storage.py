@@ -30,6 +30,7 @@ from storage.doubles.counting import CountingBlob, CountingConsensus
 from storage.doubles.memory_blob import MemoryBlob
 from storage.doubles.memory_consensus import MemoryConsensus
 from storage.environment.environment import Environment
+from storage.environment.opening import open_on_stores
 from storage.ids import ShardId
 from storage.stores.blob_local import LocalBlob
 from storage.stores.consensus import Consensus, SeqNo, VersionedData
@@ -82,7 +83,7 @@ async def new_shard(env: Environment) -> ShardId:
 async def environment(consensus: Consensus, folder: Path) -> AsyncIterator[Environment]:
     """An environment on `consensus` with its files in `folder`."""
     blob = LocalBlob(folder)
-    env = await Environment.open(
+    env = await open_on_stores(
         blob=blob, consensus=consensus, clock=SystemClock(), random=SystemRandomness(), process="bench"
     )
     try:
@@ -193,8 +194,8 @@ async def shard_costs(folder: Path, commits: int) -> dict[int, tuple[float, int]
             for shard in shards:
                 txn.create_shard(shard, SCHEMA)
             await commit(env, txn)
-            await env.apply_all()
-            await env.keep_alive()
+            await env.applier.apply_all()
+            await env.leases.keep_alive()
             times = []
             before = consensus.counts.copy()
             for turn in range(commits):
@@ -237,7 +238,7 @@ async def parallel_costs(turns: int) -> dict[int, tuple[float, float]]:
     rows = pa.table({"c1": range(LARGE_ROWS), "c2": [str(n) for n in range(LARGE_ROWS)]}, schema=SCHEMA)
     for latency_ms in LATENCIES_MS:
         blob, consensus = SlowBlob(MemoryBlob()), SlowConsensus(MemoryConsensus())
-        env = await Environment.open(
+        env = await open_on_stores(
             blob=blob,
             consensus=consensus,
             clock=SystemClock(),
@@ -270,7 +271,7 @@ async def session_costs(turns: int) -> dict[int, float]:
     """By number of open sessions, each with a transaction and a hold: median seconds to take a snapshot."""
     found = {}
     for sessions in SESSIONS:
-        env = await Environment.open(
+        env = await open_on_stores(
             blob=MemoryBlob(),
             consensus=MemoryConsensus(),
             clock=SystemClock(),
@@ -281,15 +282,15 @@ async def session_costs(turns: int) -> dict[int, float]:
         shard = await new_shard(env)
         xids = XidMap()
         at = await env.oracle.read_ts("user")
-        holds = [await env.hold([shard], at) for _ in range(sessions)]
+        holds = [await env.leases.hold([shard], at) for _ in range(sessions)]
         for _ in range(sessions):
             xids.begin(Xid(xids.next_xid))
         times = []
         for _ in range(turns):
             start = time.perf_counter()
             as_of = await env.oracle.read_ts("user")
-            hold = await env.hold([shard], as_of)
-            await env.snapshot(shard, as_of)
+            hold = await env.leases.hold([shard], as_of)
+            await env.reader.snapshot(shard, as_of)
             xids.snapshot()
             times.append(time.perf_counter() - start)
             hold.release()
@@ -306,7 +307,7 @@ def txns_sizes(virtual_minutes: int) -> list[int]:
 
     async def main(loop: SimulatedLoop) -> None:
         world = World(loop, Plan(seed=1, processes=1))
-        env = await Environment.open(
+        env = await open_on_stores(
             blob=world.blob,
             consensus=world.consensus,
             clock=SimulatedClock(loop),

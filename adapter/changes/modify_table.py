@@ -178,7 +178,7 @@ class _Change:
         for attnum in self._target.not_null:
             stats = part.stats.get(f"c{attnum}")
             if part.rows and (stats is None or stats.null_count != 0):
-                rows = await self._running.services.env.read_part(part, self._target.names)
+                rows = await self._running.services.env.reader.read_part(part, self._target.names)
                 for batch in rows.to_batches():
                     check_not_null(self._target, batch, self._running)
 

@@ -22,7 +22,7 @@ from planner.types.system_relations import BuiltinRelations
 from storage.catalog.model import CatalogSnapshot
 from storage.catalog.sequences import SequenceStore
 from storage.environment.environment import Environment
-from storage.reading.outcomes import TxidStatus, committed_at, current_snapshot
+from storage.reading.outcomes import TxidStatus
 from storage.timestamps.csn import Csn, csn_ms
 from storage.transactions.xids import Xid, XidMap
 
@@ -99,7 +99,7 @@ class Services:
         if known is not None:
             return "aborted" if known.committed_at is None else "committed"
         try:
-            return await self.env.txid_status(xid)
+            return await self.env.outcomes.status(xid)
         except ValueError as error:
             raise InvalidParameterValue(f"transaction ID {xid} is in the future") from error
 
@@ -107,11 +107,11 @@ class Services:
         """PostgreSQL's form of the snapshot that the statement reads at. Stays the same as long as that does."""
         assert transaction.snapshot is not None
         if transaction.pg_snapshot is None or transaction.pg_snapshot[0] != transaction.snapshot:
-            shown = str(await current_snapshot(self.env, transaction.snapshot))
+            shown = str(await self.env.outcomes.current_snapshot(transaction.snapshot))
             transaction.pg_snapshot = (transaction.snapshot, shown)
         return transaction.pg_snapshot[1]
 
     def committed_at(self, xid: int) -> datetime | None:
         """When the transaction with this id committed, by its CSN; None when it did not or that is forgotten."""
-        csn = committed_at(self.env, xid)
+        csn = self.env.outcomes.committed_at(xid)
         return None if csn is None else datetime.fromtimestamp(csn_ms(csn) / 1000, UTC)

@@ -122,5 +122,5 @@ async def sized_facts(running: Running, catalog: CatalogSnapshot) -> Facts:
     for record in catalog.all():
         if isinstance(record, Relation) and record.shard is not None:
             with suppress(UnknownShard):
-                sizes[record.oid] = (await env.snapshot(record.shard, as_of)).bytes
+                sizes[record.oid] = (await env.reader.snapshot(record.shard, as_of)).bytes
     return Facts(running.session, running.sessions, sizes)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct, field
 
-from storage.environment.open import StoreNames
+from storage.environment.named_stores import StoreNames
 from storage.errors import InvalidStore
 
 

@@ -32,7 +32,7 @@ from planner.errors import (
 )
 from storage.catalog.model import CatalogSnapshot, Database, Role, Setting
 from storage.environment.environment import Environment
-from storage.environment.open import open_environment
+from storage.environment.named_stores import open_environment
 
 
 class Server:

@@ -354,7 +354,7 @@ class GroupCommitter(Struct, eq=False):
             flying.ts, flying.members = BEYOND, _answered(group)
             # NOTE: everything this process knows of, without asking the store. What others committed since is found
             # by the commit's compare-and-set: it refuses when one of the shards was written after `until`.
-            await env.catch_up_catalog()
+            await env.catalog.catch_up()
             until = Csn(env.cache.upper - 1)
             group = await self._validate(group, until)
             if not group:

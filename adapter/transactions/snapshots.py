@@ -99,7 +99,7 @@ async def _parts(
     deletes: tuple[Part, ...] = ()
     if not transaction.is_own_table(relation):
         try:
-            snapshot = await env.snapshot(shard, as_of)
+            snapshot = await env.reader.snapshot(shard, as_of)
         except (UnknownShard, AsOfNotReadable) as error:
             raise SerializationFailure(
                 "could not serialize access due to concurrent DDL", hint="The transaction might succeed if retried."

@@ -166,7 +166,7 @@ class Transaction(Struct, kw_only=True):
                 self.hold.release()
                 self.hold = None
             if self.hold is None:
-                self.hold = await env.hold((), self.snapshot)
+                self.hold = await env.leases.hold((), self.snapshot)
         assert self.catalog is not None
         return self.catalog
 

@@ -105,7 +105,7 @@ async def _written_row_conflict(
         return False
     own = [part for part in request.txn.local_parts(shard) if part.kind == "delete"]
     theirs = _deletes_in(earlier, shard)
-    changes = await env.changes(shard, request.snapshot, until)
+    changes = await env.reader.changes(shard, request.snapshot, until)
     theirs.extend(changes.deletes)
     theirs = [part for part in theirs if any(_ids_overlap(part, mine) for mine in own)]
     if not theirs:
@@ -133,7 +133,7 @@ async def _row_ids(env: Environment, parts: Sequence[Part]) -> Any:
     """The committed row ids that delete parts name; provisional ones belong to one transaction alone."""
     arrays = []
     for part in parts:
-        table = await env.read_part(part, [ROW_ID])
+        table = await env.reader.read_part(part, [ROW_ID])
         ids = table.column(ROW_ID).to_numpy()
         arrays.append(ids[ids < PROVISIONAL_ROW_ID])
     return np.concatenate(arrays)
@@ -143,7 +143,7 @@ async def _read_conflict(env: Environment, read: TableRead, until: Csn, earlier:
     parts = [
         part for request in earlier if read.shard in request.txn.shards for part in request.txn.local_parts(read.shard)
     ]
-    changes = await env.changes(read.shard, read.as_of, until)
+    changes = await env.reader.changes(read.shard, read.as_of, until)
     parts.extend(changes.inserts)
     parts.extend(changes.deletes)
     for part in parts:
@@ -157,5 +157,5 @@ async def _part_matches(env: Environment, part: Part, conjunctions: Sequence[Con
     stored = [name for name in part.columns if name in columns]
     if not stored or any(not conjunction for conjunction in conjunctions):
         return True
-    rows: pa.Table = await env.read_part(part, stored)
+    rows: pa.Table = await env.reader.read_part(part, stored)
     return any_row_matches(rows, conjunctions)

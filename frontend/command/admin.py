@@ -30,7 +30,7 @@ from planner.types.types import column_type
 from planner.values.text_values import parse_text
 from storage.catalog.model import CatalogRecord, Relation, Schema
 from storage.clock import SystemClock, SystemRandomness
-from storage.environment.open import StoreNames, open_environment, opened_stores
+from storage.environment.named_stores import StoreNames, open_environment, opened_stores
 from storage.errors import AsOfNotReadable, Determinate, InvalidStore, StorageError
 from storage.ids import CATALOG_SHARD, ShardId
 from storage.offline import admin, fsck
@@ -88,7 +88,9 @@ async def _export(inspector: admin.Inspector, arguments: argparse.Namespace) -> 
     reader = InspectorReader(inspector)
     as_of = await reader.newest() if arguments.as_of is None else Csn(arguments.as_of)
     names = {f"c{column.attnum}": column.name for column in relation.live_columns()}
-    rows = await export_shard(reader, relation.shard, as_of, Path(arguments.output), names, missing_values(relation))
+    rows = await export_shard(
+        reader, reader, relation.shard, as_of, Path(arguments.output), names, missing_values(relation)
+    )
     return f"{rows} rows of {arguments.table} at {as_of} in {arguments.output}"
 
 
@@ -109,7 +111,7 @@ async def _clone(names: StoreNames, arguments: argparse.Namespace) -> str:
             raise AsOfNotReadable(f"nothing is decided yet at {as_of}: the newest readable CSN is {newest}")
         committed = await clone_table(env, relation, as_of, table, schemas.pop(), missing_values(relation))
         shard = next(iter(committed.shards - {CATALOG_SHARD}))
-        rows = (await env.snapshot(shard, committed.ts)).rows
+        rows = (await env.reader.snapshot(shard, committed.ts)).rows
     finally:
         await env.close()
     return f"{rows} rows of {arguments.table} at {as_of} in the new table {arguments.new}"

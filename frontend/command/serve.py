@@ -24,7 +24,7 @@ from frontend.command.configuration import Configuration
 from frontend.command.store_names import store_names
 from frontend.server.accepting import Server, ServerLimits
 from planner.errors import SqlError
-from storage.environment.open import check_names
+from storage.environment.named_stores import check_names
 from storage.errors import StorageError
 
 log = structlog.get_logger("frontend")

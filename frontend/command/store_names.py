@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from frontend.command.configuration import Configuration
-from storage.environment.open import StoreNames
+from storage.environment.named_stores import StoreNames
 
 
 def store_names(configuration: Configuration) -> StoreNames:

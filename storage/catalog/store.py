@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import bisect
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import Protocol
 
 import msgspec
@@ -22,6 +22,7 @@ from msgspec import Struct
 from storage.catalog.model import CatalogRecord, CatalogSnapshot, CatalogUpdate
 from storage.errors import AsOfNotReadable, CatalogConflict, CorruptState
 from storage.ids import CATALOG_SHARD, ShardId
+from storage.shards.part_store import PartStore
 from storage.shards.parts import ROW_ID, Part
 from storage.shards.shard import ShardChanges, ShardSnapshot
 from storage.shards.writes import ShardWrites
@@ -46,27 +47,31 @@ class CatalogDelta(Struct, frozen=True, kw_only=True):
 
 
 class CatalogReader(Protocol):
-    """What the catalog needs of its environment."""
+    """How the catalog reads its shard."""
 
-    async def snapshot(self, shard: ShardId, as_of: Csn) -> ShardSnapshot: ...
+    async def snapshot(self, shard: ShardId, as_of: Csn) -> ShardSnapshot:
+        """The parts that make up `shard` at `as_of`. Raises AsOfNotReadable."""
+        ...
 
-    async def changes(self, shard: ShardId, after: Csn, until: Csn) -> ShardChanges: ...
+    async def changes(self, shard: ShardId, after: Csn, until: Csn) -> ShardChanges:
+        """What was written to `shard` in (`after`, `until`]. Raises AsOfNotReadable."""
+        ...
 
-    async def read_part(self, part: Part, columns: Sequence[str] | None = None) -> pa.Table: ...
+    async def read_part(self, part: Part, columns: Sequence[str] | None = None) -> pa.Table:
+        """The rows of `part`."""
+        ...
+
+    def last_write(self, shard: ShardId) -> Csn:
+        """The latest write of `shard` that this process has seen committed."""
+        ...
 
 
 class CatalogStore:
     """See the module's contract."""
 
-    def __init__(
-        self,
-        reader: CatalogReader,
-        encode: Callable[[str, pa.Table], Awaitable[Part]],
-        last_write: Callable[[], Csn],
-    ) -> None:
+    def __init__(self, reader: CatalogReader, parts: PartStore) -> None:
         self._reader = reader
-        self._last_write = last_write
-        self._encode = encode
+        self._parts = parts
         self._lock = asyncio.Lock()
         self._moved = asyncio.Event()
         self._deltas: list[CatalogDelta] = []
@@ -78,15 +83,21 @@ class CatalogStore:
         """The newest catalog, from memory."""
         return self._current
 
-    async def load(self, as_of: Csn, csn: Csn) -> None:
-        """Read the whole catalog at `as_of`; its latest write is at `csn`."""
+    @property
+    def is_behind(self) -> bool:
+        """Whether this process has seen a definition committed that `current` lacks."""
+        return self._reader.last_write(CATALOG_SHARD) > self._current.csn
+
+    async def load(self, as_of: Csn, last_write: Csn) -> None:
+        """Read the whole catalog at `as_of`; its latest write up to there is at `last_write`."""
         async with self._lock:
-            self._base, self._rows = await self._read(as_of, csn)
+            self._base, self._rows = await self._read(as_of, last_write)
             self._current = self._base
             self._deltas = []
 
-    async def catch_up(self, last_write: Csn) -> CatalogSnapshot:
-        """Bring `current` up to the shard's write at `last_write`."""
+    async def catch_up(self) -> CatalogSnapshot:
+        """Bring `current` up to everything that this process had seen committed when this was called."""
+        last_write = self._reader.last_write(CATALOG_SHARD)
         async with self._lock:
             if last_write > self._current.csn:
                 await self._advance(last_write)
@@ -94,9 +105,9 @@ class CatalogStore:
 
     async def snapshot_at(self, ts: Csn) -> CatalogSnapshot:
         """The catalog as of `ts`. Raises `AsOfNotReadable` when its history there has been folded away."""
-        if ts > self._current.csn and self._last_write() > self._current.csn:
+        if ts > self._current.csn and self.is_behind:
             # Another process's definition that this one has seen committed, and not read yet.
-            await self.catch_up(self._last_write())
+            await self.catch_up()
         if ts >= self._current.csn:
             return self._current
         if ts >= self._base.csn:
@@ -143,10 +154,10 @@ class CatalogStore:
                 added.append((NEXT_OID_ROW, _encoder.encode(after.next_oid)))
             parts: list[Part] = []
             if added:
-                parts.append(await self._encode("insert", _record_table(added)))
+                parts.append(await self._parts.encode("insert", CATALOG_SHARD, _record_table(added)))
             if gone:
                 rows = [(self._rows[oid][0], oid, self._rows[oid][1]) for oid in gone]
-                parts.append(await self._encode("delete", _delete_table(rows)))
+                parts.append(await self._parts.encode("delete", CATALOG_SHARD, _delete_table(rows)))
             return ShardWrites(shard=CATALOG_SHARD, parts=tuple(parts))
 
     async def _read(self, as_of: Csn, csn: Csn) -> tuple[CatalogSnapshot, dict[int, tuple[int, bytes]]]:

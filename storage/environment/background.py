@@ -1,19 +1,133 @@
-"""TODO docstring."""
+"""What a server does by itself: loops that apply, keep the lease alive, follow the others, and maintain.
+
+A store that fails is reported once and tried again at the next round; a process that learns that it was deposed says
+so, and does nothing more of use.
+"""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Coroutine
+from typing import Any
+
+import structlog
+
+from storage.catalog.store import CatalogStore
+from storage.clock import Clock
+from storage.errors import EnvironmentFenced, StorageClosed, StorageError
+from storage.membership.leases import Leases
+from storage.membership.peers import Peers
+from storage.transactions.applier import Applier
+from storage.transactions.txns_cache import TxnsCache
+from storage.upkeep.maintenance import Maintenance
+from storage.upkeep.troubles import Troubles
+
+log = structlog.get_logger(__name__)
+
 KEEP_ALIVE_S = 10.0
 """Interval of the one write of an idle process; a third of the lease, so that two may fail."""
-
 
 APPLY_PAUSE_S = 0.25
 """How long commits gather before they are copied into their data shards together: readers do not need that, and each
 copying takes a turn of the disk from the commits."""
 
-
 MAINTENANCE_S = 1.0
 """Pause between rounds of maintenance."""
 
-
 ORPHAN_ROUNDS = 120
 """Rounds of maintenance between listings of the blob store for uploads that were never committed."""
+
+FAILURE_PAUSE_S = 1.0
+"""Pause of a loop whose work has failed."""
+
+
+class Background:
+    """The loops of one process, from `start` to `stop`."""
+
+    def __init__(
+        self,
+        *,
+        cache: TxnsCache,
+        applier: Applier,
+        leases: Leases,
+        peers: Peers,
+        catalog: CatalogStore,
+        maintenance: Maintenance,
+        troubles: Troubles,
+        clock: Clock,
+        process: str,
+    ) -> None:
+        self._cache = cache
+        self._applier = applier
+        self._leases = leases
+        self._peers = peers
+        self._catalog = catalog
+        self._maintenance = maintenance
+        self._troubles = troubles
+        self._clock = clock
+        self._process = process
+        self.tasks: list[asyncio.Task[None]] = []
+        """The running loops, each with its name."""
+
+    def start(self) -> None:
+        """Begin; needs a running event loop."""
+        loops = {
+            "storage-apply": self._apply(),
+            "storage-keep-alive": self._keep_alive(),
+            "storage-follow": self._cache.follow(),
+            "storage-catalog": self._react(),
+            "storage-maintenance": self._maintain(),
+        }
+        loop = asyncio.get_running_loop()
+        self.tasks = [loop.create_task(work, name=name) for name, work in loops.items()]
+
+    async def stop(self) -> None:
+        """End every loop, and return once they have ended."""
+        for task in self.tasks:
+            task.cancel()
+        await asyncio.gather(*self.tasks, return_exceptions=True)
+
+    async def _apply(self) -> None:
+        while True:
+            await self._applier.wanted.wait()
+            await self._clock.sleep(APPLY_PAUSE_S)
+            self._applier.wanted.clear()
+            await self._surviving(self._applier.apply_all(), "apply")
+
+    async def _keep_alive(self) -> None:
+        while True:
+            await self._clock.sleep(KEEP_ALIVE_S)
+            await self._surviving(self._leases.keep_alive(), "keep-alive")
+
+    async def _react(self) -> None:
+        """React to what the txns shard brings: definitions of other processes, and processes that join."""
+        while True:
+            if self._catalog.is_behind:
+                await self._surviving(self._catalog.catch_up(), "catalog")
+            await self._surviving(self._peers.react(), "peers")
+            await self._cache.changed()
+
+    async def _maintain(self) -> None:
+        rounds = 0
+        while True:
+            await self._clock.sleep(MAINTENANCE_S)
+            await self._surviving(self._maintenance.run(self._applier.touched), "maintenance")
+            rounds += 1
+            if rounds % ORPHAN_ROUNDS == 0:
+                await self._surviving(self._maintenance.orphans.collect_new(), "orphans")
+
+    async def _surviving(self, work: Coroutine[Any, Any, object], name: str) -> None:
+        """Run background work; a failing store is reported and tried again at the next round."""
+        try:
+            await work
+        except EnvironmentFenced as error:
+            if self._leases.note_deposed(error):
+                log.error("storage process was deposed", process=self._process, error=str(error))
+        except StorageClosed:
+            return
+        except StorageError as error:
+            self._troubles.failed(name, error)
+            await self._clock.sleep(FAILURE_PAUSE_S)
+            self._applier.apply_soon()
+        else:
+            self._troubles.succeeded(name)

@@ -1,6 +1,151 @@
-"""TODO docstring."""
+"""Committing a transaction: what one process does between the buffer of a transaction and the answer to its client.
+
+The buffer becomes parts, definitions become a write of the catalog's shard, and one write to the txns shard makes all
+of it durable: in one phase, or staged while the last files are still on their way
+(`storage.transactions.parallel_commit`). Nothing is copied into the data shards here; that follows in the background.
+"""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable, Collection
+
+import structlog
+
+from storage.catalog.store import CatalogStore
+from storage.clock import Clock
+from storage.errors import Determinate, Indeterminate, PartPrevented
+from storage.ids import ShardId
+from storage.membership.leases import Leases
+from storage.shards.part_store import PartStore
+from storage.timestamps.csn import Csn
+from storage.timestamps.in_process import Oracle
+from storage.transactions.applier import Applier
+from storage.transactions.parallel_commit import ParallelCommit
+from storage.transactions.shard_handles import ShardHandles
+from storage.transactions.txns import CommitResult, Committed, Txn, Txns, UpperMismatch
+
+log = structlog.get_logger(__name__)
+
 PUBLISH_DELAYS_S = (0.01, 0.05, 0.2, 0.5, 1.0, 2.0)
 """Pauses between attempts to show committed definitions while the store fails; then the next read finds them."""
+
+
+class Committer:
+    """Commits the transactions of one process."""
+
+    def __init__(
+        self,
+        *,
+        txns: Txns,
+        staging: ParallelCommit,
+        handles: ShardHandles,
+        parts: PartStore,
+        catalog: CatalogStore,
+        oracle: Oracle,
+        leases: Leases,
+        applier: Applier,
+        clock: Clock,
+    ) -> None:
+        self._txns = txns
+        self._staging = staging
+        self._handles = handles
+        self._parts = parts
+        self._catalog = catalog
+        self._oracle = oracle
+        self._leases = leases
+        self._applier = applier
+        self._clock = clock
+
+    async def commit(
+        self,
+        txn: Txn,
+        *,
+        ts: Csn,
+        validated: Csn | None = None,
+        shards: Collection[ShardId] | None = None,
+        recorded: Callable[[], None] | None = None,
+    ) -> CommitResult:
+        """See `storage.environment.environment.Environment.commit`."""
+        self._leases.check_not_deposed()
+        # NOTE: a caller that is cancelled must not leave a commit half finished in this process.
+        return await asyncio.shield(self._commit(txn, ts, validated, shards, recorded))
+
+    async def _commit(
+        self,
+        txn: Txn,
+        ts: Csn,
+        validated: Csn | None,
+        shards: Collection[ShardId] | None,
+        recorded: Callable[[], None] | None,
+    ) -> CommitResult:
+        sealed = await txn.seal()
+        catalog = None
+        if sealed.catalog_updates:
+            expected = sealed.catalog_expected
+            assert expected is not None
+            if self._catalog.is_behind:
+                await self._catalog.catch_up()
+            catalog = await self._catalog.writes_for(sealed.catalog_updates, expected)
+        watched = txn.shards if shards is None else shards
+        owners = self._parts.other_owners(part for item in sealed.shards for part in item.parts)
+        promised = self._parts.unfinished(part for item in sealed.shards for part in item.parts)
+        if promised and sealed.has_definitions:
+            # Definitions are never staged: a reader of the catalog does not wait for somebody's upload.
+            failure = await self._parts.finished(part.key for part in promised)
+            if failure is not None:
+                txn.unseal()
+                raise Determinate(f"a part could not be stored: {failure}") from failure
+            promised = ()
+        if promised:
+
+            async def publish() -> None:
+                await self._oracle.apply_write("user", ts, wait=False)
+                if recorded is not None:
+                    recorded()
+
+            try:
+                result = await self._staging.commit(
+                    sealed,
+                    promised,
+                    ts=ts,
+                    validated=validated,
+                    shards=watched,
+                    xids=sealed.xids,
+                    owners=owners,
+                    recorded=publish,
+                )
+            except PartPrevented:
+                txn.unseal()
+                return UpperMismatch(least_committable=self._txns.cache.upper)
+            except Determinate:
+                txn.unseal()
+                raise
+        else:
+            result = await self._txns.commit(
+                sealed, ts=ts, catalog=catalog, validated=validated, shards=watched, xids=sealed.xids, owners=owners
+            )
+        if isinstance(result, Committed):
+            self._parts.committed(part for item in sealed.shards for part in item.parts)
+            for item in sealed.shards:
+                if item.create:
+                    self._handles.created(item.shard)
+            if catalog is not None:
+                await self._publish_definitions(result.ts)
+            self._applier.apply_soon()
+        return result
+
+    async def _publish_definitions(self, ts: Csn) -> None:
+        """Make the definitions that committed at `ts` visible here.
+
+        NOTE: never raises for a failing store. The commit is durable, and its caller must not hear otherwise.
+        """
+        for delay in PUBLISH_DELAYS_S:
+            try:
+                await self._catalog.catch_up()
+                await self._oracle.apply_write("catalog", ts)
+            except (Determinate, Indeterminate) as error:
+                log.warning("definitions are committed but not visible yet", csn=ts, error=str(error))
+                await self._clock.sleep(delay)
+            else:
+                return

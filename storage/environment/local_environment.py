@@ -20,6 +20,7 @@ from pathlib import Path
 
 from storage.clock import Clock, Randomness, SystemClock, SystemRandomness
 from storage.environment.environment import Environment
+from storage.environment.opening import open_on_stores
 from storage.errors import DataDirectoryInUse, ForeignEnvironment
 from storage.stores.blob import Blob
 from storage.stores.blob_local import LocalBlob
@@ -57,7 +58,7 @@ async def open_local_environment(
             blob = local = LocalBlob(data_dir / "blob")
             await local.clear_abandoned()
         stack.push_async_callback(blob.close)
-        env = await Environment.open(
+        env = await open_on_stores(
             blob=blob,
             consensus=consensus,
             clock=clock,

@@ -17,20 +17,18 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import TYPE_CHECKING
 
+from storage.clock import Clock
 from storage.durable.state import Abandon
-from storage.errors import AsOfNotReadable, HoldExpired
+from storage.errors import AsOfNotReadable, EnvironmentFenced, HoldExpired
 from storage.ids import ShardId
+from storage.membership.watch import LEASE_MS, LeaseWatch
 from storage.shards.shard_state import HOLD_MS, Hold, SetHold, ShardDiff, ShardState
 from storage.timestamps.csn import Csn
+from storage.transactions.shard_handles import ShardHandles
+from storage.transactions.txns import Txns
 from storage.transactions.txns_state import Lease
-
-if TYPE_CHECKING:
-    from storage.environment.environment import Environment
-
-LEASE_MS = 30_000
-"""A process that has not renewed its lease for so long may be declared dead."""
+from storage.transactions.xid_blocks import XidBlocks
 
 SAFE_SHARE = 0.8
 """The share of `LEASE_MS` for which a process trusts its own lease: room for clocks that run differently."""
@@ -83,8 +81,23 @@ class ReadHold:
 class Leases:
     """The lease and the holds of one process."""
 
-    def __init__(self, env: Environment) -> None:
-        self._env = env
+    def __init__(
+        self,
+        *,
+        txns: Txns,
+        handles: ShardHandles,
+        watch: LeaseWatch,
+        xids: XidBlocks,
+        clock: Clock,
+        process: str,
+    ) -> None:
+        self._txns = txns
+        self._cache = txns.cache
+        self._handles = handles
+        self._watch = watch
+        self._xids = xids
+        self._clock = clock
+        self._process = process
         self.holds: set[ReadHold] = set()
         self.sole = False
         """Whether the lease tells others that this process takes timestamps by itself (`storage.membership.peers`)."""
@@ -95,19 +108,41 @@ class Leases:
         self._named = 0
         self._marks: deque[tuple[float, Csn]] = deque()
         """Newest CSNs by monotonic time; the first is of at least `HISTORY_MS` ago, or of the start."""
+        self.deposed = asyncio.Event()
+        """Set once this process has learnt that the others took it for dead: it must stop."""
+        self._deposed_by: EnvironmentFenced | None = None
+
+    def note_deposed(self, error: EnvironmentFenced) -> bool:
+        """Note that the others have deposed this process. Returns whether that is news."""
+        if self._deposed_by is not None:
+            return False
+        self._deposed_by = error
+        self.deposed.set()
+        return True
+
+    def check_not_deposed(self) -> None:
+        """Raise EnvironmentFenced once this process is known to be deposed."""
+        if self._deposed_by is not None:
+            raise self._deposed_by
 
     def read_lower(self) -> Csn:
         """The lowest CSN that this process may still read at without holds in the shards."""
         held = min([self._history(), *(hold.at for hold in self.holds if hold.durable_name is None)])
         return max(held, self._floor)
 
+    def since_limit(self) -> Csn:
+        """The lowest CSN that any live process may read at, as far as this process knows."""
+        leases = self._cache.state.leases
+        others = [lease.read_lower for process, lease in leases.items() if process != self._process]
+        return min([self.read_lower(), *others])
+
     def _history(self) -> Csn:
         """The newest CSN that was readable `HISTORY_MS` ago; no reader has a lower one and no hold yet.
 
         NOTE: by the monotonic clock. CSNs stand still for as long as a wall clock had jumped ahead.
         """
-        now = self._env.clock.monotonic()
-        self._marks.append((now, Csn(max(self._env.cache.upper - 1, 0))))
+        now = self._clock.monotonic()
+        self._marks.append((now, Csn(max(self._cache.upper - 1, 0))))
         while len(self._marks) > 1 and now - self._marks[1][0] >= HISTORY_MS / 1000:
             self._marks.popleft()
         return self._marks[0][1]
@@ -123,18 +158,23 @@ class Leases:
         async with self._renewing:
             await self._renew(claim)
 
+    async def keep_alive(self) -> None:
+        """Renew the lease and retract what this process has applied, in one write; the xids that have ended leave
+        their register."""
+        await self.renew()
+        await self._xids.settle()
+
     async def _renew(self, claim: bool) -> None:
-        env = self._env
-        started = env.clock.monotonic()
+        started = self._clock.monotonic()
         lapsed = self._beats > 0 and started > self._deadline
         # NOTE: before the write. A hold taken meanwhile must see that it will be too low for the lease.
         self._floor = self.read_lower()
         self._beats += 1
         sole = self.sole or claim
-        lease = Lease(read_lower=self._floor, beats=self._beats, renewed_ms=env.clock.now_ms(), sole=sole)
-        await env.txns.tidy(lease=lease, joining=claim or self._beats == 1)
+        lease = Lease(read_lower=self._floor, beats=self._beats, renewed_ms=self._clock.now_ms(), sole=sole)
+        await self._txns.tidy(lease=lease, joining=claim or self._beats == 1)
         if claim:
-            self.sole = env.cache.state.leases[env.process].sole
+            self.sole = self._cache.state.leases[self._process].sole
         self._deadline = started + LEASE_MS * SAFE_SHARE / 1000
         if lapsed:
             # Nobody has deposed us, but others were free to; what the holds protected may be gone.
@@ -146,15 +186,19 @@ class Leases:
                 await self._write(shard, hold)
             if hold.released:
                 self.holds.discard(hold)
-        env.maintenance.observe_leases()
+        self._watch.observe()
 
     async def ensure(self) -> None:
         """Return when this process can be sure that it has not been deposed; EnvironmentFenced when it was."""
-        if self._env.clock.monotonic() > self._deadline:
+        if self._clock.monotonic() > self._deadline:
             await self.renew()
 
     async def hold(self, shards: Iterable[ShardId], at: Csn) -> ReadHold:
-        """See `Environment.hold`."""
+        """Keep `shards` readable at `at` until the hold is released.
+
+        Costs no write while `at` is at or above what this process's lease protects anyway; below, the hold is
+        written into the shards. Raises AsOfNotReadable when the history there is gone.
+        """
         hold = ReadHold(frozenset(shards), at, self.holds)
         # NOTE: registered before anything is awaited; from here on no renewal of the lease passes `at`.
         self.holds.add(hold)
@@ -163,11 +207,11 @@ class Leases:
             if at < self._floor:
                 # Others may already go past `at`; only the shards themselves can still stop them.
                 self._named += 1
-                hold.durable_name = f"{self._env.process}/{self._named}"
+                hold.durable_name = f"{self._process}/{self._named}"
                 for shard in hold.shards:
                     await self._write(shard, hold)
             for shard in hold.shards:
-                known = self._env.reader.known_shard(shard)
+                known = self._handles.opened(shard)
                 if known is not None and known.state.since > at:
                     raise AsOfNotReadable(f"shard {shard} cannot be read at {at}: its since is {known.state.since}")
         except BaseException:
@@ -176,14 +220,27 @@ class Leases:
             raise
         return hold
 
+    async def critical_hold(self, shard: ShardId, name: str, at: Csn) -> Hold:
+        """Keep `shard` readable at `at` until `release_critical_hold`, across restarts. Renewing moves it.
+
+        Raises AsOfNotReadable when the history there is gone.
+        """
+        hold = Hold(at=at, reason=name)
+        await self._set_hold(shard, f"critical/{name}", hold)
+        return hold
+
+    async def release_critical_hold(self, shard: ShardId, name: str) -> None:
+        """End the critical hold `name`. Idempotent."""
+        await self._set_hold(shard, f"critical/{name}", None)
+
     async def _write(self, shard: ShardId, hold: ReadHold) -> None:
         """Install, renew or remove `hold` in the state of `shard`."""
         assert hold.durable_name is not None
-        until_ms = self._env.clock.now_ms() + HOLD_MS
-        value = None if hold.released else Hold(at=hold.at, expires_ms=until_ms, reason=self._env.process)
-        await self.write(shard, hold.durable_name, value)
+        until_ms = self._clock.now_ms() + HOLD_MS
+        value = None if hold.released else Hold(at=hold.at, expires_ms=until_ms, reason=self._process)
+        await self._set_hold(shard, hold.durable_name, value)
 
-    async def write(self, shard: ShardId, name: str, value: Hold | None) -> None:
+    async def _set_hold(self, shard: ShardId, name: str, value: Hold | None) -> None:
         """Set the hold `name` in the state of `shard`. AsOfNotReadable when the history there is gone."""
 
         def propose(state: ShardState) -> ShardDiff | Abandon[Csn]:
@@ -191,7 +248,7 @@ class Leases:
                 return Abandon(state.since)
             return ShardDiff((SetHold(name=name, hold=value),))
 
-        handle = await self._env.reader.open_shard(shard)
+        handle = await self._handles.open(shard)
         result = await handle.durable.update(propose)
         if isinstance(result, Abandon) and value is not None:
             raise AsOfNotReadable(f"shard {shard} cannot be read at {value.at}: its since is {result.value}")

@@ -1,11 +1,8 @@
-"""TODO docstring."""
+"""Which other processes of the environment have ended, from a source that is faster than their leases."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
-
-if TYPE_CHECKING:
-    pass
+from typing import Protocol
 
 
 class Liveness(Protocol):

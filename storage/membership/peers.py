@@ -21,18 +21,21 @@ its lease first when it has not done so for most of that time, and so learns tha
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING
 
+from storage.catalog.store import CatalogStore
+from storage.clock import Clock, Randomness
 from storage.ids import CATALOG_SHARD
-from storage.membership.leases import LEASE_MS
+from storage.membership.leases import Leases
 from storage.membership.liveness import Liveness
+from storage.membership.watch import LEASE_MS
+from storage.stores.consensus import Consensus
 from storage.timestamps.csn import Csn
 from storage.timestamps.in_process import InProcessOracle, Timeline
 from storage.timestamps.shared import TxnsOracle
-from storage.transactions.oracle_head import FollowingHead
-
-if TYPE_CHECKING:
-    from storage.environment.environment import Environment
+from storage.timestamps.switching import SwitchingOracle
+from storage.transactions.parallel_commit import ParallelCommit
+from storage.transactions.txns import Txns
+from storage.transactions.xid_blocks import XidBlocks
 
 JOIN_POLL_S = 0.02
 """How often a process that joins looks whether the others have made room."""
@@ -41,9 +44,33 @@ JOIN_POLL_S = 0.02
 class Peers:
     """What one process does about the others: joins them, makes room for them, goes on when they have left."""
 
-    def __init__(self, env: Environment) -> None:
-        self._env = env
-        self.shared_oracle = TxnsOracle(FollowingHead(env.cache, env.catch_up_catalog), env.clock)
+    def __init__(
+        self,
+        *,
+        txns: Txns,
+        staging: ParallelCommit,
+        leases: Leases,
+        catalog: CatalogStore,
+        xids: XidBlocks,
+        oracle: SwitchingOracle,
+        shared_oracle: TxnsOracle,
+        consensus: Consensus,
+        clock: Clock,
+        random: Randomness,
+        process: str,
+    ) -> None:
+        self._txns = txns
+        self._cache = txns.cache
+        self._staging = staging
+        self._leases = leases
+        self._catalog = catalog
+        self._xids = xids
+        self._oracle = oracle
+        self.shared_oracle = shared_oracle
+        self._consensus = consensus
+        self._clock = clock
+        self._random = random
+        self._process = process
         self.before_sharing: list[Callable[[], Awaitable[None]]] = []
         """Awaited before others may commit to an environment that this process has had to itself."""
         self._own_oracle: InProcessOracle | None = None
@@ -53,87 +80,82 @@ class Peers:
     @property
     def alone(self) -> bool:
         """Whether nobody else can commit."""
-        return self._env.leases.sole and not self._making_room
+        return self._leases.sole and not self._making_room
 
     async def join(self, liveness: Liveness) -> bool:
         """Take the lease, alone if nobody else has one. Returns whether this process is alone."""
-        env = self._env
         self._may_be_alone = True
-        liveness.announce(env.process)
-        dead = [name for name in env.cache.state.leases if liveness.is_dead(name)]
-        await env.txns.tidy(expired=dead)
-        await env.leases.claim()
-        await env.staging.resolve_overdue()
+        liveness.announce(self._process)
+        dead = [name for name in self._cache.state.leases if liveness.is_dead(name)]
+        await self._txns.tidy(expired=dead)
+        await self._leases.claim()
+        await self._staging.resolve_overdue()
         seen: dict[str, tuple[int, float]] = {}
-        renewed = env.clock.monotonic()
-        while not env.leases.sole:
-            others = {name: lease.beats for name, lease in env.cache.state.leases.items() if lease.sole}
+        renewed = self._clock.monotonic()
+        while not self._leases.sole:
+            others = {name: lease.beats for name, lease in self._cache.state.leases.items() if lease.sole}
             if not others:
                 break
-            now = env.clock.monotonic()
+            now = self._clock.monotonic()
             seen = {
                 name: known if (known := seen.get(name)) is not None and known[0] == beats else (beats, now)
                 for name, beats in others.items()
             }
             dead = [name for name in others if liveness.is_dead(name) or now - seen[name][1] > LEASE_MS / 1000]
             if dead:
-                await env.txns.tidy(expired={name: others[name] for name in dead})
+                await self._txns.tidy(expired={name: others[name] for name in dead})
             else:
                 if now - renewed > LEASE_MS / 3000:
-                    await env.leases.renew()
+                    await self._leases.renew()
                     renewed = now
-                await env.clock.sleep(JOIN_POLL_S)
-                await env.cache.durable.refresh()
-        return env.leases.sole
+                await self._clock.sleep(JOIN_POLL_S)
+                await self._cache.durable.refresh()
+        return self._leases.sole
 
     async def own_oracle(self) -> InProcessOracle:
         """The oracle of a process that has the environment to itself, at or above everything committed so far."""
-        env = self._env
-        last_write = env.cache.state.registered[CATALOG_SHARD].last_write
-        floor: dict[Timeline, Csn] = {"user": Csn(env.cache.upper - 1), "catalog": last_write}
+        last_write = self._cache.last_write(CATALOG_SHARD)
+        floor: dict[Timeline, Csn] = {"user": Csn(self._cache.upper - 1), "catalog": last_write}
         if self._own_oracle is None:
-            self._own_oracle = await InProcessOracle.open(env.consensus, env.clock, env.random, read_floor=floor)
+            self._own_oracle = await InProcessOracle.open(self._consensus, self._clock, self._random, read_floor=floor)
         for timeline, ts in floor.items():
             await self._own_oracle.apply_write(timeline, ts, wait=False)
         return self._own_oracle
 
     async def react(self) -> None:
         """Do what the leases ask for: make room for who joins, or go on alone when everybody else has left."""
-        env = self._env
-        if env.leases.sole and len(env.cache.state.leases) > 1:
+        if self._leases.sole and len(self._cache.state.leases) > 1:
             await self.make_room()
-        if self._may_be_alone and set(env.cache.state.leases) == {env.process} and not self._takes_own_timestamps:
+        if self._may_be_alone and set(self._cache.state.leases) == {self._process} and not self._takes_own_timestamps:
             await self.go_on_alone()
 
     @property
     def _takes_own_timestamps(self) -> bool:
-        return self._env.leases.sole and self._env.oracle.inner is self._own_oracle
+        return self._leases.sole and self._oracle.inner is self._own_oracle
 
     async def make_room(self) -> None:
         """Another process is waiting to join: stop taking timestamps by oneself, then say so."""
-        env = self._env
         self._making_room = True
         try:
             for wait in self.before_sharing:
                 await wait()
-            await env.xids.share()
-            env.leases.sole = False
-            env.oracle.switch(self.shared_oracle)
-            await env.keep_alive()
+            await self._xids.share()
+            self._leases.sole = False
+            self._oracle.switch(self.shared_oracle)
+            await self._leases.keep_alive()
         finally:
             self._making_room = False
 
     async def go_on_alone(self) -> None:
         """Everybody else has left: take timestamps by oneself again, unless another process comes first."""
-        env = self._env
-        if not await env.leases.claim():
+        if not await self._leases.claim():
             return
         while True:
-            upper = env.cache.upper
-            await env.catch_up_catalog()
+            upper = self._cache.upper
+            await self._catalog.catch_up()
             own = await self.own_oracle()
-            await env.xids.keep_to_itself()
+            await self._xids.keep_to_itself()
             # NOTE: the look and the switch in one step; what this process commits meanwhile must not be missed.
-            if env.cache.upper == upper:
+            if self._cache.upper == upper:
                 break
-        env.oracle.switch(own)
+        self._oracle.switch(own)

@@ -1,8 +1,8 @@
 """A table at a CSN, as files of its own or as a new shard.
 
-Rows are read through a `SnapshotReader`: an `Environment`, or an `InspectorReader` that looks at an environment from
-outside while its servers run. The latter writes one thing, a hold in the shard, so that maintenance leaves alone what
-it reads.
+Rows are read through a `SnapshotReader` while a `Holder` keeps their history: the reader and the leases of a process
+that takes part, or an `InspectorReader`, which is both and looks at an environment from outside while its servers run.
+That one writes one thing, a hold in the shard, so that maintenance leaves alone what it reads.
 """
 
 from __future__ import annotations
@@ -38,10 +38,16 @@ RENEW_S = HOLD_MS / 4 / 1000
 """How often an `InspectorReader` renews what it holds."""
 
 
-class SnapshotReader(Protocol):
-    """What reading a table at a CSN takes."""
+class Holder(Protocol):
+    """Keeps history readable."""
 
-    async def hold(self, shards: Iterable[ShardId], at: Csn) -> AbstractAsyncContextManager[object]: ...
+    async def hold(self, shards: Iterable[ShardId], at: Csn) -> AbstractAsyncContextManager[object]:
+        """Keep `shards` readable at `at` while the result is open. Raises AsOfNotReadable."""
+        ...
+
+
+class SnapshotReader(Protocol):
+    """Reads a table at a CSN."""
 
     async def snapshot(self, shard: ShardId, as_of: Csn) -> ShardSnapshot: ...
 
@@ -49,7 +55,7 @@ class SnapshotReader(Protocol):
 
 
 class InspectorReader:
-    """A `SnapshotReader` beside the servers of an environment."""
+    """A `SnapshotReader` and `Holder` that takes no part in the environment."""
 
     def __init__(self, inspector: Inspector) -> None:
         self._inspector = inspector
@@ -84,7 +90,7 @@ class InspectorReader:
         return Csn((await self._inspector.txns()).upper - 1)
 
     async def snapshot(self, shard: ShardId, as_of: Csn) -> ShardSnapshot:
-        """See `Environment.snapshot`. Raises Determinate when a transaction at or before `as_of` is undecided."""
+        """See `ShardReader.snapshot`. Raises Determinate when a transaction at or before `as_of` is undecided."""
         txns = await self._inspector.txns()
         if as_of >= txns.upper:
             raise AsOfNotReadable(f"nothing is decided yet at {as_of}: the upper is {txns.upper}")
@@ -98,7 +104,7 @@ class InspectorReader:
         return snapshot_of(state, as_of)
 
     async def read_part(self, part: Part, columns: Sequence[str] | None = None) -> pa.Table:
-        """See `Environment.read_part`."""
+        """See `ShardReader.read_part`."""
         return await self._store.read(part, columns)
 
 
@@ -122,16 +128,16 @@ Missing: TypeAlias = Mapping[str, pa.Scalar]
 
 
 async def live_rows(
-    env: SnapshotReader, snapshot: ShardSnapshot, missing: Missing = MappingProxyType({})
+    reader: SnapshotReader, snapshot: ShardSnapshot, missing: Missing = MappingProxyType({})
 ) -> AsyncIterator[pa.Table]:
     """The rows of `snapshot`, one table per part that has any, in the newest schema, without row ids.
 
     The caller holds the snapshot's CSN.
     """
-    gone = [np.asarray((await env.read_part(part, [ROW_ID])).column(0)) for part in snapshot.deletes]
+    gone = [np.asarray((await reader.read_part(part, [ROW_ID])).column(0)) for part in snapshot.deletes]
     deleted = np.sort(np.concatenate(gone)) if gone else np.empty(0, np.int64)
     for part in snapshot.inserts:
-        table = await env.read_part(part, [ROW_ID, *snapshot.schema.names])
+        table = await reader.read_part(part, [ROW_ID, *snapshot.schema.names])
         if len(deleted):
             table = table.filter(pa.array(~np.isin(np.asarray(table.column(ROW_ID)), deleted)))
         if not table.num_rows:
@@ -146,7 +152,8 @@ async def live_rows(
 
 
 async def export_shard(
-    env: SnapshotReader,
+    holder: Holder,
+    reader: SnapshotReader,
     shard: ShardId,
     as_of: Csn,
     directory: Path,
@@ -156,15 +163,15 @@ async def export_shard(
     """Write the rows of `shard` at `as_of` as Parquet files into `directory`, which must be empty or absent.
 
     `names` renames physical columns (``c1``) to what people call them; columns it lacks are left out. Returns how
-    many rows were written. Raises Determinate when the directory has contents, and as `Environment.snapshot` does.
+    many rows were written. Raises Determinate when the directory has contents, and as `ShardReader.snapshot` does.
     """
     await asyncio.to_thread(directory.mkdir, parents=True, exist_ok=True)
     if await asyncio.to_thread(lambda: any(directory.iterdir())):
         raise Determinate(f"directory {directory} is not empty")
     rows = number = 0
-    async with await env.hold([shard], as_of):
-        snapshot = await env.snapshot(shard, as_of)
-        async for table in live_rows(env, snapshot, missing):
+    async with await holder.hold([shard], as_of):
+        snapshot = await reader.snapshot(shard, as_of)
+        async for table in live_rows(reader, snapshot, missing):
             if names is not None:
                 table = table.select([name for name in table.column_names if name in names])
                 table = table.rename_columns([names[name] for name in table.column_names])
@@ -179,10 +186,10 @@ async def clone_into(
 ) -> ShardId:
     """Make `txn` create a new shard with the rows of `shard` at `as_of`. Nothing is shared with the old one."""
     new = env.new_shard_id()
-    async with await env.hold([shard], as_of):
-        snapshot = await env.snapshot(shard, as_of)
+    async with await env.leases.hold([shard], as_of):
+        snapshot = await env.reader.snapshot(shard, as_of)
         txn.create_shard(new, snapshot.schema)
-        async for table in live_rows(env, snapshot, missing):
+        async for table in live_rows(env.reader, snapshot, missing):
             txn.write(new, table)
             await txn.spill()
     return new
@@ -200,7 +207,7 @@ async def clone_table(
 ) -> Committed:
     """Commit a new table `name` in the schema `schema_oid`, with the columns of `relation` and its rows at `as_of`.
 
-    Raises Determinate when there is one of that name, and as `Environment.snapshot` does.
+    Raises Determinate when there is one of that name, and as `ShardReader.snapshot` does.
     """
     assert relation.shard is not None
     catalog = env.catalog.current()

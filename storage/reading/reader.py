@@ -10,21 +10,25 @@ from the state and the write alone, so whoever applies the write later assigns t
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Iterable, Sequence
+from weakref import WeakKeyDictionary
 
+import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 
 from storage.clock import Clock
-from storage.errors import UnknownShard
+from storage.errors import MissingBlob, UnknownShard
 from storage.ids import ShardId
 from storage.membership.leases import Leases
+from storage.shards.part_store import PartStore
+from storage.shards.parts import Part
 from storage.shards.shard import DataShard, ShardChanges, ShardSnapshot, append_of, changes_of, snapshot_of
 from storage.shards.shard_state import ShardState, apply_op, check
 from storage.timestamps.csn import Csn
 from storage.transactions.parallel_commit import ParallelCommit
+from storage.transactions.shard_handles import ShardHandles
 from storage.transactions.txns import Txns
-from storage.transactions.txns_cache import TxnsCache
 
 ADVANCE_AFTER_S = 0.05
 """How long a reader waits for the txns upper to pass its CSN by itself before it advances it."""
@@ -39,29 +43,28 @@ class _View(Struct, frozen=True, kw_only=True):
 
 
 class ShardReader:
-    """The open data shards of a process, and what they hold at a CSN."""
+    """What the data shards hold at a CSN. With `validate` every view is checked as a whole (tests)."""
 
     def __init__(
         self,
         *,
-        cache: TxnsCache,
         txns: Txns,
         staging: ParallelCommit,
+        handles: ShardHandles,
+        parts: PartStore,
         leases: Leases,
         clock: Clock,
-        make_handle: Callable[[ShardId], DataShard],
         validate: bool,
     ) -> None:
-        self.cache = cache
-        self.txns = txns
-        self.staging = staging
-        self.leases = leases
-        self.clock = clock
-        self._make_handle = make_handle
+        self._txns = txns
+        self._cache = txns.cache
+        self._staging = staging
+        self._handles = handles
+        self._parts = parts
+        self._leases = leases
+        self._clock = clock
         self._validate = validate
-        self._shards: dict[ShardId, DataShard] = {}
-        self._loading: dict[ShardId, asyncio.Lock] = {}
-        self._views: dict[ShardId, _View] = {}
+        self._views: WeakKeyDictionary[DataShard, _View] = WeakKeyDictionary()
 
     async def snapshot(self, shard: ShardId, as_of: Csn) -> ShardSnapshot:
         """The parts that make up `shard` at `as_of`.
@@ -70,15 +73,15 @@ class ShardReader:
         (or was dropped at or before `as_of`), AsOfNotReadable when its history there has been folded.
         """
         await self._decided(as_of)
-        await self.leases.ensure()
-        view = await self._view(shard, as_of)
+        await self._leases.ensure()
+        handle, view = await self._view(shard, as_of)
         known = view.snapshot
         last = Csn(view.state.upper - 1)
         if known is not None and known.as_of >= last and as_of >= last:
             return known if known.as_of == as_of else replace(known, as_of=as_of)
         snapshot = snapshot_of(view.state, as_of)
         if as_of >= last:
-            self._views[shard] = replace(view, snapshot=snapshot)
+            self._views[handle] = replace(view, snapshot=snapshot)
         return snapshot
 
     async def changes(self, shard: ShardId, after: Csn, until: Csn) -> ShardChanges:
@@ -87,90 +90,87 @@ class ShardReader:
         Raises as `snapshot` does.
         """
         await self._decided(until)
-        registration = self.cache.state.registered.get(shard)
+        registration = self._cache.state.registered.get(shard)
         if registration is not None and registration.last_write <= after:
             return ShardChanges(shard=shard, after=after, until=until, inserts=(), deletes=())
-        return changes_of((await self._view(shard, until)).state, after, until)
+        _, view = await self._view(shard, until)
+        return changes_of(view.state, after, until)
 
     async def changes_before_drop(self, shard: ShardId, after: Csn, until: Csn) -> ShardChanges:
         """As `changes`, also for a shard that was dropped at `until`."""
-        dropped = self.cache.state.forgotten.get(shard)
+        dropped = self._cache.state.forgotten.get(shard)
         if dropped is None or dropped > until:
             return await self.changes(shard, after, until)
-        return changes_of((await self._view(shard, Csn(dropped - 1))).state, after, until)
+        _, view = await self._view(shard, Csn(dropped - 1))
+        return changes_of(view.state, after, until)
+
+    def last_write(self, shard: ShardId) -> Csn:
+        """The latest non-empty write of the registered `shard` that this process has seen committed."""
+        return self._cache.last_write(shard)
+
+    async def read_part(self, part: Part, columns: Sequence[str] | None = None) -> pa.Table:
+        """The rows of `part`, with ``_row_id`` when asked; see `storage.shards.parts.read_table`. Cached.
+
+        Raises MissingBlob or CorruptPart when the stored bytes are not what the state recorded, and EnvironmentFenced
+        when they are gone because the others deposed this process while it stood still.
+        """
+        try:
+            return await self._parts.read(part, columns)
+        except MissingBlob:
+            await self._leases.renew()
+            raise
+
+    async def verify_parts(self, parts: Iterable[Part]) -> None:
+        """Check the files of `parts` against their checksums, once each: for engines that read them by themselves.
+
+        Raises as `read_part` does.
+        """
+        try:
+            await self._parts.verify(parts)
+        except MissingBlob:
+            await self._leases.renew()
+            raise
 
     async def _decided(self, as_of: Csn) -> None:
         """Return once the txns upper is past `as_of`."""
-        if self.cache.upper > as_of:
+        if self._cache.upper > as_of:
             return
-        waiting = asyncio.ensure_future(self.cache.wait_past(as_of))
+        waiting = asyncio.ensure_future(self._cache.wait_past(as_of))
         try:
-            pause = asyncio.ensure_future(self.clock.sleep(ADVANCE_AFTER_S))
+            pause = asyncio.ensure_future(self._clock.sleep(ADVANCE_AFTER_S))
             await asyncio.wait({waiting, pause}, return_when=asyncio.FIRST_COMPLETED)
             pause.cancel()
             if not waiting.done():
-                await self.cache.durable.refresh()
-                await self.txns.advance(Csn(as_of + 1))
+                await self._cache.durable.refresh()
+                await self._txns.advance(Csn(as_of + 1))
         finally:
             waiting.cancel()
 
-    async def _view(self, shard: ShardId, as_of: Csn) -> _View:
-        """The state of `shard` with every committed write in it."""
-        while (record := self.cache.undecided(shard)) is not None and record.csn <= as_of:
-            await self.staging.wait_resolved(record)
-        handle = await self.open_shard(shard)
-        while not self.cache.covers(shard, handle.state):
+    async def _view(self, shard: ShardId, as_of: Csn) -> tuple[DataShard, _View]:
+        """The handle of `shard`, and its state with every committed write in it."""
+        while (record := self._cache.undecided(shard)) is not None and record.csn <= as_of:
+            await self._staging.wait_resolved(record)
+        handle = await self._handles.open(shard)
+        while not self._cache.covers(shard, handle.state):
             await handle.refresh()
-            if shard not in self.cache.state.registered:
+            if shard not in self._cache.state.registered:
                 break
-        dropped = self.cache.state.forgotten.get(shard)
+        dropped = self._cache.state.forgotten.get(shard)
         if dropped is not None and as_of >= dropped:
             raise UnknownShard(f"shard {shard} was dropped at {dropped}")
         base = handle.state
-        view = self._views.get(shard)
+        known = self._views.get(handle)
+        view = known
         if view is None or view.base is not base:
             # A view whose writes are now all in the durable state is what the durable state says.
             view = _View(base=base, state=base)
         state = view.state
-        for write in self.cache.unapplied(shard, state.upper):
+        for write in self._cache.unapplied(shard, state.upper):
             state = apply_op(state, append_of(state, write))
             if self._validate:
                 check(state)
-        if state is not view.state or shard not in self._views:
+        if state is not view.state:
             view = _View(base=base, state=state)
-        self._views[shard] = view
-        return view
-
-    async def open_shard(self, shard: ShardId) -> DataShard:
-        """The handle of `shard`, loaded. Raises UnknownShard when it is neither registered nor dropped."""
-        handle = self._shards.get(shard)
-        if handle is not None:
-            return handle
-        async with self._loading.setdefault(shard, asyncio.Lock()):
-            handle = self._shards.get(shard)
-            if handle is None:
-                known = shard in self.cache.state.registered or shard in self.cache.state.forgotten
-                if not known and shard not in self.cache.state.pending:
-                    raise UnknownShard(f"shard {shard} is not registered")
-                handle = self._make_handle(shard)
-                await handle.refresh()
-                self._shards[shard] = handle
-        self._loading.pop(shard, None)
-        return handle
-
-    def known_shard(self, shard: ShardId) -> DataShard | None:
-        """The handle of `shard` when it is open."""
-        return self._shards.get(shard)
-
-    def known_shards(self) -> tuple[DataShard, ...]:
-        """The handles that are open."""
-        return tuple(self._shards.values())
-
-    def created(self, shard: ShardId) -> None:
-        """Note that this process has just committed the creation of `shard`: there is nothing to load."""
-        self._shards.setdefault(shard, self._make_handle(shard))
-
-    def close_shard(self, shard: ShardId) -> None:
-        """Forget what is in memory of `shard`."""
-        self._shards.pop(shard, None)
-        self._views.pop(shard, None)
+        if view is not known:
+            self._views[handle] = view
+        return handle, view

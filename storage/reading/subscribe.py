@@ -7,17 +7,17 @@ The sum of everything delivered up to a CSN is the shard's contents at that CSN.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from msgspec import Struct
 
 from storage.ids import ShardId
+from storage.membership.leases import Leases
+from storage.reading.reader import ShardReader
 from storage.shards.parts import Part
 from storage.shards.shard import ShardChanges, ShardSnapshot
 from storage.timestamps.csn import Csn
-
-if TYPE_CHECKING:
-    from storage.environment.environment import Environment
+from storage.transactions.txns_cache import TxnsCache
 
 
 class Progress(Struct, frozen=True, kw_only=True):
@@ -30,29 +30,34 @@ SubscribeEvent: TypeAlias = ShardSnapshot | ShardChanges | Progress
 
 
 async def subscribe(
-    env: Environment, shard: ShardId, as_of: Csn, until: Csn | None = None
+    cache: TxnsCache,
+    reader: ShardReader,
+    leases: Leases,
+    shard: ShardId,
+    as_of: Csn,
+    until: Csn | None = None,
 ) -> AsyncIterator[SubscribeEvent]:
     """The snapshot at `as_of`, then `ShardChanges` of one CSN each, and `Progress` between.
 
     Ends after `until` (inclusive), or at the CSN at which the shard is dropped; without either it is endless.
-    Raises as `Environment.snapshot` does.
+    Raises as `ShardReader.snapshot` does.
     """
-    async with await env.hold([shard], as_of) as hold:
-        yield await env.snapshot(shard, as_of)
+    async with await leases.hold([shard], as_of) as hold:
+        yield await reader.snapshot(shard, as_of)
         seen = as_of
         yield Progress(csn=seen)
         while until is None or seen < until:
-            if env.cache.upper - 1 <= seen:
-                await env.cache.changed()
+            if cache.upper - 1 <= seen:
+                await cache.changed()
                 continue
-            target = Csn(env.cache.upper - 1)
-            dropped = env.cache.state.forgotten.get(shard)
+            target = Csn(cache.upper - 1)
+            dropped = cache.state.forgotten.get(shard)
             if dropped is not None:
                 target = min(target, dropped)
             if until is not None:
                 target = min(target, until)
             if target > seen:
-                changes = await env.reader.changes_before_drop(shard, seen, target)
+                changes = await reader.changes_before_drop(shard, seen, target)
                 for change in _by_csn(changes):
                     yield change
                 seen = target

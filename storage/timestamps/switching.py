@@ -1,15 +1,14 @@
-"""TODO docstring."""
+"""The oracle of a process that may be alone today and not tomorrow: it passes everything on to the one in use.
+
+Who changes over, and when that is safe, is told in `storage.membership.peers`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING
 
 from storage.timestamps.csn import Csn
 from storage.timestamps.in_process import InProcessOracle, Oracle, Timeline
-
-if TYPE_CHECKING:
-    pass
 
 
 class SwitchingOracle:

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING
 
 from storage.ids import CATALOG_SHARD
 from storage.timestamps.shared import TxnsFrontier
 from storage.transactions.txns_cache import TxnsCache
-
-if TYPE_CHECKING:
-    pass
 
 
 class CacheHead:
@@ -21,8 +17,7 @@ class CacheHead:
 
     def known(self) -> TxnsFrontier:
         """The frontier of the copy."""
-        registration = self._cache.state.registered[CATALOG_SHARD]
-        return TxnsFrontier(upper=self._cache.upper, catalog=registration.last_write)
+        return TxnsFrontier(upper=self._cache.upper, catalog=self._cache.last_write(CATALOG_SHARD))
 
     async def refresh(self) -> TxnsFrontier:
         """The frontier after bringing the copy up to what is durable now: one read of the consensus store."""

@@ -65,7 +65,6 @@ class ParallelCommit:
         blob: Blob,
         clock: Clock,
         random: Randomness,
-        publish: Callable[[Csn], Awaitable[None]],
         ensure_lease: Callable[[], Awaitable[None]],
         renew_lease: Callable[[], Awaitable[None]],
         process: str,
@@ -76,7 +75,6 @@ class ParallelCommit:
         self._blob = blob
         self._clock = clock
         self._random = random
-        self._publish = publish
         self._ensure_lease = ensure_lease
         self._renew_lease = renew_lease
         self._process = process
@@ -95,14 +93,14 @@ class ParallelCommit:
         validated: Csn | None,
         shards: Collection[ShardId],
         xids: tuple[int, ...],
-        owners: frozenset[str] = frozenset(),
-        recorded: Callable[[], None] | None = None,
+        owners: frozenset[str],
+        recorded: Callable[[], Awaitable[None]],
     ) -> CommitResult:
         """Commit `sealed`, whose parts `promised` are being uploaded, at `ts`.
 
         Results and errors as of `Environment.commit`; `PartPrevented` when another process has aborted it, and
-        Determinate when an upload failed and it has been aborted for that. `recorded` is called once the record is
-        durable.
+        Determinate when an upload failed and it has been aborted for that. `recorded` is awaited once the record is
+        durable: other shards may be read past `ts` at once, and those named in the record wait for its outcome.
         """
         txid = new_token(self._random)
         self._coordinated.add(txid)
@@ -122,7 +120,7 @@ class ParallelCommit:
         shards: Collection[ShardId],
         xids: tuple[int, ...],
         owners: frozenset[str],
-        recorded: Callable[[], None] | None,
+        recorded: Callable[[], Awaitable[None]],
     ) -> CommitResult:
         try:
             result = await self._txns.commit(
@@ -142,10 +140,7 @@ class ParallelCommit:
             raise Determinate("the transaction was not recorded, and has been aborted") from None
         if not isinstance(result, Committed):
             return result
-        # Other shards may be read past this CSN at once; those named here wait for the outcome.
-        await self._publish(ts)
-        if recorded is not None:
-            recorded()
+        await recorded()
         failure = await self._uploaded(promised)
         # A part that is certainly not there needs no tombstone: only its coordinator, this process, would write it.
         if failure is None or (not isinstance(failure, Determinate) and await self._settle(promised)):

@@ -14,19 +14,19 @@ write of the shard up to it has been copied. `fill` therefore first waits for th
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import TypeAlias
 
 import msgspec
 from msgspec import Struct
 
-from storage.clock import Clock
 from storage.durable.state import Abandon, DurableState
 from storage.errors import CatalogConflict, Determinate, EnvironmentFenced, UnknownShard
 from storage.ids import CATALOG_SHARD, ShardId
-from storage.shards.shard import DataShard
 from storage.shards.writes import PromisedPart, ShardWrites, Write
 from storage.timestamps.csn import Csn
+from storage.timestamps.in_process import Oracle, acquired
+from storage.transactions.shard_handles import ShardHandles
 from storage.transactions.txn import Savepoint, SealedTxn, Txn
 from storage.transactions.txns_cache import TxnsCache
 from storage.transactions.txns_state import (
@@ -86,16 +86,12 @@ class Txns:
     def __init__(
         self,
         cache: TxnsCache,
-        open_shard: Callable[[ShardId], Awaitable[DataShard]],
-        load_shard: Callable[[ShardId], DataShard],
-        clock: Clock,
+        handles: ShardHandles,
         process: str,
     ) -> None:
-        self._load_shard = load_shard
+        self._handles = handles
         self.cache = cache
         self._durable: DurableState[TxnsState, TxnsDiff] = cache.durable
-        self._open_shard = open_shard
-        self._clock = clock
         self._process = process
         self._applied: dict[ShardId, Csn] = {}
         self.leased = False
@@ -251,6 +247,13 @@ class Txns:
         await self._durable.update(propose)
         self._forget_retracted()
 
+    async def advance_to_now(self, oracle: Oracle) -> Csn:
+        """An empty commit at a fresh CSN: moves every reader on while nothing else is committed."""
+        async with acquired(oracle, "user") as ts:
+            await self.advance(Csn(ts + 1))
+            await oracle.apply_write("user", ts)
+        return ts
+
     async def register(self, shard: ShardId, ts: Csn) -> CommitResult:
         """Add a shard that has a schema already. Idempotent: a registered shard is left alone.
 
@@ -258,7 +261,7 @@ class Txns:
         """
         if shard in self.cache.state.registered:
             return Committed(ts=self.cache.state.registered[shard].at, shards=frozenset())
-        handle = self._load_shard(shard)
+        handle = self._handles.detached(shard)
         await handle.refresh()
         handle.state.schema()
         if handle.state.upper > ts:
@@ -301,7 +304,7 @@ class Txns:
             result = await self._durable.update(propose)
             if not isinstance(result, Abandon):
                 # NOTE: after it. Nothing can be committed to the shard at or below `ts` any more.
-                handle = await self._open_shard(shard)
+                handle = await self._handles.open(shard)
                 await handle.fill(Csn(ts + 1))
                 return Committed(ts=ts, shards=frozenset({shard}))
             if result.value is not None:
@@ -326,7 +329,7 @@ class Txns:
             )
             if not fresh:
                 continue
-            handle = await self._open_shard(shard)
+            handle = await self._handles.open(shard)
             await handle.apply(fresh)
             self._applied[shard] = max(self._applied.get(shard, Csn(0)), fresh[-1].csn)
             copied += len(fresh)
@@ -413,7 +416,7 @@ class Txns:
         barrier = self.cache.first_staged(shard)
         if barrier is not None and barrier <= as_of:
             raise ValueError(f"{as_of} is not decided yet for {shard}: a transaction is staged at {barrier}")
-        handle = await self._open_shard(shard)
+        handle = await self._handles.open(shard)
         await handle.apply(self.cache.unapplied(shard, handle.state.upper))
         # NOTE: only up to what is decided, or a commit under way there would look applied and be lost.
         await handle.fill(Csn(as_of + 1))

@@ -90,6 +90,10 @@ class TxnsCache:
             except (Determinate, Indeterminate):
                 await self._clock.sleep(FOLLOW_RETRY_S)
 
+    def last_write(self, shard: ShardId) -> Csn:
+        """The latest non-empty write of the registered `shard` below the upper. Raises KeyError when it is not."""
+        return self.state.registered[shard].last_write
+
     def latest_write(self, shard: ShardId, as_of: Csn) -> Csn | None:
         """The latest known write of `shard` at or before `as_of` that is not retracted yet; None without one."""
         found = [write.csn for write in self.state.pending.get(shard, ()) if write.csn <= as_of]

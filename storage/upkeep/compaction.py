@@ -68,12 +68,12 @@ def deletions_due(state: ShardState) -> bool:
 
 
 def plan(
-    state: ShardState, deleted: Mapping[int, RowIds], fruitless: Mapping[int, int] = MappingProxyType({})
+    state: ShardState, deleted: Mapping[int, RowIds], in_vain: Mapping[int, int] = MappingProxyType({})
 ) -> CompactionPlan | None:
     """What to compact next; None when nothing is due.
 
     `deleted` has the row ids of the eligible delete parts by part id; empty when they were not read. A part in
-    `fruitless` is not rewritten for the sake of as many deletions as it says: a part whose ids have gaps may span
+    `in_vain` is not rewritten for the sake of as many deletions as it says: a part whose ids have gaps may span
     deleted ids of other parts without holding one.
     """
     inserts = eligible(state, "insert")
@@ -84,7 +84,7 @@ def plan(
     for part in inserts:
         groups.setdefault((part.fingerprint, part.columns), []).append(part)
     for group in groups.values():
-        chosen = _choose(group, {i: n for i, n in hits.items() if fruitless.get(i) != n}, len(deletes))
+        chosen = _choose(group, {i: n for i, n in hits.items() if in_vain.get(i) != n}, len(deletes))
         if chosen:
             return CompactionPlan(inserts=tuple(chosen), deletes=tuple(deletes))
     # Many delete parts that hit nothing eligible are merged among themselves.

@@ -106,7 +106,7 @@ def due(state: ShardState) -> bool:
 
 
 async def fold(
-    parts: PartStore, shard: ShardId, state: ShardState, fruitless: Mapping[int, int], added: list[Part]
+    parts: PartStore, shard: ShardId, state: ShardState, in_vain: Mapping[int, int], added: list[Part]
 ) -> tuple[Folding, dict[int, int]]:
     """Fold deletions into the parts that need it most urgently. New parts enter `added` as they are written.
 
@@ -123,14 +123,14 @@ async def fold(
     chosen: list[Part] = []
     for part in candidates:
         number = hits[part.id]
-        if number <= compaction.DELETED_SHARE * part.rows or fruitless.get(part.id) == number:
+        if number <= compaction.DELETED_SHARE * part.rows or in_vain.get(part.id) == number:
             continue
         if chosen and sum(other.rows for other in chosen) + part.rows > MAX_FOLDED_ROWS:
             break
         chosen.append(part)
     removed: list[int] = []
     folded: list[RowIds] = []
-    barren: dict[int, int] = {}
+    found_vain: dict[int, int] = {}
     for part in chosen:
         before = len(added)
         found = await _fold_into(parts, shard, part, deletes, added)
@@ -140,10 +140,10 @@ async def fold(
         else:
             parts.discard(added[before:])
             del added[before:]
-            barren[part.id] = hits[part.id]
+            found_vain[part.id] = hits[part.id]
     gone = np.sort(np.concatenate(folded)) if folded else np.empty(0, np.int64)
     removed += [part.id for part in deletes if len(gone) and await _drop_entries(parts, shard, part, gone, added)]
-    return Folding(removed=tuple(removed), added=tuple(added)), barren
+    return Folding(removed=tuple(removed), added=tuple(added)), found_vain
 
 
 async def _count(parts: PartStore, deletes: list[Part], inserts: list[Part]) -> dict[int, int]:

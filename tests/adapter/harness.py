@@ -17,8 +17,8 @@ from storage.clock import SystemClock
 from storage.doubles.clock import SeededRandomness
 from storage.doubles.memory_blob import MemoryBlob
 from storage.doubles.memory_consensus import MemoryConsensus
-from storage.environment.environment import Environment
-from storage.environment.open import StoreNames
+from storage.environment.named_stores import StoreNames
+from storage.environment.opening import open_on_stores
 from storage.stores.blob import Blob
 from storage.stores.consensus import Consensus
 
@@ -102,7 +102,7 @@ async def open_server(
     shared: bool = False,
 ) -> AsyncIterator[Server]:
     """A server over stores in memory (or those given), without Spark; `shared` with other processes."""
-    env = await Environment.open(
+    env = await open_on_stores(
         blob=blob or MemoryBlob(),
         consensus=consensus or MemoryConsensus(),
         clock=SystemClock(),

@@ -17,7 +17,7 @@ import psycopg
 import pytest
 
 from storage.clock import SystemClock, SystemRandomness
-from storage.environment.open import StoreNames, opened_stores
+from storage.environment.named_stores import StoreNames, opened_stores
 from storage.offline.admin import Inspector
 from storage.timestamps.csn import Csn
 from tests.faults.rounds import Load, Tally, check_round, prepare

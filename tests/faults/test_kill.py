@@ -12,7 +12,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from storage.membership.leases import LEASE_MS
+from storage.membership.watch import LEASE_MS
 from tests.faults.rounds import run_rounds
 from tests.support.server import TidegateServer
 

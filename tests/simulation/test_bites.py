@@ -17,13 +17,14 @@ import pytest
 
 from storage.durable.state import DurableState
 from storage.errors import Determinate, Indeterminate, StoreUnavailable
+from storage.membership.leases import Leases
 from storage.shards.part_store import PartStore
 from storage.shards.shard import DataShard
 from storage.timestamps.csn import Csn
 from storage.timestamps.shared import TxnsOracle
 from storage.transactions.parallel_commit import ParallelCommit
 from storage.transactions.txns import Txns
-from storage.upkeep.maintenance import Maintenance
+from storage.upkeep.orphans import OrphanCollector
 from tests.simulation import network
 from tests.simulation.network import Conditions
 from tests.simulation.run import run
@@ -116,12 +117,12 @@ def apply_loses_a_write(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def collects_what_others_upload(monkeypatch: pytest.MonkeyPatch) -> None:
     """The orphan collection takes every process for dead, and every reader for gone."""
-    monkeypatch.setattr(Maintenance, "since_limit", lambda self: Csn(self._env.cache.upper - 1))
+    monkeypatch.setattr(Leases, "since_limit", lambda self: Csn(self._cache.upper - 1))
 
-    async def referenced(self: Maintenance, *args: Any) -> set[str]:
+    async def referenced(self: OrphanCollector, *args: Any) -> set[str]:
         return set()
 
-    monkeypatch.setattr(Maintenance, "_referenced", referenced)
+    monkeypatch.setattr(OrphanCollector, "_referenced", referenced)
 
 
 def wrong_kind_of_error(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -78,7 +78,7 @@ async def check_outcomes(world: World, server: Server, committed: list[Attempt])
     """What became of each transaction can be asked for once no process is left that might still run it."""
     happened = {attempt.xid for attempt in committed if attempt.writes}
     for xid in [attempt.xid for attempt in world.attempts if attempt.xid is not None]:
-        status = await server.env.txid_status(xid)
+        status = await server.env.outcomes.status(xid)
         if status not in ("committed", "aborted") or (status == "committed") != (xid in happened):
             world.problem(f"transaction {xid} is {status}, and {'' if xid in happened else 'not '}committed")
 
@@ -143,7 +143,7 @@ async def referenced_blobs(server: Server) -> tuple[set[str], dict[str, int]]:
     parts: set[str] = set()
     rollups = {env.cache.durable.key: int(env.cache.durable.oldest_rollup_seqno)}
     for shard in [*env.cache.state.registered, *env.cache.state.forgotten]:
-        handle = await env.open_shard(ShardId(shard))
+        handle = await env.handles.open(ShardId(shard))
         await handle.refresh()
         parts.update(part.key for part in handle.state.parts.values() if part.key is not None)
         rollups[handle.durable.key] = int(handle.durable.oldest_rollup_seqno)
@@ -185,7 +185,7 @@ async def _audit(world: World, server: Server) -> None:
     env = server.env
     at = await env.oracle.read_ts("user")
     final: dict[str, list[Row]] = {}
-    async with await env.hold(list(world.tables.values()), at):
+    async with await env.leases.hold(list(world.tables.values()), at):
         for table in world.tables:
             final[table] = [row for _, row in await read_table(world, server, table, at)]
     committed = resolve(world, final)
@@ -199,21 +199,21 @@ async def _audit(world: World, server: Server) -> None:
     await asyncio.sleep(SETTLE_S)
     await check_outcomes(world, server, committed)
     # Everything has been applied meanwhile, whoever committed it; commits go on being possible, and carry retractions.
-    await env.keep_alive()
+    await env.leases.keep_alive()
     state = env.cache.state
     if state.pending:
         world.problem(f"the txns shard still holds {dict(state.pending)}")
     strangers = [name for name in state.leases if name != env.process]
     if strangers:
         world.problem(f"dead processes still have leases: {strangers}")
-    await env.maintenance.collect_orphans()
+    await env.maintenance.orphans.collect()
     needed, rollups = await referenced_blobs(server)
     present = {entry.key async for entry in world.blob.list()}
     if needed - present:
         world.problem(f"live blobs are gone: {sorted(needed - present)}")
     garbage = {key for key in present if not in_use(key, needed, rollups)}
     if garbage:
-        waiting = sorted(key for shard in env.known_shards() for key in shard.state.garbage)
+        waiting = sorted(key for shard in env.handles.all_opened() for key in shard.state.garbage)
         world.problem(f"dead blobs are kept: {sorted(garbage)}; awaiting collection: {waiting}")
     for table in world.tables:
         again = [row for _, row in await read_table(world, server, table, await env.oracle.read_ts("user"))]

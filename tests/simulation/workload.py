@@ -24,7 +24,6 @@ from storage.errors import (
     StorageError,
     UnknownShard,
 )
-from storage.reading.outcomes import current_snapshot
 from storage.shards.parts import ROW_ID
 from storage.shards.shard import ShardChanges, ShardSnapshot
 from storage.timestamps.csn import Csn
@@ -54,17 +53,17 @@ def deletion_of(rows: list[tuple[int, Row]]) -> pa.Table:
 async def read_table(world: World, server: Server, table: str, as_of: Csn) -> list[tuple[int, Row]]:
     """The rows of `table` at `as_of` by row id. Every two reads of one table and CSN must agree."""
     env = server.env
-    snapshot = await env.snapshot(world.tables[table], as_of)
+    snapshot = await env.reader.snapshot(world.tables[table], as_of)
     live: dict[int, Row] = {}
     for part in snapshot.inserts:
-        data = await env.read_part(part, [ROW_ID, "c1", "c2"])
+        data = await env.reader.read_part(part, [ROW_ID, "c1", "c2"])
         for row_id, key, value in zip(*(data.column(n).to_pylist() for n in range(3)), strict=True):
             if row_id in live:
                 world.problem(f"{table} at {as_of}: row id {row_id} twice")
             live[row_id] = (key, value)
     deleted: set[int] = set()
     for part in snapshot.deletes:
-        deleted.update((await env.read_part(part, [ROW_ID])).column(0).to_pylist())
+        deleted.update((await env.reader.read_part(part, [ROW_ID])).column(0).to_pylist())
     rows = tuple(sorted((row_id, row) for row_id, row in live.items() if row_id not in deleted))
     if snapshot.rows != len(rows):
         world.problem(f"{table} at {as_of}: snapshot counts {snapshot.rows} rows and has {len(rows)}")
@@ -166,9 +165,9 @@ class ClientTransaction:
         if upper - 1 <= self.as_of:
             return
         for table, keys in self._read.items():
-            changes = await self.server.env.changes(self.world.tables[table], self.as_of, Csn(upper - 1))
+            changes = await self.server.env.reader.changes(self.world.tables[table], self.as_of, Csn(upper - 1))
             for part in (*changes.inserts, *changes.deletes):
-                changed = (await self.server.env.read_part(part, ["c1"])).column("c1").to_pylist()
+                changed = (await self.server.env.reader.read_part(part, ["c1"])).column("c1").to_pylist()
                 if not keys.isdisjoint(changed):
                     raise Conflict
 
@@ -180,12 +179,12 @@ async def transact(world: World, server: Server, body: Callable[[ClientTransacti
     env = server.env
     try:
         as_of = await env.oracle.read_ts("user")
-        async with await env.hold(list(world.tables.values()), as_of):
+        async with await env.leases.hold(list(world.tables.values()), as_of):
             client = ClientTransaction(world, server, attempt, as_of)
             if world.plan.xids and world.randomness.random() < world.plan.xids:
                 attempt.xid = client.txn.xid = await env.xids.draw()
                 if world.randomness.random() < world.plan.xids:
-                    world.pg_snapshots.append((as_of, await current_snapshot(env, as_of)))
+                    world.pg_snapshots.append((as_of, await env.outcomes.current_snapshot(as_of)))
             await body(client)
             await client.commit()
     except (Conflict, AsOfNotReadable, HoldExpired):
@@ -285,13 +284,13 @@ async def _follow_once(world: World, server: Server, table: str, as_of: Csn) -> 
             rows = dict(await read_table(world, server, table, as_of))
         elif isinstance(event, ShardChanges):
             for part in event.inserts:
-                data = await env.read_part(part, [ROW_ID, "c1", "c2"])
+                data = await env.reader.read_part(part, [ROW_ID, "c1", "c2"])
                 for row_id, key, value in zip(*(data.column(n).to_pylist() for n in range(3)), strict=True):
                     if row_id in rows:
                         world.problem(f"subscription to {table} delivered row {row_id} twice")
                     rows[row_id] = (key, value)
             for part in event.deletes:
-                for row_id in (await env.read_part(part, [ROW_ID])).column(0).to_pylist():
+                for row_id in (await env.reader.read_part(part, [ROW_ID])).column(0).to_pylist():
                     if rows.pop(row_id, None) is None:
                         world.problem(f"subscription to {table} deleted row {row_id}, which it had not delivered")
         else:

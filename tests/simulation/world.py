@@ -19,8 +19,9 @@ from storage.doubles.clock import SeededRandomness
 from storage.doubles.memory_blob import MemoryBlob
 from storage.doubles.memory_consensus import MemoryConsensus
 from storage.durable import state as durable
-from storage.environment import environment
+from storage.environment import background
 from storage.environment.environment import Environment
+from storage.environment.opening import open_on_stores
 from storage.errors import Determinate, EnvironmentFenced, Indeterminate
 from storage.ids import ShardId
 from storage.membership import leases
@@ -238,7 +239,7 @@ class World:
     async def _open(
         self, name: str, clock: SimulatedClock, liveness: HostLiveness | None, background: bool
     ) -> Environment:
-        return await Environment.open(
+        return await open_on_stores(
             blob=NetworkBlob(self.blob, self.network),
             consensus=NetworkConsensus(self.consensus, self.network),
             clock=clock,
@@ -285,7 +286,7 @@ SMALL_LIMITS: tuple[tuple[Any, str, object], ...] = (
     (durable, "INLINE_ROLLUP_BYTES", 500),
     (part_store, "INLINE_LIMIT_BYTES", 1),
     (compaction, "MERGE_FACTOR", 3),
-    (environment, "ORPHAN_ROUNDS", 10),
+    (background, "ORPHAN_ROUNDS", 10),
     (leases, "HISTORY_MS", 200),
 )
 """(module, constant, value): what `Plan.small_limits` changes."""

@@ -13,6 +13,7 @@ from storage.doubles.counting import CountingBlob, CountingConsensus
 from storage.doubles.memory_blob import MemoryBlob
 from storage.doubles.memory_consensus import MemoryConsensus
 from storage.environment.environment import Environment
+from storage.environment.opening import open_on_stores
 from storage.ids import ShardId
 from storage.shards.parts import ROW_ID
 from storage.shards.shard import ShardSnapshot
@@ -33,7 +34,7 @@ class Stores:
 
     async def open(self, process: str = "test", *, background: bool = False) -> Environment:
         """Open the environment on these stores, validating every structure after each change."""
-        return await Environment.open(
+        return await open_on_stores(
             blob=self.blob,
             consensus=self.consensus,
             clock=self.clock,
@@ -92,7 +93,7 @@ async def read(
 ) -> dict[int, tuple[Any, ...]]:
     """The rows of `shard` by row id, at `as_of` or now."""
     at = await env.oracle.read_ts("user") if as_of is None else as_of
-    return await snapshot_rows(env, await env.snapshot(shard, at), columns)
+    return await snapshot_rows(env, await env.reader.snapshot(shard, at), columns)
 
 
 async def snapshot_rows(
@@ -101,11 +102,11 @@ async def snapshot_rows(
     """The rows of `snapshot` by row id: inserted and not deleted."""
     live: dict[int, tuple[Any, ...]] = {}
     for part in snapshot.inserts:
-        table = await env.read_part(part, [ROW_ID, *columns])
+        table = await env.reader.read_part(part, [ROW_ID, *columns])
         for row in table.to_pylist():
             assert row[ROW_ID] not in live, "two rows with one id"
             live[row[ROW_ID]] = tuple(row.get(name) for name in columns)
     for part in snapshot.deletes:
-        for row_id in (await env.read_part(part, [ROW_ID])).column(0).to_pylist():
+        for row_id in (await env.reader.read_part(part, [ROW_ID])).column(0).to_pylist():
             live.pop(row_id, None)
     return live

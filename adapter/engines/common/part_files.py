@@ -48,7 +48,7 @@ class PartFileWriter:
     async def _flush(self) -> None:
         batches, self._batches, self._bytes = self._batches, [], 0
         data, rows = await asyncio.to_thread(_encode, batches)
-        key = self._env.new_part_key(self._shard)
+        key = self._env.parts.new_key(self._shard)
         await self._env.blob.put(key, data)
         self.parts.append(WrittenPart(key=key, rows=rows, bytes=len(data)))
 

@@ -123,8 +123,8 @@ class LocalEngine:
         self._directory = directory
         self._memory_limit = memory_limit
         self._threads = threads
-        self._deleted = DeletedRows(env)
-        self._small = SmallTables(env, self._deleted)
+        self._deleted = DeletedRows(env.reader)
+        self._small = SmallTables(env.reader, self._deleted)
         self._beside = ConstantColumns()
         self._indexes = Indexes()
         self._known = KnownQueries("local")
@@ -193,7 +193,9 @@ class LocalEngine:
                 execution.scans[oid] = (
                     await small_scan(tables[oid], plan, self._small)
                     if is_small(plan)
-                    else await large_scan(tables[oid], plan, reader=self._env, pool=opened.pool, deleted=self._deleted)
+                    else await large_scan(
+                        tables[oid], plan, reader=self._env.reader, pool=opened.pool, deleted=self._deleted
+                    )
                 )
             batches, more = await self._step(execution, lambda: self._begin(execution, known, params, context, extra))
             while True:

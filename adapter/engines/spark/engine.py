@@ -106,7 +106,7 @@ class SparkEngine:
         self._env = env
         self._runtime = SparkRuntime(settings) if runtime is None else runtime
         self._settings = self._runtime.settings
-        self._deleted = DeletedRows(env)
+        self._deleted = DeletedRows(env.reader)
         self._known = KnownQueries("spark")
         self._kept_lock = threading.Lock()
         self._kept: tuple[Spark, SparkViews, SparkPlans] | None = None
@@ -255,7 +255,7 @@ class SparkEngine:
     async def _scans(self, query: BoundQuery, tables: Mapping[int, TableInput]) -> dict[int, SparkScan]:
         needs = self._known.of(query).needs
         return {
-            oid: await prepare_scan(tables[oid], row_ids=row_ids, reader=self._env, deleted=self._deleted)
+            oid: await prepare_scan(tables[oid], row_ids=row_ids, reader=self._env.reader, deleted=self._deleted)
             for oid, row_ids in needs.tables.items()
         }
 
@@ -376,7 +376,7 @@ class SparkEngine:
         """Makes the files that executors wrote to `folder` durable objects of the blob store."""
         parts = []
         for path, rows in await self._runtime.run(lambda: _file_rows(folder)):
-            key = self._env.new_part_key(shard)
+            key = self._env.parts.new_key(shard)
             target = Path(self._env.blob.uri(key))
             await self._runtime.run(lambda path=path, target=target: _move(path, target))  # type: ignore[misc]
             size = await self._env.blob.seal(key)

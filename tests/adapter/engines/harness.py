@@ -103,7 +103,7 @@ class World:
     async def input(self, relation: Relation, own: Sequence[Part] = ()) -> TableInput:
         """The newest snapshot of `relation`, with parts of an open transaction."""
         assert relation.shard is not None
-        snapshot = await self.env.snapshot(relation.shard, await self.env.oracle.read_ts("user"))
+        snapshot = await self.env.reader.snapshot(relation.shard, await self.env.oracle.read_ts("user"))
         inserts = (*snapshot.inserts, *(part for part in own if part.kind == "insert"))
         return TableInput(
             relation=relation,

@@ -12,7 +12,7 @@ import pytest
 from adapter.sessions.options import ServerOptions
 from adapter.sessions.server import Server
 from planner.errors import SqlError
-from storage.environment.open import StoreNames
+from storage.environment.named_stores import StoreNames
 from tests.adapter.harness import Client, connect
 
 ROUNDS = 20
@@ -200,7 +200,7 @@ async def test_definitions_worked_out_from_an_old_catalog_are_right(
     await here.run("create table t (a int not null); create table gone (a int)")
     assert await there.value("select count(*) from t") == 0
     # From here on the second server learns what the first one did only when it asks, or when a write is refused.
-    for task in servers[1].env._tasks:
+    for task in servers[1].env.background.tasks:
         if task.get_name() in ("storage-follow", "storage-catalog"):
             task.cancel()
     await here.run("create table u (a int)")

@@ -28,7 +28,8 @@ from storage.doubles.memory_consensus import MemoryConsensus
 from storage.doubles.unreliable import NO_FAULTS, Faults, UnreliableBlob, UnreliableConsensus
 from storage.environment.environment import Environment
 from storage.environment.local_environment import ProcessFiles
-from storage.environment.open import StoreNames
+from storage.environment.named_stores import StoreNames
+from storage.environment.opening import open_on_stores
 from storage.stores.blob import Blob
 from storage.stores.blob_local import LocalBlob
 from storage.stores.consensus import Consensus
@@ -145,7 +146,7 @@ async def counted(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterat
             if store == "sqlite":
                 files = ProcessFiles(tmp_path / "servers")
                 stack.callback(files.close)
-            env = await Environment.open(
+            env = await open_on_stores(
                 blob=counted.blob,
                 consensus=counted.consensus,
                 clock=SystemClock(),
@@ -192,7 +193,7 @@ async def test_a_select_reads_the_parts_it_needs_and_lists_nothing(counted: Coun
     for start in (1, 2001, 4001):
         rows = f"select g, repeat('x', 100) from generate_series({start}, {start + 1999}) g"
         await client.run(f"insert into t {rows}")
-    await counted.server.env.apply_all()
+    await counted.server.env.applier.apply_all()
     blob, consensus = counted.blob.counts.copy(), counted.consensus.counts.copy()
     assert await client.value("select count(b) from t where a between 2100 and 2200") == 101
     spent = (counted.blob.counts - blob).calls

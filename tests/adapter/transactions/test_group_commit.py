@@ -24,7 +24,8 @@ from storage.doubles.clock import SeededRandomness
 from storage.doubles.memory_blob import MemoryBlob
 from storage.doubles.memory_consensus import MemoryConsensus
 from storage.environment.environment import Environment
-from storage.environment.open import StoreNames
+from storage.environment.named_stores import StoreNames
+from storage.environment.opening import open_on_stores
 from storage.errors import Indeterminate, StoreFull
 from storage.shards.parts import ROW_ID
 from storage.stores.consensus import SeqNo, VersionedData
@@ -35,7 +36,7 @@ SCHEMA = pa.schema([("c1", pa.int32())])
 
 @pytest.fixture
 async def env() -> AsyncIterator[Environment]:
-    environment = await Environment.open(
+    environment = await open_on_stores(
         blob=MemoryBlob(),
         consensus=MemoryConsensus(),
         clock=SystemClock(),
@@ -110,7 +111,7 @@ def _read(transaction: Transaction, relation: Relation, *comparisons: Comparison
 
 async def _count(env: Environment, relation: Relation) -> int:
     assert relation.shard is not None
-    return (await env.snapshot(relation.shard, await env.oracle.read_ts("user"))).rows
+    return (await env.reader.snapshot(relation.shard, await env.oracle.read_ts("user"))).rows
 
 
 async def test_waiting_commits_share_one_write(env: Environment, committer: GroupCommitter) -> None:
@@ -246,7 +247,7 @@ class Stalling(MemoryConsensus):
 async def stalling() -> AsyncIterator[tuple[Stalling, Server]]:
     """A server alone on its store, which can be held up."""
     store = Stalling()
-    env = await Environment.open(
+    env = await open_on_stores(
         blob=MemoryBlob(),
         consensus=store,
         clock=SystemClock(),

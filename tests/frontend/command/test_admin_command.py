@@ -85,7 +85,7 @@ async def test_a_clone_beside_a_running_server_and_columns_that_were_added(
     env = await open_local_environment(data, peers=True)
     await populate(env)
     before = await env.oracle.read_ts("user")
-    async with await env.hold(list(env.cache.state.registered), before):
+    async with await env.leases.hold(list(env.cache.state.registered), before):
         relation = next(r for r in env.catalog.current().all() if isinstance(r, Relation) and r.name == "t")
         assert relation.shard is not None
         wide = SCHEMA.append(pa.field("c3", pa.int32()))

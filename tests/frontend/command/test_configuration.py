@@ -23,7 +23,7 @@ from frontend.command.main import build_parser, main
 from frontend.command.serve import psql_command
 from frontend.command.store_names import store_names
 from frontend.server.authentication import ListenRefused, check_trust
-from storage.environment.open import StoreNames
+from storage.environment.named_stores import StoreNames
 
 
 def test_defaults() -> None:

@@ -21,6 +21,7 @@ from storage.doubles.counting import CountingBlob, CountingConsensus
 from storage.doubles.memory_blob import MemoryBlob
 from storage.doubles.memory_consensus import MemoryConsensus
 from storage.environment.environment import Environment
+from storage.environment.opening import open_on_stores
 from storage.stores.blob_local import LocalBlob
 from storage.stores.consensus import Consensus
 from storage.stores.consensus_postgres import PostgresConsensus
@@ -49,7 +50,7 @@ async def env(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[E
             schema = f"costs_{os.getpid()}_{next(SCHEMAS)}"
             consensus = await PostgresConsensus.open(postgres_url(server), schema)
         stack.push_async_callback(consensus.close)
-        yield await Environment.open(
+        yield await open_on_stores(
             blob=blob,
             consensus=CountingConsensus(consensus),
             clock=SystemClock(),
@@ -100,12 +101,12 @@ async def test_select_of_inline_rows(env: Environment) -> None:
 
     async def select() -> object:
         at = await env.oracle.read_ts("user")
-        async with await env.hold([shard], at):
+        async with await env.leases.hold([shard], at):
             return await read(env, shard, at)
 
     for applied in (False, True):
         if applied:
-            await env.apply_all()
+            await env.applier.apply_all()
         consensus, blob, found = await cost(env, select)
         assert found == {0: (1, "a"), 1: (2, "b")}
         assert (consensus, blob) == (timestamps(env, 1), {})
@@ -167,15 +168,15 @@ async def test_a_failed_attempt_and_its_repetition_write_no_data(env: Environmen
 async def test_idle_costs_one_write_per_keep_alive_whatever_exists(env: Environment) -> None:
     for _ in range(20):
         await create(env, (1, "a"))
-    await env.apply_all()
-    await env.keep_alive()
-    consensus, blob, _ = await cost(env, env.keep_alive)
+    await env.applier.apply_all()
+    await env.leases.keep_alive()
+    consensus, blob, _ = await cost(env, env.leases.keep_alive)
     assert (consensus, blob) == (ONE_WRITE, {})
 
 
 async def test_apply_is_one_write_per_shard_however_many_commits(env: Environment) -> None:
     shards = [await create(env) for _ in range(3)]
-    await env.apply_all()
+    await env.applier.apply_all()
     for number in range(10):
         for shard in shards:
             await insert(env, shard, (number, "a"))
@@ -188,8 +189,8 @@ async def test_the_bytes_of_a_commit_do_not_depend_on_the_number_of_shards(env: 
     written = []
     for _ in range(2):
         shard = await create(env)
-        await env.apply_all()
-        await env.keep_alive()
+        await env.applier.apply_all()
+        await env.leases.keep_alive()
         before = env.consensus.counts.copy()
         await insert(env, shard, (1, "a"))
         written.append((env.consensus.counts - before).bytes_written)
@@ -197,6 +198,6 @@ async def test_the_bytes_of_a_commit_do_not_depend_on_the_number_of_shards(env: 
         for _ in range(500):
             txn.create_shard(env.new_shard_id(), SCHEMA)
         await commit(env, txn)
-        await env.apply_all()
-        await env.keep_alive()
+        await env.applier.apply_all()
+        await env.leases.keep_alive()
     assert abs(written[1] - written[0]) < 32

@@ -18,6 +18,7 @@ from storage.doubles.memory_consensus import MemoryConsensus
 from storage.durable import state as durable
 from storage.environment.environment import Environment
 from storage.environment.local_environment import open_local_environment
+from storage.environment.opening import open_on_stores
 from storage.errors import Determinate, Indeterminate, StoreFull, StoreUnavailable
 from storage.stores import blob_local, consensus_sqlite
 from storage.stores.blob import ByteRange
@@ -52,7 +53,7 @@ class FillingBlob(MemoryBlob):
 
 
 async def open_on(consensus: MemoryConsensus, blob: MemoryBlob, clock: ManualClock) -> Environment:
-    return await Environment.open(
+    return await open_on_stores(
         blob=blob,
         consensus=consensus,
         clock=clock,
@@ -116,7 +117,7 @@ async def test_a_wall_clock_that_jumps_changes_no_order_and_loses_no_process(jum
     assert second.ts > first.ts
     # An hour of wall-clock time is no reason to bury a process that was seen a moment ago.
     await env.maintenance.run({shard})
-    await env.maintenance.collect_orphans()
+    await env.maintenance.orphans.collect()
     assert other.process in env.cache.state.leases
     assert isinstance(await other.commit(txn, ts=Csn(second.ts + 1)), Committed)
     assert len(await read(other, shard, Csn(second.ts + 1))) == 1002
@@ -181,7 +182,7 @@ async def test_a_consensus_store_that_does_not_answer_leaves_the_outcome_open(on
     env.oracle.abandon_write("user", ts)
     # What was sent arrives when the store goes on; asked for, the outcome is what everybody sees.
     await asyncio.sleep(0.5)
-    status = await env.txid_status(77)
+    status = await env.outcomes.status(77)
     at = Csn(env.cache.upper - 1)
     assert (len(await read(env, shard, at)) == 2) == (status == "committed")
     await insert(env, shard, (3, "c"))
@@ -210,7 +211,7 @@ async def test_a_blob_store_that_does_not_answer_is_an_error_that_says_so(
     txn = env.begin()
     txn.write(shard, rows(*[(n, "x" * 100) for n in range(2000)]))
     await commit(env, txn)
-    await env.apply_all()
+    await env.applier.apply_all()
     going_on = threading.Event()
     read_file = LocalBlob._get
 

@@ -19,6 +19,7 @@ from storage.doubles.memory_blob import MemoryBlob
 from storage.doubles.memory_consensus import MemoryConsensus
 from storage.environment.background import KEEP_ALIVE_S
 from storage.environment.environment import Environment
+from storage.environment.opening import open_on_stores
 from storage.transactions.txn import Txn
 from tests.simulation import loop as loop_module
 from tests.simulation.loop import SimulatedClock, SimulatedLoop, simulate
@@ -43,7 +44,7 @@ class Slow:
 
     async def open(self, *, background: bool, shared: bool = False) -> Environment:
         """Open the environment."""
-        self.env = await Environment.open(
+        self.env = await open_on_stores(
             blob=self.blob,
             consensus=self.consensus,
             clock=SimulatedClock(self.loop),
@@ -97,7 +98,7 @@ def test_each_statement_waits_for_as_few_operations_as_can_be(shared: bool) -> N
         large = env.begin()
         large.write(shard, BIG)
         assert (await slow.cost(lambda: commit(env, large)))[:3] == (1, ONE_WRITE, {"put_if_absent": 1})
-        await env.apply_all()
+        await env.applier.apply_all()
 
         waited, consensus, blob, found = await slow.cost(lambda: read(env, shard))
         assert (waited, consensus, blob) == (1 + len(timestamp), timestamp, {"get": 1})
@@ -172,7 +173,7 @@ def test_two_live_servers_wait_for_no_more_than_one(monkeypatch: pytest.MonkeyPa
 
     async def work(slow: Slow) -> None:
         env = await slow.open(background=True, shared=True)
-        peer = await Environment.open(
+        peer = await open_on_stores(
             blob=slow.blob.inner,
             consensus=slow.consensus.inner,
             clock=SimulatedClock(slow.loop),

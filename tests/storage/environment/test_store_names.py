@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from storage.environment.open import StoreNames, check_names
+from storage.environment.named_stores import StoreNames, check_names
 from storage.errors import InvalidStore
 
 ACCOUNT = {"account_name": "a", "access_key": "YWJj"}

@@ -10,8 +10,10 @@ from storage.doubles.clock import SeededRandomness
 from storage.doubles.memory_blob import MemoryBlob
 from storage.doubles.memory_consensus import MemoryConsensus
 from storage.environment.environment import Environment
+from storage.environment.opening import open_on_stores
 from storage.errors import EnvironmentFenced
-from storage.membership.leases import LEASE_MS, SAFE_SHARE
+from storage.membership.leases import SAFE_SHARE
+from storage.membership.watch import LEASE_MS
 from tests.simulation.loop import SimulatedClock, SimulatedLoop, simulate
 from tests.storage.environments import create, insert, read
 
@@ -29,7 +31,7 @@ class NobodyIsDead:
 
 async def opened(loop: SimulatedLoop, blob: MemoryBlob, consensus: MemoryConsensus, number: int) -> Environment:
     """One without background work stands still."""
-    return await Environment.open(
+    return await open_on_stores(
         blob=blob,
         consensus=consensus,
         clock=SimulatedClock(loop),

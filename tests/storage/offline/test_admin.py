@@ -38,7 +38,7 @@ async def populated(stores: Stores) -> tuple[Environment, ShardId]:
     txn.write(shard, rows(*[(n, "x" * 100) for n in range(2000)]))
     await txn.spill(force=True)
     await commit(env, txn)
-    await env.apply_all()
+    await env.applier.apply_all()
     txn = env.begin()
     txn.delete(shard, deletion((0, 1, "a"), (5, 4, "x" * 100)))
     await commit(env, txn)
@@ -242,7 +242,7 @@ async def test_what_an_export_reads_stays_however_long_it_takes() -> None:
     clock = ManualClock()
     stores = Stores(clock=clock)
     env, shard = await populated(stores)
-    await env.apply_all()
+    await env.applier.apply_all()
     reader = InspectorReader(inspector(stores))
     at = await reader.newest()
     async with await reader.hold([shard], at):
@@ -256,16 +256,16 @@ async def test_what_an_export_reads_stays_however_long_it_takes() -> None:
             clock.advance(20_000)
             for _ in range(50):
                 await asyncio.sleep(0)
-            await env.apply_all()
-            await env.advance_to_now()
-            await env.keep_alive()
-            await env.maintenance.compact(shard)
-            await env.maintenance.collect()
+            await env.applier.apply_all()
+            await env.txns.advance_to_now(env.oracle)
+            await env.leases.keep_alive()
+            await env.maintenance.compactor.compact(shard)
+            await env.maintenance.garbage.collect()
         for part in (*snapshot.inserts, *snapshot.deletes):
             await reader.read_part(part)
-        assert (await env.open_shard(shard)).state.since <= at
-    await (await env.open_shard(shard)).refresh()
-    assert not (await env.open_shard(shard)).state.holds
+        assert (await env.handles.open(shard)).state.since <= at
+    await (await env.handles.open(shard)).refresh()
+    assert not (await env.handles.open(shard)).state.holds
 
 
 async def test_export_and_clone_at_a_csn(tmp_path: Path) -> None:
@@ -276,13 +276,13 @@ async def test_export_and_clone_at_a_csn(tmp_path: Path) -> None:
     txn = env.begin()
     txn.delete(shard, deletion((1, 0, "x" * 100)))
     await commit(env, txn)
-    count = await export_shard(env, shard, at, tmp_path / "out", {"c1": "number", "c2": "text"})
+    count = await export_shard(env.leases, env.reader, shard, at, tmp_path / "out", {"c1": "number", "c2": "text"})
     table = pq.read_table(tmp_path / "out")
     assert table.column_names == ["number", "text"]
     found = sorted((row["number"], row["text"]) for row in table.to_pylist())
     assert found == expected
     assert count == len(expected)
     with pytest.raises(Determinate, match="not empty"):
-        await export_shard(env, shard, at, tmp_path / "out")
+        await export_shard(env.leases, env.reader, shard, at, tmp_path / "out")
     new, committed = await clone_shard(env, shard, at)
     assert sorted((await read(env, new, committed.ts)).values()) == expected

@@ -17,7 +17,7 @@ Contents = dict[int, tuple[object, ...]]
 
 
 async def values(env: Environment, part: Part) -> Contents:
-    table = await env.read_part(part, [ROW_ID, "c1", "c2"])
+    table = await env.reader.read_part(part, [ROW_ID, "c1", "c2"])
     return {row[ROW_ID]: (row["c1"], row["c2"]) for row in table.to_pylist()}
 
 
@@ -58,10 +58,10 @@ async def test_sum_of_a_subscription_equals_every_snapshot() -> None:
             await insert(env, other, (step, "elsewhere"))
         clock.advance(500)
         if step % 7 == 0:
-            await env.apply_all()
-            await env.maintenance.compact(shard)
-            await env.maintenance.collect()
-            await env.keep_alive()
+            await env.applier.apply_all()
+            await env.maintenance.compactor.compact(shard)
+            await env.maintenance.garbage.collect()
+            await env.leases.keep_alive()
         if chance.random() < 0.4:
             now = Csn(env.cache.upper - 1)
             while seen < now:

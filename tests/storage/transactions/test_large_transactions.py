@@ -14,6 +14,7 @@ from storage.clock import SystemClock
 from storage.doubles.clock import SeededRandomness
 from storage.doubles.memory_consensus import MemoryConsensus
 from storage.environment.environment import Environment
+from storage.environment.opening import open_on_stores
 from storage.errors import CorruptPart, MissingBlob
 from storage.ids import ShardId
 from storage.shards.parts import PROVISIONAL_ROW_ID, ROW_ID, UploadedPart, part_may_match
@@ -42,7 +43,7 @@ async def test_a_spilling_transaction_runs_in_bounded_memory(monkeypatch: pytest
     contents = await read(env, shard)
     assert [contents[n][0] for n in range(6000)] == list(range(6000))
     assert len(await read(env, other)) == 60
-    snapshot = await env.snapshot(shard, await env.oracle.read_ts("user"))
+    snapshot = await env.reader.snapshot(shard, await env.oracle.read_ts("user"))
     assert all(part.bytes < 100_000 for part in snapshot.inserts)
 
 
@@ -65,7 +66,7 @@ async def local(tmp_path: Path) -> tuple[Environment, ShardId]:
     """An environment whose files an engine can write to."""
     folder = tmp_path / "blob"
     await asyncio.to_thread(folder.mkdir)
-    env = await Environment.open(
+    env = await open_on_stores(
         blob=LocalBlob(folder),
         consensus=MemoryConsensus(),
         clock=SystemClock(),
@@ -79,7 +80,7 @@ async def local(tmp_path: Path) -> tuple[Environment, ShardId]:
 
 def engine_writes(env: Environment, shard: ShardId, table: pa.Table) -> UploadedPart:
     """What an engine does: write Parquet to the file behind a key."""
-    key = env.new_part_key(shard)
+    key = env.parts.new_key(shard)
     path = env.blob.uri(key).removeprefix("file://")
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     pq.write_table(table, path)
@@ -99,12 +100,12 @@ async def test_files_that_engines_wrote_get_row_ids_and_statistics(tmp_path: Pat
     contents = await read(env, shard)
     assert len(contents) == 101
     assert (107, "file") not in contents.values()
-    snapshot = await env.snapshot(shard, await env.oracle.read_ts("user"))
+    snapshot = await env.reader.snapshot(shard, await env.oracle.read_ts("user"))
     (stored,) = [p for p in snapshot.inserts if p.key is not None]
     assert not part_may_match(stored, "c1", "=", 99)
     assert part_may_match(stored, "c1", "=", 150)
     assert snapshot.deletes[0].row_ids
-    ids = await env.read_part(snapshot.deletes[0], [ROW_ID])
+    ids = await env.reader.read_part(snapshot.deletes[0], [ROW_ID])
     assert ids.column(0).to_pylist() == [stored.first_row_id + 7]
 
 
@@ -112,11 +113,11 @@ async def test_files_that_are_missing_or_not_as_announced_are_refused(tmp_path: 
     env, shard = await local(tmp_path)
     txn = env.begin()
     with pytest.raises(MissingBlob):
-        await txn.write_part(shard, UploadedPart(key=env.new_part_key(shard)))
+        await txn.write_part(shard, UploadedPart(key=env.parts.new_key(shard)))
     wrong = engine_writes(env, shard, rows((1, "a")))
     with pytest.raises(CorruptPart, match="announced"):
         await txn.write_part(shard, msgspec.structs.replace(wrong, rows=2))
-    key = env.new_part_key(shard)
+    key = env.parts.new_key(shard)
     await env.blob.put(key, b"PAR1 but not really PAR1")
     with pytest.raises(CorruptPart):
         await txn.write_part(shard, UploadedPart(key=key))

@@ -11,10 +11,10 @@ from storage.doubles.memory_blob import MemoryBlob
 from storage.doubles.memory_consensus import MemoryConsensus
 from storage.environment.background import KEEP_ALIVE_S
 from storage.environment.environment import Environment
+from storage.environment.opening import open_on_stores
 from storage.errors import Determinate, Indeterminate, StoreTimeout, StoreUnavailable
 from storage.ids import ShardId
-from storage.membership.leases import LEASE_MS
-from storage.reading.outcomes import current_snapshot
+from storage.membership.watch import LEASE_MS
 from storage.shards.part_store import TOMBSTONE
 from storage.stores.consensus import SeqNo, VersionedData
 from storage.timestamps.csn import Csn
@@ -89,7 +89,7 @@ class World:
 
     async def open(self, name: str) -> Environment:
         self.seed += 1
-        return await Environment.open(
+        return await open_on_stores(
             blob=self.blob,
             consensus=self.consensus,
             clock=self.clock,
@@ -146,7 +146,7 @@ async def test_upload_and_append_run_at_the_same_time() -> None:
     assert env.cache.implicit
     world.blob.delay_s = world.consensus.delay_s = 0
     assert len(await read(env, shard)) == 2000
-    await env.apply_all()
+    await env.applier.apply_all()
     assert not env.cache.state.staged
     assert len(await read(env, shard)) == 2000
 
@@ -195,13 +195,13 @@ async def test_a_later_commit_on_the_shard_keeps_the_order_of_row_ids() -> None:
     txn.write(shard, rows((9, "later")))
     later = await env.commit(txn, ts=Csn(env.cache.upper + 5))
     assert isinstance(later, Committed)
-    await env.apply_all()
+    await env.applier.apply_all()
     assert world.blob.gate is not None
     world.blob.gate.set()
     assert isinstance(await task, Committed)
     assert (await read(env, shard, later.ts))[2000] == (9, "later")
-    await env.apply_all()
-    await env.apply_all()
+    await env.applier.apply_all()
+    await env.applier.apply_all()
     assert (await read(env, shard, later.ts))[2000] == (9, "later")
     await peer.cache.durable.refresh()
     assert (await read(peer, shard, later.ts))[2000] == (9, "later")
@@ -225,7 +225,7 @@ async def test_the_work_of_a_dead_coordinator_with_all_parts_present_is_committe
     assert isinstance(found, dict)
     assert len(found) == 2000
     assert not peer.cache.state.staged
-    assert await peer.txid_status(77) == "committed"
+    assert await peer.outcomes.status(77) == "committed"
 
 
 async def test_a_living_coordinator_may_take_as_long_as_it_needs() -> None:
@@ -247,7 +247,7 @@ async def test_a_living_coordinator_may_take_as_long_as_it_needs() -> None:
     assert world.blob.gate is not None
     world.blob.gate.set()
     assert isinstance(await task, Committed)
-    await env.apply_all()
+    await env.applier.apply_all()
     await peer.cache.durable.refresh()
     assert len(await reading) == 2001
 
@@ -289,7 +289,7 @@ async def test_who_cannot_be_sure_of_its_lease_any_more_answers_that_the_outcome
     world.consensus.unreachable = False
     # Everything was stored: it has committed. Nobody coordinates it any more, so its process needs not wait either.
     assert await env.staging.resolve_overdue() == 1
-    assert await env.txid_status(xid) == "committed"
+    assert await env.outcomes.status(xid) == "committed"
     await peer.cache.durable.refresh()
     assert len(await read(peer, shard, Csn(peer.cache.upper - 1))) == 2000
 
@@ -323,9 +323,9 @@ async def test_the_work_of_a_dead_coordinator_with_a_missing_part_is_aborted() -
     await world.run(task)
     assert task.result() == {0: (1, "a")}
     assert not peer.cache.state.staged
-    assert await peer.txid_status(xid) == "in progress"
+    assert await peer.outcomes.status(xid) == "in progress"
     await peer.txns.tidy(expired=[env.process])
-    assert await peer.txid_status(xid) == "aborted"
+    assert await peer.outcomes.status(xid) == "aborted"
 
 
 async def test_a_coordinator_that_comes_back_after_prevention_repeats_with_new_files() -> None:
@@ -341,7 +341,7 @@ async def test_a_coordinator_that_comes_back_after_prevention_repeats_with_new_f
     result = await task
     assert isinstance(result, UpperMismatch)
     assert not any(write.parts for write in env.cache.state.pending[shard])
-    await env.maintenance.collect_orphans()
+    await env.maintenance.orphans.collect()
 
 
 async def test_prevented_transactions_can_be_committed_again() -> None:
@@ -392,7 +392,7 @@ async def test_a_lost_answer_to_the_record_is_an_abort_while_a_part_is_missing()
     assert isinstance(task.exception(), Determinate)
     world.consensus.lose_answers = False
     for asked, expected in ((peer, "in progress"), (env, "aborted")):
-        status: asyncio.Task[object] = asyncio.create_task(asked.txid_status(xid))
+        status: asyncio.Task[object] = asyncio.create_task(asked.outcomes.status(xid))
         await world.run(status)
         assert status.result() == expected
     world.blob.gate.set()
@@ -409,7 +409,7 @@ async def test_a_lost_answer_with_all_parts_present_is_ambiguous_and_explained_l
     await world.run(task)
     assert isinstance(task.exception(), Indeterminate)
     world.consensus.lose_answers = False
-    status: asyncio.Task[object] = asyncio.create_task(peer.txid_status(6))
+    status: asyncio.Task[object] = asyncio.create_task(peer.outcomes.status(6))
     await world.run(status)
     assert status.result() == "committed"
     assert len(await read(peer, shard, Csn(peer.cache.upper - 1))) == 2000
@@ -445,6 +445,6 @@ async def test_what_a_dead_coordinator_left_staged_runs_until_it_is_resolved() -
     task.cancel()
     # Its process is gone, and with it its lease; what it staged may yet turn out to be committed.
     await two.txns.tidy(expired=[one.process])
-    assert (await current_snapshot(two, before)).xip == (xid,)
+    assert (await two.outcomes.current_snapshot(before)).xip == (xid,)
     assert world.blob.gate is not None
     world.blob.gate.set()

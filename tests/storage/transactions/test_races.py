@@ -11,7 +11,7 @@ from storage.durable.state import DurableState
 from storage.environment.environment import Environment
 from storage.errors import CorruptState, Determinate, UnknownShard
 from storage.ids import ShardId
-from storage.membership.leases import LEASE_MS
+from storage.membership.watch import LEASE_MS
 from storage.shards.shard import DataShard
 from storage.shards.writes import Write
 from storage.timestamps.csn import Csn
@@ -81,7 +81,7 @@ async def test_fill_does_not_pass_a_commit_under_way() -> None:
     with pytest.raises(ValueError, match="not decided"):
         await two_.txns.fill(shard, Csn(upper + 5))
     # Filling decides first; the commit under way at a lower CSN then cannot succeed there.
-    await two_.advance(Csn(upper + 6))
+    await two_.txns.advance(Csn(upper + 6))
     await two_.fill(shard, Csn(upper + 5))
     txn = one.begin()
     txn.write(shard, rows((1, "x")))
@@ -99,9 +99,9 @@ async def test_fill_applies_what_is_committed_before() -> None:
     upper = one.cache.upper
     await at(one, shard, upper + 1, 1)
     await two_.cache.durable.refresh()
-    await two_.advance(Csn(upper + 9))
+    await two_.txns.advance(Csn(upper + 9))
     await two_.fill(shard, Csn(upper + 8))
-    handle = await two_.open_shard(shard)
+    handle = await two_.handles.open(shard)
     await handle.refresh()
     assert handle.state.upper == upper + 9
     assert handle.snapshot(Csn(upper + 8)).rows == 1
@@ -116,22 +116,22 @@ async def test_unregistered_shards_are_complete_and_independent() -> None:
     await two_.cache.durable.refresh()
     await at(one, shard, upper + 2, 2)
     # `two_` has not seen the second write, and must not lose it.
-    result = await two_.unregister(shard, Csn(upper + 10))
+    result = await two_.txns.unregister(shard, Csn(upper + 10))
     assert isinstance(result, Committed)
-    handle = two_.txns._load_shard(shard)
+    handle = two_.handles.detached(shard)
     await handle.refresh()
     assert handle.state.upper == upper + 11
     assert handle.snapshot(Csn(upper + 10)).rows == 2
     with pytest.raises(UnknownShard):
         await at(one, shard, upper + 20, 3)
-    assert await two_.unregister(shard, Csn(upper + 30)) == Committed(ts=Csn(upper + 30), shards=frozenset())
+    assert await two_.txns.unregister(shard, Csn(upper + 30)) == Committed(ts=Csn(upper + 30), shards=frozenset())
     part = await two_.parts.encode("insert", shard, rows((3, "direct")))
     assert await handle.compare_and_append([part], expected_upper=Csn(upper + 11), new_upper=Csn(upper + 40)) is None
     # Registering below what was written directly would hide that.
-    low = await one.register(shard, Csn(upper + 35))
+    low = await one.txns.register(shard, Csn(upper + 35))
     assert isinstance(low, UpperMismatch)
-    assert isinstance(await one.register(shard, Csn(upper + 50)), Committed)
-    assert isinstance(await two_.register(shard, Csn(upper + 60)), Committed)
+    assert isinstance(await one.txns.register(shard, Csn(upper + 50)), Committed)
+    assert isinstance(await two_.txns.register(shard, Csn(upper + 60)), Committed)
     await at(one, shard, upper + 70, 4)
     assert await numbers(one, shard, upper + 70) == [1, 2, 3, 4]
     await two_.cache.durable.refresh()
@@ -142,8 +142,8 @@ async def test_compare_and_append_says_what_the_upper_is() -> None:
     stores = Stores()
     env = await stores.open()
     shard = await create(env)
-    await env.unregister(shard, Csn(env.cache.upper + 1))
-    handle: DataShard = env.txns._load_shard(shard)
+    await env.txns.unregister(shard, Csn(env.cache.upper + 1))
+    handle: DataShard = env.handles.detached(shard)
     await handle.refresh()
     upper = handle.state.upper
     part = await env.parts.encode("insert", shard, rows((1, "a")))
@@ -190,7 +190,7 @@ async def test_a_transaction_travels_to_another_process() -> None:
     result = await two_.commit(imported, ts=Csn(upper + 5))
     assert isinstance(result, Committed)
     assert await numbers(two_, shard, upper + 5) == [*range(1, 1000), 7777]
-    assert await two_.txid_status(1234) == "committed"
+    assert await two_.outcomes.status(1234) == "committed"
     with pytest.raises(CorruptState):
         two_.import_txn(data[:-1])
 
@@ -205,10 +205,10 @@ async def test_files_of_a_dead_exporter_are_not_committed() -> None:
     txn.write(shard, rows(*[(n, "x" * 100) for n in range(1000)]))
     imported = two_.import_txn(await one.export_txn(txn))
     for _ in range(4):
-        await two_.keep_alive()
+        await two_.leases.keep_alive()
         clock.advance(LEASE_MS // 2)
-    await two_.keep_alive()
-    await two_.maintenance.bury_dead()
+    await two_.leases.keep_alive()
+    await two_.maintenance.watch.bury_dead()
     with pytest.raises(Determinate, match="is gone"):
         await two_.commit(imported, ts=Csn(two_.cache.upper + 1))
 

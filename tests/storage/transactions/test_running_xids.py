@@ -14,8 +14,8 @@ from storage.doubles.memory_blob import MemoryBlob
 from storage.doubles.memory_consensus import MemoryConsensus
 from storage.environment.environment import Environment
 from storage.environment.local_environment import open_local_environment
+from storage.environment.opening import open_on_stores
 from storage.errors import SnapshotTooOld
-from storage.reading.outcomes import committed_at, current_snapshot
 from storage.stores.consensus import VersionedData
 from storage.timestamps.csn import Csn
 from storage.transactions.txns_state import MAX_OUTCOMES
@@ -24,7 +24,7 @@ from tests.storage.environments import commit, create, rows
 
 
 async def opened(blob: MemoryBlob, consensus: MemoryConsensus, number: int) -> Environment:
-    return await Environment.open(
+    return await open_on_stores(
         blob=blob,
         consensus=consensus,
         clock=SystemClock(),
@@ -83,33 +83,33 @@ async def test_snapshots_are_right_for_the_transactions_of_all_processes(seed: i
                 model.aborted.add(xid)
                 del model.running[xid]
             case "settle":
-                await env.keep_alive()
+                await env.leases.keep_alive()
             case _:
                 held.append(await env.oracle.read_ts("user"))
                 for at in (held[-1], random.choice(held)):
-                    model.check(await current_snapshot(env, at), at)
+                    model.check(await env.outcomes.current_snapshot(at), at)
     for xid in [*model.committed]:
         for env in envs:
             env.xids.ended(xid)
     for env in envs:
-        await env.keep_alive()
+        await env.leases.keep_alive()
     for env in envs:
         at = await env.oracle.read_ts("user")
-        snapshot = await current_snapshot(env, at)
+        snapshot = await env.outcomes.current_snapshot(at)
         model.check(snapshot, at)
         assert set(snapshot.xip) == set(model.running), "what has aborted is over for everybody"
-        assert {xid: committed_at(env, xid) for xid in model.committed} == model.committed
+        assert {xid: env.outcomes.committed_at(xid) for xid in model.committed} == model.committed
     for xid in model.aborted:
-        assert [await env.txid_status(xid) for env in envs] == ["aborted"] * 3
+        assert [await env.outcomes.status(xid) for env in envs] == ["aborted"] * 3
     for xid, owner in model.running.items():
-        assert {await env.txid_status(xid) for env in envs if env is not owner} == {"in progress"}
+        assert {await env.outcomes.status(xid) for env in envs if env is not owner} == {"in progress"}
     # The transactions of a process that is gone are over.
     gone = envs.pop()
     await envs[0].txns.tidy(expired=[gone.process])
     for env in envs:
         at = await env.oracle.read_ts("user")
         left = {xid for xid, owner in model.running.items() if owner is not gone}
-        assert set((await current_snapshot(env, at)).xip) == left
+        assert set((await env.outcomes.current_snapshot(at)).xip) == left
 
 
 async def test_a_process_alone_writes_down_what_runs_before_others_begin(tmp_path: Path) -> None:
@@ -117,10 +117,10 @@ async def test_a_process_alone_writes_down_what_runs_before_others_begin(tmp_pat
     shard = await create(one)
     running = [await one.xids.draw() for _ in range(3)]
     one.xids.ended(running[1])
-    alone = await current_snapshot(one, await one.oracle.read_ts("user"))
+    alone = await one.outcomes.current_snapshot(await one.oracle.read_ts("user"))
     assert str(alone) == f"{running[0]}:{running[2] + 1}:{running[0]},{running[2]}"
     two = await open_local_environment(tmp_path, peers=True, process="two")
-    seen = await current_snapshot(two, await two.oracle.read_ts("user"))
+    seen = await two.outcomes.current_snapshot(await two.oracle.read_ts("user"))
     assert seen.xip == (running[0], running[2])
     drawn = [await env.xids.draw() for env in (two, one, two)]
     assert drawn == sorted(drawn)
@@ -130,12 +130,12 @@ async def test_a_process_alone_writes_down_what_runs_before_others_begin(tmp_pat
     await commit(one, txn)
     one.xids.ended(running[0])
     for env in (one, two):
-        snapshot = await current_snapshot(env, await env.oracle.read_ts("user"))
+        snapshot = await env.outcomes.current_snapshot(await env.oracle.read_ts("user"))
         assert snapshot.xip == (running[2], *drawn)
     await two.close()
     while not one.leases.sole or one.oracle.asks_store:
         await one.clock.sleep(0.02)
-    after = await current_snapshot(one, await one.oracle.read_ts("user"))
+    after = await one.outcomes.current_snapshot(await one.oracle.read_ts("user"))
     assert after.xip == (running[2], drawn[1])
     assert after.xmax > drawn[2]
     assert await one.xids.draw() >= after.xmax
@@ -153,8 +153,8 @@ async def test_a_snapshot_that_cannot_be_told_any_more_is_too_old() -> None:
         merged.merge(txn)
     await commit(env, merged)
     with pytest.raises(SnapshotTooOld):
-        await current_snapshot(env, at)
-    await current_snapshot(env, await env.oracle.read_ts("user"))
+        await env.outcomes.current_snapshot(at)
+    await env.outcomes.current_snapshot(await env.oracle.read_ts("user"))
 
 
 class SlowToLook(MemoryConsensus):
@@ -181,7 +181,7 @@ async def test_what_is_drawn_while_one_looks_is_not_overlooked() -> None:
     await create(env)
     at = await env.oracle.read_ts("user")
     consensus.holding = True
-    looking = asyncio.create_task(current_snapshot(env, at))
+    looking = asyncio.create_task(env.outcomes.current_snapshot(at))
     await consensus.held.wait()
     xid = await env.xids.draw()
     consensus.gate.set()

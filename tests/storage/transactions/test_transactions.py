@@ -70,7 +70,7 @@ async def test_delete_hides_the_row_from_its_csn_on() -> None:
     await commit(env, txn)
     assert await read(env, shard) == {1: (2, "b"), 2: (10, "A")}
     assert await read(env, shard, before) == {0: (1, "a"), 1: (2, "b")}
-    assert (await env.snapshot(shard, await env.oracle.read_ts("user"))).rows == 2
+    assert (await env.reader.snapshot(shard, await env.oracle.read_ts("user"))).rows == 2
 
 
 @pytest.mark.parametrize("applied", [False, True])
@@ -85,7 +85,7 @@ async def test_own_rows_can_be_deleted_before_the_commit(applied: bool) -> None:
     txn.delete(shard, deletion((first + 1, 3, "c"), (0, 1, "a")))
     committed = await commit(env, txn)
     if applied:
-        await env.apply(committed)
+        await env.txns.apply(committed.shards)
     assert await read(env, shard) == {1: (2, "b")}
 
 
@@ -114,7 +114,7 @@ async def test_a_group_of_plain_inserts_makes_one_part() -> None:
         txn.write(shard, rows((number, str(number))))
         leader.merge(txn)
     await commit(env, leader)
-    snapshot = await env.snapshot(shard, await env.oracle.read_ts("user"))
+    snapshot = await env.reader.snapshot(shard, await env.oracle.read_ts("user"))
     assert len(snapshot.inserts) == 1
     assert len(await read(env, shard)) == 10
 
@@ -134,7 +134,7 @@ async def test_savepoints_undo_rows_deletes_and_definitions() -> None:
     await commit(env, txn)
     assert sorted((await read(env, shard)).values()) == [(1, "a"), (2, "b"), (4, "d")]
     with pytest.raises(UnknownShard):
-        await env.snapshot(other, await env.oracle.read_ts("user"))
+        await env.reader.snapshot(other, await env.oracle.read_ts("user"))
 
 
 async def test_a_retry_at_a_higher_csn_rewrites_nothing() -> None:
@@ -252,7 +252,7 @@ async def test_new_columns_and_old_parts() -> None:
     txn.alter_schema(shard, wide)
     txn.write(shard, pa.table({"c1": [2], "c2": ["b"], "c3": [2.5]}, schema=wide))
     await commit(env, txn)
-    snapshot = await env.snapshot(shard, await env.oracle.read_ts("user"))
+    snapshot = await env.reader.snapshot(shard, await env.oracle.read_ts("user"))
     assert snapshot.schema.equals(wide)
     assert [part.schema_version for part in snapshot.inserts] == [0, 1]
     assert [part.columns for part in snapshot.inserts] == [("c1", "c2"), ("c1", "c2", "c3")]
@@ -274,9 +274,9 @@ async def test_validation_sees_a_write_between() -> None:
     at = Csn(env.cache.upper + 1)
     assert isinstance(await env.commit(second, ts=at, validated=validated), UpperMismatch)
     assert isinstance(await env.commit(third, ts=at, validated=validated), Committed)
-    changes = await env.changes(shard, read_ts, Csn(env.cache.upper - 1))
+    changes = await env.reader.changes(shard, read_ts, Csn(env.cache.upper - 1))
     assert [part.rows for part in changes.inserts] == [1]
-    assert (await env.changes(other, at, at)).is_empty
+    assert (await env.reader.changes(other, at, at)).is_empty
 
 
 @pytest.mark.parametrize("clean", [False, True])
@@ -296,7 +296,7 @@ async def test_a_restart_finds_everything(clean: bool) -> None:
     assert bool(again.cache.state.pending) is not clean
     assert await read(again, shard) == {1: (2, "b")}
     assert await read(again, other) == {0: (3, "c")}
-    await again.apply_all()
+    await again.applier.apply_all()
     await again.txns.tidy()
     assert not again.cache.state.pending
     assert await read(again, shard) == {1: (2, "b")}
@@ -325,11 +325,11 @@ async def test_the_txns_shard_holds_only_the_work_in_flight() -> None:
     shard = await create(env)
     for number in range(400):
         committed = await insert(env, shard, (number, "x"))
-        await env.apply(committed)
+        await env.txns.apply(committed.shards)
         if number % 50 == 0:
-            await env.apply_all()
+            await env.applier.apply_all()
     assert sum(len(writes) for writes in env.cache.state.pending.values()) <= 2
-    await env.apply_all()
+    await env.applier.apply_all()
     diffs = await stores.consensus.inner.scan("txns", 1)  # type: ignore[arg-type]
     assert len(diffs) < 320
     again = await stores.open("again")
@@ -344,9 +344,9 @@ async def test_a_restart_applies_what_a_dead_process_has_committed() -> None:
     env = await stores.open(background=True)
     for _ in range(200):
         await asyncio.sleep(0.01)
-        if (await env.open_shard(shard)).state.upper:
+        if (await env.handles.open(shard)).state.upper:
             break
-    await env.keep_alive()
+    await env.leases.keep_alive()
     assert shard not in env.cache.state.pending
-    assert (await env.open_shard(shard)).state.parts
+    assert (await env.handles.open(shard)).state.parts
     await env.close()

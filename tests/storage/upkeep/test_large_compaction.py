@@ -61,7 +61,7 @@ async def test_many_deletions_in_large_parts_are_folded(step: int) -> None:
     assert len(before) == 5000 - len(range(0, 5000, step))
     for _ in range(3):
         await settle(env, clock, shard)
-    snapshot = await env.snapshot(shard, await env.oracle.read_ts("user"))
+    snapshot = await env.reader.snapshot(shard, await env.oracle.read_ts("user"))
     # As few as are left are not worth a rewriting.
     left = sum(part.rows for part in snapshot.deletes)
     assert left <= compaction.DELETED_SHARE * sum(part.rows for part in snapshot.inserts)
@@ -70,7 +70,7 @@ async def test_many_deletions_in_large_parts_are_folded(step: int) -> None:
     assert snapshot.rows == len(before)
     assert await read(env, shard) == before
     live = {part.key for part in (*snapshot.inserts, *snapshot.deletes) if part.key is not None}
-    await env.maintenance.collect_orphans()
+    await env.maintenance.orphans.collect()
     assert await part_files(stores, shard) == live
 
 
@@ -81,7 +81,7 @@ async def test_few_deletions_are_left_alone() -> None:
     await write_file(env, shard, 0, 2000)
     await delete_rows(env, shard, [5, 700])
     await settle(env, clock, shard)
-    snapshot = await env.snapshot(shard, await env.oracle.read_ts("user"))
+    snapshot = await env.reader.snapshot(shard, await env.oracle.read_ts("user"))
     assert [part.rows for part in snapshot.inserts] == [2000]
     assert [part.rows for part in snapshot.deletes] == [2]
 
@@ -110,7 +110,7 @@ async def test_random_deletions_against_a_model(seed: int) -> None:
     for _ in range(4):
         await settle(env, clock, shard)
     assert await read(env, shard) == {n: (n, value(n)) for n in model}
-    snapshot = await env.snapshot(shard, await env.oracle.read_ts("user"))
+    snapshot = await env.reader.snapshot(shard, await env.oracle.read_ts("user"))
     deleted = sum(part.rows for part in snapshot.deletes)
     assert deleted <= 0.35 * max(1, sum(part.rows for part in snapshot.inserts))
 

@@ -14,7 +14,8 @@ from storage.doubles.clock import ManualClock
 from storage.environment.environment import Environment
 from storage.errors import AsOfNotReadable, EnvironmentFenced
 from storage.ids import CATALOG_SHARD, ShardId
-from storage.membership.leases import LEASE_MS, ReadHold
+from storage.membership.leases import ReadHold
+from storage.membership.watch import LEASE_MS
 from storage.shards.shard import ShardSnapshot
 from storage.shards.shard_state import HOLD_MS, Hold
 from storage.timestamps.csn import Csn
@@ -37,22 +38,22 @@ async def part_files(stores: Stores, shard: ShardId) -> set[str]:
 
 async def settle(env: Environment, clock: ManualClock, shard: ShardId) -> None:
     """Let history pass, compact, and collect until nothing is left to do."""
-    await env.apply_all()
+    await env.applier.apply_all()
     for _ in range(3):
         clock.advance(3_000)
-        await env.advance_to_now()
-        await env.keep_alive()
-        await env.maintenance.compact(shard)
-        await env.maintenance.collect()
+        await env.txns.advance_to_now(env.oracle)
+        await env.leases.keep_alive()
+        await env.maintenance.compactor.compact(shard)
+        await env.maintenance.garbage.collect()
 
 
 async def outlive_the_dead(env: Environment, clock: ManualClock) -> None:
     """Let the leases of all other processes run out, while ours is renewed."""
     for _ in range(4):
-        await env.keep_alive()
+        await env.leases.keep_alive()
         clock.advance(LEASE_MS // 2)
-    await env.keep_alive()
-    await env.maintenance.bury_dead()
+    await env.leases.keep_alive()
+    await env.maintenance.watch.bury_dead()
     assert set(env.cache.state.leases) == {env.process}
 
 
@@ -64,7 +65,7 @@ async def test_many_small_inserts_become_one_part() -> None:
         await insert(env, shard, (number, str(number)))
     before = await read(env, shard)
     await settle(env, clock, shard)
-    snapshot = await env.snapshot(shard, await env.oracle.read_ts("user"))
+    snapshot = await env.reader.snapshot(shard, await env.oracle.read_ts("user"))
     assert len(snapshot.inserts) == 1
     assert not snapshot.inserts[0].has_row_id_column
     assert await read(env, shard) == before
@@ -79,7 +80,7 @@ async def test_deletes_are_folded_and_row_ids_kept() -> None:
     await commit(env, txn)
     before = await read(env, shard)
     await settle(env, clock, shard)
-    snapshot = await env.snapshot(shard, await env.oracle.read_ts("user"))
+    snapshot = await env.reader.snapshot(shard, await env.oracle.read_ts("user"))
     assert not snapshot.deletes
     assert snapshot.rows == len(before) == 66
     assert await read(env, shard) == before
@@ -115,7 +116,7 @@ async def test_all_rows_deleted_leaves_nothing() -> None:
     txn.delete(shard, deletion(*[(n, n, "x" * 100) for n in range(2000)]))
     await commit(env, txn)
     await settle(env, clock, shard)
-    snapshot = await env.snapshot(shard, await env.oracle.read_ts("user"))
+    snapshot = await env.reader.snapshot(shard, await env.oracle.read_ts("user"))
     assert snapshot.inserts == snapshot.deletes == ()
     assert await part_files(stores, shard) == set()
 
@@ -150,19 +151,19 @@ async def test_random_history_against_a_model(seed: int) -> None:
             del model[row_id]
         clock.advance(chance.randrange(600))
         if chance.random() < 0.3:
-            await env.apply_all()
+            await env.applier.apply_all()
         if chance.random() < 0.1:
             at = await env.oracle.read_ts("user")
-            hold = await env.hold([shard], at)
-            held.append((hold, await env.snapshot(shard, at), dict(model)))
+            hold = await env.leases.hold([shard], at)
+            held.append((hold, await env.reader.snapshot(shard, at), dict(model)))
         if held and chance.random() < 0.1:
             held.pop(chance.randrange(len(held)))[0].release()
         if chance.random() < 0.15:
-            await env.apply_all()
-            await env.maintenance.compact(shard)
-            await env.maintenance.collect()
-            await env.maintenance.collect_orphans()
-            await env.keep_alive()
+            await env.applier.apply_all()
+            await env.maintenance.compactor.compact(shard)
+            await env.maintenance.garbage.collect()
+            await env.maintenance.orphans.collect()
+            await env.leases.keep_alive()
         if step % 10 == 9:
             assert await read(env, shard) == model
             for _, snapshot, expected in held:
@@ -181,8 +182,8 @@ async def test_random_history_against_a_model(seed: int) -> None:
     await outlive_the_dead(env, clock)
     await settle(env, clock, shard)
     assert await read(env, shard) == model
-    await env.maintenance.collect_orphans()
-    snapshot = await env.snapshot(shard, await env.oracle.read_ts("user"))
+    await env.maintenance.orphans.collect()
+    snapshot = await env.reader.snapshot(shard, await env.oracle.read_ts("user"))
     live = {part.key for part in (*snapshot.inserts, *snapshot.deletes) if part.key is not None}
     assert await part_files(stores, shard) == live
 
@@ -199,26 +200,26 @@ async def test_a_reader_in_another_process_keeps_replaced_files() -> None:
         await commit(env, txn)
     at = await env.oracle.read_ts("user")
     await other.cache.durable.refresh()
-    await other.keep_alive()
-    hold = await other.hold([shard], at)
-    snapshot = await other.snapshot(shard, at)
-    await other.keep_alive()
+    await other.leases.keep_alive()
+    hold = await other.leases.hold([shard], at)
+    snapshot = await other.reader.snapshot(shard, at)
+    await other.leases.keep_alive()
     await settle(env, clock, shard)
     await settle(env, clock, shard)
-    assert len((await env.snapshot(shard, await env.oracle.read_ts("user"))).inserts) == 20
+    assert len((await env.reader.snapshot(shard, await env.oracle.read_ts("user"))).inserts) == 20
     assert len(await snapshot_rows(other, snapshot)) == 20_000
     hold.release()
     clock.advance(3_000)
     await other.cache.durable.refresh()
-    await other.keep_alive()
+    await other.leases.keep_alive()
     await settle(env, clock, shard)
     # The other process has read below the compaction and must see it before files go.
     assert len(await part_files(stores, shard)) == 21
     for _ in range(2):
         clock.advance(3_000)
-        await env.advance_to_now()
+        await env.txns.advance_to_now(env.oracle)
         await other.cache.durable.refresh()
-        await other.keep_alive()
+        await other.leases.keep_alive()
     await settle(env, clock, shard)
     assert len(await part_files(stores, shard)) == 1
     now = await env.oracle.read_ts("user")
@@ -230,23 +231,23 @@ async def test_a_hold_below_the_since_is_refused_and_an_old_one_respected() -> N
     env = await Stores(clock=clock).open()
     shard = await create(env, (1, "a"))
     at = await env.oracle.read_ts("user")
-    critical = await env.critical_hold(shard, "audit", at)
+    critical = await env.leases.critical_hold(shard, "audit", at)
     for number in range(40):
         await insert(env, shard, (number, "b"))
     await settle(env, clock, shard)
     assert await read(env, shard, at) == {0: (1, "a")}
-    hold = await env.hold([shard], at)
+    hold = await env.leases.hold([shard], at)
     assert isinstance(critical, Hold)
-    await env.release_critical_hold(shard, "audit")
+    await env.leases.release_critical_hold(shard, "audit")
     await settle(env, clock, shard)
     assert await read(env, shard, at) == {0: (1, "a")}
     hold.release()
     await settle(env, clock, shard)
     await settle(env, clock, shard)
     with pytest.raises(AsOfNotReadable):
-        await env.hold([shard], at)
+        await env.leases.hold([shard], at)
     with pytest.raises(AsOfNotReadable):
-        await env.snapshot(shard, at)
+        await env.reader.snapshot(shard, at)
 
 
 @pytest.mark.parametrize("jump_ms", [3_600_000, -3_600_000])
@@ -256,16 +257,16 @@ async def test_a_hold_expires_when_it_is_not_renewed_any_more_whatever_the_wall_
     env = await stores.open()
     shard = await create(env, (1, "a"))
     at = await env.oracle.read_ts("user")
-    await env.critical_hold(shard, "meanwhile", at)
+    await env.leases.critical_hold(shard, "meanwhile", at)
     for number in range(40):
         await insert(env, shard, (number, "b"))
     await settle(env, clock, shard)
-    hold = await env.hold([shard], at)
+    hold = await env.leases.hold([shard], at)
     assert hold.durable_name is not None
-    await env.release_critical_hold(shard, "meanwhile")
+    await env.leases.release_critical_hold(shard, "meanwhile")
     # The clock of whoever compacts is wrong, or becomes right again.
     clock.jump(jump_ms)
-    handle = await env.open_shard(shard)
+    handle = await env.handles.open(shard)
     for _ in range(5):
         await handle.downgrade_since(Csn(handle.state.upper - 1))
         assert set(handle.state.holds) == {hold.durable_name}
@@ -279,7 +280,7 @@ async def test_a_hold_expires_when_it_is_not_renewed_any_more_whatever_the_wall_
         await handle.downgrade_since(Csn(handle.state.upper - 1))
     assert not handle.state.holds
     with pytest.raises(AsOfNotReadable):
-        await env.snapshot(shard, at)
+        await env.reader.snapshot(shard, at)
 
 
 async def test_parts_of_different_columns_are_not_merged() -> None:
@@ -297,7 +298,7 @@ async def test_parts_of_different_columns_are_not_merged() -> None:
         txn.write(shard, pa.table({"c1": [number], "c2": ["new"], "c3": [number]}, schema=wide))
         await commit(env, txn)
     await settle(env, clock, shard)
-    snapshot = await env.snapshot(shard, await env.oracle.read_ts("user"))
+    snapshot = await env.reader.snapshot(shard, await env.oracle.read_ts("user"))
     assert sorted(part.columns for part in snapshot.inserts) == [("c1", "c2"), ("c1", "c2", "c3")]
     assert sorted(part.schema_version for part in snapshot.inserts) == [0, 1]
 
@@ -314,12 +315,12 @@ async def test_a_dropped_shard_leaves_no_files() -> None:
     txn = env.begin()
     txn.forget_shard(shard)
     await commit(env, txn)
-    await env.apply_all()
+    await env.applier.apply_all()
     for _ in range(3):
         clock.advance(3_000)
-        await env.advance_to_now()
-        await env.keep_alive()
-        await env.maintenance.collect()
+        await env.txns.advance_to_now(env.oracle)
+        await env.leases.keep_alive()
+        await env.maintenance.garbage.collect()
     assert await part_files(stores, shard) == set()
     assert shard not in env.cache.state.forgotten
     assert len(await stores.consensus.scan(f"shards/{shard}", 1)) <= 2  # type: ignore[arg-type]
@@ -336,13 +337,13 @@ async def test_abandoned_uploads_go_and_live_ones_stay() -> None:
     for txn in (kept, given_up, orphan):
         txn.write(shard, big)
         await txn.spill(force=True)
-    await env.maintenance.collect_orphans()
+    await env.maintenance.orphans.collect()
     assert len(await part_files(stores, shard)) == 3
     given_up.abandon()
-    await env.maintenance.collect_orphans()
+    await env.maintenance.orphans.collect()
     assert len(await part_files(stores, shard)) == 2
     await outlive_the_dead(env, clock)
-    await env.maintenance.collect_orphans()
+    await env.maintenance.orphans.collect()
     assert len(await part_files(stores, shard)) == 1
     with pytest.raises(EnvironmentFenced):
         await dead.commit(orphan, ts=Csn(env.cache.upper + 10))
@@ -361,8 +362,8 @@ async def test_a_start_that_others_took_for_dead_says_so(monkeypatch: pytest.Mon
         txn = env.begin()
         txn.update_catalog([CatalogUpdate(record=Schema(oid=20_000, name="later", owner=10), diff=1)])
         await commit(env, txn)
-        await env.advance_to_now()
-        handle = await env.open_shard(CATALOG_SHARD)
+        await env.txns.advance_to_now(env.oracle)
+        handle = await env.handles.open(CATALOG_SHARD)
         assert await handle.downgrade_since(Csn(handle.state.upper - 1)) > as_of
         await load(store, as_of, csn)
 
@@ -382,30 +383,30 @@ async def test_a_compaction_of_a_process_taken_for_dead_cannot_bring_collected_f
         txn = env.begin()
         txn.write(shard, rows(*[(number, "x" * 100) for _ in range(1000)]))
         await commit(env, txn)
-    await env.apply_all()
+    await env.applier.apply_all()
     for _ in range(4):
         clock.advance(5_000)
-        await env.advance_to_now()
+        await env.txns.advance_to_now(env.oracle)
         await slow.cache.durable.refresh()
-        await slow.keep_alive()
-        await env.keep_alive()
-    swap = slow.maintenance._swap
+        await slow.leases.keep_alive()
+        await env.leases.keep_alive()
+    swap = slow.maintenance.compactor._swap
     swapped: list[bool] = []
 
     async def after_a_long_pause(*arguments: Any) -> bool:
         await outlive_the_dead(env, clock)
-        await env.maintenance.collect_orphans()
+        await env.maintenance.orphans.collect()
         swapped.append(await swap(*arguments))
         return swapped[-1]
 
-    monkeypatch.setattr(slow.maintenance, "_swap", after_a_long_pause)
+    monkeypatch.setattr(slow.maintenance.compactor, "_swap", after_a_long_pause)
     files = await part_files(stores, shard)
-    await slow.maintenance.compact(shard)
+    await slow.maintenance.compactor.compact(shard)
     assert swapped == [False]
     assert await part_files(stores, shard) == files
     assert len(await read(env, shard)) == 20_000
     # The others go on compacting in the new epoch.
-    assert await env.maintenance.compact(shard) == 20
+    assert await env.maintenance.compactor.compact(shard) == 20
 
 
 async def test_the_files_of_an_unregistered_shard_outlive_their_writer() -> None:
@@ -416,11 +417,11 @@ async def test_the_files_of_an_unregistered_shard_outlive_their_writer() -> None
     txn = writer.begin()
     txn.write(shard, rows(*[(n, "x" * 100) for n in range(1000)]))
     await commit(writer, txn)
-    await writer.apply_all()
-    await writer.unregister(shard, Csn(writer.cache.upper + 1))
+    await writer.applier.apply_all()
+    await writer.txns.unregister(shard, Csn(writer.cache.upper + 1))
     await env.cache.durable.refresh()
     files = await part_files(stores, shard)
     assert len(files) == 1
     await outlive_the_dead(env, clock)
-    await env.maintenance.collect_orphans()
+    await env.maintenance.orphans.collect()
     assert await part_files(stores, shard) == files

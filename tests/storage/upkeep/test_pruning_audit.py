@@ -32,7 +32,7 @@ async def setup(share: float) -> tuple[Environment, Part, PruningAudit]:
     env = await Stores().open()
     shard = await create(env)
     await insert(env, shard, (5, "five"), (7, "seven"))
-    (part,) = (await env.snapshot(shard, await env.oracle.read_ts("user"))).inserts
+    (part,) = (await env.reader.snapshot(shard, await env.oracle.read_ts("user"))).inserts
     wrong = msgspec.structs.replace(
         part, stats={**part.stats, "c1": ColumnStats(domain="int", min=6, max=7, null_count=0)}
     )

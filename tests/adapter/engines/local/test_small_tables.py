@@ -31,5 +31,5 @@ async def test_parts_of_single_rows_count_for_more_than_their_rows(
     for number in range(30):
         await world.insert(relation, [(number,)])
     for part in (await world.input(relation)).inserts:
-        await world.env.read_part(part)
+        await world.env.reader.read_part(part)
     assert 5 <= len(world.env.parts._cache) <= 10

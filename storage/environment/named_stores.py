@@ -25,6 +25,7 @@ from msgspec import Struct, field
 from storage.clock import Clock, SystemClock, SystemRandomness
 from storage.environment.environment import Environment
 from storage.environment.local_environment import open_local_environment
+from storage.environment.opening import open_on_stores
 from storage.errors import ForeignEnvironment, InvalidStore
 from storage.stores.blob import Blob
 from storage.stores.blob_files import BlobFiles
@@ -67,7 +68,7 @@ async def open_environment(names: StoreNames, *, process: str = "server", files:
     """The environment that `names` says, as a peer of any other process that has it open; made on first use.
 
     `files`: a private folder for copies of an object store's objects, where engines are to read them. Raises
-    InvalidStore for a name that is none, and what `Environment.open` and the stores raise.
+    InvalidStore for a name that is none, and what `open_on_stores` and the stores raise.
     """
     clock, random = SystemClock(), SystemRandomness()
     blob = None if names.blob is None else _open_blob(names)
@@ -91,7 +92,7 @@ async def open_environment(names: StoreNames, *, process: str = "server", files:
         if blob is None:
             blob = LocalBlob(names.data_dir / "blob")
         stack.push_async_callback(blob.close)
-        env = await Environment.open(
+        env = await open_on_stores(
             blob=blob,
             consensus=consensus,
             clock=clock,

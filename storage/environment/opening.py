@@ -1,0 +1,219 @@
+"""Opening an environment on two stores: makes its parts, each of those that it uses, and joins the other processes."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from storage.catalog.oids import OidBlocks
+from storage.catalog.store import CatalogStore
+from storage.clock import Clock, Randomness
+from storage.durable.state import DurableState
+from storage.environment.background import Background
+from storage.environment.bootstrap import bootstrap
+from storage.environment.committing import Committer
+from storage.environment.environment import Environment
+from storage.environment.identity import identify
+from storage.errors import AsOfNotReadable
+from storage.ids import CATALOG_SHARD, random_text
+from storage.membership.leases import Leases
+from storage.membership.liveness import Liveness
+from storage.membership.peers import Peers
+from storage.membership.watch import LeaseWatch
+from storage.reading.outcomes import Outcomes
+from storage.reading.reader import ShardReader
+from storage.shards.part_store import PartStore
+from storage.shards.shard import DataShard
+from storage.stores.blob import Blob
+from storage.stores.consensus import Consensus
+from storage.timestamps.csn import Csn
+from storage.timestamps.hlc import warn_if_ahead
+from storage.timestamps.shared import TxnsOracle
+from storage.timestamps.switching import SwitchingOracle
+from storage.transactions.applier import Applier
+from storage.transactions.oracle_head import FollowingHead
+from storage.transactions.parallel_commit import ParallelCommit
+from storage.transactions.shard_handles import ShardHandles
+from storage.transactions.txns import Txns
+from storage.transactions.txns_cache import TxnsCache
+from storage.transactions.txns_state import TXNS_KEY, TxnsDiff, TxnsMachine, TxnsState
+from storage.transactions.xid_blocks import XidBlocks
+from storage.upkeep.compactor import Compactor
+from storage.upkeep.garbage import GarbageCollector
+from storage.upkeep.maintenance import Maintenance
+from storage.upkeep.orphans import OrphanCollector
+from storage.upkeep.pruning_audit import SAMPLED_SHARE, PruningAudit
+from storage.upkeep.troubles import Troubles
+
+
+async def open_on_stores(
+    *,
+    blob: Blob,
+    consensus: Consensus,
+    clock: Clock,
+    random: Randomness,
+    process: str,
+    shared: bool = False,
+    sole: bool = False,
+    liveness: Liveness | None = None,
+    background: bool = True,
+    validate: bool = False,
+) -> Environment:
+    """Open the environment on these stores, creating it on first use.
+
+    `process` names this process for people; a random suffix makes it unique. `shared`: other processes may
+    have the environment open at the same time, and timestamps come from the txns shard (otherwise from this
+    process). `sole`: the caller guarantees that no other process is alive, so the work of all others is taken
+    over at once. `liveness` tells which are dead; without `shared` others may join at any time, and this process
+    takes timestamps by itself until then (`storage.membership.peers`). With `background` False nothing runs by
+    itself (applying, keeping alive and maintenance are the caller's). `validate` checks every structure after each
+    change. Raises NewerFormat, ForeignEnvironment, CorruptState, and EnvironmentFenced when it took so long that
+    others took the process for dead.
+    """
+    process = f"{process}-{random_text(random)[:8]}"
+    record = await identify(consensus, random, blob)
+    env = _assemble(record.id, process, blob, consensus, clock, random, liveness, validate)
+    cache = env.cache
+    await cache.durable.refresh()
+    if CATALOG_SHARD not in cache.state.registered:
+        await bootstrap(env.txns, env.catalog, clock)
+    if liveness is not None and not shared:
+        shared = not await env.peers.join(liveness)
+    else:
+        if liveness is not None:
+            liveness.announce(process)
+        await env.leases.keep_alive()
+    if sole:
+        await env.txns.tidy(expired=[name for name in cache.state.leases if name != process])
+        await env.staging.resolve_overdue()
+    floor, last_definition = Csn(cache.upper - 1), cache.last_write(CATALOG_SHARD)
+    warn_if_ahead(floor, clock)
+    if shared:
+        env.xids.shared = True
+    else:
+        env.oracle.switch(await env.peers.own_oracle())
+        await env.xids.keep_to_itself()
+    try:
+        await env.catalog.load(floor, last_definition)
+    except AsOfNotReadable:
+        # Nobody lets go of what a lease keeps; so others have ended it, because this process stood still.
+        await env.leases.ensure()
+        raise
+    if cache.state.pending:
+        env.applier.apply_soon()  # What a dead process has committed and not applied.
+    if background:
+        env.background.start()
+    return env
+
+
+def _assemble(
+    id: str,
+    process: str,
+    blob: Blob,
+    consensus: Consensus,
+    clock: Clock,
+    random: Randomness,
+    liveness: Liveness | None,
+    validate: bool,
+) -> Environment:
+    """The parts of an environment, from the ground up. Reads and writes nothing."""
+    parts = PartStore(blob, clock, random, process)
+    durable: DurableState[TxnsState, TxnsDiff] = DurableState(
+        TXNS_KEY, TxnsMachine(), consensus=consensus, blob=blob, clock=clock, random=random, writer=process
+    )
+    cache = TxnsCache(durable, consensus, clock, validate=validate)
+    make_handle = partial(DataShard, consensus=consensus, blob=blob, clock=clock, random=random, writer=process)
+    handles = ShardHandles(cache, make_handle)
+    txns = Txns(cache, handles, process)
+    applier = Applier(txns, handles)
+    xids = XidBlocks(consensus, clock, process, lambda: cache.upper, lambda: cache.state.leases, cache.durable.refresh)
+    watch = LeaseWatch(txns=txns, applier=applier, liveness=liveness, clock=clock, process=process)
+    leases = Leases(txns=txns, handles=handles, watch=watch, xids=xids, clock=clock, process=process)
+    staging = ParallelCommit(
+        txns=txns,
+        cache=cache,
+        parts=parts,
+        blob=blob,
+        clock=clock,
+        random=random,
+        ensure_lease=leases.ensure,
+        renew_lease=leases.renew,
+        process=process,
+    )
+    reader = ShardReader(
+        txns=txns, staging=staging, handles=handles, parts=parts, leases=leases, clock=clock, validate=validate
+    )
+    catalog = CatalogStore(reader, parts)
+    shared_oracle = TxnsOracle(FollowingHead(cache, catalog.catch_up), clock)
+    oracle = SwitchingOracle(shared_oracle, leases.ensure if liveness is not None else None)
+    peers = Peers(
+        txns=txns,
+        staging=staging,
+        leases=leases,
+        catalog=catalog,
+        xids=xids,
+        oracle=oracle,
+        shared_oracle=shared_oracle,
+        consensus=consensus,
+        clock=clock,
+        random=random,
+        process=process,
+    )
+    troubles = Troubles()
+    maintenance = Maintenance(
+        compactor=Compactor(cache=cache, handles=handles, parts=parts, leases=leases),
+        garbage=GarbageCollector(
+            blob=blob, consensus=consensus, txns=txns, handles=handles, leases=leases, oracle=oracle
+        ),
+        orphans=OrphanCollector(
+            blob=blob, consensus=consensus, cache=cache, handles=handles, parts=parts, process=process
+        ),
+        watch=watch,
+        staging=staging,
+        troubles=troubles,
+    )
+    return Environment(
+        id=id,
+        process=process,
+        blob=blob,
+        consensus=consensus,
+        clock=clock,
+        random=random,
+        parts=parts,
+        cache=cache,
+        handles=handles,
+        txns=txns,
+        applier=applier,
+        staging=staging,
+        xids=xids,
+        oids=OidBlocks(consensus, clock),
+        leases=leases,
+        peers=peers,
+        oracle=oracle,
+        reader=reader,
+        outcomes=Outcomes(txns=txns, staging=staging, xids=xids, leases=leases, watch=watch, process=process),
+        catalog=catalog,
+        pruning=PruningAudit(partial(parts.read, keep=False), random, 1.0 if validate else SAMPLED_SHARE),
+        maintenance=maintenance,
+        committer=Committer(
+            txns=txns,
+            staging=staging,
+            handles=handles,
+            parts=parts,
+            catalog=catalog,
+            oracle=oracle,
+            leases=leases,
+            applier=applier,
+            clock=clock,
+        ),
+        background=Background(
+            cache=cache,
+            applier=applier,
+            leases=leases,
+            peers=peers,
+            catalog=catalog,
+            maintenance=maintenance,
+            troubles=troubles,
+            clock=clock,
+            process=process,
+        ),
+    )

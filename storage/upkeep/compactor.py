@@ -1,0 +1,166 @@
+"""Compacting a data shard: reads what `storage.upkeep.compaction` chose, writes what it made of it, swaps the two.
+
+Any process may do it at any time; whoever comes second finds it done. It never conflicts with a writer, since row ids
+stay as they are and parts are swapped only while all those read are still there. A crash leaves uploads that nothing
+refers to, for `storage.upkeep.orphans`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from storage.durable.state import Abandon
+from storage.ids import ShardId
+from storage.membership.leases import Leases
+from storage.shards.part_store import PartStore
+from storage.shards.parts import ROW_ID, Part
+from storage.shards.shard import DataShard
+from storage.shards.shard_state import Compact, ShardDiff, ShardState
+from storage.timestamps.csn import Csn
+from storage.transactions.shard_handles import ShardHandles
+from storage.transactions.txns_cache import TxnsCache
+from storage.upkeep import compaction, large_compaction
+
+MAX_ROUNDS = 32
+"""Compactions of one shard in a row, so that one busy shard does not keep the others waiting."""
+
+
+class Compactor:
+    """The compaction that one process does for its environment."""
+
+    def __init__(self, *, cache: TxnsCache, handles: ShardHandles, parts: PartStore, leases: Leases) -> None:
+        self._cache = cache
+        self._handles = handles
+        self._parts = parts
+        self._leases = leases
+        self._merged_in_vain: dict[ShardId, dict[int, int]] = {}
+        self._folded_in_vain: dict[ShardId, dict[int, int]] = {}
+        """By part that was rewritten for nothing, how many deletions had seemed to hit it."""
+
+    def is_due(self, shard: ShardId) -> bool:
+        """A cheap look at whether `shard` may need compaction."""
+        handle = self._handles.opened(shard)
+        if handle is None or shard not in self._cache.state.registered:
+            return False
+        return len(handle.state.parts) >= compaction.MERGE_FACTOR or any(
+            part.kind == "delete" for part in handle.state.parts.values()
+        )
+
+    async def compact(self, shard: ShardId) -> int:
+        """Compact `shard` until nothing is due. Returns how many parts were swapped out."""
+        handle = await self._handles.open(shard)
+        # NOTE: a process that has just joined is in the txns shard, perhaps not yet in our copy of it.
+        await self._cache.durable.refresh()
+        await handle.downgrade_since(Csn(min(self._leases.since_limit(), handle.state.upper - 1)))
+        swapped = 0
+        for _ in range(MAX_ROUNDS):
+            gone = await self._compact_once(handle)
+            if gone == 0:
+                break
+            swapped += gone
+        if handle.durable.rollup_due():
+            await handle.durable.roll_up()
+        return swapped
+
+    async def _compact_once(self, handle: DataShard) -> int:
+        state = handle.state
+        read = self._parts.read
+        deleted: dict[int, compaction.RowIds] = {}
+        if compaction.deletions_due(state):
+            entries = size = 0
+            for part in compaction.eligible(state, "delete"):
+                if entries + part.rows > compaction.MAX_DELETED_ROWS or size + part.bytes > compaction.MAX_INPUT_BYTES:
+                    continue
+                entries, size = entries + part.rows, size + part.bytes
+                table = await read(part, [ROW_ID])
+                deleted[part.id] = np.asarray(table.column(0).combine_chunks())
+        in_vain = self._merged_in_vain.setdefault(handle.shard, {})
+        plan = compaction.plan(state, deleted, in_vain)
+        if plan is None:
+            return await self._fold_large(handle, state)
+        inserts = [await read(part, [ROW_ID, *part.columns], keep=False) for part in plan.inserts]
+        deletes = [await read(part, keep=False) for part in plan.deletes]
+        merged = await asyncio.to_thread(compaction.merge, plan, inserts, deletes)
+        if len(plan.inserts) == 1 and not merged.folded:
+            ids = compaction.joined([deleted[part.id] for part in plan.deletes])
+            in_vain[plan.inserts[0].id] = compaction.hits_of(plan.inserts[0], ids)
+            return len(plan.inserts)
+        added = await self._outputs(handle.shard, plan, merged, deletes)
+        changed = {part_id for part_id, _ in merged.left}
+        removed = [part.id for part in plan.inserts]
+        removed += [p.id for p in plan.deletes if p.id in changed or not plan.inserts]
+        if not await self._swap(handle, state.epoch, tuple(removed), tuple(added)):
+            self._parts.discard(added)
+            return 0
+        self._parts.committed(added)
+        self._merged_in_vain.pop(handle.shard, None)
+        return len(removed)
+
+    async def _fold_large(self, handle: DataShard, state: ShardState) -> int:
+        """Fold deletions into or from parts that are too large to be read whole. Returns how many were swapped out."""
+        if not large_compaction.due(state):
+            return 0
+        parts = self._parts
+        added: list[Part] = []
+        try:
+            in_vain = self._folded_in_vain.setdefault(handle.shard, {})
+            folding, found_vain = await large_compaction.fold(parts, handle.shard, state, in_vain, added)
+        except BaseException:
+            parts.discard(added)
+            raise
+        in_vain.update(found_vain)
+        if not folding.removed or not await self._swap(handle, state.epoch, folding.removed, folding.added):
+            parts.discard(added)
+            return 0
+        parts.committed(added)
+        return len(folding.removed)
+
+    async def _outputs(
+        self,
+        shard: ShardId,
+        plan: compaction.CompactionPlan,
+        merged: compaction.Merged,
+        deletes: list[pa.Table],
+    ) -> list[Part]:
+        encode = self._parts.encode
+        added: list[Part] = []
+        replace = msgspec.structs.replace
+        if merged.rows is not None:
+            part = await encode("insert", shard, merged.rows)
+            version = max(part.schema_version for part in plan.inserts)
+            hidden = merged.first_row_id is None
+            first = -1 if merged.first_row_id is None else merged.first_row_id
+            added.append(
+                replace(
+                    part,
+                    csn=merged.csn,
+                    schema_version=version,
+                    has_row_id_column=hidden,
+                    first_row_id=first,
+                    fingerprint=plan.inserts[0].fingerprint,
+                )
+            )
+        by_id = {part.id: part for part in plan.deletes}
+        for part_id, table in merged.left:
+            if table.num_rows:
+                old = by_id[part_id]
+                part = await encode("delete", shard, table)
+                added.append(replace(part, csn=old.csn, schema_version=old.schema_version))
+        if not plan.inserts:
+            part = await encode("delete", shard, pa.concat_tables(deletes))
+            version = max(part.schema_version for part in plan.deletes)
+            added.append(replace(part, csn=merged.delete_csn, schema_version=version))
+        return added
+
+    async def _swap(self, handle: DataShard, epoch: int, removed: tuple[int, ...], added: tuple[Part, ...]) -> bool:
+        def propose(state: ShardState) -> ShardDiff | Abandon[None]:
+            # NOTE: in another epoch the others may have taken this process for dead, and its new files for orphans.
+            if state.dropped or state.epoch != epoch or any(part_id not in state.parts for part_id in removed):
+                return Abandon(None)
+            return ShardDiff((Compact(removed=removed, added=added),))
+
+        return await handle.update(propose)

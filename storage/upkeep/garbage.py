@@ -1,0 +1,122 @@
+"""Removing files and dropped shards that no reader can reach any more.
+
+A part that compaction replaced may still be read by whoever resolved a snapshot before. It is deleted in two steps.
+First the txns shard is told that readers of the shard need its state as of the compaction (`RequireTransitions`), at a
+txns upper U: everyone who reads at U or above knows. Then, once no live process reads below U, nobody can be at the old
+part or ever get there, and it goes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+
+from storage.durable.state import Abandon
+from storage.errors import Determinate, UnknownShard
+from storage.ids import ShardId
+from storage.membership.leases import Leases
+from storage.shards.shard import DataShard
+from storage.shards.shard_state import Collected, Drop, ShardDiff, ShardState
+from storage.stores.blob import Blob
+from storage.stores.consensus import Consensus, SeqNo
+from storage.timestamps.csn import Csn
+from storage.timestamps.in_process import Oracle
+from storage.transactions.shard_handles import ShardHandles
+from storage.transactions.txns import Txns
+from storage.transactions.txns_state import RequireTransitions
+
+
+class GarbageCollector:
+    """The removal of replaced files and dropped shards, as far as one process sees it done."""
+
+    def __init__(
+        self,
+        *,
+        blob: Blob,
+        consensus: Consensus,
+        txns: Txns,
+        handles: ShardHandles,
+        leases: Leases,
+        oracle: Oracle,
+    ) -> None:
+        self._blob = blob
+        self._consensus = consensus
+        self._txns = txns
+        self._cache = txns.cache
+        self._handles = handles
+        self._leases = leases
+        self._oracle = oracle
+
+    async def collect(self) -> int:
+        """Remove the files and shards that nobody needs any more. Returns how many files were removed."""
+        limit = self._leases.since_limit()
+        waiting = [handle for handle in self._handles.all_opened() if handle.state.garbage]
+        if not waiting and not self._cache.state.forgotten:
+            return 0  # An idle environment costs nothing here.
+        await self._cache.durable.refresh()
+        removed = 0
+        state = self._cache.state
+        requires: list[RequireTransitions] = []
+        for handle in waiting:
+            shard = handle.shard
+            registration = state.registered.get(shard)
+            if registration is None:
+                continue
+            # NOTE: a hold in the shard protects what its reader resolved, like a lease.
+            if handle.state.holds:
+                await handle.refresh()  # Ours may have been seen last before they were renewed.
+            held = min([limit, *(hold.at for hold in handle.live_holds().values())])
+            if registration.transitions and held >= registration.required_at:
+                keys = [item.key for item in handle.state.garbage.values() if item.seqno <= registration.transitions]
+                removed += await self._remove_garbage(handle, keys)
+            if any(item.seqno > registration.transitions for item in handle.state.garbage.values()):
+                requires.append(RequireTransitions(shard, handle.state.transitions))
+        if requires:
+            await self._txns.tidy(requires=tuple(requires))
+        removed += await self._remove_dropped(limit)
+        if self._cache.upper - 1 <= self._newest_requirement():
+            # Perhaps nothing is committed any more that would carry the readers past the requirement.
+            await self._txns.advance_to_now(self._oracle)
+            self._leases.read_lower()
+        return removed
+
+    def _newest_requirement(self) -> Csn:
+        state = self._cache.state
+        marks = [item.required_at for item in state.registered.values() if item.transitions]
+        return max([*marks, *state.forgotten.values()], default=Csn(0))
+
+    async def _remove_garbage(self, handle: DataShard, keys: list[str]) -> int:
+        for key in keys:
+            await self._blob.delete(key)
+
+        def propose(state: ShardState) -> ShardDiff | Abandon[None]:
+            left = tuple(key for key in keys if key in state.garbage)
+            return ShardDiff((Collected(keys=left),)) if left else Abandon(None)
+
+        await handle.update(propose)
+        return len(keys)
+
+    async def _remove_dropped(self, limit: Csn) -> int:
+        removed = 0
+        finished: list[ShardId] = []
+        for shard, csn in list(self._cache.state.forgotten.items()):
+            if limit <= csn or shard in self._cache.state.pending or self._cache.first_staged(shard) is not None:
+                continue
+            try:
+                handle = await self._handles.open(shard)
+            except UnknownShard:
+                continue  # Another process was faster.
+            await handle.refresh()
+            if handle.live_holds():
+                continue
+            if not handle.state.dropped:
+                await handle.update(lambda s: Abandon(None) if s.dropped else ShardDiff((Drop(),)))
+            removed += await self._remove_garbage(handle, list(handle.state.garbage))
+            await handle.durable.roll_up()
+            with contextlib.suppress(Determinate):
+                await self._consensus.truncate(handle.durable.key, SeqNo(handle.durable.seqno))
+            finished.append(shard)
+        if finished:
+            await self._txns.tidy(removed=tuple(finished))
+            for shard in finished:
+                self._handles.close(shard)
+        return removed
