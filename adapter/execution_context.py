@@ -1,14 +1,20 @@
-"""TODO docstring."""
+"""For whom a query runs: what engines and the functions of the system catalogs know of the session.
+
+The execution layer makes an `ExecutionContext` for each query that it gives to an engine. What only sessions know (who
+is connected, which cursors are open) it hands over as `SessionFacts`, which this module declares and
+`adapter.queries.session_facts` implements."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import Any, Protocol, TypeAlias
 
 from msgspec import Struct
 
-from adapter.system_catalogs.objects.content import Row
 from storage.catalog.model import CatalogSnapshot
+
+Row: TypeAlias = Mapping[str, Any]
+"""A row of a system relation: values by column name; a missing column is NULL."""
 
 
 class ExecutionContext(Struct, frozen=True, kw_only=True):

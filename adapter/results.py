@@ -1,22 +1,30 @@
 """What a session gives back for a statement: the contract between adapter and frontend.
 
-The frontend drives a `Session` (adapter.sessions.session) like this; every call may raise `planner.errors.SqlError`:
+The frontend drives a `Session` (adapter.sessions.session), one call at a time::
 
-session = await state.open_session(startup: StartupParameters, notify: callable) async for result in
-session.execute_simple(text):  ...              # simple protocol: one StatementResult per statement prepared =
-await session.prepare(name, text, param_oids)            # Parse session.describe_statement(name) ->
-StatementDescription             # Describe S, without executing await session.bind(portal, statement, params,
-result_formats)       # Bind; params are `ir.Literal`s decoded by the frontend session.describe_portal(portal) ->
-tuple[ColumnDescription, ...] | None result = await session.execute_portal(portal, max_rows)             # Execute
-session.close_statement(name) / session.close_portal(name) await session.sync()
-# Sync: ends the implicit transaction session.transaction_status -> "I" | "T" | "E" session.take_parameter_changes()
--> list[(name, value)]              # reportable settings changed since last asked session.take_notices() ->
-list[Notice] session.cancel()                                                     # from another connection; thread-
-safe by call_soon await session.close()
+    session = await server.open_session(startup, notify, terminate)
+
+    async for result in session.execute_simple(text): ...      # simple protocol: a StatementResult per statement
+
+    await session.prepare(name, text, param_oids)              # Parse
+    await session.describe_statement(name)                     # Describe S: a StatementDescription, nothing is run
+    await session.bind(portal, statement, params, formats)     # Bind; `ir.Literal`s, decoded by the frontend
+    await session.describe_portal(portal)                      # Describe P: columns, or None
+    await session.execute_portal(portal, max_rows)             # Execute: a StatementResult
+    await session.close_statement(name)                        # Close; also close_portal
+    await session.sync()                                       # Sync: ends the implicit transaction
+
+    session.transaction_status                                 # "I", "T" or "E"
+    session.take_parameter_changes()                           # reportable settings changed since last asked
+    session.take_notices()                                     # notices since last asked
+    session.cancel()                                           # from elsewhere, on the event loop's thread
+    await session.close()
+
+Every call may raise `planner.errors.SqlError`; it has failed the session's transaction by then.
 
 Rows are Arrow record batches whose column i has the physical type of `columns[i].type` (planner.ir.physical), never
-Python rows. A `Rows` result is lazy: the frontend pulls batches as fast as the client reads, and must call
-`aclose()` on the stream when it stops early.
+Python rows. A `Rows` result is lazy: the frontend pulls batches as fast as the client reads. It must call `aclose()` on
+the stream when it stops early, also before the first batch; that fails the statement.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""TODO docstring."""
+"""A column's DEFAULT, bound as the query of one value that gives it."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ from planner.definitions.defaults import bind_default
 from planner.ir import nodes as ir
 from planner.syntax.parse import Parsed
 from planner.types.types import column_type
-from storage.catalog.model import (
-    Column,
-)
+from storage.catalog.model import Column
 
 
 def default_query(running: Running, column: Column, written: Parsed | None = None) -> ir.BoundQuery:

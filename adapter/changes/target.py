@@ -1,4 +1,6 @@
-"""TODO docstring."""
+"""The table that a statement writes to, and the check that every row passes on its way there: NOT NULL.
+
+Rows come as record batches with one column for each live column of the table, in the order of `Target.columns`."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from adapter.engines.engine import Engine, TableInput
+from adapter.engines.common.engine import Engine, TableInput
 from adapter.engines.local.engine import LocalEngine
 from adapter.engines.router import choose
 from adapter.engines.with_files import EngineWithFiles

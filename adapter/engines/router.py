@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from adapter.engines.engine import Engine, TableInput
+from adapter.engines.common.engine import Engine, TableInput
 from planner.errors import FeatureNotSupported
 from planner.ir.nodes import BoundQuery
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from adapter.engines.engine import Engine, EngineName, RecordBatch, TableInput, WrittenPart
+from adapter.engines.common.engine import Engine, EngineName, RecordBatch, TableInput, WrittenPart
 from adapter.execution_context import ExecutionContext
 from planner.ir.nodes import BoundQuery, Literal
 from storage.ids import ShardId

@@ -13,7 +13,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from adapter.engines.engine import Engine
+from adapter.engines.common.engine import Engine
 from adapter.execution.statement import RowsOutcome, Running, batches_of, select_tag
 from adapter.execution_context import ExecutionContext
 from adapter.plans.plan_cache import Plan, describe_fields

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 from msgspec import Struct
 
-from adapter.engines.engine import TableInput
+from adapter.engines.common.engine import TableInput
 from adapter.plans.predicates import Conjunction, ScanTemplate, bind_templates, may_match
 from adapter.transactions.transaction import TableRead, Transaction
 from planner.errors import InternalError, SerializationFailure

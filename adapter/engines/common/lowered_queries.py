@@ -13,10 +13,10 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
+from adapter.engines.common.engine import EngineName
 from adapter.engines.common.lookups import Lookup, lookup_of
 from adapter.engines.common.result_batches import ResultShape
 from adapter.engines.common.scan_sources import ScanNeeds, scan_needs
-from adapter.engines.engine import EngineName
 from adapter.execution_context import ExecutionContext
 from planner.errors import FeatureNotSupported, SqlError
 from planner.ir import nodes as ir

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from adapter.engines.engine import RecordBatch, WrittenPart
+from adapter.engines.common.engine import RecordBatch, WrittenPart
 from storage.environment.environment import Environment
 from storage.ids import ShardId
 from storage.shards.parts import encode_parquet

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from adapter.engines.engine import RecordBatch
+from adapter.engines.common.engine import RecordBatch
 from planner.ir.nodes import Field
 from planner.ir.physical import arrow_schema
 

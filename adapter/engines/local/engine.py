@@ -25,11 +25,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pyarrow as pa
 from msgspec import Struct, field
 
+from adapter.engines.common.engine import ArrowTable, EngineName, RecordBatch, TableInput, WrittenPart
 from adapter.engines.common.lookups import Indexes
 from adapter.engines.common.lowered_queries import KnownQueries, KnownQuery
 from adapter.engines.common.part_files import PartFileWriter
 from adapter.engines.common.scan_sources import DeletedRows
-from adapter.engines.engine import ArrowTable, EngineName, RecordBatch, TableInput, WrittenPart
 from adapter.engines.local.inline_pool import InlinePool
 from adapter.engines.local.scans import (
     ConstantColumns,

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from msgspec import Struct, field
 
+from adapter.engines.common.engine import TableInput
 from adapter.engines.common.scan_sources import (
     DeletedRows,
     FileGroup,
@@ -27,7 +28,6 @@ from adapter.engines.common.scan_sources import (
     plan_scan,
     without_deleted,
 )
-from adapter.engines.engine import TableInput
 from adapter.engines.local.inline_pool import Generation, InlinePool
 from adapter.engines.local.small_tables import MAX_ROWS, SmallTables
 from adapter.plans.constant_rows import array_of

@@ -25,10 +25,10 @@ import pyarrow.parquet as pq
 import structlog
 from msgspec import Struct, field
 
+from adapter.engines.common.engine import ArrowTable, EngineName, RecordBatch, TableInput, WrittenPart
 from adapter.engines.common.lowered_queries import KnownQueries
 from adapter.engines.common.result_batches import ResultShape
 from adapter.engines.common.scan_sources import DeletedRows
-from adapter.engines.engine import ArrowTable, EngineName, RecordBatch, TableInput, WrittenPart
 from adapter.engines.spark.plans import SparkPlans
 from adapter.engines.spark.result_size import generates_rows, size_bound
 from adapter.engines.spark.result_spool import ROW_GROUP_BYTES, ROW_GROUP_ROWS, Spool, result_files

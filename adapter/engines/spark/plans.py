@@ -23,7 +23,7 @@ from typing import Any
 import pyarrow as pa
 from msgspec import Struct
 
-from adapter.engines.engine import RecordBatch
+from adapter.engines.common.engine import RecordBatch
 from adapter.engines.spark.results import ResultTooLarge
 from adapter.engines.spark.runtime import MAX_RESULT_BYTES, Profile, Spark
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from adapter.engines.engine import TableInput
+from adapter.engines.common.engine import TableInput
 from planner.ir import nodes as ir
 from planner.ir.nodes import BoundQuery, Literal
 from planner.ir.physical import element_type

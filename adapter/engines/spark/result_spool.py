@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from adapter.engines.engine import RecordBatch
+from adapter.engines.common.engine import RecordBatch
 
 BATCH_ROWS = 8192
 """Rows of a batch read back."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from adapter.engines.engine import RecordBatch
+from adapter.engines.common.engine import RecordBatch
 from planner.errors import OutOfMemory, QueryCanceled, SqlError
 from planner.lowering.engine_errors import translate
 

@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from msgspec import Struct
 
+from adapter.engines.common.engine import TableInput
 from adapter.engines.common.scan_sources import (
     DeletedRows,
     FileGroup,
@@ -34,7 +35,6 @@ from adapter.engines.common.scan_sources import (
     scan_schema,
     without_deleted,
 )
-from adapter.engines.engine import TableInput
 from adapter.engines.spark.runtime import Profile, Spark
 from planner.dialects.dialect import dialect
 from planner.errors import InternalError

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import cache
 
+from adapter.execution_context import Row
 from adapter.system_catalogs.information_schema.tables import object_name, relation_name, tables_of
-from adapter.system_catalogs.objects.content import Content, Row
+from adapter.system_catalogs.objects.content import Content
 from adapter.system_catalogs.objects.definitions import column_name, constraint_definition
 from adapter.system_catalogs.objects.objects import CatalogObjects
 from adapter.system_catalogs.pg_catalog.catalog_views import builtin_classes

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
+from adapter.execution_context import Row
 from adapter.system_catalogs.information_schema.tables import YES_NO, object_name
-from adapter.system_catalogs.objects.content import Content, Row
+from adapter.system_catalogs.objects.content import Content
 from adapter.system_catalogs.objects.definitions import format_type
 from adapter.system_catalogs.objects.objects import CatalogObjects
 from planner.catalog_data import content as catalog_data

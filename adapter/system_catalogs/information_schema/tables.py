@@ -7,7 +7,8 @@ from functools import cache
 
 from msgspec import Struct
 
-from adapter.system_catalogs.objects.content import Content, Row
+from adapter.execution_context import Row
+from adapter.system_catalogs.objects.content import Content
 from adapter.system_catalogs.objects.definitions import builtin_view_definitions, format_type, view_definition
 from adapter.system_catalogs.objects.objects import CatalogObjects, publicly_readable
 from adapter.system_catalogs.objects.type_facts import type_facts

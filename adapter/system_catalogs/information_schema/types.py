@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from adapter.execution_context import Row
 from adapter.system_catalogs.information_schema.tables import object_name, tables_of, type_row
-from adapter.system_catalogs.objects.content import Content, Row
+from adapter.system_catalogs.objects.content import Content
 from adapter.system_catalogs.objects.objects import CatalogObjects
 from planner.catalog_data import content as catalog_data
 from planner.catalog_data.content import TypeRow

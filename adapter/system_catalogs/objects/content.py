@@ -8,11 +8,9 @@ from typing import Any, TypeAlias
 
 from msgspec import Struct
 
+from adapter.execution_context import Row
 from adapter.system_catalogs.objects.objects import CatalogObjects
 from planner.catalog_data import content as catalog_data
-
-Row: TypeAlias = Mapping[str, Any]
-"""Values by column name; a missing column is NULL."""
 
 
 class Content(Struct, frozen=True, kw_only=True):

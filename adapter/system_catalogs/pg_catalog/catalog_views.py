@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterator
 from functools import cache
 
+from adapter.execution_context import Row
 from adapter.system_catalogs.objects import derived_oids
-from adapter.system_catalogs.objects.content import Content, Row
+from adapter.system_catalogs.objects.content import Content
 from adapter.system_catalogs.objects.definitions import builtin_view_definitions, index_definition, view_definition
 from adapter.system_catalogs.objects.objects import CatalogObjects
 from adapter.system_catalogs.pg_catalog.class_rows import index_constraints

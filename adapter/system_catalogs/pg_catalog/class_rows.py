@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from adapter.execution_context import Row
 from adapter.system_catalogs.objects import derived_oids
-from adapter.system_catalogs.objects.content import Content, Row, template
+from adapter.system_catalogs.objects.content import Content, template
 from adapter.system_catalogs.objects.objects import CatalogObjects, default_btree_opclass
 from planner.catalog_data import content as catalog_data
 from planner.catalog_data.content import TypeRow

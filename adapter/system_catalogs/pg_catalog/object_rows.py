@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from adapter.execution_context import Row
 from adapter.system_catalogs.objects import derived_oids
-from adapter.system_catalogs.objects.content import Content, Row
+from adapter.system_catalogs.objects.content import Content
 from adapter.system_catalogs.objects.objects import (
     PG_ATTRDEF,
     PG_AUTHID,

@@ -10,8 +10,8 @@ from datetime import UTC, datetime, timedelta
 from functools import cache
 from zoneinfo import ZoneInfo
 
-from adapter.execution_context import SessionFacts
-from adapter.system_catalogs.objects.content import Content, Row
+from adapter.execution_context import Row, SessionFacts
+from adapter.system_catalogs.objects.content import Content
 from planner.catalog_data import content as catalog_data
 
 

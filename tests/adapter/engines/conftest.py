@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from adapter.engines.engine import Engine
+from adapter.engines.common.engine import Engine
 from adapter.engines.local.engine import LocalEngine
 from adapter.engines.spark.engine import SparkEngine
 from adapter.engines.spark.runtime import SparkRuntime, SparkSettings

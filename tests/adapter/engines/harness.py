@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from adapter.engines.engine import Engine, TableInput
+from adapter.engines.common.engine import Engine, TableInput
 from adapter.execution_context import ExecutionContext
 from adapter.plans.constant_rows import batch_of
 from planner.functions.registry import aggregates, operators

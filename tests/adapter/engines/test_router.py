@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from adapter.engines.engine import EngineName, TableInput
+from adapter.engines.common.engine import EngineName, TableInput
 from adapter.engines.router import choose
 from planner.errors import FeatureNotSupported
 from planner.ir import nodes as ir

@@ -10,7 +10,7 @@ import msgspec
 import pyarrow as pa
 import pytest
 
-from adapter.engines.engine import Engine
+from adapter.engines.common.engine import Engine
 from adapter.plans.constant_rows import batch_of
 from planner.ir import nodes as ir
 from planner.types import types
