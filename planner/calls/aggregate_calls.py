@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from planner.calls.overloads import Resolved
@@ -80,9 +81,7 @@ def aggregate_call(
         order_by=order_by,
     )
     owner = _aggregate_level(level, call)
-    forbidden = owner.clause
-    if forbidden is not None and forbidden not in _ALLOWED_CLAUSES:
-        raise GroupingError(f"aggregate functions are not allowed in {forbidden}", position=position)
+    _check_clause(owner, "aggregate functions", tree.location)
     field = next((known for existing, known in owner.aggregates if existing == call), None)
     if field is None:
         field = statement.new_field(signature.name, call.type)
@@ -112,52 +111,90 @@ def rows_as_json(level: Level, arg: Scalar) -> Scalar:
     return result
 
 
-def _aggregate_level(level: Level, call: AggregateCall) -> Level:
-    """The query level that an aggregate belongs to: the innermost whose columns it reads. Raises 42803 when it holds
-    an aggregate or window function of that level."""
-    statement = level.statement
+class _Levels(Struct, frozen=True):
+    """The columns that an expression reads, each with how many queries out it belongs to: `columns`, those that hold
+    aggregates, `aggregates`, and a window function's, `window`."""
+
+    columns: dict[int, ColumnRef]
+    aggregates: dict[int, ColumnRef]
+    window: ColumnRef | None
+
+
+def _levels(around: list[Level], node: object) -> _Levels:
+    statement = around[0].statement
+    columns: dict[int, ColumnRef] = {}
+    aggregates: dict[int, ColumnRef] = {}
+    window: ColumnRef | None = None
+    for part in walk(node):
+        if not isinstance(part, ColumnRef):
+            continue
+        owner = statement.owner.get(part.id) or statement.aggregate_owner.get(part.id)
+        if part.id in statement.window_ids:
+            window = window or part
+        if owner is None or owner not in around:
+            continue
+        depth = around.index(owner)
+        columns.setdefault(depth, part)
+        if part.id in statement.aggregate_owner:
+            aggregates.setdefault(depth, part)
+    return _Levels(columns, aggregates, window)
+
+
+def _and_around(level: Level) -> list[Level]:
     around: list[Level] = []
     current: Level | None = level
     while current is not None:
         around.append(current)
         current = current.parent
-    best: int | None = None
-    nested: dict[int, ColumnRef] = {}
-    windows: ColumnRef | None = None
-    for part in walk((call.args, call.order_by, call.filter)):
-        if not isinstance(part, ColumnRef):
-            continue
-        owner = statement.owner.get(part.id) or statement.aggregate_owner.get(part.id)
-        if part.id in statement.window_ids:
-            windows = windows or part
-        if owner is None or owner not in around:
-            continue
-        depth = around.index(owner)
-        best = depth if best is None else min(best, depth)
-        if part.id in statement.aggregate_owner:
-            nested.setdefault(depth, part)
-    depth = best or 0
-    if windows is not None:
+    return around
+
+
+def _aggregate_level(level: Level, call: AggregateCall) -> Level:
+    """The query level that an aggregate belongs to: the innermost whose columns it aggregates. Raises 42803 when it
+    holds an aggregate or window function of that level, or direct arguments of a query further in
+    (check_agg_arguments)."""
+    statement = level.statement
+    around = _and_around(level)
+    ordered_set = call.signature.ordered_set
+    aggregated = _levels(around, (() if ordered_set else call.args, call.order_by, call.filter))
+    direct = _levels(around, call.args if ordered_set else ())
+    depth = min(aggregated.columns, default=0)
+    window = aggregated.window or direct.window
+    if window is not None:
         raise GroupingError(
-            "aggregate function calls cannot contain window function calls", position=statement.position_of(windows)
+            "aggregate function calls cannot contain window function calls", position=statement.position_of(window)
         )
-    if depth in nested:
-        raise GroupingError("aggregate function calls cannot be nested", position=statement.position_of(nested[depth]))
+    nested = aggregated.aggregates.get(depth)
+    if nested is not None:
+        raise GroupingError("aggregate function calls cannot be nested", position=statement.position_of(nested))
+    nearest = min(direct.columns, default=depth)
+    if nearest < depth:
+        raise GroupingError(
+            "outer-level aggregate cannot contain a lower-level variable in its direct arguments",
+            position=statement.position_of(direct.columns[nearest]),
+        )
+    nested = direct.aggregates.get(depth)
+    if nested is not None:
+        raise GroupingError("aggregate function calls cannot be nested", position=statement.position_of(nested))
     return around[depth]
+
+
+def _check_clause(owner: Level, what: str, location: int) -> None:
+    if owner.clause is not None and owner.clause not in _ALLOWED_CLAUSES:
+        raise GroupingError(f"{what} are not allowed in {owner.clause}", position=owner.statement.position(location))
 
 
 def _grouping(level: Level, tree: Tree) -> Scalar:
     statement = level.statement
     if len(tree.args) > 31:
         raise SqlSyntaxError("GROUPING must have fewer than 32 arguments", position=statement.position(tree.location))
-    if level.clause not in _ALLOWED_CLAUSES:
-        raise GroupingError(
-            f"grouping operations are not allowed in {level.clause}", position=statement.position(tree.location)
-        )
     args = tuple(bind(level, node) for node in tree.args)
+    around = _and_around(level)
+    owner = around[min(_levels(around, args).columns, default=0)]
+    _check_clause(owner, "grouping operations", tree.location)
     field = statement.new_field("grouping", SqlType(INT4))
-    statement.aggregate_owner[field.id] = level
-    level.grouping_refs.append((args, field, tree.location))
+    statement.aggregate_owner[field.id] = owner
+    owner.grouping_refs.append((args, field, tree.location))
     return statement.at(ColumnRef(id=field.id, type=field.type), tree.location)
 
 

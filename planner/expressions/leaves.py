@@ -7,10 +7,10 @@ from decimal import Decimal
 
 from planner.errors import FeatureNotSupported, SqlSyntaxError, UndefinedParameter
 from planner.expressions.bind import DEFAULT_CLAUSE, TRANSFORM_CLAUSE
-from planner.ir.nodes import Cast, Literal, RowConstructor, Scalar, SessionValue
+from planner.ir.nodes import Cast, Literal, Scalar, SessionValue
 from planner.resolution.casting import numeric_literal_type
 from planner.resolution.operators import BOOLEAN
-from planner.resolution.scope import column_qualifier, expand_star, resolve
+from planner.resolution.scope import column_qualifier, resolve, star_items, whole_row
 from planner.resolution.statement import Handler, Level
 from planner.syntax.libpg_query import pb
 from planner.syntax.names import strings
@@ -21,7 +21,6 @@ from planner.types.types import (
     INT8,
     NAME,
     NUMERIC,
-    RECORD,
     TIME,
     TIMESTAMP,
     TIMESTAMPTZ,
@@ -87,11 +86,8 @@ def _column(level: Level, tree: Tree) -> Scalar:
         if len(tree.fields) == 1:
             raise SqlSyntaxError("row expansion via \"*\" is not supported here",
                                  position=level.statement.position(tree.location))  # fmt: skip
-        columns = expand_star(level, tree.fields, tree.location)
-        row = RowConstructor(
-            items=tuple(expr for _, expr in columns), names=tuple(name for name, _ in columns), type=SqlType(RECORD)
-        )
-        return level.statement.at(row, tree.location)
+        item = star_items(level, strings(list(tree.fields)[:-1]), tree.location)
+        return whole_row(level, item, tree.location)
     parts = strings(tree.fields)
     if len(parts) == 1 and level.statement.definition is not None and level.statement.view_depth == 0:
         alias = column_qualifier(level, parts[0])

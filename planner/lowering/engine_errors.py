@@ -215,7 +215,8 @@ def _spark(message: str, condition: str, parameters: Mapping[str, str]) -> SqlEr
         return errors.StatementTooComplex("recursive query exceeds the limits of the spark engine")
     if name == "INVALID_PARAMETER_VALUE" and "REGEX" in message.upper():
         return errors.InvalidRegularExpression("invalid regular expression")
-    if name.startswith(("UNSUPPORTED_SUBQUERY", "UNSUPPORTED_FEATURE", "UNION_NOT_SUPPORTED")):
+    # Spark looks for the columns of a subquery in the query next to it only, and finds others nowhere.
+    if name.startswith(("UNSUPPORTED_SUBQUERY", "UNSUPPORTED_FEATURE", "UNION_NOT_SUPPORTED", "UNRESOLVED_COLUMN")):
         what = "this use of a function" if "PYTHON_UDF" in message else "this subquery"
         return errors.FeatureNotSupported(f"{what} is not supported on the spark engine")
     if re.match(r"(?:[\w.]*ArithmeticException: )?long overflow", message):

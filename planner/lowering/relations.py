@@ -24,7 +24,7 @@ from planner.lowering.scalars import Scalars
 from planner.lowering.select import OrderKey, Select, is_reference, may_inline
 from planner.lowering.windows import Windows
 from planner.types.signature import Kind
-from planner.types.types import INTERVAL, SqlType
+from planner.types.types import INT4, INTERVAL, SqlType
 
 COMPUTED_KEYS = 1_000_000
 """Ids from here on are columns that the lowering adds."""
@@ -35,6 +35,14 @@ MAX_ROW_COUNT = 2**62
 
 _FIRST_KEY_ID = 1 << 30
 """Ids of columns that hold window keys; the binder's count from 1."""
+
+
+class Foreign(Struct, frozen=True):
+    """Columns of a join's side that are an enclosing query's, and the id of the column that says that the side is
+    there."""
+
+    columns: dict[int, str]
+    present: int
 
 
 class Relations:
@@ -289,16 +297,25 @@ class Relations:
 
     def _aggregate(self, rel: ir.Aggregate) -> Select:
         enclosing = dict(self.ctx.scans)
+        start = self.ctx.aliases
         select = self.build(rel.input)
         expressions = (
             *rel.keys,
             *(arg for call in rel.calls for arg in (*call.args, *(key.expr for key in call.order_by))),
             *(call.filter for call in rel.calls if call.filter is not None),
         )
-        if not select.plain() or not self.inlinable(select, expressions):
+        if (
+            not select.plain()
+            or not self.inlinable(select, expressions)
+            or any(_looks_like_an_outer_one(call, select, start) for call in rel.calls)
+        ):
             select = self.wrap(select)
         keys = [self.scalars.typed(key, field.type) for key, field in zip(rel.keys, rel.fields, strict=False)]
-        computed = [index for index, key in enumerate(keys) if not is_reference(key)]
+        computed = [
+            index
+            for index, key in enumerate(keys)
+            if not is_reference(key) or (rel.grouping_sets is not None and key in keys[:index])
+        ]
         if computed:
             select.columns = {**select.columns, **{rel.fields[index].id: keys[index] for index in computed}}
             select = self.wrap(select)
@@ -312,7 +329,7 @@ class Relations:
         for field, call in zip(rel.fields[len(keys) :], rel.calls, strict=False):
             columns[field.id] = self.aggregates.sql(call)
         for field, grouping in zip(rel.fields[len(keys) + len(rel.calls) :], rel.groupings, strict=True):
-            columns[field.id] = self._grouping([keys[index] for index in grouping])
+            columns[field.id] = self._grouping([keys[index] for index in grouping] if rel.grouping_sets else [])
         if rel.grouping_sets is not None:
             sets = [f"({', '.join([keys[index] for index in chosen])})" for chosen in rel.grouping_sets]
             select.group_by = f"GROUPING SETS ({', '.join(sets)})"
@@ -337,6 +354,9 @@ class Relations:
         return select
 
     def _grouping(self, keys: Sequence[str]) -> str:
+        """GROUPING() of keys of grouping sets; without those a key is in every group."""
+        if not keys:
+            return self.scalars.sql(ir.Literal(value=0, type=SqlType(INT4)))
         if self.ctx.local:
             return f"CAST(grouping({', '.join(keys)}) AS INTEGER)"
         bits = [f"CAST(grouping({key}) AS INT) * {1 << (len(keys) - 1 - index)}" for index, key in enumerate(keys)]
@@ -394,19 +414,25 @@ class Relations:
     # ------------------------------------------------------------ two inputs
 
     def _join(self, rel: ir.Join) -> Select:
+        start = self.ctx.aliases
         left = self.build(rel.left)
+        foreign = self._take_foreign(left, start) if rel.kind in ("right", "full") else None
         if not self.ctx.local and rel.lateral and isinstance(rel.right, ir.FunctionScan) and _explodable(rel):
             select = self.functions.lateral(self, left, rel.right, outer=rel.kind == "left")
             if rel.condition is not None and rel.kind != "left":
                 select.where = self.scalars.conjuncts(rel.condition)
             return select
         left_source, left_where = self._side(left, keep_where=rel.kind in ("cross", "inner", "left"))
+        self._give_back(left, foreign)
         # NOTE: a lateral right side refers to the columns that the left side has now.
         self.ctx.columns.update(left.columns)
+        start = self.ctx.aliases
         right = self.build(rel.right)
+        foreign = self._take_foreign(right, start) if rel.kind in ("left", "full") and not rel.lateral else None
         right_source, right_where = self._side(
             right, keep_where=rel.kind in ("cross", "inner") and not rel.lateral, lateral=rel.lateral
         )
+        self._give_back(right, foreign)
         where = [*left_where, *right_where]
         if right.joined and not right_source.startswith("LATERAL"):
             right_source = f"({right_source})"
@@ -424,6 +450,22 @@ class Relations:
         on = " AND ".join(conditions) if conditions else "TRUE"
         select.source = f"{left_source} {rel.kind.upper()} JOIN {right_source} ON {on}"
         return select
+
+    def _take_foreign(self, select: Select, start: int) -> Foreign | None:
+        """Takes from the side of a join that may be missing the columns that are an enclosing query's: they are NULL
+        where it is, so it gets a column instead that says that it is there. `start` is the number of the last alias
+        before the side was built."""
+        columns = {id: sql for id, sql in select.columns.items() if is_reference(sql) and _alias_number(sql) <= start}
+        if not columns:
+            return None
+        present = next(self._key_ids)
+        select.columns = {id: sql for id, sql in select.columns.items() if id not in columns} | {present: "TRUE"}
+        return Foreign(columns, present)
+
+    def _give_back(self, select: Select, foreign: Foreign | None) -> None:
+        if foreign is not None:
+            present = select.columns.pop(foreign.present)
+            select.columns |= {id: f"CASE WHEN {present} THEN {sql} END" for id, sql in foreign.columns.items()}
 
     def _side(self, select: Select, *, keep_where: bool, lateral: bool = False) -> tuple[str, list[str]]:
         """One side of a join as a FROM item, and the conditions that move to the join's WHERE."""
@@ -511,6 +553,21 @@ class Relations:
         if any(id in nested and not is_simple(select.columns[id]) for id in used):
             return False
         return may_inline([select.columns[id] for id in used], [counts[id] for id in used])
+
+
+def _looks_like_an_outer_one(call: ir.AggregateCall, select: Select, start: int) -> bool:
+    """Whether an engine might take `call` over `select` for an aggregate of an enclosing query: it names columns of
+    no other. `start` is the number of the last alias before `select` was built."""
+    if not start:
+        return False
+    used = [select.columns.get(id) for id, _ in column_uses(call)]
+    if any(sql is not None and is_reference(sql) and _alias_number(sql) > start for sql in used):
+        return False
+    return any(sql is None or is_reference(sql) or not is_simple(sql) for sql in used)
+
+
+def _alias_number(reference: str) -> int:
+    return int(reference[1 : reference.index(".")])
 
 
 def _flat(select: Select) -> bool:

@@ -51,7 +51,7 @@ class Windows:
             if frame:
                 parts.append(frame)
         over = f" OVER ({' '.join(parts)})"
-        args = call.args
+        args = self._alike(call)
         if call.filter is not None:
             if self.ctx.local:
                 over = f" FILTER (WHERE {self.scalars.condition(call.filter)}){over}"
@@ -61,6 +61,13 @@ class Windows:
         if call.filter is not None and not self.ctx.local and not call.args:
             return f"count(CASE WHEN {self.scalars.condition(call.filter)} THEN 1 END){over}"
         return self.aggregates.apply(inner, over)
+
+    def _alike(self, call: ir.WindowCall) -> tuple[ir.Scalar, ...]:
+        """The arguments; of lag and lead, the value and the default in the one shape that holds both."""
+        if call.signature.name not in ("lag", "lead") or call.type.shape is None or len(call.args) < 3:
+            return call.args
+        value, offset, default = call.args
+        return (ir.Cast(arg=value, type=call.type), offset, ir.Cast(arg=default, type=call.type))
 
     def _filtered(self, call: ir.WindowCall) -> tuple[ir.Scalar, ...]:
         """Spark has no FILTER with OVER: an argument that is NULL is not aggregated."""

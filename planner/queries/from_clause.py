@@ -133,12 +133,13 @@ def _subselect(level: Level, tree: Tree) -> tuple[Rel, list[NsItem]]:
             position=statement.position(location),
         )  # fmt: skip
     inner = Level(statement, level)
-    outer = level.lateral_active
-    level.lateral_active = tree.lateral
+    outer_active, outer_clause = level.lateral_active, level.clause
+    # An aggregate of this level can only stand there when it reads a column of another item.
+    level.lateral_active, level.clause = tree.lateral, "FROM clause of their own query level"
     try:
         rel = bind_query(inner, select)
     finally:
-        level.lateral_active = outer
+        level.lateral_active, level.clause = outer_active, outer_clause
     alias = tree.alias.aliasname
     names = apply_column_aliases(tree.alias, alias, [field.name for field in rel.fields])
     item = _item_of(level, rel, alias, names)

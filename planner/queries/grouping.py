@@ -31,13 +31,24 @@ class Grouping:
         self.fields: list[Field] = []
         self.sets: tuple[tuple[int, ...], ...] | None = None
         self.by_type: dict[type, list[int]] = {}
+        self.by_target: dict[int, int] = {}
         self.outer_depth = 0
+
+    def add_target(self, target: int, expr: Scalar) -> int:
+        """The index of the key that the expression of a target is. For grouping sets each target is a key of its own,
+        which a set may lack whatever other targets are equal to it."""
+        if target not in self.by_target:
+            self.by_target[target] = self._add(expr)
+        return self.by_target[target]
 
     def add_key(self, expr: Scalar) -> int:
         """The index of a key, which is added unless an equal one is there."""
         for index, key in enumerate(self.keys):
             if key == expr:
                 return index
+        return self._add(expr)
+
+    def _add(self, expr: Scalar) -> int:
         statement = self.level.statement
         origin = statement.origins.get(expr.id) if isinstance(expr, ColumnRef) else None
         name = self.level.from_ids[expr.id][1] if isinstance(expr, ColumnRef) and expr.id in self.level.from_ids else ""
@@ -49,6 +60,11 @@ class Grouping:
         self.by_type.setdefault(type(expr), []).append(len(self.keys) - 1)
         return len(self.keys) - 1
 
+    def rewrite_target(self, target: int, expr: Scalar) -> Scalar:
+        """`rewrite` for the expression of a target."""
+        index = self.by_target.get(target)
+        return self.rewrite(expr) if index is None else self._reference(index, expr)
+
     def rewrite(self, expr: Any) -> Any:
         """`expr` in terms of the keys' and aggregates' columns. Raises 42803 for a column that is neither."""
         return transform(expr, self._replace)
@@ -56,10 +72,7 @@ class Grouping:
     def _replace(self, node: Any) -> Any | None:
         for index in self.by_type.get(type(node), ()):
             if self.keys[index] == node:
-                field = self.fields[index]
-                return self.level.statement.at(
-                    ColumnRef(id=field.id, type=field.type), self.level.statement.location(node)
-                )
+                return self._reference(index, node)
         if isinstance(node, ColumnRef):
             if node.id in self.level.from_ids:
                 return self._ungrouped(node)
@@ -73,6 +86,11 @@ class Grouping:
             self.outer_depth -= 1
             return replace(node, **changes)
         return None
+
+    def _reference(self, key: int, node: Scalar) -> Scalar:
+        field, statement = self.fields[key], self.level.statement
+        result: Scalar = statement.at(ColumnRef(id=field.id, type=field.type), statement.location(node))
+        return result
 
     def _ungrouped(self, node: ColumnRef) -> Scalar:
         """A column that is no key: fine when a primary key among the keys determines it, else 42803."""

@@ -217,6 +217,7 @@ class SelectQuery:
         if not (tree.group_clause or level.aggregates or self.having is not None or level.grouping_refs):
             return
         grouping = self.grouping = Grouping(level)
+        sets = any(node.HasField("grouping_set") for node in tree.group_clause)
 
         def key_indexes(node: Tree) -> list[int]:
             if node.HasField("row_expr") and node.row_expr.row_format == pb.COERCE_IMPLICIT_CAST:
@@ -229,7 +230,7 @@ class SelectQuery:
             check_groupable(level, expr, tree_location(node))
             if isinstance(expr, RowConstructor):
                 return [grouping.add_key(resolve_unknown(level.statement, item)) for item in expr.items]
-            return [grouping.add_key(expr)]
+            return [grouping.add_target(index, expr) if sets else grouping.add_key(expr)]
 
         grouping.sets = expand_sets(tree.group_clause, key_indexes, None)
         if grouping.sets is not None and tree.group_distinct:
@@ -372,7 +373,7 @@ class SelectQuery:
         grouping = self.grouping
         assert grouping is not None
         having = grouping.rewrite(self.having) if self.having is not None else None
-        exprs = [grouping.rewrite(expr) for expr in exprs]
+        exprs = [grouping.rewrite_target(index, expr) for index, expr in enumerate(exprs)]
         windows = [grouping.rewrite(call) for call in windows]
         pending = [[grouping.rewrite(call) for call in layer] for layer in pending]
         groupings, grouping_fields = self._grouping_calls(grouping)
