@@ -7,7 +7,6 @@ here, in microseconds; whatever needs computing goes to an engine.
 from __future__ import annotations
 
 import datetime
-from collections import OrderedDict
 from collections.abc import Sequence
 from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import Any, cast
@@ -21,6 +20,7 @@ from planner.ir.physical import arrow_type, element_type
 from planner.types import types as t
 from planner.types.types import SqlType
 from planner.values.text_values import apply_typmod
+from storage.bounded_map import BoundedMap
 
 _EXACT = Context(prec=100, rounding=ROUND_HALF_UP)
 _EPOCH_DATE = datetime.date(1970, 1, 1)
@@ -52,7 +52,7 @@ class ConstantRows:
     event loop."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[int, tuple[ir.BoundQuery, RecordBatch]] = OrderedDict()
+        self._kept: BoundedMap[int, tuple[ir.BoundQuery, RecordBatch]] = BoundedMap(max_entries=MAX_KEPT_ROWS)
         """By identity of the query, which an entry keeps alive."""
 
     def of(self, query: ir.BoundQuery, params: Sequence[ir.Literal]) -> RecordBatch | None:
@@ -62,9 +62,7 @@ class ConstantRows:
             return known[1]
         rows = constant_batch(query.rel, params)
         if rows is not None and not query.param_types and rows.num_rows == 1 and rows.nbytes <= MAX_KEPT_BYTES:
-            self._kept[id(query)] = (query, rows)
-            if len(self._kept) > MAX_KEPT_ROWS:
-                self._kept.popitem(last=False)
+            self._kept.put(id(query), (query, rows))
         return rows
 
 

@@ -6,7 +6,6 @@ sessions of a server process and holds the most recently used plans.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Mapping
 from typing import TypeAlias
 
@@ -21,6 +20,7 @@ from planner.resolution.session_values import ACTS
 from planner.statements import records as st
 from planner.syntax.parse import Parsed, split_and_parse
 from planner.types.types import SqlType
+from storage.bounded_map import BoundedMap
 from storage.catalog.model import CatalogRecord, CatalogSnapshot
 
 MAX_PLANS = 1000
@@ -174,8 +174,8 @@ class PlanCache:
     """The plans of a server process. Belongs to the event loop."""
 
     def __init__(self) -> None:
-        self._plans: OrderedDict[tuple[object, ...], Plan] = OrderedDict()
-        self._parsed: OrderedDict[str, tuple[Parsed, ...]] = OrderedDict()
+        self._plans: BoundedMap[tuple[object, ...], Plan] = BoundedMap(max_entries=MAX_PLANS)
+        self._parsed: BoundedMap[str, tuple[Parsed, ...]] = BoundedMap(max_entries=MAX_PLANS)
         self.hits = 0
         self.misses = 0
 
@@ -183,13 +183,11 @@ class PlanCache:
         """The statements of a query string. Raises 42601."""
         known = self._parsed.get(text)
         if known is not None:
-            self._parsed.move_to_end(text)
+            self._parsed.touch(text)
             return known
         parsed = split_and_parse(text)
         if len(text) <= MAX_CACHED_TEXT_CHARS:
-            self._parsed[text] = parsed
-            if len(self._parsed) > MAX_PLANS:
-                self._parsed.popitem(last=False)
+            self._parsed.put(text, parsed)
         return parsed
 
     def plan(self, parsed: Parsed, context: BindContext, declared: tuple[int, ...]) -> Plan:
@@ -207,15 +205,13 @@ class PlanCache:
         )
         known = self._plans.get(key)
         if known is not None and known.catalog is context.catalog:
-            self._plans.move_to_end(key)
+            self._plans.touch(key)
             self.hits += 1
             return known
         self.misses += 1
         plan = make_plan(parsed, context, declared)
         if len(parsed.text) <= MAX_CACHED_TEXT_CHARS:
-            self._plans[key] = plan
-            if len(self._plans) > MAX_PLANS:
-                self._plans.popitem(last=False)
+            self._plans.put(key, plan)
         return plan
 
     def clear(self) -> None:

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TypeAlias
@@ -31,6 +30,7 @@ from adapter.system_catalogs.relations.contents import MAX_SNAPSHOTS, SystemCata
 from adapter.system_catalogs.relations.session import session_content
 from planner.ir import nodes as ir
 from planner.lowering.context import ScanSource
+from storage.bounded_map import BoundedMap
 from storage.catalog.model import CatalogSnapshot
 from storage.clock import SystemClock
 
@@ -69,7 +69,9 @@ class LocalCatalog:
         self._now_ms = now_ms if now_ms is not None else SystemClock().now_ms
         self._lock = threading.Lock()
         self._static: set[tuple[str, str]] = set()
-        self._versions: OrderedDict[tuple[int, str], _Version] = OrderedDict()
+        self._versions: BoundedMap[tuple[int, str], _Version] = BoundedMap(
+            max_entries=MAX_SNAPSHOTS, pinned=lambda _, version: version.readers > 0
+        )
         self._numbers = itertools.count(1)
         connection.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
         udfs.register(connection)
@@ -82,7 +84,7 @@ class LocalCatalog:
         of the block, and `context` to catalog functions."""
         registered: list[str] = []
         with contexts.entered(context, self.catalogs) as entered:
-            version = self._acquire(context) if scans else None
+            version = self._acquire(context, cursor) if scans else None
             try:
                 sources: dict[int, ScanSource] = {}
                 for oid, (scan, wants_system_columns) in scans.items():
@@ -105,15 +107,17 @@ class LocalCatalog:
         )
         return f"(SELECT *, {extra} FROM {table})"
 
-    def _acquire(self, context: ExecutionContext) -> _Version:
+    def _acquire(self, context: ExecutionContext, cursor: DuckConnection) -> _Version:
         key = (id(context.catalog.records), context.database)
         with self._lock:
             version = self._versions.get(key)
             if version is None:
                 version = _Version(context.catalog, str(next(self._numbers)))
-                self._versions[key] = version
+                for _, old in self._versions.put(key, version):
+                    for schema, name in old.tables:
+                        cursor.execute(f'DROP TABLE IF EXISTS {SCHEMA}."{schema}.{name}.{old.suffix}"')
             else:
-                self._versions.move_to_end(key)
+                self._versions.touch(key)
             version.readers += 1
             return version
 
@@ -144,15 +148,4 @@ class LocalCatalog:
                 cursor.execute(f"CREATE OR REPLACE TABLE {native} AS SELECT * FROM {view}")
                 cursor.unregister(view)
                 made.add(name)
-                if not static:
-                    self._drop_old(cursor)
         return native
-
-    def _drop_old(self, cursor: DuckConnection) -> None:
-        """Drops the tables of snapshots beyond the newest `MAX_SNAPSHOTS` that no query is reading."""
-        surplus = len(self._versions) - MAX_SNAPSHOTS
-        for key, version in list(self._versions.items())[: max(surplus, 0)]:
-            if version.readers == 0:
-                for schema, name in version.tables:
-                    cursor.execute(f'DROP TABLE IF EXISTS {SCHEMA}."{schema}.{name}.{version.suffix}"')
-                del self._versions[key]

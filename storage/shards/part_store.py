@@ -7,7 +7,6 @@ uncommitted file it is. `in_flight` has the keys of this process that no durable
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import TypeAlias
 
@@ -15,6 +14,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from storage.bounded_map import BoundedMap
 from storage.clock import Clock, Randomness
 from storage.errors import (
     CorruptPart,
@@ -89,9 +89,8 @@ class PartStore:
         self.in_flight: set[str] = set()
         self.changes = 0
         """How often a key entered `in_flight` or left it."""
-        self._cache: OrderedDict[Slot, pa.Table] = OrderedDict()
-        self._cached = 0
-        self._verified: OrderedDict[str, None] = OrderedDict()
+        self._cache: BoundedMap[Slot, pa.Table] = BoundedMap(max_bytes=CACHE_BYTES)
+        self._verified: BoundedMap[str, bool] = BoundedMap(max_entries=MAX_VERIFIED)
 
     def new_key(self, shard: ShardId) -> str:
         """A key that nobody has used, protected until its part is committed or discarded."""
@@ -215,11 +214,9 @@ class PartStore:
         Raises MissingBlob and CorruptPart.
         """
         for part in parts:
-            if part.key is not None and part.key not in self._verified:
+            if part.key is not None and self._verified.get(part.key) is None:
                 await self._verify(part)
-                self._verified[part.key] = None
-                if len(self._verified) > MAX_VERIFIED:
-                    self._verified.popitem(last=False)
+                self._verified.put(part.key, True)
 
     async def footer(self, key: str, size: int) -> pq.FileMetaData:
         """The footer of the Parquet file `key` of `size` bytes."""
@@ -264,7 +261,7 @@ class PartStore:
         slot = (source, part.first_row_id, part.row_ids, None if columns is None else tuple(columns))
         cached = self._cache.get(slot)
         if cached is not None:
-            self._cache.move_to_end(slot)
+            self._cache.touch(slot)
             return cached
         if part.inline is not None:
             data = part.inline
@@ -337,11 +334,5 @@ class PartStore:
 
     def _remember(self, slot: Slot, table: pa.Table) -> None:
         size = table.nbytes + ENTRY_BYTES
-        if size > CACHE_BYTES // 4:
-            return
-        replaced = self._cache.pop(slot, None)
-        self._cached += size - (0 if replaced is None else replaced.nbytes + ENTRY_BYTES)
-        self._cache[slot] = table
-        while self._cached > CACHE_BYTES:
-            _, dropped = self._cache.popitem(last=False)
-            self._cached -= dropped.nbytes + ENTRY_BYTES
+        if size <= CACHE_BYTES // 4:
+            self._cache.put(slot, table, size)

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Sequence
 from pathlib import Path
 
+from storage.bounded_map import BoundedMap
 from storage.errors import MissingBlob
 from storage.stores.blob import Blob, BlobEntry, ByteRange, check_key
 
@@ -31,10 +32,10 @@ class BlobFiles:
     def __init__(self, inner: Blob, folder: Path, *, limit_bytes: int = DEFAULT_LIMIT_BYTES) -> None:
         self.inner = inner
         self.folder = folder
-        self._limit = limit_bytes
-        self._copies: OrderedDict[str, int] = OrderedDict()
-        self._bytes = 0
         self._held: Counter[str] = Counter()
+        self._copies: BoundedMap[str, None] = BoundedMap(
+            max_bytes=limit_bytes, pinned=lambda key, _: self._held[key] > 0
+        )
         self._fetching: dict[str, asyncio.Task[None]] = {}
         self._removing: dict[str, asyncio.Task[None]] = {}
         self._slots = asyncio.Semaphore(FETCHES)
@@ -50,7 +51,7 @@ class BlobFiles:
         finally:
             self._held.subtract(wanted)
             self._held += Counter()
-            await self._evict()
+            await self._remove_all(self._copies.trim())
 
     def uri(self, key: str) -> str:
         """The path of the copy of `key`; there is a file only while it is held."""
@@ -63,8 +64,7 @@ class BlobFiles:
         if key not in self._copies and await asyncio.to_thread(path.is_file):
             data = await asyncio.to_thread(path.read_bytes)
             await self.inner.put(key, data)
-            self._note(key, len(data))
-            await self._evict()
+            await self._remove_all(self._copies.put(key, None, len(data)))
         return await self.inner.seal(key)
 
     async def get(self, key: str, byte_range: ByteRange | None = None) -> bytes | None:
@@ -75,7 +75,7 @@ class BlobFiles:
             try:
                 return await asyncio.to_thread(_read, self.folder / key, byte_range)
             except FileNotFoundError:
-                self._bytes -= self._copies.pop(key, 0)
+                self._copies.pop(key)
             finally:
                 self._held[key] -= 1
                 self._held += Counter()
@@ -109,7 +109,7 @@ class BlobFiles:
         if key in self._removing:
             await asyncio.shield(self._removing[key])
         if key in self._copies:
-            self._copies.move_to_end(key)
+            self._copies.touch(key)
             return
         task = self._fetching.get(key)
         if task is None:
@@ -124,21 +124,12 @@ class BlobFiles:
             if data is None:
                 raise MissingBlob(f"blob {key!r} is not in the store")
             await asyncio.to_thread(_write, self.folder / key, data)
-        self._note(key, len(data))
+        await self._remove_all(self._copies.put(key, None, len(data)))
 
-    def _note(self, key: str, size: int) -> None:
-        self._bytes += size - self._copies.pop(key, 0)
-        self._copies[key] = size
-
-    async def _evict(self) -> None:
-        gone = []
-        for key in list(self._copies):
-            if self._bytes <= self._limit:
-                break
-            if not self._held[key]:
-                self._bytes -= self._copies.pop(key)
-                gone.append(key)
-        if gone:
+    async def _remove_all(self, dropped: Sequence[tuple[str, None]]) -> None:
+        """Removes the files of the copies that were given up."""
+        if dropped:
+            gone = [key for key, _ in dropped]
             task = asyncio.get_running_loop().create_task(self._remove(gone))
             self._removing.update(dict.fromkeys(gone, task))
             await asyncio.shield(task)

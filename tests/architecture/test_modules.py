@@ -90,6 +90,18 @@ def test_every_module_says_what_it_is(path: Path) -> None:
     assert len(docstring) > 20
 
 
+def test_what_is_kept_is_bounded_in_one_place() -> None:
+    """Nobody drops the oldest entry by hand: `storage.bounded_map` does, and `functools.lru_cache` for functions."""
+    dropping = [path for path in MODULES if {"OrderedDict", "cachetools"} & words_of(path)]
+    assert dropping == [ROOT / "storage" / "bounded_map.py"]
+    assert [path for path in MODULES if any(name.endswith(".popitem") for name in calls_of(path))] == []
+
+
+def words_of(path: Path) -> set[str]:
+    """The names that `path` uses or imports."""
+    return set(re.findall(r"\w+", path.read_text(encoding="utf-8")))
+
+
 @pytest.mark.parametrize("path", MODULES, ids=name_of)
 def test_every_module_is_one_job(path: Path) -> None:
     lines = len(path.read_text(encoding="utf-8").splitlines())

@@ -10,7 +10,6 @@ A column that is looked up again by equality gets an index, which lives as long 
 from __future__ import annotations
 
 import operator
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -23,6 +22,7 @@ from adapter.plans.predicates import Condition, exact_conditions
 from planner.ir import nodes as ir
 from planner.types import types as t
 from planner.types.types import SqlType
+from storage.bounded_map import BoundedMap
 from storage.shards.parts import ROW_ID
 from storage.upkeep.pruning_audit import COMPARE
 
@@ -146,7 +146,7 @@ class Indexes:
     event loop."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[tuple[int, str], tuple[pa.Table, Index | None]] = OrderedDict()
+        self._kept: BoundedMap[tuple[int, str], tuple[pa.Table, Index | None]] = BoundedMap(max_entries=MAX_INDEXES)
         """By identity of the rows, which an entry keeps alive. None: looked up once, and not worth an index yet."""
 
     def get(self, rows: pa.Table, column: str) -> Index | None:
@@ -154,7 +154,7 @@ class Indexes:
         key = (id(rows), column)
         kept = self._kept.get(key)
         if kept is not None and kept[1] is not None:
-            self._kept.move_to_end(key)
+            self._kept.touch(key)
             return kept[1]
         index: Index | None = None
         if kept is not None:
@@ -163,9 +163,7 @@ class Indexes:
                 if value is not None:
                     made.setdefault(value, []).append(position)
             index = made
-        self._kept[key] = (rows, index)
-        if len(self._kept) > MAX_INDEXES:
-            self._kept.popitem(last=False)
+        self._kept.put(key, (rows, index))
         return index
 
 

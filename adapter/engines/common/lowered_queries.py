@@ -8,7 +8,6 @@ In text that names its execution (catalog functions) a placeholder stands for th
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
@@ -23,6 +22,7 @@ from planner.ir import nodes as ir
 from planner.ir.nodes import BoundQuery, Literal
 from planner.ir.rewrite import walk
 from planner.lowering import LoweredQuery, ScanSource, SessionSettings, lower
+from storage.bounded_map import BoundedMap
 
 MAX_QUERIES = 512
 """Bound queries known; about as many as plan caches hold between them."""
@@ -66,7 +66,7 @@ class KnownQuery:
         self._lookup: tuple[Lookup | None] | None = None
         self._shape: ResultShape | None = None
         self._folds: bool | None = None
-        self._texts: OrderedDict[object, LoweredQuery] = OrderedDict()
+        self._texts: BoundedMap[object, LoweredQuery] = BoundedMap(max_entries=MAX_TEXTS)
         self._inlined: frozenset[int] = frozenset()
         """The parameters that any text so far has had inside."""
         self._latest: _Latest | None = None
@@ -153,9 +153,7 @@ class KnownQuery:
         if params is not None:
             with self._lock:
                 self._inlined |= lowered.inlined
-                self._texts[key(self._inlined)] = lowered
-                if len(self._texts) > MAX_TEXTS:
-                    self._texts.popitem(last=False)
+                self._texts.put(key(self._inlined), lowered)
         return lowered
 
 
@@ -165,20 +163,18 @@ class KnownQueries:
     def __init__(self, engine: EngineName) -> None:
         self._engine: EngineName = engine
         self._lock = threading.Lock()
-        self._known: OrderedDict[int, KnownQuery] = OrderedDict()
+        self._known: BoundedMap[int, KnownQuery] = BoundedMap(max_entries=MAX_QUERIES)
 
     def of(self, query: BoundQuery) -> KnownQuery:
         """What is known of `query`."""
         with self._lock:
             known = self._known.get(id(query))
             if known is not None and known.query is query:
-                self._known.move_to_end(id(query))
+                self._known.touch(id(query))
                 return known
         known = KnownQuery(query, self._engine)
         with self._lock:
-            self._known[id(query)] = known
-            if len(self._known) > MAX_QUERIES:
-                self._known.popitem(last=False)
+            self._known.put(id(query), known)
         return known
 
 

@@ -14,7 +14,6 @@ Row ids are `first_row_id` + position in the part, or the hidden column of parts
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Protocol, TypeAlias
@@ -30,6 +29,7 @@ from planner.ir.physical import arrow_type
 from planner.ir.rewrite import walk
 from planner.types.types import SqlType, column_type
 from planner.values.text_values import parse_text
+from storage.bounded_map import BoundedMap
 from storage.catalog.model import Relation
 from storage.shards.parts import ROW_ID, Part, RowIdRange
 
@@ -212,8 +212,8 @@ class DeletedRows:
 
     def __init__(self, reader: PartReader) -> None:
         self._reader = reader
-        self._sets: OrderedDict[tuple[PartIdentity, ...], Any] = OrderedDict()
-        self._parts: OrderedDict[PartIdentity, Any] = OrderedDict()
+        self._sets: BoundedMap[tuple[PartIdentity, ...], Any] = BoundedMap(max_entries=MAX_CACHED_DELETE_SETS)
+        self._parts: BoundedMap[PartIdentity, Any] = BoundedMap(max_entries=MAX_CACHED_DELETE_PARTS)
 
     async def ids(self, deletes: Sequence[Part]) -> Any:
         """A sorted numpy int64 array of the row ids in `deletes`."""
@@ -222,11 +222,9 @@ class DeletedRows:
         if found is None:
             pieces = [await self._ids_of(part, of) for part, of in zip(deletes, key, strict=True)]
             found = np.unique(np.concatenate(pieces)) if pieces else np.empty(0, np.int64)
-            self._sets[key] = found
-            if len(self._sets) > MAX_CACHED_DELETE_SETS:
-                self._sets.popitem(last=False)
+            self._sets.put(key, found)
         else:
-            self._sets.move_to_end(key)
+            self._sets.touch(key)
         return found
 
     async def _ids_of(self, part: Part, key: PartIdentity) -> Any:
@@ -234,11 +232,9 @@ class DeletedRows:
         if found is None:
             found = (await self._reader.read_part(part, [ROW_ID])).column(ROW_ID).to_numpy()
             if part.rows <= MAX_CACHED_PART_ROWS:
-                self._parts[key] = found
-                if len(self._parts) > MAX_CACHED_DELETE_PARTS:
-                    self._parts.popitem(last=False)
+                self._parts.put(key, found)
         else:
-            self._parts.move_to_end(key)
+            self._parts.touch(key)
         return found
 
 

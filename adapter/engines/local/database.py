@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -21,6 +20,7 @@ import duckdb
 import pyarrow as pa
 
 from adapter.engines.local.small_tables import RowSource
+from storage.bounded_map import BoundedMap
 
 Error = duckdb.Error
 """What the engine raises."""
@@ -51,8 +51,8 @@ class Cursor:
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
-        self._prepared: OrderedDict[str, str] = OrderedDict()
-        self._seen: OrderedDict[str, None] = OrderedDict()
+        self._prepared: BoundedMap[str, str] = BoundedMap(max_entries=MAX_PREPARED)
+        self._seen: BoundedMap[str, bool] = BoundedMap(max_entries=MAX_SEEN)
         self._numbers = itertools.count()
         self._sources: dict[str, RowSource] = {}
 
@@ -97,20 +97,17 @@ class Cursor:
         has changed."""
         name = self._prepared.get(sql)
         if name is not None:
-            self._prepared.move_to_end(sql)
+            self._prepared.touch(sql)
             return name
-        if sql not in self._seen:
+        if self._seen.get(sql) is None:
             if len(sql) <= MAX_PREPARED_CHARS:
-                self._seen[sql] = None
-                if len(self._seen) > MAX_SEEN:
-                    self._seen.popitem(last=False)
+                self._seen.put(sql, True)
             return None
-        del self._seen[sql]
+        self._seen.pop(sql)
         name = f"plan{next(self._numbers)}"
         self.connection.execute(f"PREPARE {name} AS {sql}")
-        self._prepared[sql] = name
-        if len(self._prepared) > MAX_PREPARED:
-            self.connection.execute(f"DEALLOCATE {self._prepared.popitem(last=False)[1]}")
+        for _, dropped in self._prepared.put(sql, name):
+            self.connection.execute(f"DEALLOCATE {dropped}")
         return name
 
 

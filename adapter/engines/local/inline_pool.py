@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -21,6 +20,7 @@ from msgspec import Struct, field
 
 from adapter.engines.common.scan_sources import PartIdentity, ScanColumn, identity
 from planner.dialects.dialect import dialect
+from storage.bounded_map import BoundedMap
 from storage.ids import ShardId
 from storage.shards.parts import ROW_ID, Part
 
@@ -94,7 +94,9 @@ class InlinePool:
     def __init__(self, database: LocalDatabase) -> None:
         self._database = database
         self._lock = threading.Lock()
-        self._current: OrderedDict[tuple[ShardId, tuple[ScanColumn, ...]], Generation] = OrderedDict()
+        self._current: BoundedMap[tuple[ShardId, tuple[ScanColumn, ...]], Generation] = BoundedMap(
+            max_entries=MAX_TABLES, max_bytes=MAX_BYTES
+        )
         self._names = (f"inline{number}" for number in itertools.count())
         self._dropped: list[Generation] = []
 
@@ -104,15 +106,17 @@ class InlinePool:
         with self._lock:
             found = self._current.get(key)
             if found is not None and len(found.numbers) > 2 * len(parts) + SPARE_PARTS:
-                del self._current[key]
+                self._current.pop(key)
                 self._condemn(found)
                 found = None
             if found is None:
                 found = Generation(name=next(self._names), columns=columns)
-                self._current[key] = found
-                self._make_room()
+                for known, generation in self._current.items():
+                    self._current.resize(known, generation.bytes)
+                for _, oldest in self._current.put(key, found):
+                    self._condemn(oldest)
             else:
-                self._current.move_to_end(key)
+                self._current.touch(key)
             found.leases += 1
             return found
 
@@ -131,13 +135,6 @@ class InlinePool:
             dropped, self._dropped = self._dropped, []
         for generation in dropped:
             connection.execute(f"DROP TABLE IF EXISTS {generation.name}")
-
-    def _make_room(self) -> None:
-        total = sum(generation.bytes for generation in self._current.values())
-        while len(self._current) > 1 and (len(self._current) > MAX_TABLES or total > MAX_BYTES):
-            oldest = self._current.popitem(last=False)[1]
-            total -= oldest.bytes
-            self._condemn(oldest)
 
     def _condemn(self, generation: Generation) -> None:
         generation.condemned = True

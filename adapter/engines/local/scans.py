@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections import OrderedDict
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +34,7 @@ from planner.dialects.dialect import dialect
 from planner.errors import InternalError
 from planner.ir.nodes import Literal
 from planner.lowering import ScanSource, constants_layout
+from storage.bounded_map import BoundedMap
 from storage.ids import ShardId
 from storage.shards.parts import PROVISIONAL_ROW_ID, ROW_ID, Part
 from storage.stores.blob import Blob
@@ -165,7 +165,7 @@ class ConstantColumns:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._kept: OrderedDict[object, tuple[pa.Table, pa.Table]] = OrderedDict()
+        self._kept: BoundedMap[object, tuple[pa.Table, pa.Table]] = BoundedMap(max_entries=MAX_KEPT_CONSTANTS)
         """By identity of the rows, which an entry keeps alive, and the constants."""
 
     def of(self, rows: pa.Table, constants: tuple[Literal, ...]) -> pa.Table:
@@ -176,15 +176,13 @@ class ConstantColumns:
         with self._lock:
             kept = self._kept.get(key)
             if kept is not None:
-                self._kept.move_to_end(key)
+                self._kept.touch(key)
                 return kept[1]
         made = rows
         for number, constant in enumerate(constants, 1):
             made = made.append_column(f"p{number}", _repeated(constant, rows.num_rows))
         with self._lock:
-            self._kept[key] = (rows, made)
-            if len(self._kept) > MAX_KEPT_CONSTANTS:
-                self._kept.popitem(last=False)
+            self._kept.put(key, (rows, made))
         return made
 
 

@@ -13,7 +13,6 @@ comparisons are not PostgreSQL's.
 from __future__ import annotations
 
 import itertools
-from collections import OrderedDict
 from collections.abc import Sequence
 
 import pyarrow as pa
@@ -29,6 +28,7 @@ from adapter.engines.common.scan_sources import (
     without_deleted,
 )
 from planner.errors import InternalError
+from storage.bounded_map import BoundedMap
 from storage.ids import ShardId
 from storage.shards.parts import Part
 
@@ -61,32 +61,9 @@ class RowSource:
         return self.rows.__arrow_c_stream__(requested_schema)
 
 
-class _Kept:
-    """Arrow tables by key, up to MAX_BYTES of both."""
-
-    def __init__(self) -> None:
-        self._tables: OrderedDict[object, tuple[pa.Table, int]] = OrderedDict()
-        """Each with the bytes that it takes."""
-        self._bytes = 0
-
-    def __len__(self) -> int:
-        return len(self._tables)
-
-    def get(self, key: object) -> pa.Table | None:
-        found = self._tables.get(key)
-        if found is None:
-            return None
-        self._tables.move_to_end(key)
-        return found[0]
-
-    def put(self, key: object, table: pa.Table, parts: int) -> None:
-        """`parts` is the number of parts that the key names."""
-        size = ENTRY_BYTES + table.nbytes + PART_NAME_BYTES * parts
-        before = self._tables.pop(key, None)
-        self._bytes += size - (0 if before is None else before[1])
-        self._tables[key] = (table, size)
-        while self._bytes > MAX_BYTES and len(self._tables) > 1:
-            self._bytes -= self._tables.popitem(last=False)[1][1]
+def kept_bytes(table: pa.Table, parts: int) -> int:
+    """What keeping `table` takes under a key that names `parts` parts."""
+    return ENTRY_BYTES + int(table.nbytes) + PART_NAME_BYTES * parts
 
 
 class SmallTables:
@@ -95,9 +72,9 @@ class SmallTables:
     def __init__(self, reader: PartReader, deleted: DeletedRows) -> None:
         self._reader = reader
         self._deleted = deleted
-        self._parts = _Kept()
-        self._tables = _Kept()
-        self._names: OrderedDict[tuple[ShardId, tuple[ScanColumn, ...]], str] = OrderedDict()
+        self._parts: BoundedMap[object, pa.Table] = BoundedMap(max_bytes=MAX_BYTES)
+        self._tables: BoundedMap[object, pa.Table] = BoundedMap(max_bytes=MAX_BYTES)
+        self._names: BoundedMap[tuple[ShardId, tuple[ScanColumn, ...]], str] = BoundedMap(max_entries=MAX_NAMES)
         self._numbers = itertools.count()
 
     def name(self, shard: ShardId, columns: tuple[ScanColumn, ...]) -> str:
@@ -105,9 +82,8 @@ class SmallTables:
         key = (shard, columns)
         name = self._names.get(key)
         if name is None:
-            name = self._names[key] = f"rows{next(self._numbers)}"
-            if len(self._names) > MAX_NAMES:
-                self._names.popitem(last=False)
+            name = f"rows{next(self._numbers)}"
+            self._names.put(key, name)
         return name
 
     async def rows(self, columns: tuple[ScanColumn, ...], parts: Sequence[Part], deletes: Sequence[Part]) -> pa.Table:
@@ -119,7 +95,9 @@ class SmallTables:
             pieces = [await self._part(columns, part, name) for part, name in zip(parts, of, strict=True)]
             pieces = pieces or [scan_schema(columns).empty_table()]
             table = without_deleted(pa.concat_tables(pieces), await self._deleted.ids(deletes)).combine_chunks()
-            self._tables.put(key, table, len(parts) + len(deletes))
+            self._tables.put(key, table, kept_bytes(table, len(parts) + len(deletes)))
+        else:
+            self._tables.touch(key)
         return table
 
     async def _part(self, columns: tuple[ScanColumn, ...], part: Part, name: PartIdentity) -> pa.Table:
@@ -127,5 +105,7 @@ class SmallTables:
         rows = self._parts.get(key)
         if rows is None:
             rows = await inline_rows(self._reader, columns, part)
-            self._parts.put(key, rows, 1)
+            self._parts.put(key, rows, kept_bytes(rows, 1))
+        else:
+            self._parts.touch(key)
         return rows

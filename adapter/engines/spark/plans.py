@@ -17,7 +17,6 @@ Everything here blocks and runs on a thread of the Spark runtime.
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
 from typing import Any
 
 import pyarrow as pa
@@ -26,6 +25,7 @@ from msgspec import Struct
 from adapter.engines.common.engine import RecordBatch
 from adapter.engines.spark.results import ResultTooLarge
 from adapter.engines.spark.runtime import MAX_RESULT_BYTES, Profile, Spark
+from storage.bounded_map import BoundedMap
 
 MAX_PLANS = 512
 MAX_BYTES = 64 << 20
@@ -59,8 +59,7 @@ class SparkPlans:
     def __init__(self, spark: Spark) -> None:
         self._spark = spark
         self._lock = threading.Lock()
-        self._plans: OrderedDict[tuple[Profile, str], SmallPlan] = OrderedDict()
-        self._bytes = 0
+        self._plans: BoundedMap[tuple[Profile, str], SmallPlan] = BoundedMap(max_entries=MAX_PLANS, max_bytes=MAX_BYTES)
         execution = spark.jvm.org.apache.spark.sql.execution
         self._converters = getattr(getattr(execution.arrow, "ArrowConverters$"), "MODULE$")
 
@@ -98,18 +97,13 @@ class SparkPlans:
         with self._lock:
             plan = self._plans.get(key)
             if plan is not None:
-                self._plans.move_to_end(key)
+                self._plans.touch(key)
             return plan
 
     def _keep(self, key: tuple[Profile, str], plan: SmallPlan) -> None:
         with self._lock:
-            if key in self._plans:
-                return
-            self._plans[key] = plan
-            self._bytes += plan.bytes
-            while len(self._plans) > 1 and (len(self._plans) > MAX_PLANS or self._bytes > MAX_BYTES):
-                _, dropped = self._plans.popitem(last=False)
-                self._bytes -= dropped.bytes
+            if key not in self._plans:
+                self._plans.put(key, plan, plan.bytes)
 
     def _arrow(self, rows: Any, schema: Any) -> list[RecordBatch]:
         """`rows` (a Scala iterator of internal rows) as batches."""

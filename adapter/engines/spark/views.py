@@ -12,7 +12,6 @@ from __future__ import annotations
 import itertools
 import shutil
 import threading
-from collections import OrderedDict
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -38,6 +37,7 @@ from adapter.engines.common.scan_sources import (
 from adapter.engines.spark.runtime import Profile, Spark
 from planner.dialects.dialect import dialect
 from planner.errors import InternalError
+from storage.bounded_map import BoundedMap
 from storage.shards.parts import ROW_ID, Part
 from storage.stores.blob import Blob
 
@@ -98,8 +98,7 @@ class SparkViews:
         self._blob = blob
         self._directory = directory
         self._lock = threading.Lock()
-        self._views: OrderedDict[ViewKey, tuple[str, int]] = OrderedDict()
-        self._inline_bytes = 0
+        self._views: BoundedMap[ViewKey, str] = BoundedMap(max_entries=MAX_VIEWS, max_bytes=MAX_INLINE_BYTES)
         self._names = itertools.count()
 
     def view(self, scan: SparkScan, profile: Profile, *, single: bool) -> str:
@@ -117,25 +116,18 @@ class SparkViews:
         with self._lock:
             found = self._views.get(key)
             if found is not None:
-                self._views.move_to_end(key)
-                return found[0]
+                self._views.touch(key)
+                return found
         name = f"scan{next(self._names)}"
         self._create(scan, profile, name, single)
-        size = scan.inline.nbytes
         with self._lock:
             found = self._views.get(key)
             if found is not None:
                 # Another thread was faster.
                 self._forget(profile, name)
-                return found[0]
-            self._views[key] = (name, size)
-            self._inline_bytes += size
-            dropped = []
-            while len(self._views) > 1 and (len(self._views) > MAX_VIEWS or self._inline_bytes > MAX_INLINE_BYTES):
-                old_key, (old_name, old_size) = self._views.popitem(last=False)
-                self._inline_bytes -= old_size
-                dropped.append((old_key[0], old_name))
-        for old_profile, old_name in dropped:
+                return found
+            dropped = self._views.put(key, name, scan.inline.nbytes)
+        for (old_profile, *_), old_name in dropped:
             self._forget(old_profile, old_name)
         return name
 

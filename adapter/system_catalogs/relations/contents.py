@@ -9,7 +9,6 @@ not in the table: `system_column_sql` says what they are.
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, TypeAlias
@@ -24,6 +23,7 @@ from planner.errors import UndefinedTable
 from planner.ir.physical import arrow_type
 from planner.types.system_relations import BuiltinRelations, SystemRelation
 from planner.types.types import SqlType
+from storage.bounded_map import BoundedMap
 from storage.catalog.model import CatalogSnapshot
 
 ArrowTable: TypeAlias = Any
@@ -75,7 +75,7 @@ class SystemCatalogs:
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
-        self._objects: OrderedDict[tuple[int, str], CatalogObjects] = OrderedDict()
+        self._objects: BoundedMap[tuple[int, str], CatalogObjects] = BoundedMap(max_entries=MAX_SNAPSHOTS)
         self._tables: dict[tuple[int, str, str, str], ArrowTable] = {}
         self._static: dict[tuple[str, str], ArrowTable] = {}
         self._relations = BuiltinRelations()
@@ -86,12 +86,10 @@ class SystemCatalogs:
         with self._lock:
             found = self._objects.get(key)
             if found is not None:
-                self._objects.move_to_end(key)
+                self._objects.touch(key)
                 return found
             found = CatalogObjects(snapshot, database)
-            self._objects[key] = found
-            while len(self._objects) > MAX_SNAPSHOTS:
-                old, _ = self._objects.popitem(last=False)
+            for old, _ in self._objects.put(key, found):
                 self._tables = {entry: table for entry, table in self._tables.items() if entry[:2] != old}
             return found
 

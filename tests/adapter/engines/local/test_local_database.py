@@ -45,7 +45,7 @@ def test_a_condition_that_all_rows_met_still_counts_when_other_rows_have_come(cu
 
 
 def test_no_more_plans_are_kept_than_allowed(cursor: Cursor, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(local_database, "MAX_PREPARED", 2)
+    monkeypatch.setattr(cursor._prepared, "max_entries", 2)
     for limit in range(5):
         sql = f"SELECT v FROM t WHERE v < {limit}"
         assert [rows(cursor, sql) for _ in range(2)] == [limit, limit]
