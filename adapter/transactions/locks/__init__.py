@@ -4,6 +4,6 @@ A lock only *orders*. Whether a transaction may commit is judged by `adapter.tra
 that is lost (a server ends, another server of the environment knows nothing of it) makes no answer wrong; it brings
 back a serialization failure where there would have been a wait.
 
-Read `modes` and `tags`, then `lock` (one lock, pure), `row_locks` (the rows of a table), `deadlock`, `lock_table`.
-Imports nothing of the adapter but its own modules.
+May import nothing of the adapter. Read `modes` first and `tags`, then `lock` (one lock, pure), `row_locks` (the rows of
+a table), `deadlock`, `lock_table`.
 """
