@@ -9,6 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from planner.ir import nodes as ir
+from planner.types.types import SqlType
 
 _NO_NODES = frozenset({"type", "signature", "equals", "operator", "operators", "name", "names", "kind", "fields"})
 _PLAIN = frozenset({"int", "str", "bool", "int | None", "str | None", "Signature", "SqlType"})
@@ -104,3 +105,31 @@ def column_ids(node: Any) -> Iterator[int]:
     for part in walk(node):
         if isinstance(part, ir.ColumnRef):
             yield part.id
+
+
+def column_uses(node: object, inside: bool = False) -> Iterator[tuple[int, bool]]:
+    """Every column reference in an expression, with whether it is inside a subquery."""
+    if isinstance(node, ir.ColumnRef):
+        yield node.id, inside
+    elif isinstance(node, tuple):
+        for item in node:
+            yield from column_uses(item, inside)
+    elif isinstance(node, Struct) and not isinstance(node, (SqlType, ir.Field, ir.Literal, ir.Param)):
+        nested = inside or isinstance(node, _SUBQUERIES)
+        for name in _field_names(type(node)):
+            value = getattr(node, name)
+            if isinstance(value, (tuple, Struct)):
+                yield from column_uses(value, nested)
+
+
+_SUBQUERIES = (ir.ScalarSubquery, ir.Exists, ir.QuantifiedSubquery, ir.ArraySubquery)
+_NAMES: dict[type, tuple[str, ...]] = {}
+_SKIPPED = frozenset({"type", "signature", "fields", "operator", "operators", "equals", "origin"})
+
+
+def _field_names(cls: type[Struct]) -> tuple[str, ...]:
+    names = _NAMES.get(cls)
+    if names is None:
+        names = tuple([name for name in cls.__struct_fields__ if name not in _SKIPPED])
+        _NAMES[cls] = names
+    return names

@@ -12,16 +12,23 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from planner.ir import nodes as ir
-from planner.ir.rewrite import walk
+from planner.ir.rewrite import column_uses, walk
 from planner.lowering.aggregates import Aggregates
 from planner.lowering.context import Context, is_simple, is_volatile, place_of
 from planner.lowering.functions_in_from import FunctionsInFrom
 from planner.lowering.scalars import Scalars
-from planner.lowering.select import OrderKey, Select, is_reference, may_inline
+from planner.lowering.select import (
+    OrderKey,
+    Select,
+    give_back,
+    is_reference,
+    looks_foreign,
+    may_inline,
+    take_foreign,
+)
 from planner.lowering.windows import Windows
 from planner.types.signature import Kind
 from planner.types.types import INT4, INTERVAL, SqlType
@@ -35,14 +42,6 @@ MAX_ROW_COUNT = 2**62
 
 _FIRST_KEY_ID = 1 << 30
 """Ids of columns that hold window keys; the binder's count from 1."""
-
-
-class Foreign(Struct, frozen=True):
-    """Columns of a join's side that are an enclosing query's, and the id of the column that says that the side is
-    there."""
-
-    columns: dict[int, str]
-    present: int
 
 
 class Relations:
@@ -307,7 +306,7 @@ class Relations:
         if (
             not select.plain()
             or not self.inlinable(select, expressions)
-            or any(_looks_like_an_outer_one(call, select, start) for call in rel.calls)
+            or any(looks_foreign(call, select, start) for call in rel.calls)
         ):
             select = self.wrap(select)
         keys = [self.scalars.typed(key, field.type) for key, field in zip(rel.keys, rel.fields, strict=False)]
@@ -416,23 +415,27 @@ class Relations:
     def _join(self, rel: ir.Join) -> Select:
         start = self.ctx.aliases
         left = self.build(rel.left)
-        foreign = self._take_foreign(left, start) if rel.kind in ("right", "full") else None
+        foreign = take_foreign(left, start, next(self._key_ids)) if rel.kind in ("right", "full") else None
         if not self.ctx.local and rel.lateral and isinstance(rel.right, ir.FunctionScan) and _explodable(rel):
             select = self.functions.lateral(self, left, rel.right, outer=rel.kind == "left")
             if rel.condition is not None and rel.kind != "left":
                 select.where = self.scalars.conjuncts(rel.condition)
             return select
         left_source, left_where = self._side(left, keep_where=rel.kind in ("cross", "inner", "left"))
-        self._give_back(left, foreign)
+        give_back(left, foreign)
         # NOTE: a lateral right side refers to the columns that the left side has now.
         self.ctx.columns.update(left.columns)
         start = self.ctx.aliases
         right = self.build(rel.right)
-        foreign = self._take_foreign(right, start) if rel.kind in ("left", "full") and not rel.lateral else None
+        foreign = (
+            take_foreign(right, start, next(self._key_ids))
+            if rel.kind in ("left", "full") and not rel.lateral
+            else None
+        )
         right_source, right_where = self._side(
             right, keep_where=rel.kind in ("cross", "inner") and not rel.lateral, lateral=rel.lateral
         )
-        self._give_back(right, foreign)
+        give_back(right, foreign)
         where = [*left_where, *right_where]
         if right.joined and not right_source.startswith("LATERAL"):
             right_source = f"({right_source})"
@@ -450,22 +453,6 @@ class Relations:
         on = " AND ".join(conditions) if conditions else "TRUE"
         select.source = f"{left_source} {rel.kind.upper()} JOIN {right_source} ON {on}"
         return select
-
-    def _take_foreign(self, select: Select, start: int) -> Foreign | None:
-        """Takes from the side of a join that may be missing the columns that are an enclosing query's: they are NULL
-        where it is, so it gets a column instead that says that it is there. `start` is the number of the last alias
-        before the side was built."""
-        columns = {id: sql for id, sql in select.columns.items() if is_reference(sql) and _alias_number(sql) <= start}
-        if not columns:
-            return None
-        present = next(self._key_ids)
-        select.columns = {id: sql for id, sql in select.columns.items() if id not in columns} | {present: "TRUE"}
-        return Foreign(columns, present)
-
-    def _give_back(self, select: Select, foreign: Foreign | None) -> None:
-        if foreign is not None:
-            present = select.columns.pop(foreign.present)
-            select.columns |= {id: f"CASE WHEN {present} THEN {sql} END" for id, sql in foreign.columns.items()}
 
     def _side(self, select: Select, *, keep_where: bool, lateral: bool = False) -> tuple[str, list[str]]:
         """One side of a join as a FROM item, and the conditions that move to the join's WHERE."""
@@ -555,21 +542,6 @@ class Relations:
         return may_inline([select.columns[id] for id in used], [counts[id] for id in used])
 
 
-def _looks_like_an_outer_one(call: ir.AggregateCall, select: Select, start: int) -> bool:
-    """Whether an engine might take `call` over `select` for an aggregate of an enclosing query: it names columns of
-    no other. `start` is the number of the last alias before `select` was built."""
-    if not start:
-        return False
-    used = [select.columns.get(id) for id, _ in column_uses(call)]
-    if any(sql is not None and is_reference(sql) and _alias_number(sql) > start for sql in used):
-        return False
-    return any(sql is None or is_reference(sql) or not is_simple(sql) for sql in used)
-
-
-def _alias_number(reference: str) -> int:
-    return int(reference[1 : reference.index(".")])
-
-
 def _flat(select: Select) -> bool:
     """Whether a side of a set operation needs no parentheses."""
     return select.set_operation is None and not (select.order_by or select.limited() or select.ctes)
@@ -582,34 +554,6 @@ def _window_expressions(call: ir.WindowCall) -> Iterator[ir.Scalar]:
         yield key.expr
     if call.filter is not None:
         yield call.filter
-
-
-def column_uses(node: object, inside: bool = False) -> Iterator[tuple[int, bool]]:
-    """Every column reference in an expression, with whether it is inside a subquery."""
-    if isinstance(node, ir.ColumnRef):
-        yield node.id, inside
-    elif isinstance(node, tuple):
-        for item in node:
-            yield from column_uses(item, inside)
-    elif isinstance(node, Struct) and not isinstance(node, (SqlType, ir.Field, ir.Literal, ir.Param)):
-        nested = inside or isinstance(node, _SUBQUERIES)
-        for name in _field_names(type(node)):
-            value = getattr(node, name)
-            if isinstance(value, (tuple, Struct)):
-                yield from column_uses(value, nested)
-
-
-_SUBQUERIES = (ir.ScalarSubquery, ir.Exists, ir.QuantifiedSubquery, ir.ArraySubquery)
-_NAMES: dict[type, tuple[str, ...]] = {}
-_SKIPPED = frozenset({"type", "signature", "fields", "operator", "operators", "equals", "origin"})
-
-
-def _field_names(cls: type[Struct]) -> tuple[str, ...]:
-    names = _NAMES.get(cls)
-    if names is None:
-        names = tuple([name for name in cls.__struct_fields__ if name not in _SKIPPED])
-        _NAMES[cls] = names
-    return names
 
 
 _HANDLERS: dict[type, Callable[[Relations, Any], Select]] = {

@@ -1,4 +1,9 @@
-"""A SELECT under construction, into which relational nodes are merged as long as that keeps their meaning."""
+"""A SELECT under construction, into which relational nodes are merged as long as that keeps their meaning.
+
+A column's SQL names an alias, ``t<n>``. Aliases are numbered as they are made, so those of enclosing queries have the
+smaller numbers. Engines tell by the names of columns alone to which query something belongs, PostgreSQL by what was
+written: hence what is said here of foreign columns. `start` is the number of the last alias before a SELECT was built.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +11,8 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import Struct, field
 
+from planner.ir import nodes as ir
+from planner.ir.rewrite import column_uses
 from planner.lowering.context import Context, is_simple, is_volatile
 
 
@@ -121,3 +128,43 @@ def may_inline(columns: Iterable[str], counts: Iterable[int]) -> bool:
     return all(
         is_simple(sql) or (count <= 1 and not is_volatile(sql)) for sql, count in zip(columns, counts, strict=True)
     )
+
+
+class Foreign(Struct, frozen=True):
+    """Columns of a join's side that are an enclosing query's, and the id of the column that says that the side is
+    there."""
+
+    columns: dict[int, str]
+    present: int
+
+
+def take_foreign(select: Select, start: int, present: int) -> Foreign | None:
+    """Takes from the side of a join that may be missing the columns that are an enclosing query's: they are NULL where
+    it is, so it gets a column `present` (an id) instead that says that it is there."""
+    columns = {id: sql for id, sql in select.columns.items() if is_reference(sql) and _alias_number(sql) <= start}
+    if not columns:
+        return None
+    select.columns = {id: sql for id, sql in select.columns.items() if id not in columns} | {present: "TRUE"}
+    return Foreign(columns, present)
+
+
+def give_back(select: Select, foreign: Foreign | None) -> None:
+    """The columns that `take_foreign` took, NULL where the side is missing; `select` is the side as the join has it."""
+    if foreign is not None:
+        present = select.columns.pop(foreign.present)
+        select.columns |= {id: f"CASE WHEN {present} THEN {sql} END" for id, sql in foreign.columns.items()}
+
+
+def looks_foreign(call: ir.AggregateCall, select: Select, start: int) -> bool:
+    """Whether an engine might take `call` over `select` for an aggregate of an enclosing query: it names columns of no
+    other."""
+    if not start:
+        return False
+    used = [select.columns.get(id) for id, _ in column_uses(call)]
+    if any(sql is not None and is_reference(sql) and _alias_number(sql) > start for sql in used):
+        return False
+    return any(sql is None or is_reference(sql) or not is_simple(sql) for sql in used)
+
+
+def _alias_number(reference: str) -> int:
+    return int(reference[1 : reference.index(".")])
