@@ -38,7 +38,8 @@ from storage.stores.consensus_postgres import PostgresConsensus
 from storage.stores.consensus_sqlite import SqliteConsensus
 from storage.timestamps.csn import Csn
 from storage.timestamps.in_process import acquired
-from storage.transactions.txns import Committed, Txn
+from storage.transactions.txn import Txn
+from storage.transactions.txns_shard import Committed
 from storage.transactions.txns_state import TxnsMachine
 from storage.transactions.xids import Xid, XidMap
 from tests.simulation.loop import SimulatedClock, SimulatedLoop, simulate
@@ -291,7 +292,7 @@ async def session_costs(turns: int) -> dict[int, float]:
             as_of = await env.oracle.read_ts("user")
             hold = await env.leases.hold([shard], as_of)
             await env.reader.snapshot(shard, as_of)
-            xids.snapshot()
+            xids.hybrid_snapshot()
             times.append(time.perf_counter() - start)
             hold.release()
         found[sessions] = statistics.median(times)

@@ -85,11 +85,11 @@ class Services:
             return
         self._xids.publish(newest)
         if committed:
-            self._xids.commit(xid, csn or newest)
+            self._xids.note_committed(xid, csn or newest)
         elif transaction.in_doubt:
             self._xids.forget(xid)
         else:
-            self._xids.abort(xid)
+            self._xids.note_aborted(xid)
 
     async def transaction_status(self, xid: int) -> TxidStatus:
         """What became of the transaction with this id, in whatever process it ran. 22023 for one not given out yet."""

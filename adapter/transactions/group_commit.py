@@ -57,7 +57,7 @@ from storage.errors import (
 from storage.ids import CATALOG_SHARD, ShardId
 from storage.shards.parts import INLINE_LIMIT_BYTES
 from storage.timestamps.csn import Csn
-from storage.transactions.txns import CommitResult, UpperMismatch
+from storage.transactions.txns_shard import CommitResult, UpperMismatch
 from storage.transactions.txns_state import Staged
 
 if TYPE_CHECKING:
@@ -359,12 +359,7 @@ class GroupCommitter(Struct, eq=False):
             group = await self._validate(group, until)
             if not group:
                 return
-            merged = env.begin()
-            for waiting in group:
-                merged.merge(waiting.request.txn)
-            updates = group[-1].request.catalog_updates
-            if updates:
-                merged.update_catalog(updates, expected=env.catalog.current().csn)
+            merged = self._merged(group)
             for waiting in group:
                 if not waiting.durable and self._may_promise(waiting):
                     self._promise(waiting)
@@ -394,6 +389,19 @@ class GroupCommitter(Struct, eq=False):
             waiting.done.set_exception(
                 SerializationFailure("could not serialize access due to concurrent update", hint=RETRY_HINT)
             )
+
+    def _merged(self, group: list[_Waiting]) -> Txn:
+        """What `group` commits. A single transaction without definitions is committed as it is, and so not sealed again
+        after `_upload`."""
+        updates = group[-1].request.catalog_updates
+        if len(group) == 1 and not updates:
+            return group[0].request.txn
+        merged = self.env.begin()
+        for waiting in group:
+            merged.merge(waiting.request.txn)
+        if updates:
+            merged.update_catalog(updates, expected=self.env.catalog.current().csn)
+        return merged
 
     async def _write(
         self, group: list[_Waiting], merged: Txn, ts: Csn, validated: Csn, recorded: Callable[[], None]

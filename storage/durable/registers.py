@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Awaitable, Callable
+from itertools import repeat
 from typing import Generic, TypeAlias, TypeVar
 
 import msgspec
 
 from storage.clock import Clock
+from storage.durable.retries import retried
 from storage.durable.state import seal, unseal
 from storage.errors import CorruptState, Determinate, Indeterminate, StorageClosed, StoreFull
 from storage.stores.consensus import Consensus, SeqNo, VersionedData
@@ -112,16 +114,8 @@ class Register(Generic[V]):
         return self._seen
 
     async def _retrying(self, operation: Callable[[], Awaitable[R]], *, repeat_doubtful: bool = True) -> R:
-        for attempt in range(1, MAX_ATTEMPTS + 1):
-            try:
-                return await operation()
-            except (StorageClosed, StoreFull):
-                raise
-            except (Determinate, Indeterminate) as error:
-                if attempt == MAX_ATTEMPTS or (isinstance(error, Indeterminate) and not repeat_doubtful):
-                    raise
-                await self._clock.sleep(RETRY_DELAY_S)
-        raise AssertionError("unreachable")
+        final = (StorageClosed, StoreFull) if repeat_doubtful else (StorageClosed, StoreFull, Indeterminate)
+        return await retried(operation, self._clock, repeat(RETRY_DELAY_S, MAX_ATTEMPTS - 1), final=final)
 
     async def _truncate(self) -> None:
         seqno, _ = self._seen

@@ -31,6 +31,7 @@ from typing import Generic, Protocol, TypeVar
 import msgspec
 
 from storage.clock import Clock, Randomness
+from storage.durable.retries import retried
 from storage.errors import (
     CorruptState,
     Determinate,
@@ -249,7 +250,10 @@ class DurableState(Generic[S, D]):
 
     async def _is_ours(self, seqno: SeqNo, entry: Entry) -> bool:
         """Whether the entry at `seqno`, which is taken, is `entry` from an attempt that seemed to fail."""
-        found = await self._retrying(lambda: self._consensus.scan(self.key, seqno, 1), in_doubt=True)
+        try:
+            found = await self._retrying(lambda: self._consensus.scan(self.key, seqno, 1))
+        except Determinate as error:
+            raise Indeterminate(f"append to {self.key} is undecided: {error}") from error
         if not found or found[0].seqno != seqno:
             raise Indeterminate(f"append to {self.key} is undecided: its place has been truncated")
         return self._decode(found[0]).token == entry.token
@@ -359,24 +363,9 @@ class DurableState(Generic[S, D]):
     async def _scan(self, from_seqno: SeqNo) -> list[VersionedData]:
         return await self._retrying(lambda: self._consensus.scan(self.key, from_seqno))
 
-    async def _retrying(self, operation: Callable[[], Awaitable[R]], *, in_doubt: bool = False) -> R:
+    async def _retrying(self, operation: Callable[[], Awaitable[R]]) -> R:
         """Run an idempotent operation, again after each failure of the store, within the retry limit."""
-        give_up = self._clock.monotonic() + GIVE_UP_S
-        for delay in RETRY_DELAYS_S:
-            if self._clock.monotonic() > give_up:
-                break
-            try:
-                return await operation()
-            except StorageClosed:
-                raise
-            except (Determinate, Indeterminate):
-                await self._clock.sleep(delay)
-        try:
-            return await operation()
-        except Determinate as error:
-            if in_doubt:
-                raise Indeterminate(f"append to {self.key} is undecided: {error}") from error
-            raise
+        return await retried(operation, self._clock, RETRY_DELAYS_S, give_up_s=GIVE_UP_S)
 
     def _decode(self, item: VersionedData) -> Entry:
         payload = unseal(item.data, f"diff {item.seqno} of {self.key}")

@@ -23,7 +23,8 @@ from storage.timestamps.in_process import Oracle
 from storage.transactions.applier import Applier
 from storage.transactions.parallel_commit import ParallelCommit
 from storage.transactions.shard_handles import ShardHandles
-from storage.transactions.txns import CommitResult, Committed, Txn, Txns, UpperMismatch
+from storage.transactions.txn import Txn
+from storage.transactions.txns_shard import CommitResult, Committed, TxnsShard, UpperMismatch
 
 log = structlog.get_logger(__name__)
 
@@ -37,7 +38,7 @@ class Committer:
     def __init__(
         self,
         *,
-        txns: Txns,
+        txns_shard: TxnsShard,
         staging: ParallelCommit,
         handles: ShardHandles,
         parts: PartStore,
@@ -47,7 +48,7 @@ class Committer:
         applier: Applier,
         clock: Clock,
     ) -> None:
-        self._txns = txns
+        self._txns_shard = txns_shard
         self._staging = staging
         self._handles = handles
         self._parts = parts
@@ -105,7 +106,7 @@ class Committer:
                     recorded()
 
             try:
-                result = await self._staging.commit(
+                result = await self._staging.commit_staged(
                     sealed,
                     promised,
                     ts=ts,
@@ -117,12 +118,12 @@ class Committer:
                 )
             except PartPrevented:
                 txn.unseal()
-                return UpperMismatch(least_committable=self._txns.cache.upper)
+                return UpperMismatch(least_committable=self._txns_shard.cache.upper)
             except Determinate:
                 txn.unseal()
                 raise
         else:
-            result = await self._txns.commit(
+            result = await self._txns_shard.commit_at(
                 sealed, ts=ts, catalog=catalog, validated=validated, shards=watched, xids=sealed.xids, owners=owners
             )
         if isinstance(result, Committed):

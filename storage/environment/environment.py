@@ -41,8 +41,9 @@ from storage.timestamps.switching import SwitchingOracle
 from storage.transactions.applier import Applier
 from storage.transactions.parallel_commit import ParallelCommit
 from storage.transactions.shard_handles import ShardHandles
-from storage.transactions.txns import CommitResult, Txn, Txns
+from storage.transactions.txn import Txn
 from storage.transactions.txns_cache import TxnsCache
+from storage.transactions.txns_shard import CommitResult, TxnsShard
 from storage.transactions.xid_blocks import XidBlocks
 from storage.upkeep.maintenance import Maintenance
 from storage.upkeep.pruning_audit import PruningAudit
@@ -61,7 +62,7 @@ class Environment:
     parts: PartStore
     cache: TxnsCache
     handles: ShardHandles
-    txns: Txns
+    txns_shard: TxnsShard
     applier: Applier
     staging: ParallelCommit
     xids: XidBlocks
@@ -97,7 +98,7 @@ class Environment:
         # What cannot be finished now is finished by the next process, as after a crash.
         with contextlib.suppress(Determinate, Indeterminate, EnvironmentFenced):
             await self.applier.apply_all()
-            await self.txns.tidy(release=True)
+            await self.txns_shard.tidy(release=True)
         await self.oracle.close()
         for stack in self._closers:
             await stack.aclose()
@@ -149,8 +150,8 @@ class Environment:
     async def fill(self, shard: ShardId, as_of: Csn) -> None:
         """Write the shard's physical upper past `as_of`, for those who read it without the txns shard."""
         await self.reader.snapshot(shard, as_of)
-        await self.txns.make_explicit()
-        await self.txns.fill(shard, as_of)
+        await self.txns_shard.make_explicit()
+        await self.txns_shard.fill(shard, as_of)
 
     def subscribe(self, shard: ShardId, as_of: Csn, until: Csn | None = None) -> AsyncIterator[SubscribeEvent]:
         """The snapshot at `as_of`, then every later change in CSN order with progress; see

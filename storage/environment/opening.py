@@ -33,8 +33,8 @@ from storage.transactions.applier import Applier
 from storage.transactions.oracle_head import FollowingHead
 from storage.transactions.parallel_commit import ParallelCommit
 from storage.transactions.shard_handles import ShardHandles
-from storage.transactions.txns import Txns
 from storage.transactions.txns_cache import TxnsCache
+from storage.transactions.txns_shard import TxnsShard
 from storage.transactions.txns_state import TXNS_KEY, TxnsDiff, TxnsMachine, TxnsState
 from storage.transactions.xid_blocks import XidBlocks
 from storage.upkeep.compactor import Compactor
@@ -75,7 +75,7 @@ async def open_on_stores(
     cache = env.cache
     await cache.durable.refresh()
     if CATALOG_SHARD not in cache.state.registered:
-        await bootstrap(env.txns, env.catalog, clock)
+        await bootstrap(env.txns_shard, env.catalog, clock)
     if liveness is not None and not shared:
         shared = not await env.peers.join(liveness)
     else:
@@ -83,7 +83,7 @@ async def open_on_stores(
             liveness.announce(process)
         await env.leases.keep_alive()
     if sole:
-        await env.txns.tidy(expired=[name for name in cache.state.leases if name != process])
+        await env.txns_shard.tidy(expired=[name for name in cache.state.leases if name != process])
         await env.staging.resolve_overdue()
     floor, last_definition = Csn(cache.upper - 1), cache.last_write(CATALOG_SHARD)
     warn_if_ahead(floor, clock)
@@ -123,14 +123,13 @@ def _assemble(
     cache = TxnsCache(durable, consensus, clock, validate=validate)
     make_handle = partial(DataShard, consensus=consensus, blob=blob, clock=clock, random=random, writer=process)
     handles = ShardHandles(cache, make_handle)
-    txns = Txns(cache, handles, process)
-    applier = Applier(txns, handles)
+    txns_shard = TxnsShard(cache, handles, process)
+    applier = Applier(txns_shard, handles)
     xids = XidBlocks(consensus, clock, process, lambda: cache.upper, lambda: cache.state.leases, cache.durable.refresh)
-    watch = LeaseWatch(txns=txns, applier=applier, liveness=liveness, clock=clock, process=process)
-    leases = Leases(txns=txns, handles=handles, watch=watch, xids=xids, clock=clock, process=process)
+    watch = LeaseWatch(txns_shard=txns_shard, applier=applier, liveness=liveness, clock=clock, process=process)
+    leases = Leases(txns_shard=txns_shard, handles=handles, watch=watch, xids=xids, clock=clock, process=process)
     staging = ParallelCommit(
-        txns=txns,
-        cache=cache,
+        txns_shard=txns_shard,
         parts=parts,
         blob=blob,
         clock=clock,
@@ -140,13 +139,19 @@ def _assemble(
         process=process,
     )
     reader = ShardReader(
-        txns=txns, staging=staging, handles=handles, parts=parts, leases=leases, clock=clock, validate=validate
+        txns_shard=txns_shard,
+        staging=staging,
+        handles=handles,
+        parts=parts,
+        leases=leases,
+        clock=clock,
+        validate=validate,
     )
     catalog = CatalogStore(reader, parts)
     shared_oracle = TxnsOracle(FollowingHead(cache, catalog.catch_up), clock)
     oracle = SwitchingOracle(shared_oracle, leases.ensure if liveness is not None else None)
     peers = Peers(
-        txns=txns,
+        txns_shard=txns_shard,
         staging=staging,
         leases=leases,
         catalog=catalog,
@@ -162,7 +167,7 @@ def _assemble(
     maintenance = Maintenance(
         compactor=Compactor(cache=cache, handles=handles, parts=parts, leases=leases),
         garbage=GarbageCollector(
-            blob=blob, consensus=consensus, txns=txns, handles=handles, leases=leases, oracle=oracle
+            blob=blob, consensus=consensus, txns_shard=txns_shard, handles=handles, leases=leases, oracle=oracle
         ),
         orphans=OrphanCollector(
             blob=blob, consensus=consensus, cache=cache, handles=handles, parts=parts, process=process
@@ -181,7 +186,7 @@ def _assemble(
         parts=parts,
         cache=cache,
         handles=handles,
-        txns=txns,
+        txns_shard=txns_shard,
         applier=applier,
         staging=staging,
         xids=xids,
@@ -190,12 +195,14 @@ def _assemble(
         peers=peers,
         oracle=oracle,
         reader=reader,
-        outcomes=Outcomes(txns=txns, staging=staging, xids=xids, leases=leases, watch=watch, process=process),
+        outcomes=Outcomes(
+            txns_shard=txns_shard, staging=staging, xids=xids, leases=leases, watch=watch, process=process
+        ),
         catalog=catalog,
         pruning=PruningAudit(partial(parts.read, keep=False), random, 1.0 if validate else SAMPLED_SHARE),
         maintenance=maintenance,
         committer=Committer(
-            txns=txns,
+            txns_shard=txns_shard,
             staging=staging,
             handles=handles,
             parts=parts,

@@ -26,7 +26,7 @@ from storage.membership.watch import LEASE_MS, LeaseWatch
 from storage.shards.shard_state import HOLD_MS, Hold, SetHold, ShardDiff, ShardState
 from storage.timestamps.csn import Csn
 from storage.transactions.shard_handles import ShardHandles
-from storage.transactions.txns import Txns
+from storage.transactions.txns_shard import TxnsShard
 from storage.transactions.txns_state import Lease
 from storage.transactions.xid_blocks import XidBlocks
 
@@ -84,15 +84,15 @@ class Leases:
     def __init__(
         self,
         *,
-        txns: Txns,
+        txns_shard: TxnsShard,
         handles: ShardHandles,
         watch: LeaseWatch,
         xids: XidBlocks,
         clock: Clock,
         process: str,
     ) -> None:
-        self._txns = txns
-        self._cache = txns.cache
+        self._txns_shard = txns_shard
+        self._cache = txns_shard.cache
         self._handles = handles
         self._watch = watch
         self._xids = xids
@@ -172,7 +172,7 @@ class Leases:
         self._beats += 1
         sole = self.sole or claim
         lease = Lease(read_lower=self._floor, beats=self._beats, renewed_ms=self._clock.now_ms(), sole=sole)
-        await self._txns.tidy(lease=lease, joining=claim or self._beats == 1)
+        await self._txns_shard.tidy(lease=lease, joining=claim or self._beats == 1)
         if claim:
             self.sole = self._cache.state.leases[self._process].sole
         self._deadline = started + LEASE_MS * SAFE_SHARE / 1000

@@ -34,7 +34,7 @@ from storage.timestamps.in_process import InProcessOracle, Timeline
 from storage.timestamps.shared import TxnsOracle
 from storage.timestamps.switching import SwitchingOracle
 from storage.transactions.parallel_commit import ParallelCommit
-from storage.transactions.txns import Txns
+from storage.transactions.txns_shard import TxnsShard
 from storage.transactions.xid_blocks import XidBlocks
 
 JOIN_POLL_S = 0.02
@@ -47,7 +47,7 @@ class Peers:
     def __init__(
         self,
         *,
-        txns: Txns,
+        txns_shard: TxnsShard,
         staging: ParallelCommit,
         leases: Leases,
         catalog: CatalogStore,
@@ -59,8 +59,8 @@ class Peers:
         random: Randomness,
         process: str,
     ) -> None:
-        self._txns = txns
-        self._cache = txns.cache
+        self._txns_shard = txns_shard
+        self._cache = txns_shard.cache
         self._staging = staging
         self._leases = leases
         self._catalog = catalog
@@ -87,7 +87,7 @@ class Peers:
         self._may_be_alone = True
         liveness.announce(self._process)
         dead = [name for name in self._cache.state.leases if liveness.is_dead(name)]
-        await self._txns.tidy(expired=dead)
+        await self._txns_shard.tidy(expired=dead)
         await self._leases.claim()
         await self._staging.resolve_overdue()
         seen: dict[str, tuple[int, float]] = {}
@@ -103,7 +103,7 @@ class Peers:
             }
             dead = [name for name in others if liveness.is_dead(name) or now - seen[name][1] > LEASE_MS / 1000]
             if dead:
-                await self._txns.tidy(expired={name: others[name] for name in dead})
+                await self._txns_shard.tidy(expired={name: others[name] for name in dead})
             else:
                 if now - renewed > LEASE_MS / 3000:
                     await self._leases.renew()

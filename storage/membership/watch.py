@@ -11,7 +11,7 @@ import structlog
 from storage.clock import Clock
 from storage.membership.liveness import Liveness
 from storage.transactions.applier import Applier
-from storage.transactions.txns import Txns
+from storage.transactions.txns_shard import TxnsShard
 from storage.transactions.txns_state import Lease
 
 log = structlog.get_logger(__name__)
@@ -23,9 +23,11 @@ LEASE_MS = 30_000
 class LeaseWatch:
     """What one process knows of the others' leases."""
 
-    def __init__(self, *, txns: Txns, applier: Applier, liveness: Liveness | None, clock: Clock, process: str) -> None:
-        self._txns = txns
-        self._cache = txns.cache
+    def __init__(
+        self, *, txns_shard: TxnsShard, applier: Applier, liveness: Liveness | None, clock: Clock, process: str
+    ) -> None:
+        self._txns_shard = txns_shard
+        self._cache = txns_shard.cache
         self._applier = applier
         self._liveness = liveness
         self._clock = clock
@@ -59,6 +61,6 @@ class LeaseWatch:
             dead = self.observe() & dead
         if dead:
             log.info("ending the leases of dead processes", processes=sorted(dead))
-            await self._txns.tidy(expired=dead)
+            await self._txns_shard.tidy(expired=dead)
             self._applier.apply_soon()
         return dead

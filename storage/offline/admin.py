@@ -37,8 +37,6 @@ class ShardOverview(Struct, frozen=True, kw_only=True):
     files: int
     bytes: int
     delete_parts: int
-    garbage_files: int
-    schema_versions: int
     unapplied_writes: int
     holds: dict[str, Hold] = field(default_factory=dict)
     dropped: bool = False
@@ -172,8 +170,6 @@ class Inspector:
             files=sum(part.key is not None for part in parts),
             bytes=sum(part.bytes for part in parts),
             delete_parts=sum(part.kind == "delete" for part in parts),
-            garbage_files=len(state.garbage),
-            schema_versions=len(state.schemas),
             unapplied_writes=sum(write.csn >= durable.upper for write in txns.pending.get(shard, ())),
             holds=dict(durable.holds),
             dropped=shard in txns.forgotten,

@@ -32,7 +32,8 @@ from storage.shards.shard import DataShard, ShardSnapshot, snapshot_of
 from storage.shards.shard_state import HOLD_MS, Hold, SetHold, ShardDiff, ShardState
 from storage.timestamps.csn import Csn
 from storage.timestamps.in_process import acquired
-from storage.transactions.txns import Committed, Txn
+from storage.transactions.txn import Txn
+from storage.transactions.txns_shard import Committed
 
 RENEW_S = HOLD_MS / 4 / 1000
 """How often an `InspectorReader` renews what it holds."""

@@ -14,7 +14,7 @@ from storage.membership.leases import Leases
 from storage.membership.watch import LeaseWatch
 from storage.timestamps.csn import Csn
 from storage.transactions.parallel_commit import ParallelCommit
-from storage.transactions.txns import Txns
+from storage.transactions.txns_shard import TxnsShard
 from storage.transactions.txns_state import TxnsState
 from storage.transactions.xid_blocks import XidBlocks, pg_snapshot
 from storage.transactions.xids import PgSnapshot
@@ -28,15 +28,15 @@ class Outcomes:
     def __init__(
         self,
         *,
-        txns: Txns,
+        txns_shard: TxnsShard,
         staging: ParallelCommit,
         xids: XidBlocks,
         leases: Leases,
         watch: LeaseWatch,
         process: str,
     ) -> None:
-        self._txns = txns
-        self._cache = txns.cache
+        self._txns_shard = txns_shard
+        self._cache = txns_shard.cache
         self._staging = staging
         self._xids = xids
         self._leases = leases
@@ -61,7 +61,7 @@ class Outcomes:
             await self._leases.keep_alive()
         elif block.process in self._cache.state.leases:
             if self._watch.is_dead(block.process):
-                await self._txns.tidy(expired=[block.process])
+                await self._txns_shard.tidy(expired=[block.process])
             elif not await self._xids.is_over(xid, block.process):
                 return "in progress"
         if await self._has_committed(xid):

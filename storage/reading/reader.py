@@ -28,7 +28,7 @@ from storage.shards.shard_state import ShardState, apply_op, check
 from storage.timestamps.csn import Csn
 from storage.transactions.parallel_commit import ParallelCommit
 from storage.transactions.shard_handles import ShardHandles
-from storage.transactions.txns import Txns
+from storage.transactions.txns_shard import TxnsShard
 
 ADVANCE_AFTER_S = 0.05
 """How long a reader waits for the txns upper to pass its CSN by itself before it advances it."""
@@ -48,7 +48,7 @@ class ShardReader:
     def __init__(
         self,
         *,
-        txns: Txns,
+        txns_shard: TxnsShard,
         staging: ParallelCommit,
         handles: ShardHandles,
         parts: PartStore,
@@ -56,8 +56,8 @@ class ShardReader:
         clock: Clock,
         validate: bool,
     ) -> None:
-        self._txns = txns
-        self._cache = txns.cache
+        self._txns_shard = txns_shard
+        self._cache = txns_shard.cache
         self._staging = staging
         self._handles = handles
         self._parts = parts
@@ -142,7 +142,7 @@ class ShardReader:
             pause.cancel()
             if not waiting.done():
                 await self._cache.durable.refresh()
-                await self._txns.advance(Csn(as_of + 1))
+                await self._txns_shard.advance(Csn(as_of + 1))
         finally:
             waiting.cancel()
 

@@ -1,7 +1,7 @@
 """A data shard: durable state plus the I/O to read and to write it.
 
 Writes to a shard that is registered with the txns shard come from applying committed transactions
-(`storage.transactions.txns`) and from maintenance; nobody else may append.
+(`storage.transactions.txns_shard`) and from maintenance; nobody else may append.
 
 `ShardSnapshot` is what a reader gets: immutable, and valid for as long as its reader holds the CSN.
 """
@@ -238,7 +238,7 @@ class DataShard:
         """Append what `propose` builds; False when it declined."""
         return not isinstance(await self.durable.update(propose), Abandon)
 
-    def snapshot(self, as_of: Csn) -> ShardSnapshot:
+    def physical_snapshot(self, as_of: Csn) -> ShardSnapshot:
         """The snapshot at `as_of` from the state as last seen, without the txns shard.
 
         Raises `AsOfNotReadable` also when `as_of` is at or past the physical upper.

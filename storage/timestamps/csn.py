@@ -27,8 +27,3 @@ def csn_ms(csn: Csn) -> int:
 def csn_counter(csn: Csn) -> int:
     """The counter of `csn` within its millisecond."""
     return csn & COUNTER_MASK
-
-
-def csn_next(csn: Csn) -> Csn:
-    """The smallest CSN above `csn`."""
-    return Csn(csn + 1)

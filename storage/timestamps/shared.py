@@ -60,8 +60,8 @@ class TxnsHead(Protocol):
 class TxnsOracle:
     """`Oracle` that rides on the txns shard."""
 
-    def __init__(self, txns: TxnsHead, clock: Clock) -> None:
-        self._txns = txns
+    def __init__(self, head: TxnsHead, clock: Clock) -> None:
+        self._head = head
         self._hlc = HybridLogicalClock(clock)
         self._reads: RoundTrips[Timeline, Csn] = RoundTrips(self._serve_reads)
 
@@ -76,7 +76,7 @@ class TxnsOracle:
 
     async def write_ts(self, timeline: Timeline) -> Csn:
         """A proposal at or above the known upper. The commit's compare-and-set decides whether it holds."""
-        self._hlc.observe(Csn(self._txns.known().upper - 1))
+        self._hlc.observe(Csn(self._head.known().upper - 1))
         return self._hlc.tick()
 
     async def apply_write(self, timeline: Timeline, ts: Csn, *, wait: bool = True) -> None:
@@ -95,7 +95,7 @@ class TxnsOracle:
         await self._reads.close()
 
     async def _serve_reads(self, timelines: Sequence[Timeline]) -> Sequence[Csn]:
-        frontier = await self._txns.refresh()
+        frontier = await self._head.refresh()
         return [frontier.read_ts(timeline) for timeline in timelines]
 
 

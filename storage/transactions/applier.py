@@ -10,15 +10,15 @@ import asyncio
 
 from storage.ids import ShardId
 from storage.transactions.shard_handles import ShardHandles
-from storage.transactions.txns import Txns
+from storage.transactions.txns_shard import TxnsShard
 
 
 class Applier:
     """Applies for one process, and remembers what it touched."""
 
-    def __init__(self, txns: Txns, handles: ShardHandles) -> None:
-        self._txns = txns
-        self._cache = txns.cache
+    def __init__(self, txns_shard: TxnsShard, handles: ShardHandles) -> None:
+        self._txns_shard = txns_shard
+        self._cache = txns_shard.cache
         self._handles = handles
         self.wanted = asyncio.Event()
         """Set while something may wait to be applied; whoever applies it in the background clears it first."""
@@ -31,10 +31,10 @@ class Applier:
 
     async def apply_all(self) -> None:
         """Copy all committed writes into their data shards, and write the rollups that have become due."""
-        await self._txns.make_explicit()
+        await self._txns_shard.make_explicit()
         touched = list(self._cache.state.pending)
         self.touched.update(touched)
-        await self._txns.apply()
+        await self._txns_shard.apply()
         if self._cache.durable.rollup_due():
             await self._cache.durable.roll_up()
         for shard in touched:

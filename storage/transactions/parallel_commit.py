@@ -26,6 +26,7 @@ import contextlib
 from collections.abc import Awaitable, Callable, Collection
 
 from storage.clock import Clock, Randomness
+from storage.durable.retries import retried
 from storage.errors import Determinate, EnvironmentFenced, Indeterminate, PartPrevented, StorageError
 from storage.ids import ShardId, new_token
 from storage.shards.part_store import TOMBSTONE, PartStore
@@ -33,8 +34,7 @@ from storage.shards.writes import PromisedPart
 from storage.stores.blob import Blob
 from storage.timestamps.csn import Csn
 from storage.transactions.txn import SealedTxn
-from storage.transactions.txns import CommitResult, Committed, Txns
-from storage.transactions.txns_cache import TxnsCache
+from storage.transactions.txns_shard import CommitResult, Committed, TxnsShard
 from storage.transactions.txns_state import Staged
 
 STAGED_LIMIT_S = 8.0
@@ -59,8 +59,7 @@ class ParallelCommit:
     def __init__(
         self,
         *,
-        txns: Txns,
-        cache: TxnsCache,
+        txns_shard: TxnsShard,
         parts: PartStore,
         blob: Blob,
         clock: Clock,
@@ -69,8 +68,8 @@ class ParallelCommit:
         renew_lease: Callable[[], Awaitable[None]],
         process: str,
     ) -> None:
-        self._txns = txns
-        self._cache = cache
+        self._txns_shard = txns_shard
+        self._cache = txns_shard.cache
         self._parts = parts
         self._blob = blob
         self._clock = clock
@@ -84,7 +83,7 @@ class ParallelCommit:
         """By staged transaction, the beat of its coordinator's lease and when it was first seen (monotonic)."""
         self._resolving: dict[str, asyncio.Task[None]] = {}
 
-    async def commit(
+    async def commit_staged(
         self,
         sealed: SealedTxn,
         promised: tuple[PromisedPart, ...],
@@ -105,12 +104,12 @@ class ParallelCommit:
         txid = new_token(self._random)
         self._coordinated.add(txid)
         try:
-            return await self._commit(txid, sealed, promised, ts, validated, shards, xids, owners, recorded)
+            return await self._commit_staged(txid, sealed, promised, ts, validated, shards, xids, owners, recorded)
         finally:
             # A record that is left is resolved by whoever meets it first, this process included.
             self._coordinated.discard(txid)
 
-    async def _commit(
+    async def _commit_staged(
         self,
         txid: str,
         sealed: SealedTxn,
@@ -123,7 +122,7 @@ class ParallelCommit:
         recorded: Callable[[], Awaitable[None]],
     ) -> CommitResult:
         try:
-            result = await self._txns.commit(
+            result = await self._txns_shard.commit_at(
                 sealed,
                 ts=ts,
                 validated=validated,
@@ -150,7 +149,7 @@ class ParallelCommit:
         if record is not None:
             # The verdict stands; what cannot be written now is written by whoever meets the record.
             with contextlib.suppress(Determinate, Indeterminate):
-                await self._txns.resolve(record, False)
+                await self._txns_shard.resolve(record, False)
         if isinstance(failure, PartPrevented):
             raise failure
         raise Determinate(f"a part could not be stored, and the transaction has been aborted: {failure}") from failure
@@ -184,13 +183,8 @@ class ParallelCommit:
 
     async def _settle(self, promised: tuple[PromisedPart, ...]) -> bool:
         """The verdict, in spite of a store that fails now and then; Indeterminate when it fails for long."""
-        for delay in RESOLVE_DELAYS_S:
-            try:
-                return await self.verdict(promised)
-            except (Determinate, Indeterminate):
-                await self._clock.sleep(delay)
         try:
-            return await self.verdict(promised)
+            return await retried(lambda: self.verdict(promised), self._clock, RESOLVE_DELAYS_S)
         except Determinate as error:
             raise Indeterminate(f"the outcome of a staged transaction cannot be found out: {error}") from error
 
@@ -245,13 +239,13 @@ class ParallelCommit:
 
     async def _resolve(self, record: Staged) -> None:
         if record.txid in self._cache.implicit:
-            await self._txns.make_explicit()
+            await self._txns_shard.make_explicit()
             return
-        await self._txns.resolve(record, await self.verdict(record.promised))
+        await self._txns_shard.resolve(record, await self.verdict(record.promised))
 
     async def resolve_overdue(self) -> int:
         """Resolve every record whose coordinator is silent for too long or gone. Returns how many."""
-        await self._txns.make_explicit()
+        await self._txns_shard.make_explicit()
         overdue = [
             record
             for record in self._cache.state.staged.values()

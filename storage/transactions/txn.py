@@ -312,15 +312,6 @@ class Txn:
             if (buffer := segment.buffers.get(shard)) is not None
         )
 
-    def local_schema(self, shard: ShardId) -> bytes | None:
-        """The serialized schema that this transaction gives to `shard`; None when it does not touch it."""
-        for segment in reversed(self._segments):
-            if shard in segment.schemas:
-                return segment.schemas[shard]
-            if shard in segment.creates:
-                return segment.creates[shard]
-        return None
-
     @property
     def spill_due(self) -> bool:
         """Whether the buffer has outgrown its budget."""

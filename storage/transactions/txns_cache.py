@@ -3,9 +3,8 @@
 The cache holds every commit below its `upper`, in order, so a read at a CSN below the upper needs no I/O here.
 Own commits enter it at once; a follower task brings in those of other processes.
 
-What a reader of shard s at T asks of it: has everything up to T been decided (`wait_past`), which is the latest
-write of s at or before T (`latest_write`), which writes may not have been copied into s yet (`unapplied`), and
-how new its copy of the data shard's state must be (`covers`).
+What a reader of shard s at T asks of it: has everything up to T been decided (`wait_past`), which writes may not have
+been copied into s yet (`unapplied`), and how new its copy of the data shard's state must be (`covers`).
 """
 
 from __future__ import annotations
@@ -93,11 +92,6 @@ class TxnsCache:
     def last_write(self, shard: ShardId) -> Csn:
         """The latest non-empty write of the registered `shard` below the upper. Raises KeyError when it is not."""
         return self.state.registered[shard].last_write
-
-    def latest_write(self, shard: ShardId, as_of: Csn) -> Csn | None:
-        """The latest known write of `shard` at or before `as_of` that is not retracted yet; None without one."""
-        found = [write.csn for write in self.state.pending.get(shard, ()) if write.csn <= as_of]
-        return found[-1] if found else None
 
     def unapplied(self, shard: ShardId, upper: Csn) -> tuple[Write, ...]:
         """The committed writes that a data shard with that physical upper lacks, in CSN order.

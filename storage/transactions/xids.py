@@ -102,11 +102,11 @@ class XidMap:
         self._ring_aborted[slot] = 0
         self._next = Xid(xid + 1)
 
-    def commit(self, xid: Xid, csn: Csn) -> None:
+    def note_committed(self, xid: Xid, csn: Csn) -> None:
         """Note that the running `xid` committed at `csn`; snapshots see it once `publish` has reached it."""
         self._finish(xid, csn, aborted=False)
 
-    def abort(self, xid: Xid) -> None:
+    def note_aborted(self, xid: Xid) -> None:
         """Note that the running `xid` aborted."""
         self._finish(xid, Csn(self._visible + 1), aborted=True)
 
@@ -128,7 +128,7 @@ class XidMap:
             if csn != _RUNNING and csn <= self._horizon:
                 del self._old[xid]
 
-    def snapshot(self) -> HybridSnapshot:
+    def hybrid_snapshot(self) -> HybridSnapshot:
         """The snapshot of this moment. Its cost is constant, amortized over the transactions that finish."""
         while self._oldest < self._next and self._is_settled(self._oldest):
             self._oldest = Xid(self._oldest + 1)

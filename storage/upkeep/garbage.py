@@ -21,7 +21,7 @@ from storage.stores.consensus import Consensus, SeqNo
 from storage.timestamps.csn import Csn
 from storage.timestamps.in_process import Oracle
 from storage.transactions.shard_handles import ShardHandles
-from storage.transactions.txns import Txns
+from storage.transactions.txns_shard import TxnsShard
 from storage.transactions.txns_state import RequireTransitions
 
 
@@ -33,15 +33,15 @@ class GarbageCollector:
         *,
         blob: Blob,
         consensus: Consensus,
-        txns: Txns,
+        txns_shard: TxnsShard,
         handles: ShardHandles,
         leases: Leases,
         oracle: Oracle,
     ) -> None:
         self._blob = blob
         self._consensus = consensus
-        self._txns = txns
-        self._cache = txns.cache
+        self._txns_shard = txns_shard
+        self._cache = txns_shard.cache
         self._handles = handles
         self._leases = leases
         self._oracle = oracle
@@ -71,11 +71,11 @@ class GarbageCollector:
             if any(item.seqno > registration.transitions for item in handle.state.garbage.values()):
                 requires.append(RequireTransitions(shard, handle.state.transitions))
         if requires:
-            await self._txns.tidy(requires=tuple(requires))
+            await self._txns_shard.tidy(requires=tuple(requires))
         removed += await self._remove_dropped(limit)
         if self._cache.upper - 1 <= self._newest_requirement():
             # Perhaps nothing is committed any more that would carry the readers past the requirement.
-            await self._txns.advance_to_now(self._oracle)
+            await self._txns_shard.advance_to_now(self._oracle)
             self._leases.read_lower()
         return removed
 
@@ -116,7 +116,7 @@ class GarbageCollector:
                 await self._consensus.truncate(handle.durable.key, SeqNo(handle.durable.seqno))
             finished.append(shard)
         if finished:
-            await self._txns.tidy(removed=tuple(finished))
+            await self._txns_shard.tidy(removed=tuple(finished))
             for shard in finished:
                 self._handles.close(shard)
         return removed

@@ -12,7 +12,8 @@ from storage.catalog.model import PUBLIC_SCHEMA_OID, CatalogSnapshot, CatalogUpd
 from storage.errors import AsOfNotReadable, CatalogConflict, Determinate, EnvironmentFenced, Indeterminate, UnknownShard
 from storage.timestamps.csn import Csn
 from storage.timestamps.in_process import acquired
-from storage.transactions.txns import Committed, Txn
+from storage.transactions.txn import Txn
+from storage.transactions.txns_shard import Committed
 from tests.simulation.workload import SCHEMA, read_table, table_of
 from tests.simulation.world import Definition, Row, Server, World
 

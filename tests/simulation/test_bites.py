@@ -23,7 +23,7 @@ from storage.shards.shard import DataShard
 from storage.timestamps.csn import Csn
 from storage.timestamps.shared import TxnsOracle
 from storage.transactions.parallel_commit import ParallelCommit
-from storage.transactions.txns import Txns
+from storage.transactions.txns_shard import TxnsShard
 from storage.upkeep.orphans import OrphanCollector
 from tests.simulation import network
 from tests.simulation.network import Conditions
@@ -66,19 +66,19 @@ def first_problem(pattern: str) -> str:
 
 def no_validation(monkeypatch: pytest.MonkeyPatch) -> None:
     """The commit does not check that nothing was written since the validation."""
-    real = Txns.commit
+    real = TxnsShard.commit_at
 
-    async def commit(self: Txns, *args: Any, **kwargs: Any) -> Any:
+    async def commit(self: TxnsShard, *args: Any, **kwargs: Any) -> Any:
         return await real(self, *args, **{**kwargs, "validated": None})
 
-    monkeypatch.setattr(Txns, "commit", commit)
+    monkeypatch.setattr(TxnsShard, "commit_at", commit)
 
 
 def cached_read_timestamp(monkeypatch: pytest.MonkeyPatch) -> None:
     """The oracle answers from its last answer."""
 
     async def read_ts(self: TxnsOracle, timeline: Any) -> Csn:
-        return self._txns.known().read_ts(timeline)
+        return self._head.known().read_ts(timeline)
 
     monkeypatch.setattr(TxnsOracle, "read_ts", read_ts)
 
@@ -94,14 +94,14 @@ def forgets_its_own_append(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def torn_commit(monkeypatch: pytest.MonkeyPatch) -> None:
     """A commit over several tables leaves one of them out."""
-    real = Txns.commit
+    real = TxnsShard.commit_at
 
-    async def commit(self: Txns, sealed: Any, *args: Any, **kwargs: Any) -> Any:
+    async def commit(self: TxnsShard, sealed: Any, *args: Any, **kwargs: Any) -> Any:
         if len(sealed.shards) > 1 and not sealed.has_definitions:
             sealed = msgspec.structs.replace(sealed, shards=sealed.shards[:-1])
         return await real(self, sealed, *args, **kwargs)
 
-    monkeypatch.setattr(Txns, "commit", commit)
+    monkeypatch.setattr(TxnsShard, "commit_at", commit)
 
 
 def apply_loses_a_write(monkeypatch: pytest.MonkeyPatch) -> None:

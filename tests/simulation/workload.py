@@ -28,7 +28,8 @@ from storage.shards.parts import ROW_ID
 from storage.shards.shard import ShardChanges, ShardSnapshot
 from storage.timestamps.csn import Csn
 from storage.timestamps.in_process import acquired
-from storage.transactions.txns import Committed, Txn
+from storage.transactions.txn import Txn
+from storage.transactions.txns_shard import Committed
 from tests.simulation.world import Attempt, Row, Server, World
 
 SCHEMA = pa.schema([pa.field("c1", pa.int64()), pa.field("c2", pa.int64())])

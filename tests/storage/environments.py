@@ -18,7 +18,8 @@ from storage.ids import ShardId
 from storage.shards.parts import ROW_ID
 from storage.shards.shard import ShardSnapshot
 from storage.timestamps.csn import Csn
-from storage.transactions.txns import Committed, Txn, UpperMismatch
+from storage.transactions.txn import Txn
+from storage.transactions.txns_shard import Committed, UpperMismatch
 
 SCHEMA = pa.schema([pa.field("c1", pa.int64()), pa.field("c2", pa.string())])
 

@@ -19,7 +19,7 @@ from storage.environment.local_environment import open_local_environment
 from storage.ids import ShardId
 from storage.shards.parts import ROW_ID
 from storage.timestamps.csn import Csn
-from storage.transactions.txns import Committed
+from storage.transactions.txns_shard import Committed
 from tests.storage.environments import read, rows
 
 UNITS = 20

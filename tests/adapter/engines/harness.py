@@ -22,7 +22,7 @@ from storage.environment.environment import Environment
 from storage.environment.local_environment import open_local_environment
 from storage.shards.parts import Part, UploadedPart
 from storage.transactions.txn import Txn
-from storage.transactions.txns import Committed
+from storage.transactions.txns_shard import Committed
 
 INT8 = SqlType(types.INT8)
 BOOL = SqlType(types.BOOL)

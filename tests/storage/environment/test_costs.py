@@ -27,7 +27,7 @@ from storage.stores.consensus import Consensus
 from storage.stores.consensus_postgres import PostgresConsensus
 from storage.stores.consensus_sqlite import SqliteConsensus
 from storage.timestamps.shared import TxnsOracle
-from storage.transactions.txns import Committed
+from storage.transactions.txns_shard import Committed
 from tests.storage.environments import SCHEMA, commit, create, deletion, insert, read, rows
 from tests.storage.store_servers import postgres_url
 from tests.support.postgres import PostgresServer
@@ -155,7 +155,7 @@ async def test_a_failed_attempt_and_its_repetition_write_no_data(env: Environmen
     sealed = await txn.seal()
 
     async def twice() -> object:
-        await env.txns.advance(type(low)(low + 1))
+        await env.txns_shard.advance(type(low)(low + 1))
         first = await env.commit(txn, ts=low)
         assert not isinstance(first, Committed)
         return await env.commit(txn, ts=first.least_committable)
@@ -180,7 +180,7 @@ async def test_apply_is_one_write_per_shard_however_many_commits(env: Environmen
     for number in range(10):
         for shard in shards:
             await insert(env, shard, (number, "a"))
-    consensus, blob, _ = await cost(env, env.txns.apply)
+    consensus, blob, _ = await cost(env, env.txns_shard.apply)
     assert (consensus, blob) == ({"compare_and_set": 3}, {})
 
 

@@ -26,7 +26,7 @@ from storage.stores.blob_local import LocalBlob
 from storage.stores.consensus import SeqNo, VersionedData
 from storage.stores.consensus_sqlite import SqliteConsensus
 from storage.timestamps.csn import Csn
-from storage.transactions.txns import Committed
+from storage.transactions.txns_shard import Committed
 from tests.storage.environments import Stores, commit, create, insert, read, rows
 
 

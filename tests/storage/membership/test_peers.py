@@ -14,7 +14,7 @@ from storage.catalog.model import CatalogUpdate, Schema
 from storage.environment.local_environment import open_local_environment
 from storage.errors import DataDirectoryInUse
 from storage.timestamps.csn import Csn
-from storage.transactions.txns import UpperMismatch
+from storage.transactions.txns_shard import UpperMismatch
 from tests.storage.environments import SCHEMA, commit, create, insert, read, rows
 from tests.storage.peer_writer import UNITS, shards_of
 

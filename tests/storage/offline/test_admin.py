@@ -257,7 +257,7 @@ async def test_what_an_export_reads_stays_however_long_it_takes() -> None:
             for _ in range(50):
                 await asyncio.sleep(0)
             await env.applier.apply_all()
-            await env.txns.advance_to_now(env.oracle)
+            await env.txns_shard.advance_to_now(env.oracle)
             await env.leases.keep_alive()
             await env.maintenance.compactor.compact(shard)
             await env.maintenance.garbage.collect()

@@ -254,7 +254,7 @@ async def test_a_caching_oracle_would_be_caught() -> None:
 
     class Caching(TxnsOracle):
         async def read_ts(self, timeline: Timeline) -> Csn:
-            return self._txns.known().read_ts(timeline)
+            return self._head.known().read_ts(timeline)
 
     world = World("txns", 3)
     oracles: list[Oracle] = [

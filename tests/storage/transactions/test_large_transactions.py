@@ -21,7 +21,7 @@ from storage.shards.parts import PROVISIONAL_ROW_ID, ROW_ID, UploadedPart, part_
 from storage.stores.blob_local import LocalBlob
 from storage.timestamps.csn import Csn
 from storage.transactions import txn as txn_module
-from storage.transactions.txns import Committed, UpperMismatch
+from storage.transactions.txns_shard import Committed, UpperMismatch
 from tests.storage.environments import SCHEMA, Stores, commit, create, deletion, read, rows
 
 
@@ -133,7 +133,7 @@ async def test_a_group_that_is_merged_again_uploads_nothing_again() -> None:
         txn.write(shard, rows(*[(number, "x" * 100) for _ in range(1500)]))
         members.append(txn)
     low = await env.oracle.write_ts("user")
-    await env.txns.advance(Csn(low + 1))
+    await env.txns_shard.advance(Csn(low + 1))
     before = stores.blob.counts.copy()
     for ts, expected in ((low, UpperMismatch), (Csn(low + 1), Committed)):
         leader = env.begin()

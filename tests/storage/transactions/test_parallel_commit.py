@@ -19,7 +19,8 @@ from storage.shards.part_store import TOMBSTONE
 from storage.stores.consensus import SeqNo, VersionedData
 from storage.timestamps.csn import Csn
 from storage.transactions.parallel_commit import HEARTBEAT_S, STAGED_LIMIT_S
-from storage.transactions.txns import Committed, Txn, UpperMismatch
+from storage.transactions.txn import Txn
+from storage.transactions.txns_shard import Committed, UpperMismatch
 from tests.storage.environments import create, read, rows
 
 BIG = rows(*[(n, "x" * 100) for n in range(2000)])
@@ -324,7 +325,7 @@ async def test_the_work_of_a_dead_coordinator_with_a_missing_part_is_aborted() -
     assert task.result() == {0: (1, "a")}
     assert not peer.cache.state.staged
     assert await peer.outcomes.status(xid) == "in progress"
-    await peer.txns.tidy(expired=[env.process])
+    await peer.txns_shard.tidy(expired=[env.process])
     assert await peer.outcomes.status(xid) == "aborted"
 
 
@@ -444,7 +445,7 @@ async def test_what_a_dead_coordinator_left_staged_runs_until_it_is_resolved() -
     task = await staged(world, one, shard, xid)
     task.cancel()
     # Its process is gone, and with it its lease; what it staged may yet turn out to be committed.
-    await two.txns.tidy(expired=[one.process])
+    await two.txns_shard.tidy(expired=[one.process])
     assert (await two.outcomes.current_snapshot(before)).xip == (xid,)
     assert world.blob.gate is not None
     world.blob.gate.set()

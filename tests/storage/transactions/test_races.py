@@ -15,7 +15,7 @@ from storage.membership.watch import LEASE_MS
 from storage.shards.shard import DataShard
 from storage.shards.writes import Write
 from storage.timestamps.csn import Csn
-from storage.transactions.txns import Committed, UpperMismatch
+from storage.transactions.txns_shard import Committed, UpperMismatch
 from storage.transactions.txns_state import TxnsDiff, TxnsMachine, apply_diff, check
 from tests.storage.environments import SCHEMA, Stores, commit, create, deletion, insert, read, rows
 
@@ -47,8 +47,8 @@ async def test_two_processes_apply_and_tidy_at_once() -> None:
         await at((one, two_)[n % 2], shard, upper + 10 + n, n)
     await one.cache.durable.refresh()
     await two_.cache.durable.refresh()
-    await asyncio.gather(one.txns.apply(), two_.txns.apply(), one.txns.apply())
-    await asyncio.gather(one.txns.tidy(), two_.txns.tidy())
+    await asyncio.gather(one.txns_shard.apply(), two_.txns_shard.apply(), one.txns_shard.apply())
+    await asyncio.gather(one.txns_shard.tidy(), two_.txns_shard.tidy())
     for env in (one, two_):
         await env.cache.durable.refresh()
         assert not env.cache.state.pending
@@ -62,13 +62,13 @@ async def test_a_process_whose_copy_is_old_applies_nothing_twice() -> None:
     upper = one.cache.upper
     await at(one, shard, upper + 1, 1)
     await two_.cache.durable.refresh()
-    await one.txns.apply()
-    await one.txns.tidy()
+    await one.txns_shard.apply()
+    await one.txns_shard.tidy()
     await at(one, shard, upper + 2, 2)
-    await one.txns.apply()
+    await one.txns_shard.apply()
     # Still knows the first write as pending, and nothing of the second.
-    await two_.txns.apply()
-    await two_.txns.tidy()
+    await two_.txns_shard.apply()
+    await two_.txns_shard.tidy()
     assert await numbers(two_, shard, upper + 2) == [1, 2]
 
 
@@ -79,9 +79,9 @@ async def test_fill_does_not_pass_a_commit_under_way() -> None:
     upper = one.cache.upper
     await two_.cache.durable.refresh()
     with pytest.raises(ValueError, match="not decided"):
-        await two_.txns.fill(shard, Csn(upper + 5))
+        await two_.txns_shard.fill(shard, Csn(upper + 5))
     # Filling decides first; the commit under way at a lower CSN then cannot succeed there.
-    await two_.txns.advance(Csn(upper + 6))
+    await two_.txns_shard.advance(Csn(upper + 6))
     await two_.fill(shard, Csn(upper + 5))
     txn = one.begin()
     txn.write(shard, rows((1, "x")))
@@ -99,12 +99,12 @@ async def test_fill_applies_what_is_committed_before() -> None:
     upper = one.cache.upper
     await at(one, shard, upper + 1, 1)
     await two_.cache.durable.refresh()
-    await two_.txns.advance(Csn(upper + 9))
+    await two_.txns_shard.advance(Csn(upper + 9))
     await two_.fill(shard, Csn(upper + 8))
     handle = await two_.handles.open(shard)
     await handle.refresh()
     assert handle.state.upper == upper + 9
-    assert handle.snapshot(Csn(upper + 8)).rows == 1
+    assert handle.physical_snapshot(Csn(upper + 8)).rows == 1
 
 
 async def test_unregistered_shards_are_complete_and_independent() -> None:
@@ -116,22 +116,22 @@ async def test_unregistered_shards_are_complete_and_independent() -> None:
     await two_.cache.durable.refresh()
     await at(one, shard, upper + 2, 2)
     # `two_` has not seen the second write, and must not lose it.
-    result = await two_.txns.unregister(shard, Csn(upper + 10))
+    result = await two_.txns_shard.unregister(shard, Csn(upper + 10))
     assert isinstance(result, Committed)
     handle = two_.handles.detached(shard)
     await handle.refresh()
     assert handle.state.upper == upper + 11
-    assert handle.snapshot(Csn(upper + 10)).rows == 2
+    assert handle.physical_snapshot(Csn(upper + 10)).rows == 2
     with pytest.raises(UnknownShard):
         await at(one, shard, upper + 20, 3)
-    assert await two_.txns.unregister(shard, Csn(upper + 30)) == Committed(ts=Csn(upper + 30), shards=frozenset())
+    assert await two_.txns_shard.unregister(shard, Csn(upper + 30)) == Committed(ts=Csn(upper + 30), shards=frozenset())
     part = await two_.parts.encode("insert", shard, rows((3, "direct")))
     assert await handle.compare_and_append([part], expected_upper=Csn(upper + 11), new_upper=Csn(upper + 40)) is None
     # Registering below what was written directly would hide that.
-    low = await one.txns.register(shard, Csn(upper + 35))
+    low = await one.txns_shard.register(shard, Csn(upper + 35))
     assert isinstance(low, UpperMismatch)
-    assert isinstance(await one.txns.register(shard, Csn(upper + 50)), Committed)
-    assert isinstance(await two_.txns.register(shard, Csn(upper + 60)), Committed)
+    assert isinstance(await one.txns_shard.register(shard, Csn(upper + 50)), Committed)
+    assert isinstance(await two_.txns_shard.register(shard, Csn(upper + 60)), Committed)
     await at(one, shard, upper + 70, 4)
     assert await numbers(one, shard, upper + 70) == [1, 2, 3, 4]
     await two_.cache.durable.refresh()
@@ -142,7 +142,7 @@ async def test_compare_and_append_says_what_the_upper_is() -> None:
     stores = Stores()
     env = await stores.open()
     shard = await create(env)
-    await env.txns.unregister(shard, Csn(env.cache.upper + 1))
+    await env.txns_shard.unregister(shard, Csn(env.cache.upper + 1))
     handle: DataShard = env.handles.detached(shard)
     await handle.refresh()
     upper = handle.state.upper

@@ -105,7 +105,7 @@ async def test_snapshots_are_right_for_the_transactions_of_all_processes(seed: i
         assert {await env.outcomes.status(xid) for env in envs if env is not owner} == {"in progress"}
     # The transactions of a process that is gone are over.
     gone = envs.pop()
-    await envs[0].txns.tidy(expired=[gone.process])
+    await envs[0].txns_shard.tidy(expired=[gone.process])
     for env in envs:
         at = await env.oracle.read_ts("user")
         left = {xid for xid, owner in model.running.items() if owner is not gone}

@@ -11,7 +11,7 @@ from storage.catalog.model import CatalogUpdate, Column, Relation, Schema
 from storage.errors import CatalogConflict, UnknownShard
 from storage.shards.parts import PROVISIONAL_ROW_ID
 from storage.timestamps.csn import Csn
-from storage.transactions.txns import Committed, UpperMismatch
+from storage.transactions.txns_shard import Committed, UpperMismatch
 from tests.storage.environments import SCHEMA, Stores, commit, create, deletion, insert, read, rows
 
 PUBLIC = 2200
@@ -85,7 +85,7 @@ async def test_own_rows_can_be_deleted_before_the_commit(applied: bool) -> None:
     txn.delete(shard, deletion((first + 1, 3, "c"), (0, 1, "a")))
     committed = await commit(env, txn)
     if applied:
-        await env.txns.apply(committed.shards)
+        await env.txns_shard.apply(committed.shards)
     assert await read(env, shard) == {1: (2, "b")}
 
 
@@ -297,7 +297,7 @@ async def test_a_restart_finds_everything(clean: bool) -> None:
     assert await read(again, shard) == {1: (2, "b")}
     assert await read(again, other) == {0: (3, "c")}
     await again.applier.apply_all()
-    await again.txns.tidy()
+    await again.txns_shard.tidy()
     assert not again.cache.state.pending
     assert await read(again, shard) == {1: (2, "b")}
     third = await stores.open("third")
@@ -325,7 +325,7 @@ async def test_the_txns_shard_holds_only_the_work_in_flight() -> None:
     shard = await create(env)
     for number in range(400):
         committed = await insert(env, shard, (number, "x"))
-        await env.txns.apply(committed.shards)
+        await env.txns_shard.apply(committed.shards)
         if number % 50 == 0:
             await env.applier.apply_all()
     assert sum(len(writes) for writes in env.cache.state.pending.values()) <= 2

@@ -20,19 +20,19 @@ from tests.storage.store_servers import Impatient
 
 def test_the_postgres_form() -> None:
     xids = XidMap(first=Xid(100))
-    assert str(xids.to_postgres(xids.snapshot())) == "100:100:"
+    assert str(xids.to_postgres(xids.hybrid_snapshot())) == "100:100:"
     for xid in range(100, 105):
         xids.begin(Xid(xid))
-    xids.commit(Xid(101), Csn(7))
+    xids.note_committed(Xid(101), Csn(7))
     xids.publish(Csn(7))
-    xids.commit(Xid(103), Csn(8))
-    snapshot = xids.snapshot()
+    xids.note_committed(Xid(103), Csn(8))
+    snapshot = xids.hybrid_snapshot()
     assert snapshot == HybridSnapshot(xmin=Xid(100), csn=Csn(7), xmax=Xid(105))
     form = xids.to_postgres(snapshot)
     assert str(form) == "100:105:100,102,103,104"
     assert [form.visible(Xid(xid)) for xid in (99, 100, 101, 103, 105)] == [True, False, True, False, False]
     xids.publish(Csn(8))
-    assert str(xids.to_postgres(xids.snapshot())) == "100:105:100,102,104"
+    assert str(xids.to_postgres(xids.hybrid_snapshot())) == "100:105:100,102,104"
     assert str(xids.to_postgres(snapshot)) == "100:105:100,102,103,104"
 
 
@@ -42,13 +42,13 @@ def test_what_became_of_a_transaction() -> None:
     xids.begin(Xid(4))
     assert xids.is_running(Xid(3))
     assert xids.finished(Xid(3)) is None
-    xids.commit(Xid(3), Csn(9))
-    xids.abort(Xid(4))
+    xids.note_committed(Xid(3), Csn(9))
+    xids.note_aborted(Xid(4))
     assert xids.finished(Xid(3)) == Finished(committed_at=Csn(9))
     assert xids.finished(Xid(4)) == Finished(committed_at=None)
     assert xids.finished(Xid(99)) is None
     with pytest.raises(ValueError, match="not running"):
-        xids.commit(Xid(4), Csn(10))
+        xids.note_committed(Xid(4), Csn(10))
     with pytest.raises(ValueError, match="not new"):
         xids.begin(Xid(4))
 
@@ -56,20 +56,20 @@ def test_what_became_of_a_transaction() -> None:
 def test_long_running_transactions_move_to_the_second_level() -> None:
     xids = XidMap(slots=8)
     xids.begin(Xid(3))
-    early = xids.snapshot()
+    early = xids.hybrid_snapshot()
     for n in range(4, 100):
         xids.begin(Xid(n))
-        xids.commit(Xid(n), Csn(n))
+        xids.note_committed(Xid(n), Csn(n))
         xids.publish(Csn(n))
         xids.retain(Csn(n))
     assert xids.second_level == 1
     assert xids.is_running(Xid(3))
-    assert str(xids.to_postgres(xids.snapshot())) == "3:100:3"
+    assert str(xids.to_postgres(xids.hybrid_snapshot())) == "3:100:3"
     assert str(xids.to_postgres(early)) == "3:4:3"
-    xids.commit(Xid(3), Csn(200))
+    xids.note_committed(Xid(3), Csn(200))
     assert str(xids.to_postgres(early)) == "3:4:3"
     xids.publish(Csn(200))
-    assert str(xids.to_postgres(xids.snapshot())) == "100:100:"
+    assert str(xids.to_postgres(xids.hybrid_snapshot())) == "100:100:"
     xids.retain(Csn(200))
     assert xids.second_level == 0
 
@@ -78,13 +78,13 @@ def test_what_old_snapshots_need_is_retained() -> None:
     xids = XidMap(slots=4)
     for n in range(3, 6):
         xids.begin(Xid(n))
-    held = xids.snapshot()
+    held = xids.hybrid_snapshot()
     form = str(xids.to_postgres(held))
     for n in range(3, 6):
-        xids.commit(Xid(n), Csn(n))
+        xids.note_committed(Xid(n), Csn(n))
     for n in range(6, 40):
         xids.begin(Xid(n))
-        xids.commit(Xid(n), Csn(n))
+        xids.note_committed(Xid(n), Csn(n))
         xids.publish(Csn(n))
     assert str(xids.to_postgres(held)) == form == "3:6:3,4,5"
 
@@ -104,7 +104,7 @@ def test_taking_a_snapshot_costs_the_same_with_many_sessions(monkeypatch: pytest
 
         monkeypatch.setattr(XidMap, "_state", counted)
         for _ in range(100):
-            xids.snapshot()
+            xids.hybrid_snapshot()
         monkeypatch.undo()
         return count
 
@@ -130,16 +130,16 @@ def test_against_a_model(seed: int) -> None:
                 xid = sorted(running)[randomness.randrange(len(running))]
                 running.remove(xid)
                 if randomness.random() < 0.3:
-                    xids.abort(xid)
+                    xids.note_aborted(xid)
                 else:
                     csn = Csn(csn + 2)
-                    xids.commit(xid, csn)
+                    xids.note_committed(xid, csn)
                     unpublished[xid] = csn
             case 3:
                 xids.publish(csn)
                 unpublished.clear()
             case 4:
-                taken.append((xids.snapshot(), running | set(unpublished)))
+                taken.append((xids.hybrid_snapshot(), running | set(unpublished)))
         for snapshot, model in taken:
             listed = set(xids.to_postgres(snapshot).xip)
             assert model <= listed

@@ -41,7 +41,7 @@ async def settle(env: Environment, clock: ManualClock, shard: ShardId) -> None:
     await env.applier.apply_all()
     for _ in range(3):
         clock.advance(3_000)
-        await env.txns.advance_to_now(env.oracle)
+        await env.txns_shard.advance_to_now(env.oracle)
         await env.leases.keep_alive()
         await env.maintenance.compactor.compact(shard)
         await env.maintenance.garbage.collect()
@@ -217,7 +217,7 @@ async def test_a_reader_in_another_process_keeps_replaced_files() -> None:
     assert len(await part_files(stores, shard)) == 21
     for _ in range(2):
         clock.advance(3_000)
-        await env.txns.advance_to_now(env.oracle)
+        await env.txns_shard.advance_to_now(env.oracle)
         await other.cache.durable.refresh()
         await other.leases.keep_alive()
     await settle(env, clock, shard)
@@ -318,7 +318,7 @@ async def test_a_dropped_shard_leaves_no_files() -> None:
     await env.applier.apply_all()
     for _ in range(3):
         clock.advance(3_000)
-        await env.txns.advance_to_now(env.oracle)
+        await env.txns_shard.advance_to_now(env.oracle)
         await env.leases.keep_alive()
         await env.maintenance.garbage.collect()
     assert await part_files(stores, shard) == set()
@@ -362,7 +362,7 @@ async def test_a_start_that_others_took_for_dead_says_so(monkeypatch: pytest.Mon
         txn = env.begin()
         txn.update_catalog([CatalogUpdate(record=Schema(oid=20_000, name="later", owner=10), diff=1)])
         await commit(env, txn)
-        await env.txns.advance_to_now(env.oracle)
+        await env.txns_shard.advance_to_now(env.oracle)
         handle = await env.handles.open(CATALOG_SHARD)
         assert await handle.downgrade_since(Csn(handle.state.upper - 1)) > as_of
         await load(store, as_of, csn)
@@ -386,7 +386,7 @@ async def test_a_compaction_of_a_process_taken_for_dead_cannot_bring_collected_f
     await env.applier.apply_all()
     for _ in range(4):
         clock.advance(5_000)
-        await env.txns.advance_to_now(env.oracle)
+        await env.txns_shard.advance_to_now(env.oracle)
         await slow.cache.durable.refresh()
         await slow.leases.keep_alive()
         await env.leases.keep_alive()
@@ -418,7 +418,7 @@ async def test_the_files_of_an_unregistered_shard_outlive_their_writer() -> None
     txn.write(shard, rows(*[(n, "x" * 100) for n in range(1000)]))
     await commit(writer, txn)
     await writer.applier.apply_all()
-    await writer.txns.unregister(shard, Csn(writer.cache.upper + 1))
+    await writer.txns_shard.unregister(shard, Csn(writer.cache.upper + 1))
     await env.cache.durable.refresh()
     files = await part_files(stores, shard)
     assert len(files) == 1

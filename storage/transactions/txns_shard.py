@@ -27,7 +27,7 @@ from storage.shards.writes import PromisedPart, ShardWrites, Write
 from storage.timestamps.csn import Csn
 from storage.timestamps.in_process import Oracle, acquired
 from storage.transactions.shard_handles import ShardHandles
-from storage.transactions.txn import Savepoint, SealedTxn, Txn
+from storage.transactions.txn import SealedTxn
 from storage.transactions.txns_cache import TxnsCache
 from storage.transactions.txns_state import (
     Applied,
@@ -39,8 +39,6 @@ from storage.transactions.txns_state import (
     TxnsDiff,
     TxnsState,
 )
-
-__all__ = ["Committed", "Savepoint", "Txn", "Txns", "UpperMismatch"]
 
 
 class Committed(Struct, frozen=True, kw_only=True):
@@ -80,7 +78,7 @@ FENCED = (
 )
 
 
-class Txns:
+class TxnsShard:
     """The handle through which one process changes the txns shard."""
 
     def __init__(
@@ -97,7 +95,7 @@ class Txns:
         self.leased = False
         """Whether this process has taken its lease; from then on a missing lease means that it was deposed."""
 
-    async def commit(
+    async def commit_at(
         self,
         sealed: SealedTxn,
         *,
