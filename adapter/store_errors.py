@@ -1,4 +1,4 @@
-"""What a client is told when the storage layer fails its statement."""
+"""What a client is told when the storage layer fails its statement, or other transactions are in its way."""
 
 from __future__ import annotations
 
@@ -7,6 +7,15 @@ from planner.errors import DataCorrupted, DiskFull, IoError, SerializationFailur
 from storage.errors import AsOfNotReadable, CorruptData, SnapshotTooOld, StorageError, StoreFull, UnknownShard
 
 FSCK_HINT = "Run tidegate admin fsck to see what else is damaged, and restore it from a copy."
+
+CONCURRENT_DDL = "could not serialize access due to concurrent DDL"
+CONCURRENT_UPDATE = "could not serialize access due to concurrent update"
+READ_WRITE_DEPENDENCIES = "could not serialize access due to read/write dependencies among transactions"
+
+
+def serialization_failure(reason: str) -> SerializationFailure:
+    """40001 for a transaction that cannot go on, or commit, for `reason`: one of the texts above."""
+    return SerializationFailure(reason, hint="The transaction might succeed if retried.")
 
 
 def sql_error(error: StorageError) -> SqlError:
@@ -21,8 +30,6 @@ def sql_error(error: StorageError) -> SqlError:
         case CorruptData():
             return DataCorrupted(str(error), hint=FSCK_HINT)
         case AsOfNotReadable() | UnknownShard():
-            return SerializationFailure(
-                "could not serialize access due to concurrent DDL", hint="The transaction might succeed if retried."
-            )
+            return serialization_failure(CONCURRENT_DDL)
         case _:
             return IoError(str(error))

@@ -1,8 +1,10 @@
-"""INSERT, UPDATE and DELETE: read, propose the change, let the commit validate it.
+"""INSERT, UPDATE and DELETE: a loop that reads and then writes, and leaves it to the commit whether that may stand.
 
 The rows to change are read at the transaction's snapshot like any query's; what comes of them goes into the
-transaction's buffer, which spills, so that memory is bounded. When the router gives the reading to Spark, the rows do
-not pass this process: the engine writes them as Parquet parts and only their pointers enter the transaction.
+transaction's buffer, which spills, so that memory is bounded (`_Change.read_then_write`). When the router gives the
+reading to Spark, the rows do not pass this process: the engine writes them as Parquet parts and only their pointers
+enter the transaction (`_Change.write_by_engine`). Nothing is locked: when the commit finds that others changed what was
+read, the statement's error is 40001, or, outside a block, `adapter.sessions.statement_life` runs the statement again.
 
 NOT NULL is enforced on each batch, or, for parts an engine wrote, on their statistics. RETURNING is computed batch by
 batch over the affected rows and spooled until the statement has ended.
@@ -20,14 +22,14 @@ from msgspec.structs import replace
 
 from adapter.changes.target import Target, check_not_null, target_of
 from adapter.execution.guards import check_writable
-from adapter.execution.spool import Spool
+from adapter.execution.spool import RowSpool
 from adapter.execution.statement import Outcome, RowsOutcome, Running
 from adapter.plans.constant_rows import constant_value
 from adapter.plans.plan_cache import Plan
 from adapter.plans.predicates import scan_templates
 from adapter.queries.read import PreparedRead, prepare_plan, prepare_read, with_token
 from adapter.queries.sequences import find_sequence, next_values
-from adapter.queries.session_functions import acting_calls
+from adapter.queries.session_functions import has_acting_calls
 from adapter.results import Command, RecordBatch
 from planner.errors import InternalError
 from planner.ir import nodes as ir
@@ -57,9 +59,9 @@ async def run_change(running: Running, plan: Plan) -> Outcome:
     read = await prepare_plan(running, plan)
     _check_constants(read)
     if statement.returning is None and not change.numbered and read.engine is not None and read.engine.name == "spark":
-        await change.by_engine(read, statement)
+        await change.write_by_engine(read, statement)
     else:
-        await change.by_batches(read, statement)
+        await change.read_then_write(read, statement)
     return await change.outcome(plan)
 
 
@@ -80,7 +82,7 @@ class _Change:
         self._returning = returning
         self._txn = running.transaction.writable(running.services.env)
         self._rows = 0
-        self._spool = Spool()
+        self._spool = RowSpool()
         self.numbered: dict[int, Sequence] = {}
 
     def number_rows(self, plan: Plan, statement: ir.BoundInsert) -> Plan:
@@ -100,10 +102,10 @@ class _Change:
         if not self.numbered:
             return plan
         query = replace(statement.source, rel=replace(rel, exprs=tuple(exprs)))
-        return replace(plan, query=query, acts=acting_calls(query))
+        return replace(plan, query=query, acts=has_acting_calls(query))
 
-    async def by_batches(self, read: PreparedRead, statement: ir.BoundStatement) -> None:
-        """Take the rows through this process."""
+    async def read_then_write(self, read: PreparedRead, statement: ir.BoundStatement) -> None:
+        """Read the rows to change, batch by batch, and write what becomes of them."""
         width = len(self._target.columns)
         async with aclosing(_closable(read.stream())) as batches:
             async for batch in batches:
@@ -143,8 +145,8 @@ class _Change:
     def _batch(self, columns: SequenceOf[Any]) -> RecordBatch:
         return pa.record_batch(list(columns), names=self._target.names)
 
-    async def by_engine(self, read: PreparedRead, statement: ir.BoundStatement) -> None:
-        """Let the engine write the parts."""
+    async def write_by_engine(self, read: PreparedRead, statement: ir.BoundStatement) -> None:
+        """Let the engine that reads the rows write what becomes of them, as parts."""
         target, width = self._target, len(self._target.columns)
         old = ((*range(1 + width),), [ROW_ID, *target.names])
         match statement:
@@ -219,7 +221,7 @@ class _Change:
         )
 
 
-async def _spooled(spool: Spool) -> AsyncIterator[RecordBatch]:
+async def _spooled(spool: RowSpool) -> AsyncIterator[RecordBatch]:
     try:
         async for batch in spool.read(0, spool.rows):
             yield batch

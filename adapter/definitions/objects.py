@@ -26,7 +26,7 @@ from adapter.execution.relation_names import (
 )
 from adapter.execution.statement import Running
 from adapter.results import Notice
-from adapter.settings import values as variables
+from adapter.settings.values import canonical_value, check_changeable, require_setting
 from planner.errors import (
     DependentObjectsStillExist,
     DuplicateDatabase,
@@ -414,11 +414,11 @@ async def alter_setting(running: Running, statement: st.AlterSetting) -> None:
     if statement.name is None:
         change(running, removed=known)
         return
-    setting = variables.require(statement.name)
-    variables.check_changeable(setting)
+    setting = require_setting(statement.name)
+    check_changeable(setting)
     removed = [record for record in known if record.name == setting.name]
     added = []
     if not statement.reset and statement.values is not None:
-        value = variables.canonical_value(setting, ", ".join(statement.values), None)
+        value = canonical_value(setting, ", ".join(statement.values), None)
         added.append(Setting(oid=new_oid(running), name=setting.name, value=value, database=database, role=role))
     change(running, removed=removed, added=added)

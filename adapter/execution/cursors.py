@@ -2,7 +2,7 @@
 
 `RowReader` hands out rows of a stream in the numbers asked for. `CursorRows` adds a position and FETCH's directions;
 position 0 is before the first row, n is on row n, and one past the last row is after the end (PostgreSQL, "FETCH").
-A cursor that may go back keeps what it has read in a `Spool`.
+A cursor that may go back keeps what it has read in a `RowSpool`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 
 import pyarrow as pa
 
-from adapter.execution.spool import Spool
+from adapter.execution.spool import RowSpool
 from adapter.results import RecordBatch
 from planner.errors import ObjectNotInPrerequisiteState
 from planner.statements.records import Fetch
@@ -73,7 +73,7 @@ class CursorRows:
     def __init__(self, reader: RowReader, *, scroll: bool) -> None:
         self._reader = reader
         self._scroll = scroll
-        self._spool = Spool()
+        self._spool = RowSpool()
         self._read = 0
         self.position = 0
         self._after_end = False

@@ -10,8 +10,8 @@ from adapter.execution.guards import set_isolation, set_read_only
 from adapter.execution.session_state import SessionState
 from adapter.execution.statement import Running
 from adapter.results import ColumnDescription
-from adapter.settings import values as variables
 from adapter.settings.catalogue import SETTINGS, Setting
+from adapter.settings.values import canonical_value, check_changeable, raw_value
 from planner.errors import InsufficientPrivilege, InvalidParameterValue
 from planner.statements import records as st
 from planner.types import types as t
@@ -27,13 +27,13 @@ def apply_setting(
     """Change a setting (`value` None: to its default). Returns the value as SHOW prints it."""
     session = running.session
     setting, values = session.values.find_or_add(name)
-    variables.check_changeable(setting)
+    check_changeable(setting)
     if items is not None and len(items) > 1 and not setting.list_value:
         raise InvalidParameterValue(f"SET {setting.name} takes only one argument")
     session.values = values
     if value is None:
         return reset_setting(running, setting, local=local)
-    shown = variables.canonical_value(setting, value, session.values.get(setting.name))
+    shown = canonical_value(setting, value, session.values.get(setting.name))
     match setting.name:
         case "transaction_isolation":
             set_isolation(running.transaction, shown)
@@ -140,7 +140,7 @@ def setting_rows(session: SessionState) -> list[dict[str, object]]:
         rows.append(
             {
                 "name": setting.name,
-                "setting": variables.raw_value(setting, shown),
+                "setting": raw_value(setting, shown),
                 "unit": setting.unit,
                 "category": setting.category,
                 "short_desc": setting.description,
@@ -151,7 +151,7 @@ def setting_rows(session: SessionState) -> list[dict[str, object]]:
                 "max_val": _bound(setting.maximum, whole),
                 "enumvals": list(setting.values) or None,
                 "boot_val": setting.default,
-                "reset_val": variables.raw_value(setting, session.values.base[setting.name]),
+                "reset_val": raw_value(setting, session.values.base[setting.name]),
                 "pending_restart": False,
             }
         )

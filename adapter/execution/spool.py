@@ -20,7 +20,7 @@ MEMORY_BYTES = 8 * 1024 * 1024
 """Arrow bytes of one spool that stay in memory; a few screens of rows for hundreds of cursors."""
 
 
-class Spool:
+class RowSpool:
     """A growing sequence of record batches of one schema, addressed by row number from 0."""
 
     def __init__(self) -> None:

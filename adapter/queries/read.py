@@ -19,9 +19,9 @@ from adapter.execution_context import ExecutionContext
 from adapter.plans.plan_cache import Plan, describe_fields
 from adapter.plans.predicates import ScanTemplate, scan_templates
 from adapter.plans.row_text import literal_value
-from adapter.queries.row_actions import MAX_ROWS, act_on_rows
+from adapter.queries.row_actions import MAX_ROWS, carry_out_for_rows
 from adapter.queries.session_facts import Facts, sized_facts
-from adapter.queries.session_functions import acting_calls, fill_in, rows_written_out
+from adapter.queries.session_functions import has_acting_calls, is_evaluated_once, with_session_values
 from adapter.results import RecordBatch
 from adapter.system_catalogs.functions.reg_columns import has_reg_columns, with_names
 from adapter.transactions.snapshots import ResolvedTables, resolve
@@ -82,18 +82,18 @@ async def prepare_read(
 ) -> PreparedRead:
     """Resolve and route `query`. Raises 40001 when its snapshot cannot be read, 0A000 when no engine can run it."""
     session = running.session
-    acts = acting_calls(query) if acts is None else acts
-    per_row = acts and not rows_written_out(query.rel)
+    acts = has_acting_calls(query) if acts is None else acts
+    per_row = acts and not is_evaluated_once(query.rel)
     names = session_values(query) if values is None else values
     if running.transaction.provisional and (templates or query.system or sizes or "current_snapshot" in names):
         raise NeedsSnapshot
-    query = await fill_in(running, query, names, acts=acts and not per_row)
+    query = await with_session_values(running, query, names, acts=acts and not per_row)
     if per_row:
 
         async def read_rows(inner: ir.BoundQuery) -> list[tuple[Any, ...]]:
             return await _rows_of(await prepare_read(running, catalog, inner, scan_templates(inner.rel), sizes=sizes))
 
-        query = await act_on_rows(running, query, read_rows)
+        query = await carry_out_for_rows(running, query, read_rows)
         templates = scan_templates(query.rel)
     context = execution_context(running, catalog)
     if sizes:

@@ -14,7 +14,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from adapter.execution.statement import Running
-from adapter.queries.session_functions import act, acting_calls
+from adapter.queries.session_functions import carry_out_calls, has_acting_calls
 from planner.errors import FeatureNotSupported
 from planner.ir import nodes as ir
 from planner.ir.rewrite import transform, walk
@@ -32,16 +32,16 @@ def _unsupported() -> FeatureNotSupported:
     return FeatureNotSupported("functions that act on the session are only supported in the outermost select list")
 
 
-async def act_on_rows(running: Running, query: ir.BoundQuery, read_rows: ReadRows) -> ir.BoundQuery:
+async def carry_out_for_rows(running: Running, query: ir.BoundQuery, read_rows: ReadRows) -> ir.BoundQuery:
     """`query` with its acting calls carried out for each row, over constant rows."""
     above: list[ir.Limit | ir.Sort | ir.Project] = []
     rel: ir.Rel = query.rel
     while isinstance(rel, (ir.Limit, ir.Sort, ir.Project)) and not (
-        isinstance(rel, ir.Project) and acting_calls(rel.exprs)
+        isinstance(rel, ir.Project) and has_acting_calls(rel.exprs)
     ):
         above.append(rel)
         rel = rel.input
-    if not isinstance(rel, ir.Project) or acting_calls(rel.input) or any(acting_calls(_own(node)) for node in above):
+    if not isinstance(rel, ir.Project) or has_acting_calls((rel.input, *map(_own, above))):
         raise _unsupported()
     below: ir.Rel
     inner, templates = _inner(rel, _first_free_id(query.rel))
@@ -55,7 +55,7 @@ async def act_on_rows(running: Running, query: ir.BoundQuery, read_rows: ReadRow
     rows = await read_rows(replace(query, rel=below))
     if len(rows) > MAX_ROWS:
         raise FeatureNotSupported(f"functions that act on the session are not supported for more than {MAX_ROWS} rows")
-    result = _rows(rel.fields, [await _acted(running, templates, inner.fields, row) for row in rows])
+    result = _rows(rel.fields, [await _after_calls(running, templates, inner.fields, row) for row in rows])
     for node in reversed(above):
         result = replace(node, input=result)
     return replace(query, rel=result, system=False)
@@ -86,24 +86,24 @@ def _inner(rel: ir.Project, first_id: int) -> tuple[ir.Project, list[ir.Scalar]]
 
     def rewritten(node: Any) -> Any:
         if isinstance(node, ir.Call) and node.signature.name in ACTS:
-            if acting_calls(node.args):
+            if has_acting_calls(node.args):
                 raise _unsupported()
             args = tuple(arg if isinstance(arg, ir.Literal) else column(arg, "argument") for arg in node.args)
             return replace(node, args=args)
         if isinstance(node, (ir.ScalarSubquery, ir.Exists, ir.QuantifiedSubquery, ir.ArraySubquery)):
-            if acting_calls(node):
+            if has_acting_calls(node):
                 raise _unsupported()
             return column(node, "subquery")
         return column(node, "column") if isinstance(node, ir.ColumnRef) else None
 
     templates = [
-        transform(expr, rewritten) if acting_calls(expr) else column(expr, field.name)
+        transform(expr, rewritten) if has_acting_calls(expr) else column(expr, field.name)
         for expr, field in zip(rel.exprs, rel.fields, strict=True)
     ]
     return ir.Project(input=rel.input, exprs=tuple(exprs), fields=tuple(fields)), templates
 
 
-async def _acted(
+async def _after_calls(
     running: Running, templates: Sequence[ir.Scalar], fields: Sequence[ir.Field], row: Sequence[Any]
 ) -> tuple[ir.Scalar, ...]:
     literals = {field.id: ir.Literal(value=value, type=field.type) for field, value in zip(fields, row, strict=True)}
@@ -111,7 +111,7 @@ async def _acted(
     def filled(node: Any) -> Any:
         return literals[node.id] if isinstance(node, ir.ColumnRef) else None
 
-    return tuple([await act(running, transform(template, filled)) for template in templates])
+    return tuple([await carry_out_calls(running, transform(template, filled)) for template in templates])
 
 
 def _rows(fields: tuple[ir.Field, ...], rows: Sequence[tuple[ir.Scalar, ...]]) -> ir.Rel:

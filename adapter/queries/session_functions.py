@@ -33,35 +33,38 @@ MAX_PAYLOAD_BYTES = 7999
 _T = TypeVar("_T")
 
 
-async def fill_in(running: Running, query: ir.BoundQuery, names: frozenset[str], *, acts: bool) -> ir.BoundQuery:
+async def with_session_values(
+    running: Running, query: ir.BoundQuery, names: frozenset[str], *, acts: bool
+) -> ir.BoundQuery:
     """`query` with the session values of these names, and (with `acts`) the calls that act on the session, replaced by
-    literals. 0A000 for a call whose arguments are computed. Each call runs once: see `rows_written_out`."""
+    literals. Each call is carried out once, so `is_evaluated_once` has to hold. 0A000 for a call whose arguments are
+    computed."""
     if names:
         query = substitute(query, {name: await _session_value(running, name) for name in names})
     if acts:
-        query = await act(running, query)
+        query = await carry_out_calls(running, query)
     return query
 
 
-def acting_calls(node: object) -> bool:
+def has_acting_calls(node: object) -> bool:
     """Whether `node` calls a function that acts on the session."""
     return any(isinstance(inner, ir.Call) and inner.signature.name in ACTS for inner in walk(node))
 
 
-def rows_written_out(rel: ir.Rel) -> bool:
+def is_evaluated_once(rel: ir.Rel) -> bool:
     """Whether every expression of `rel` is evaluated exactly once."""
     match rel:
         case ir.OneRow() | ir.Values():
             return True
         case ir.Project(input=ir.Values(rows=rows)):
-            return len(rows) == 1 or not acting_calls(rel.exprs)
+            return len(rows) == 1 or not has_acting_calls(rel.exprs)
         case ir.Project() | ir.Limit() | ir.Sort() | ir.Filter():
-            return rows_written_out(rel.input)
+            return is_evaluated_once(rel.input)
         case _:
             return False
 
 
-async def act(running: Running, node: _T) -> _T:
+async def carry_out_calls(running: Running, node: _T) -> _T:
     """`node` with each acting call in it carried out, in the order in which they stand."""
     calls: list[ir.Call] = []
 
@@ -85,7 +88,7 @@ async def _carry_out(running: Running, call: ir.Call) -> Any:
         raise FeatureNotSupported(f"function {name}() is not supported")
     args = []
     for arg in call.args:
-        known, value = constant_value(await act(running, arg), running.params)
+        known, value = constant_value(await carry_out_calls(running, arg), running.params)
         if not known:
             raise FeatureNotSupported(f"computed arguments of {name}() are not supported")
         args.append(value)

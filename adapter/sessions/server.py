@@ -21,8 +21,7 @@ from adapter.sessions.options import ServerOptions, check_spark_reaches
 from adapter.sessions.scratch import Scratch
 from adapter.sessions.session import Session
 from adapter.sessions.statement_life import StatementLife
-from adapter.settings import values as settings
-from adapter.settings.values import SettingValues
+from adapter.settings.values import SettingValues, canonical_value, check_changeable, require_setting
 from planner.errors import (
     AdminShutdown,
     CannotConnectNow,
@@ -164,9 +163,9 @@ class Server:
         values = values.with_default("is_superuser", "on" if role.superuser else "off")
         for name, value in startup.settings:
             try:
-                setting = settings.require(name)
-                settings.check_changeable(setting, at_start=True)
-                shown = settings.canonical_value(setting, value.strip("'") if name == "client_encoding" else value,
+                setting = require_setting(name)
+                check_changeable(setting, at_start=True)
+                shown = canonical_value(setting, value.strip("'") if name == "client_encoding" else value,
                                                   values.get(setting.name))  # fmt: skip
             except SqlError as error:
                 error.fatal = True
@@ -179,6 +178,6 @@ def _server_defaults(given: Mapping[str, str]) -> SettingValues:
     """The settings of a session that changes none. Raises 42704 and 22023."""
     values = SettingValues()
     for name, value in given.items():
-        setting = settings.require(name)
-        values = values.with_default(setting.name, settings.canonical_value(setting, value))
+        setting = require_setting(name)
+        values = values.with_default(setting.name, canonical_value(setting, value))
     return values

@@ -66,7 +66,7 @@ def _placeholder(name: str) -> Setting:
     )  # fmt: skip
 
 
-def require(name: str) -> Setting:
+def require_setting(name: str) -> Setting:
     """The setting called `name`; raises 42704 when there is none."""
     setting = lookup(name)
     if setting is None:
@@ -371,7 +371,7 @@ class SettingValues(Mapping[str, str]):
     def find_or_add(self, name: str) -> tuple[Setting, SettingValues]:
         """The setting called `name` (any case), and the values in which it has a default: a custom one is known from
         when it is first set or reset, under the name that it had then. Raises 42704."""
-        setting = require(name)
+        setting = require_setting(name)
         if setting.name in self.base:
             return setting, self
         spelled = self._spelled(name)

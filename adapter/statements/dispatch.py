@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from adapter.changes import copy_in, copy_out
 from adapter.changes.modify_table import run_change
-from adapter.definitions import dispatch as ddl
+from adapter.definitions.dispatch import run_definition
+from adapter.definitions.tables import create_table_as
 from adapter.execution.guards import prevent_in_block, require_block
+from adapter.execution.relation_names import find_relation
 from adapter.execution.statement import Outcome, Running
 from adapter.plans.plan_cache import WITHOUT_CATALOG, Plan, is_definition
 from adapter.queries.read import run_query
@@ -17,11 +19,11 @@ from adapter.statements import explain
 from adapter.statements import settings as settings_statements
 from adapter.statements.prepare import prepare
 from adapter.statements.transactions import is_control, run_control, set_transaction
+from adapter.store_errors import CONCURRENT_DDL, serialization_failure
 from adapter.transactions.transaction import NeedsSnapshot
 from planner.errors import (
     FeatureNotSupported,
     InvalidSqlStatementName,
-    SerializationFailure,
     SqlError,
     UndefinedParameter,
 )
@@ -99,9 +101,7 @@ async def _run_by_what_is_known(running: Running, parsed: Parsed) -> Outcome | N
                 raise failure
             return outcome
     if mark is None:
-        raise SerializationFailure(
-            "could not serialize access due to concurrent DDL", hint="The transaction might succeed if retried."
-        ) from failure
+        raise serialization_failure(CONCURRENT_DDL) from failure
     transaction.undo(mark)
     transaction.relies_on_catalog, transaction.catalog_reads = False, relied_on
     del session.notices[notices:]
@@ -149,7 +149,7 @@ async def _utility(running: Running, plan: Plan) -> Outcome:
         case st.SetTransaction():
             return set_transaction(running, statement)
         case st.SetVariable():
-            return settings_statements.set_variable(running, statement)
+            return settings_statements.set_setting(running, statement)
         case st.Reset():
             return settings_statements.reset(running, statement)
         case st.Show():
@@ -193,9 +193,9 @@ async def _utility(running: Running, plan: Plan) -> Outcome:
         case st.SetConstraints():
             return Command(tag="SET CONSTRAINTS")
         case st.CreateTableAs():
-            return await ddl.create_table_as(running, statement)
+            return await create_table_as(running, statement)
         case _:
-            return await ddl.run_ddl(running, statement, plan.tag)
+            return await run_definition(running, statement, plan.tag)
 
 
 async def _execute(running: Running, statement: st.Execute) -> Outcome:
@@ -223,7 +223,7 @@ async def _lock(running: Running, statement: st.Lock) -> Command:
     Modes that keep readers or writers of other transactions waiting cannot be promised."""
     require_block(running, "LOCK TABLE")
     catalog = running.transaction.statement_catalog
-    relations = [ddl.find_relation(running, catalog, name) for name in statement.tables]
+    relations = [find_relation(running, catalog, name) for name in statement.tables]
     if statement.mode not in ("AccessShareLock", "RowShareLock", "RowExclusiveLock"):
         raise FeatureNotSupported(
             f"LOCK TABLE in this mode is not supported: {statement.mode}",
@@ -240,5 +240,5 @@ async def _vacuum(running: Running, statement: st.Vacuum) -> Command:
         prevent_in_block(running, "VACUUM")
     catalog = running.transaction.statement_catalog
     for name in statement.tables:
-        ddl.find_relation(running, catalog, name)
+        find_relation(running, catalog, name)
     return Command(tag="ANALYZE" if statement.analyze_only else "VACUUM")

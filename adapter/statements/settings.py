@@ -6,13 +6,13 @@ from adapter.execution.guards import prevent_in_block
 from adapter.execution.session_settings import TEXT, apply_setting, current_value, reset_setting, show_value
 from adapter.execution.statement import Outcome, Running, rows_outcome
 from adapter.results import ColumnDescription, Command
-from adapter.settings import values as variables
 from adapter.settings.catalogue import SETTINGS
+from adapter.settings.values import check_changeable
 from planner.errors import CantChangeRuntimeParam
 from planner.statements import records as st
 
 
-def set_variable(running: Running, statement: st.SetVariable) -> Command:
+def set_setting(running: Running, statement: st.SetVariable) -> Command:
     """SET, SET LOCAL and SET ... TO DEFAULT."""
     session = running.session
     if statement.local and not running.in_block:
@@ -28,7 +28,7 @@ def reset(running: Running, statement: st.Reset) -> Command:
         session.values = session.values.reset_all()
     else:
         setting, session.values = session.values.find_or_add(statement.name)
-        variables.check_changeable(setting)
+        check_changeable(setting)
         if setting.name.startswith("transaction_"):
             raise CantChangeRuntimeParam(f'parameter "{setting.name}" cannot be reset')
         reset_setting(running, setting, local=False)

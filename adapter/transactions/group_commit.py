@@ -1,27 +1,48 @@
 """Group commit: the transactions that wait at one moment share one CSN and one compare-and-set.
 
-Sessions hand over a `CommitRequest` and wait. One task takes what waits, validates each request against everything
-committed since its snapshot and against the members of the group before it, merges the accepted ones into one storage
-transaction and commits that. A request that fails validation gets 40001; the others are not disturbed.
+Sessions hand over a `CommitRequest` and wait: for 40001 when it may not commit, for 40003 when nobody can tell whether
+it did, and otherwise for its CSN.
 
-Order inside a group is the order of arrival. A request that changes the catalog closes its group, so the others of
-the group were planned with the catalog that holds for them.
+Theory of operation. One task (`_run`) takes requests from the head of a queue, a group at a time, and brings each group
+through the same steps; a request is in one of these states::
 
-Other processes commit to the same environment. The group is validated against all that this process knows of, and the
-compare-and-set refuses it when any of the shards it depends on, the catalog among them, has been written since by
-somebody else; then it is validated anew. So a commit asks nobody before its one write.
+    queued ----> taken ----> validated ----> durable ----> visible
+    |    ^                   |
+    |    +- parked           +-> refused (40001)
+    +-> withdrawn
 
-A request whose files are still being uploaded commits beside the others, in parallel with its uploads, and delays only
-those who want the same tables.
+*Validated*: each request is compared with everything committed after its snapshot and up to `until`, the newest CSN
+that this process knows of, and with the members of the group before it (`validation.conflict`). What conflicts is
+refused, and the others are not disturbed. The store is not asked.
 
-A request can be withdrawn while it waits. Once it is taken its outcome is decided by the commit alone, and a cancel
-waits for it: a client is never told of a failure that did not happen. An indeterminate outcome is 40003.
+*Durable*: the accepted requests are merged into one storage transaction, which one compare-and-set on the txns shard
+commits. That compare-and-set is the commit. It names every shard that the group wrote or read, the catalog among them,
+and is refused when somebody else has written to one of them after `until`. Then the group is validated anew, up to
+`MAX_ROUNDS` times. So what was validated still holds at the moment of the commit, however many processes share the
+environment, and a commit costs one write and no question.
 
-`synchronous_commit = off` is answered before the commit is durable, once nothing can refuse it any more: at once when
-it only adds rows, otherwise when its group has validated it. A crash may lose it, with everything that came after it.
-The store's failures may not: such a group is tried until it is durable. With other processes about, who could get in
-between, nobody is answered early. `synchronous_visibility = off` is answered when the commit is durable, before it is
-published.
+*Visible*: the oracle publishes the CSN, and then the requests are answered.
+
+What holds throughout:
+
+- Requests commit in the order of the queue. One that changes the catalog is the last of its group: those before it were
+  planned with the catalog that they are validated with, and those after it are validated with the new one.
+- A request can be withdrawn while it is queued or parked. Once it is taken, the compare-and-set alone decides, and a
+  caller that is cancelled waits for that: no client is told of a failure that did not happen.
+- A transaction whose files are still being uploaded is a group of its own and *staged*: its record, which says that it
+  commits when its files are complete, is written first. As soon as the record is durable the task goes on to the next
+  group, while the uploads end in a task of their own. Until then it is undecided, and a request that read or changed
+  one of its tables cannot be validated: it is parked, and comes back to the head of the queue when the outcome is
+  known. Definitions are never staged.
+- An answer may come early. `synchronous_visibility = off`: when the commit is durable. `synchronous_commit = off`:
+  once nothing can refuse the request any more, which is at once when it only adds rows and no definition waits, and
+  otherwise when its group has been validated. What was answered is *promised*: failures of the store do not count,
+  the group is tried until it is durable. Only a process that is alone promises anything, since another one could commit
+  in between; before it lets others in, it waits for its promises (`_keep_promises`). A promised transaction has an xid,
+  by which an attempt whose answer was lost is known from one that failed.
+
+What a crash leaves: before the compare-and-set, nothing but files that upkeep removes; after it, the commit, whether or
+not a client was told. Promises that were not durable yet are lost, and everything that came after them.
 """
 
 from __future__ import annotations
@@ -34,14 +55,13 @@ from typing import TYPE_CHECKING, TypeVar
 import structlog
 from msgspec import Struct, field
 
-from adapter.store_errors import sql_error
+from adapter.store_errors import CONCURRENT_UPDATE, serialization_failure, sql_error
 from adapter.transactions.transaction import CommitRequest
 from adapter.transactions.validation import conflict
 from planner.errors import (
     AdminShutdown,
     InsufficientResources,
     IoError,
-    SerializationFailure,
     SqlError,
     StatementCompletionUnknown,
 )
@@ -77,25 +97,23 @@ MAX_GROUP_BYTES = 2 * 1024 * 1024
 MAX_WAITING = 4096
 """Commits that may wait; each holds its session, so this is above any sensible number of connections."""
 
-
 MAX_ROUNDS = 100
 """How often a group is validated anew because other processes keep committing before it."""
 
 RETRY_S = 0.5
 """Pause before a group that was answered is written again after a failure of the store."""
 
-RETRY_HINT = "The transaction might succeed if retried."
-
 
 class _Waiting(Struct, eq=False):
     request: CommitRequest
     done: asyncio.Future[Csn]
     taken: bool = False
-    alone: bool = False
+    staged: bool = False
+    """Whether its files are still being uploaded, so that it commits in a group of its own."""
     parked: asyncio.Task[None] | None = None
     early: asyncio.Future[None] | None = None
     """Done when a relaxed commit may be answered."""
-    durable: bool = True
+    answered_durable: bool = True
     """Whether the answer has to wait until the commit is durable."""
 
     @property
@@ -109,8 +127,8 @@ class _Waiting(Struct, eq=False):
             self.early.set_result(None)
 
 
-BEYOND = Csn(2**63 - 1)
-"""Above every CSN."""
+AFTER_ALL = Csn(2**63 - 1)
+"""Above every CSN: what a group that has none yet will commit at, as far as snapshots can tell."""
 
 
 class _InFlight(Struct, eq=False):
@@ -127,7 +145,7 @@ class GroupCommitter(Struct, eq=False):
     _queue: deque[_Waiting] = field(default_factory=deque)
     _arrived: asyncio.Event = field(default_factory=asyncio.Event)
     _task: asyncio.Task[None] | None = None
-    _beside: set[asyncio.Task[None]] = field(default_factory=set)
+    _side_tasks: set[asyncio.Task[None]] = field(default_factory=set)
     _closed: bool = False
     _defining: int = 0
     """Requests with definitions that are not over."""
@@ -164,7 +182,7 @@ class GroupCommitter(Struct, eq=False):
         The result is done when everybody does. A request for an early answer has to have an xid. Raises as `commit`.
         """
         waiting = await self._enqueue(request)
-        waiting.durable = durable
+        waiting.answered_durable = durable
         waiting.early = asyncio.get_running_loop().create_future()
         # What fails is told to the client as long as it waits, and to the log afterwards.
         waiting.done.add_done_callback(lambda done: done.cancelled() or done.exception())
@@ -222,8 +240,8 @@ class GroupCommitter(Struct, eq=False):
     # ------------------------------------------------------------ early answers
 
     def _cannot_fail(self, waiting: _Waiting) -> bool:
-        """Whether nothing that goes before `waiting` can make it conflict: it only adds rows, to tables that nobody is
-        redefining."""
+        """Whether nothing that commits before `waiting` can make it conflict: it only adds rows, and no definition waits
+        that could change their table."""
         request = waiting.request
         adds = not request.reads and not any(request.txn.deletes_from(shard) for shard in request.txn.shards)
         return self._may_promise(waiting) and adds and not self._defining
@@ -231,7 +249,7 @@ class GroupCommitter(Struct, eq=False):
     def _may_promise(self, waiting: _Waiting) -> bool:
         if waiting.request.txn.xid is None:
             return False  # An attempt whose answer was lost could not be told from one that failed.
-        return self.env.peers.alone and not waiting.alone and not waiting.request.catalog_updates and not self._closed
+        return self.env.peers.alone and not waiting.staged and not waiting.request.catalog_updates and not self._closed
 
     def _promise(self, waiting: _Waiting) -> None:
         self._promised.add(waiting.done)
@@ -248,7 +266,7 @@ class GroupCommitter(Struct, eq=False):
     async def _run(self) -> None:
         while True:
             if not self._queue:
-                if self._closed and not self._beside:
+                if self._closed and not self._side_tasks:
                     return
                 self._arrived.clear()
                 await self._arrived.wait()
@@ -256,20 +274,20 @@ class GroupCommitter(Struct, eq=False):
             group = self._take()
             if not group:
                 continue
-            if not group[0].alone:
+            if not group[0].staged:
                 await self._finish(group, _nothing)
                 continue
-            # It is durable as soon as its record is; the rest of its uploads hold nobody up.
+            # The next group may go as soon as the record is durable; the uploads hold nobody up.
             recorded = asyncio.Event()
             self._keep(asyncio.get_running_loop().create_task(self._finish(group, recorded.set), name="staged-commit"))
             await recorded.wait()
 
     def _keep(self, task: asyncio.Task[None]) -> None:
-        self._beside.add(task)
+        self._side_tasks.add(task)
         task.add_done_callback(self._ended)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
-        self._beside.discard(task)
+        self._side_tasks.discard(task)
         self._arrived.set()
 
     async def _finish(self, group: list[_Waiting], recorded: Callable[[], None]) -> None:
@@ -284,7 +302,7 @@ class GroupCommitter(Struct, eq=False):
             recorded()
 
     async def _upload(self, waiting: _Waiting) -> None:
-        """Begin to upload what does not go inline. Definitions wait for it: they are never staged."""
+        """Begin to upload what does not go inline; definitions wait here until it is there."""
         txn = waiting.request.txn
         if txn.buffered_bytes <= INLINE_LIMIT_BYTES:
             return
@@ -295,7 +313,7 @@ class GroupCommitter(Struct, eq=False):
                 failure = await self.env.parts.finished(part.key for part in unfinished)
                 if failure is not None:
                     raise failure
-            waiting.alone = bool(unfinished) and not sealed.has_definitions
+            waiting.staged = bool(unfinished) and not sealed.has_definitions
         except StorageError as error:
             raise _as_sql_error(error) from error
 
@@ -311,12 +329,12 @@ class GroupCommitter(Struct, eq=False):
                 self._keep(waiting.parked)
                 continue
             size += waiting.request.txn.buffered_bytes
-            if group and (waiting.alone or size > MAX_GROUP_BYTES):
+            if group and (waiting.staged or size > MAX_GROUP_BYTES):
                 break
             self._queue.popleft()
             waiting.taken = True
             group.append(waiting)
-            if waiting.alone or waiting.request.catalog_updates:
+            if waiting.staged or waiting.request.catalog_updates:
                 break
         return group
 
@@ -341,7 +359,7 @@ class GroupCommitter(Struct, eq=False):
 
     async def _commit_group(self, group: list[_Waiting], recorded: Callable[[], None]) -> None:
         """Validate and commit; again from the start when another process committed in between."""
-        flying = _InFlight(BEYOND, _answered(group))
+        flying = _InFlight(AFTER_ALL, _answered(group))
         self._in_flight.append(flying)
         try:
             await self._commit_in_rounds(group, recorded, flying)
@@ -351,7 +369,7 @@ class GroupCommitter(Struct, eq=False):
     async def _commit_in_rounds(self, group: list[_Waiting], recorded: Callable[[], None], flying: _InFlight) -> None:
         env = self.env
         for _ in range(MAX_ROUNDS):
-            flying.ts, flying.members = BEYOND, _answered(group)
+            flying.ts, flying.members = AFTER_ALL, _answered(group)
             # NOTE: everything this process knows of, without asking the store. What others committed since is found
             # by the commit's compare-and-set: it refuses when one of the shards was written after `until`.
             await env.catalog.catch_up()
@@ -361,7 +379,7 @@ class GroupCommitter(Struct, eq=False):
                 return
             merged = self._merged(group)
             for waiting in group:
-                if not waiting.durable and self._may_promise(waiting):
+                if not waiting.answered_durable and self._may_promise(waiting):
                     self._promise(waiting)
             ts = await env.oracle.write_ts("user")
             flying.ts, flying.members = ts, tuple(waiting.request.txn for waiting in group)
@@ -386,9 +404,7 @@ class GroupCommitter(Struct, eq=False):
                 waiting.done.set_result(ts)
             return
         for waiting in group:
-            waiting.done.set_exception(
-                SerializationFailure("could not serialize access due to concurrent update", hint=RETRY_HINT)
-            )
+            waiting.done.set_exception(serialization_failure(CONCURRENT_UPDATE))
 
     def _merged(self, group: list[_Waiting]) -> Txn:
         """What `group` commits. A single transaction without definitions is committed as it is, and so not sealed again
@@ -430,7 +446,7 @@ class GroupCommitter(Struct, eq=False):
             if reason is None:
                 accepted.append(waiting)
             else:
-                waiting.done.set_exception(SerializationFailure(reason, hint=RETRY_HINT))
+                waiting.done.set_exception(serialization_failure(reason))
         return accepted
 
 

@@ -18,8 +18,9 @@ from msgspec import Struct
 
 from adapter.engines.common.engine import TableInput
 from adapter.plans.predicates import Conjunction, ScanTemplate, bind_templates, may_match
+from adapter.store_errors import CONCURRENT_DDL, serialization_failure
 from adapter.transactions.transaction import TableRead, Transaction
-from planner.errors import InternalError, SerializationFailure
+from planner.errors import InternalError
 from planner.ir import nodes as ir
 from storage.catalog.model import CatalogSnapshot, Relation
 from storage.errors import AsOfNotReadable, UnknownShard
@@ -101,9 +102,7 @@ async def _parts(
         try:
             snapshot = await env.reader.snapshot(shard, as_of)
         except (UnknownShard, AsOfNotReadable) as error:
-            raise SerializationFailure(
-                "could not serialize access due to concurrent DDL", hint="The transaction might succeed if retried."
-            ) from error
+            raise serialization_failure(CONCURRENT_DDL) from error
         inserts, deletes = snapshot.inserts, snapshot.deletes
     if transaction.txn is not None:
         own = transaction.txn.local_parts(shard)

@@ -22,6 +22,7 @@ import numpy as np
 import pyarrow as pa
 
 from adapter.plans.predicates import Conjunction, any_row_matches, may_match
+from adapter.store_errors import CONCURRENT_DDL, CONCURRENT_UPDATE, READ_WRITE_DEPENDENCIES
 from adapter.transactions.transaction import CommitRequest, TableRead
 from storage.catalog.model import CatalogSnapshot, CatalogUpdate, Relation, Schema
 from storage.catalog.model import Sequence as SequenceRecord
@@ -45,12 +46,12 @@ async def conflict(
     try:
         for shard in request.txn.shards - request.created:
             if await _written_row_conflict(env, request, shard, until, earlier):
-                return "could not serialize access due to concurrent update"
+                return CONCURRENT_UPDATE
         for read in request.reads:
             if await _read_conflict(env, read, until, earlier):
-                return "could not serialize access due to read/write dependencies among transactions"
+                return READ_WRITE_DEPENDENCIES
     except (AsOfNotReadable, UnknownShard):
-        return "could not serialize access due to concurrent update"
+        return CONCURRENT_UPDATE
     return None
 
 
@@ -60,20 +61,16 @@ async def conflict(
 def catalog_conflict(catalog: CatalogSnapshot, request: CommitRequest) -> str | None:
     """Why the catalog as it is now does not fit `request`; None when it does."""
     if request.catalog_base is not None and catalog.csn != request.catalog_base:
-        return "could not serialize access due to concurrent DDL"
+        return CONCURRENT_DDL
     if any(catalog.get(oid) != record for oid, record in request.catalog_reads.items()):
-        return "could not serialize access due to concurrent DDL"
+        return CONCURRENT_DDL
     if not request.catalog_updates:
         return None
     try:
         after = catalog.apply(request.catalog_updates, catalog.csn)
     except ValueError:
-        return "could not serialize access due to concurrent DDL"
-    return (
-        None
-        if _references_resolve(after, request.catalog_updates)
-        else ("could not serialize access due to concurrent DDL")
-    )
+        return CONCURRENT_DDL
+    return None if _references_resolve(after, request.catalog_updates) else CONCURRENT_DDL
 
 
 def _references_resolve(after: CatalogSnapshot, updates: Iterable[CatalogUpdate]) -> bool:

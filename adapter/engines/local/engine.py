@@ -125,7 +125,7 @@ class LocalEngine:
         self._threads = threads
         self._deleted = DeletedRows(env.reader)
         self._small = SmallTables(env.reader, self._deleted)
-        self._beside = ConstantColumns()
+        self._constant_columns = ConstantColumns()
         self._indexes = Indexes()
         self._known = KnownQueries("local")
         self._workers = Workers(MAX_THREADS, "local-engine")
@@ -302,7 +302,7 @@ class LocalEngine:
             if text.names_execution and not system:
                 self._entered(execution, context, {})
             for oid, scan in execution.scans.items():
-                scan.offer(execution.cursor, self._beside, text.constants.get(oid, ()))
+                scan.offer(execution.cursor, self._constant_columns, text.constants.get(oid, ()))
             execution.reader = execution.cursor.stream(text.sql, BATCH_ROWS)
             return self._next_batches(execution)
 

@@ -31,7 +31,7 @@ from adapter.engines.common.result_batches import ResultShape
 from adapter.engines.common.scan_sources import DeletedRows
 from adapter.engines.spark.plans import SparkPlans
 from adapter.engines.spark.result_size import generates_rows, size_bound
-from adapter.engines.spark.result_spool import ROW_GROUP_BYTES, ROW_GROUP_ROWS, Spool, result_files
+from adapter.engines.spark.result_spool import ROW_GROUP_BYTES, ROW_GROUP_ROWS, SpooledResult, result_files
 from adapter.engines.spark.results import ResultTooLarge, collect, spark_error
 from adapter.engines.spark.runtime import Profile, Spark, SparkRuntime, SparkSettings, profile_for
 from adapter.engines.spark.views import SparkScan, SparkViews, prepare_scan
@@ -172,7 +172,7 @@ class SparkEngine:
             bound = size_bound(query, tables, params)
             few = bound.grouped or (bound.rows is not None and bound.rows <= FEW_ROWS)
 
-            def run() -> list[RecordBatch] | Spool:
+            def run() -> list[RecordBatch] | SpooledResult:
                 with self._statement(spark, execution, scans, query, params, context, extra) as statement:
                     if bound.collectable:
                         try:
@@ -182,7 +182,7 @@ class SparkEngine:
                     return self._spool(statement)
 
             result = await self._step(execution, run)
-            if isinstance(result, Spool):
+            if isinstance(result, SpooledResult):
                 try:
                     more = True
                     while more:
@@ -271,7 +271,7 @@ class SparkEngine:
                 await asyncio.wait([task], timeout=CANCEL_AGAIN_SECONDS)
             if not task.cancelled() and task.exception() is None:
                 made = task.result()
-                if isinstance(made, Spool):
+                if isinstance(made, SpooledResult):
                     await asyncio.to_thread(made.remove)
             raise
 
@@ -350,8 +350,8 @@ class SparkEngine:
         between them."""
         return self._known.of(query).folds and not any(scan.plan.files for scan in scans.values())
 
-    def _spool(self, statement: _Statement) -> Spool:
-        spool = Spool(self._shared_scratch() / f"spool-{self._env.process}-{next(self._numbers)}")
+    def _spool(self, statement: _Statement) -> SpooledResult:
+        spool = SpooledResult(self._shared_scratch() / f"spool-{self._env.process}-{next(self._numbers)}")
         try:
             _write_parquet(statement.frame(), spool.directory, "snappy", ROW_GROUP_BYTES)
         except BaseException:

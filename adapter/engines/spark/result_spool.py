@@ -26,7 +26,7 @@ ROW_GROUP_ROWS = 1 << 18
 """The same in rows."""
 
 
-class Spool:
+class SpooledResult:
     """The result in `directory`. Every call blocks; `remove` waits for a `read` that another thread is in."""
 
     def __init__(self, directory: Path) -> None:

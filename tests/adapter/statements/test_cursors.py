@@ -10,7 +10,7 @@ import pytest
 
 from adapter.execution import spool as spool_module
 from adapter.execution.cursors import CursorRows, RowReader
-from adapter.execution.spool import Spool
+from adapter.execution.spool import RowSpool
 from planner.errors import SqlError
 from planner.statements.records import Fetch
 
@@ -75,7 +75,7 @@ async def test_hold_keeps_the_rest(scroll: bool) -> None:
 
 async def test_spool_beyond_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spool_module, "MEMORY_BYTES", 100)
-    spool = Spool()
+    spool = RowSpool()
     async for batch in _batches(100, 7):
         await spool.append(batch)
     read = [v async for b in spool.read(5, 93) for v in b.column(0).to_pylist()]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from adapter.settings import values as variables
-from adapter.settings.values import SettingValues
+from adapter.settings.values import SettingValues, canonical_value, check_changeable, require_setting, split_list
 from planner.errors import SqlError
 
 
@@ -32,7 +31,7 @@ from planner.errors import SqlError
     ],
 )
 def test_canonical_value(name: str, given: str, shown: str) -> None:
-    assert variables.canonical_value(variables.require(name), given, SettingValues().get(name)) == shown
+    assert canonical_value(require_setting(name), given, SettingValues().get(name)) == shown
 
 
 @pytest.mark.parametrize(
@@ -62,7 +61,7 @@ def test_canonical_value(name: str, given: str, shown: str) -> None:
 )
 def test_refused_value(name: str, given: str, sqlstate: str, message: str) -> None:
     with pytest.raises(SqlError) as caught:
-        variables.canonical_value(variables.require(name), given, SettingValues().get(name))
+        canonical_value(require_setting(name), given, SettingValues().get(name))
     assert (caught.value.sqlstate, caught.value.message) == (sqlstate, message)
 
 
@@ -75,18 +74,18 @@ def test_refused_value(name: str, given: str, sqlstate: str, message: str) -> No
 )
 def test_what_a_session_may_not_change(name: str, message: str) -> None:
     with pytest.raises(SqlError) as caught:
-        variables.check_changeable(variables.require(name))
+        check_changeable(require_setting(name))
     assert (caught.value.sqlstate, caught.value.message) == ("55P02", message)
 
 
 def test_unknown_names() -> None:
     with pytest.raises(SqlError) as caught:
-        variables.require("nope")
+        require_setting("nope")
     assert (caught.value.sqlstate, caught.value.message) == (
         "42704",
         'unrecognized configuration parameter "nope"',
     )
-    assert variables.require("My.Setting").name == "My.Setting"
+    assert require_setting("My.Setting").name == "My.Setting"
 
 
 def test_layers() -> None:
@@ -110,4 +109,4 @@ def test_layers() -> None:
     ],
 )
 def test_split_list(value: str, names: tuple[str, ...]) -> None:
-    assert variables.split_list(value) == names
+    assert split_list(value) == names
