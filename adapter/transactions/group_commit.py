@@ -240,8 +240,8 @@ class GroupCommitter(Struct, eq=False):
     # ------------------------------------------------------------ early answers
 
     def _cannot_fail(self, waiting: _Waiting) -> bool:
-        """Whether nothing that commits before `waiting` can make it conflict: it only adds rows, and no definition waits
-        that could change their table."""
+        """Whether nothing that commits before `waiting` can make it conflict: it only adds rows, and no definition
+        waits that could change their table."""
         request = waiting.request
         adds = not request.reads and not any(request.txn.deletes_from(shard) for shard in request.txn.shards)
         return self._may_promise(waiting) and adds and not self._defining
