@@ -172,7 +172,7 @@ class ScriptedSession:
         self.notices: list[Notice] = []
         self.statements: dict[str, str] = {}
         self.portals: dict[str, tuple[str, Sequence[int], Sequence[Literal]]] = {}
-        self.failures: list[SqlError] = []
+        self.failures: list[Exception] = []
         self.cancelled = 0
         self.syncs = 0
         self.closed = asyncio.Event()
@@ -260,7 +260,7 @@ class ScriptedSession:
     def _noting_failures(self) -> Iterator[None]:
         try:
             yield
-        except SqlError as error:
+        except Exception as error:
             self.failures.append(error)
             raise
 

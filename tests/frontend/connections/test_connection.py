@@ -17,7 +17,7 @@ from adapter.results import CopyFormat, Notice
 from frontend.protocol import messages as m
 from frontend.server.accepting import Server, ServerLimits
 from frontend.server.authentication import ListenRefused
-from planner.errors import DivisionByZero, InvalidCatalogName, QueryCanceled, UndefinedColumn
+from planner.errors import DivisionByZero, InvalidCatalogName, QueryCanceled, SqlError, UndefinedColumn
 from planner.types.types import SqlType
 from tests.frontend import raw_client as raw
 from tests.frontend.raw_client import RawClient, codes
@@ -171,9 +171,10 @@ async def test_rows_already_sent_stay_sent(client: RawClient) -> None:
     assert codes(await client.ask(raw.query("late"))) == "TDEZ"
 
 
-async def test_a_bug_is_an_internal_error_and_the_connection_lives(client: RawClient) -> None:
+async def test_a_bug_is_an_internal_error_and_the_connection_lives(client: RawClient, script: Script) -> None:
     replies = await client.ask(raw.query("bug"))
     assert codes(replies) == "EZ"
+    assert len(script.sessions[0].failures) == 1
     assert replies[0].fields["C"] == "XX000"
     assert codes(await client.ask(raw.query("select 1"))) == "TDCZ"
 
@@ -271,12 +272,16 @@ async def test_thousands_of_pipelined_statements(client: RawClient) -> None:
     ],
 )
 async def test_bind_errors(
-    client: RawClient, values: list[bytes], formats: list[int], expected: tuple[str, str, str | None]
+    client: RawClient, script: Script, values: list[bytes], formats: list[int], expected: tuple[str, str, str | None]
 ) -> None:
     replies = await client.ask(raw.parse("s", "$1"), raw.bind("", "s", values, formats), raw.SYNC)
     assert codes(replies) == "1EZ"
     fields = replies[1].fields
     assert (fields["C"], fields["M"], fields.get("W")) == expected
+    # The session, which saw none of it, was told: once.
+    (failure,) = script.sessions[0].failures
+    assert isinstance(failure, SqlError)
+    assert failure.sqlstate == expected[0]
 
 
 async def test_bind_passes_values(client: RawClient, script: Script) -> None:
@@ -296,9 +301,12 @@ async def test_bind_passes_values(client: RawClient, script: Script) -> None:
         (raw.message("Q", b"x" * (1 << 17)), "54000"),
     ],
 )
-async def test_bad_messages_leave_the_connection_usable(client: RawClient, message: bytes, sqlstate: str) -> None:
+async def test_bad_messages_leave_the_connection_usable(
+    client: RawClient, script: Script, message: bytes, sqlstate: str
+) -> None:
     replies = await client.ask(message)
     assert codes(replies) == "EZ"
+    assert len(script.sessions[0].failures) == 1
     assert replies[0].fields["C"] == sqlstate
     assert codes(await client.ask(raw.query("select 1"))) == "TDCZ"
 
