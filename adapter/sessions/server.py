@@ -88,6 +88,7 @@ class Server:
             spark_conf=options.spark_conf,
         )
         server = Server(env, Services(env), engines, options, scratch)
+        env.keys.use_scratch(scratch.path)
         if options.pruning_audit is not None:
             env.pruning.share = options.pruning_audit
         await server.services.provide_oids()

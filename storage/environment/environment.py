@@ -33,6 +33,7 @@ from storage.membership.peers import Peers
 from storage.reading.outcomes import Outcomes
 from storage.reading.reader import ShardReader
 from storage.reading.subscribe import SubscribeEvent, subscribe
+from storage.shards.indexes.reading.reader import KeyReader
 from storage.shards.part_store import PartStore
 from storage.stores.blob import Blob
 from storage.stores.consensus import Consensus
@@ -71,6 +72,7 @@ class Environment:
     peers: Peers
     oracle: SwitchingOracle
     reader: ShardReader
+    keys: KeyReader
     outcomes: Outcomes
     catalog: CatalogStore
     pruning: PruningAudit

@@ -21,6 +21,7 @@ from storage.membership.peers import Peers
 from storage.membership.watch import LeaseWatch
 from storage.reading.outcomes import Outcomes
 from storage.reading.reader import ShardReader
+from storage.shards.indexes.reading.reader import KeyReader
 from storage.shards.part_store import PartStore
 from storage.shards.shard import DataShard
 from storage.stores.blob import Blob
@@ -195,6 +196,7 @@ def _assemble(
         peers=peers,
         oracle=oracle,
         reader=reader,
+        keys=KeyReader(parts, leases.renew),
         outcomes=Outcomes(
             txns_shard=txns_shard, staging=staging, xids=xids, leases=leases, watch=watch, process=process
         ),

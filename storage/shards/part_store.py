@@ -293,18 +293,29 @@ class PartStore:
         stored = [name for name in columns if name in part.stats]
         first = part.first_row_id
         for number in range(metadata.num_row_groups):
-            group = metadata.row_group(number)
-            chunks = [group.column(n) for n in range(group.num_columns)]
-            starts = [min(c.data_page_offset, c.dictionary_page_offset or c.data_page_offset) for c in chunks]
-            ends = [start + c.total_compressed_size for start, c in zip(starts, chunks, strict=True)]
-            data = await self._range(part, min(starts), max(ends))
-            try:
-                table = await asyncio.to_thread(row_group, metadata, number, stored, min(starts), data)
-            except (pa.ArrowException, OSError) as error:
-                raise CorruptPart(f"part {part.key} cannot be decoded: {error}") from error
-            piece = msgspec.structs.replace(part, first_row_id=first, rows=group.num_rows)
+            table = await self.row_group(part, metadata, number, stored)
+            rows = metadata.row_group(number).num_rows
+            piece = msgspec.structs.replace(part, first_row_id=first, rows=rows)
             yield with_row_ids(piece, table, list(columns))
-            first += group.num_rows
+            first += rows
+
+    async def row_group(self, part: Part, metadata: pq.FileMetaData, number: int, columns: Sequence[str]) -> pa.Table:
+        """The stored `columns` of one row group of a file whose footer is `metadata`: nothing else is read.
+
+        Raises MissingBlob and CorruptPart. What is verified are the checksums of the pages, where the file has them:
+        the parts that are written here do.
+        """
+        group = metadata.row_group(number)
+        wanted = set(columns)
+        chunks = [group.column(n) for n in range(group.num_columns)]
+        chunks = [chunk for chunk in chunks if chunk.path_in_schema.split(".")[0] in wanted] or chunks[:1]
+        starts = [min(c.data_page_offset, c.dictionary_page_offset or c.data_page_offset) for c in chunks]
+        ends = [start + c.total_compressed_size for start, c in zip(starts, chunks, strict=True)]
+        data = await self._range(part, min(starts), max(ends))
+        try:
+            return await asyncio.to_thread(row_group, metadata, number, columns, min(starts), data)
+        except (pa.ArrowException, OSError) as error:
+            raise CorruptPart(f"part {part.key} cannot be decoded: {error}") from error
 
     async def _range(self, part: Part, start: int, end: int) -> bytes:
         assert part.key is not None

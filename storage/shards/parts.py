@@ -482,7 +482,8 @@ class _Window(io.RawIOBase):
 def row_group(metadata: pq.FileMetaData, number: int, columns: Sequence[str], start: int, data: bytes) -> pa.Table:
     """The row group `number` of a Parquet file, of which `data` are the bytes from `start` on."""
     source = pa.PythonFile(_Window(start, data), mode="r")
-    return pq.ParquetFile(source, metadata=metadata).read_row_group(number, columns=columns, use_threads=False)
+    file = pq.ParquetFile(source, metadata=metadata, page_checksum_verification=True)
+    return file.read_row_group(number, columns=columns, use_threads=False)
 
 
 def default_columns(part: Part) -> list[str]:

@@ -88,6 +88,8 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "membership",
         "transactions",
         "catalog",
+        "shards.indexes.reading",
+        "shards.indexes",
         "shards",
         "timestamps",
         "durable",

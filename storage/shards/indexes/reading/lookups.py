@@ -1,0 +1,168 @@
+"""Finding rows whose key equals one of some keys."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from storage.shards.indexes.definition import IndexDefinition, StoredColumn
+from storage.shards.indexes.keys import Ints, Keys, any_null, equal, hashes, prefixes, values_of
+from storage.shards.indexes.reading.found import Found, Gathered, arrays_of, rows_at
+from storage.shards.indexes.reading.part_views import PartView, plain_key
+from storage.shards.indexes.reading.row_groups import RowGroup
+from storage.shards.indexes.reading.small_parts import visible
+from storage.shards.indexes.reading.sources import Sources, Steps
+from storage.shards.indexes.scalar_keys import Plain, hash_of, plain, prefix_of
+from storage.shards.parts import Part
+
+ONE_BY_ONE = 8
+"""So many keys are looked up faster one by one than as columns."""
+
+Place: TypeAlias = tuple[Part, Ints, Ints]
+"""Rows of a part that may be meant: by which keys (by number), and their positions."""
+
+
+def lookup(
+    sources: Sources,
+    views: Sequence[PartView],
+    index: IndexDefinition,
+    keys: Sequence[Sequence[Any]],
+    columns: Sequence[StoredColumn],
+    nulls_match: bool,
+) -> Steps[Found]:
+    """See `reader.KeyReader.lookup`."""
+    if len(keys) > ONE_BY_ONE:
+        arrays = arrays_of(index.columns, keys)
+        return (yield from lookup_columns(sources, views, index, arrays, columns, nulls_match))
+    numbers: list[int] = []
+    row_ids: list[int] = []
+    places: list[tuple[RowGroup, int]] = []
+    for number, values in enumerate(keys):
+        key = tuple([plain(column, value) for column, value in zip(index.columns, values, strict=True)])
+        if not nulls_match and None in key:
+            continue
+        found: dict[int, tuple[RowGroup, int]] = {}
+        for part, position in (yield from _candidates(sources, views, index, key)):
+            group = yield from sources.group_at(part, position)
+            at = position - group.first
+            if plain_key(index.columns, group, at) != key:
+                continue
+            row_id = part.first_row_id + position if group.row_ids is None else int(group.row_ids[at])
+            if not (yield from sources.is_deleted(views, row_id)):
+                found[row_id] = group, at
+        for row_id in sorted(found):
+            numbers.append(number)
+            row_ids.append(row_id)
+            places.append(found[row_id])
+    return Found(keys=np.array(numbers, np.int64), row_ids=np.array(row_ids, np.int64), rows=rows_at(columns, places))
+
+
+def _candidates(
+    sources: Sources, views: Sequence[PartView], index: IndexDefinition, key: tuple[Plain, ...]
+) -> Steps[list[tuple[Part, int]]]:
+    """Where rows with `key` may be: part and position."""
+    found: list[tuple[Part, int]] = []
+    low, bits = prefix_of(index.columns, key)
+    high = low | (1 << max(0, 64 - bits)) - 1
+    hashed = hash_of(index.columns, key) if index.hashed else 0
+    for view in views:
+        if view.inline:
+            keys = yield from sources.table_keys(view, index)
+            if index.hashed:
+                rows = keys.by_hash.find(hashed)
+            else:
+                _, ids, at = keys.by_order.between(low, high)
+                rows = list(zip(ids.tolist(), at.tolist(), strict=True))
+            found += [(view.inline[part], position) for part, position in rows if part in view.inline]
+        for lowest, highest, part in view.bounds(index):
+            if lowest <= high and low <= highest:
+                run = yield from sources.run(part, index)
+                positions = run.find(hashed) if index.hashed else run.between(low, high)
+                found += [(part, position) for position in positions]
+    return found
+
+
+def lookup_columns(
+    sources: Sources,
+    views: Sequence[PartView],
+    index: IndexDefinition,
+    keys: Sequence[pa.Array],
+    columns: Sequence[StoredColumn],
+    nulls_match: bool,
+) -> Steps[Found]:
+    """See `reader.KeyReader.lookup_columns`."""
+    wanted = values_of(index.columns, keys)
+    asked = np.arange(wanted[0].rows)
+    null = None if nulls_match else any_null(wanted)
+    if null is not None:
+        asked = asked[~null]
+    if index.hashed:
+        places = yield from _places_by_hash(sources, views, index, hashes(wanted)[asked])
+    else:
+        encoded = prefixes(wanted)
+        room = np.clip(64 - encoded.bits[asked], 0, 63).astype(np.uint64)
+        low = encoded.keys[asked]
+        places = yield from _places_by_order(sources, views, index, low, low | (np.uint64(1) << room) - np.uint64(1))
+    gathered = Gathered(index, columns)
+    for part, numbers, positions in places:
+        for number, at in (yield from sources.groups_at(part, positions)):
+            group = yield from sources.group(part, number)
+            gathered.read(part, group, positions[at], asked[numbers[at]])
+    rows = gathered.rows()
+    same = equal(gathered.values(rows), np.arange(len(rows.keys)), wanted, rows.keys)
+    rows = rows.take(np.flatnonzero(same))
+    rows = rows.take(np.flatnonzero(~(yield from sources.deleted_among(views, rows.row_ids))))
+    return gathered.found(rows.take(np.lexsort((rows.row_ids, rows.keys))))
+
+
+def _places_by_hash(
+    sources: Sources, views: Sequence[PartView], index: IndexDefinition, hashed: Keys
+) -> Steps[list[Place]]:
+    found: list[Place] = []
+    # Ascending, so that a search finds the same memory as the one before.
+    order = np.argsort(hashed, kind="stable")
+    ascending = hashed[order]
+    for view in views:
+        if view.inline:
+            keys = yield from sources.table_keys(view, index)
+            found += _by_part(view, *keys.by_hash.probe(hashed))
+        for part in view.files:
+            run = yield from sources.run(part, index)
+            numbers, positions = run.probe(ascending)
+            if len(numbers):
+                found.append((part, order[numbers], positions))
+    return found
+
+
+def _places_by_order(
+    sources: Sources, views: Sequence[PartView], index: IndexDefinition, low: Keys, high: Keys
+) -> Steps[list[Place]]:
+    found: list[Place] = []
+    for view in views:
+        if view.inline:
+            keys = yield from sources.table_keys(view, index)
+            for number, (lowest, highest) in enumerate(zip(low.tolist(), high.tolist(), strict=True)):
+                _, ids, positions = keys.by_order.between(lowest, highest)
+                found += _by_part(view, np.full(len(ids), number), ids, positions)
+        for part in view.files:
+            run = yield from sources.run(part, index)
+            numbers, positions = run.probe_between(low, high)
+            if len(numbers):
+                found.append((part, numbers, positions))
+    return found
+
+
+def _by_part(view: PartView, numbers: Ints, ids: Ints, positions: Ints) -> list[Place]:
+    """Rows of inline parts, those that are in `view`, by part."""
+    seen = np.flatnonzero(visible(ids, view.inline))
+    if not len(seen):
+        return []
+    seen = seen[np.argsort(ids[seen], kind="stable")]
+    parts, starts = np.unique(ids[seen], return_index=True)
+    return [
+        (view.inline[part], numbers[at], positions[at])
+        for part, at in zip(parts.tolist(), np.split(seen, starts[1:]), strict=True)
+    ]

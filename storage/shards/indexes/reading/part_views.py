@@ -1,0 +1,130 @@
+"""Lists of parts as indexes see them: which are files, which inline, what prefixes a file can hold, its rows' keys."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from storage.ids import ShardId
+from storage.shards.indexes.definition import Computed, Domain, IndexDefinition, KeyColumn, StoredColumn
+from storage.shards.indexes.keys import hashes, in_index, key_arrays, prefixes, values_of
+from storage.shards.indexes.reading.row_groups import RowGroup, conform
+from storage.shards.indexes.reading.small_parts import ONE_BY_ONE, DeletedRows, PartKeys, TableKeys
+from storage.shards.indexes.scalar_keys import Plain, hash_of, plain_scalar, prefix_of
+from storage.shards.parts import Part
+
+
+class PartView:
+    """A list of parts, sorted out for those who read it again and again. `inline` and `deletes` are by id: parts of a
+    transaction that has not committed (`local`) have none yet, and are numbered by their places."""
+
+    def __init__(self, shard: ShardId, inserts: Sequence[Part], deletes: Sequence[Part], *, local: bool) -> None:
+        self.shard = shard
+        self.local = local
+        self.sources = (inserts, deletes)
+        """Views are found by the identity of these, so they keep them alive."""
+        if local:
+            deletes = [part for part in inserts if part.kind == "delete"]
+            inserts = [part for part in inserts if part.kind == "insert"]
+        self.files = tuple([part for part in inserts if part.inline is None])
+        self.inline = {n if local else part.id: part for n, part in enumerate(inserts) if part.inline is not None}
+        self.deletes = {n if local else part.id: part for n, part in enumerate(deletes)}
+        self.keys: dict[str, TableKeys] = {}
+        """By fingerprint of the definition: keys that every inline part of the view is in."""
+        self.deleted: DeletedRows | None = None
+        """Rows that every delete part of the view is in."""
+        self._bounds: dict[str, list[tuple[int, int, Part]]] = {}
+
+    def bounds(self, definition: IndexDefinition) -> list[tuple[int, int, Part]]:
+        """The files, each with the lowest and the highest prefix that a row in it can have."""
+        found = self._bounds.get(definition.fingerprint)
+        if found is None:
+            found = [(*prefix_bounds(definition, part), part) for part in self.files]
+            self._bounds[definition.fingerprint] = found
+        return found
+
+
+def keys_of(definition: IndexDefinition, group: RowGroup) -> PartKeys:
+    """The keys of an inline part, whose rows are `group`. Raises what computed columns raise."""
+    simple = definition.predicate is None and all(isinstance(c.source, StoredColumn) for c in definition.columns)
+    if simple and group.rows <= ONE_BY_ONE:
+        rows = [plain_key(definition.columns, group, at) for at in range(group.rows)]
+        columns = definition.columns
+        hashed = [hash_of(columns, key) for key in rows] if definition.hashed else None
+        ordered = [prefix_of(columns, key)[0] for key in rows] if definition.ordered else None
+        return PartKeys(
+            np.arange(group.rows),
+            None if hashed is None else np.array(hashed, np.uint64),
+            None if ordered is None else np.array(ordered, np.uint64),
+        )
+    table = inputs_of(definition, group)
+    arrays = key_arrays(definition, table)
+    held = in_index(definition, table)
+    positions = np.arange(group.rows)
+    if held is not None:
+        arrays = [array.filter(pa.array(held)) for array in arrays]
+        positions = np.flatnonzero(held)
+    values = values_of(definition.columns, arrays)
+    return PartKeys(
+        positions,
+        hashes(values) if definition.hashed else None,
+        prefixes(values).keys if definition.ordered else None,
+    )
+
+
+def inputs_of(definition: IndexDefinition, group: RowGroup) -> pa.Table:
+    """The stored columns that the keys of `definition` follow from."""
+    return pa.table(
+        {column.name: conform(column, group.columns.get(column.name), group.rows) for column in definition.inputs}
+    )
+
+
+def plain_key(columns: Sequence[KeyColumn], group: RowGroup, at: int) -> tuple[Plain, ...]:
+    """The key of the row `at` in `group`."""
+    key = []
+    for column in columns:
+        source = column.source
+        if isinstance(source, Computed):
+            array = source.evaluate(pa.table({c.name: _one(c, group, at) for c in source.inputs}))
+            key.append(plain_scalar(column, array[0]))
+        else:
+            stored = group.columns.get(source.name)
+            if stored is not None:
+                key.append(plain_scalar(column, stored[at]))
+            else:
+                key.append(None if source.missing is None else plain_scalar(column, source.missing))
+    return tuple(key)
+
+
+def _one(column: StoredColumn, group: RowGroup, at: int) -> pa.Array:
+    stored = group.columns.get(column.name)
+    return conform(column, None if stored is None else stored.slice(at, 1), 1)
+
+
+def prefix_bounds(definition: IndexDefinition, part: Part) -> tuple[int, int]:
+    """The lowest and highest prefix that a row of `part` can have, from its statistics."""
+    column = definition.columns[0]
+    everything = 0, (1 << 64) - 1
+    if isinstance(column.source, Computed) or column.padded:
+        return everything
+    stats = part.stats.get(column.source.name)
+    if stats is None or stats.null_count != 0 or stats.min is None or stats.max is None:
+        return everything
+    low, high = (_stat(column, value) for value in (stats.min, stats.max))
+    if low is None or high is None:
+        return everything
+    ends = []
+    for value in (high, low) if column.descending else (low, high):
+        prefix, bits = prefix_of([column], [value])
+        ends.append((prefix, prefix | (1 << max(0, 64 - bits)) - 1))
+    return ends[0][0], ends[1][1]
+
+
+def _stat(column: KeyColumn, value: int | float | str) -> Plain:
+    if column.domain is Domain.INTEGER and isinstance(value, int):
+        return value
+    if column.domain is Domain.TEXT and isinstance(value, str):
+        return value.encode()
+    return None
