@@ -37,7 +37,7 @@ from storage.stores.consensus import Consensus, SeqNo, VersionedData
 from storage.stores.consensus_postgres import PostgresConsensus
 from storage.stores.consensus_sqlite import SqliteConsensus
 from storage.timestamps.csn import Csn
-from storage.timestamps.in_process import acquired
+from storage.timestamps.oracle import acquired
 from storage.transactions.txn import Txn
 from storage.transactions.txns_shard import Committed
 from storage.transactions.txns_state import TxnsMachine

@@ -143,7 +143,7 @@ class Constraint(Record, frozen=True, kw_only=True, tag="constraint"):
     index: int | None = None
     """Oid of the index that enforces a key, or of the one that a foreign key refers to."""
     include: tuple[int, ...] = ()
-    """Columns that a key's index carries beside its own (INCLUDE)."""
+    """Columns that a key's index carries in addition to its own (INCLUDE)."""
     nulls_not_distinct: bool = False
     match: str = "s"
     """Of a foreign key: ``s`` MATCH SIMPLE, ``f`` MATCH FULL."""

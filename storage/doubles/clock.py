@@ -1,4 +1,4 @@
-"""TODO docstring."""
+"""Time and chance under a test's control: a clock that moves when it is told to, and randomness from a seed."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from storage.ids import ShardId
 from storage.membership.leases import Leases
 from storage.shards.part_store import PartStore
 from storage.timestamps.csn import Csn
-from storage.timestamps.in_process import Oracle
+from storage.timestamps.oracle import Oracle
 from storage.transactions.applier import Applier
 from storage.transactions.parallel_commit import ParallelCommit
 from storage.transactions.shard_handles import ShardHandles

@@ -138,15 +138,8 @@ class Environment:
         """
         return await self.committer.commit(txn, ts=ts, validated=validated, shards=shards, recorded=recorded)
 
-    async def export_txn(self, txn: Txn) -> bytes:
-        """`txn` as bytes, for another process of this environment to commit. It must not be used here afterwards.
-
-        What is too large to travel is uploaded first; this process has to live until the other one has committed.
-        """
-        return await txn.export()
-
     def import_txn(self, data: bytes) -> Txn:
-        """The transaction that another process exported. Raises CorruptState when `data` is not one."""
+        """The transaction that another process exported (`Txn.export`). Raises CorruptState when `data` is not one."""
         return Txn.imported(self.parts, self.catalog.current().csn, data)
 
     async def fill(self, shard: ShardId, as_of: Csn) -> None:

@@ -30,7 +30,8 @@ from storage.membership.liveness import Liveness
 from storage.membership.watch import LEASE_MS
 from storage.stores.consensus import Consensus
 from storage.timestamps.csn import Csn
-from storage.timestamps.in_process import InProcessOracle, Timeline
+from storage.timestamps.in_process import InProcessOracle
+from storage.timestamps.oracle import Timeline
 from storage.timestamps.shared import TxnsOracle
 from storage.timestamps.switching import SwitchingOracle
 from storage.transactions.parallel_commit import ParallelCommit
@@ -134,7 +135,7 @@ class Peers:
         return self._leases.sole and self._oracle.inner is self._own_oracle
 
     async def make_room(self) -> None:
-        """Another process is waiting to join: stop taking timestamps by oneself, then say so."""
+        """Another process is waiting to join: stop taking timestamps in this process, then say so."""
         self._making_room = True
         try:
             for wait in self.before_sharing:
@@ -147,7 +148,7 @@ class Peers:
             self._making_room = False
 
     async def go_on_alone(self) -> None:
-        """Everybody else has left: take timestamps by oneself again, unless another process comes first."""
+        """Everybody else has left: take timestamps in this process again, unless another one comes first."""
         if not await self._leases.claim():
             return
         while True:

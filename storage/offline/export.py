@@ -31,7 +31,7 @@ from storage.shards.parts import ROW_ID, Part
 from storage.shards.shard import DataShard, ShardSnapshot, snapshot_of
 from storage.shards.shard_state import HOLD_MS, Hold, SetHold, ShardDiff, ShardState
 from storage.timestamps.csn import Csn
-from storage.timestamps.in_process import acquired
+from storage.timestamps.oracle import acquired
 from storage.transactions.txn import Txn
 from storage.transactions.txns_shard import Committed
 

@@ -109,11 +109,8 @@ class ShardReader:
         return self._cache.last_write(shard)
 
     async def read_part(self, part: Part, columns: Sequence[str] | None = None) -> pa.Table:
-        """The rows of `part`, with ``_row_id`` when asked; see `storage.shards.parts.read_table`. Cached.
-
-        Raises MissingBlob or CorruptPart when the stored bytes are not what the state recorded, and EnvironmentFenced
-        when they are gone because the others deposed this process while it stood still.
-        """
+        """As `PartStore.read`; EnvironmentFenced when a file is gone because the others deposed this process while it
+        stood still."""
         try:
             return await self._parts.read(part, columns)
         except MissingBlob:

@@ -1,1 +1,5 @@
-"""TODO package docstring."""
+"""One shard: parts and their files, the state with its pure transitions, and the handle that reads and writes it.
+
+May import `durable`, `stores` and `timestamps.csn`. Read `shard_state` (what a shard is) first, then `parts` and
+`shard`.
+"""

@@ -48,8 +48,8 @@ CACHE_BYTES = 256 * 1024 * 1024
 """Bytes of decoded parts kept in memory."""
 
 ENTRY_BYTES = 4096
-"""What a kept part takes beside its Arrow bytes, about: Arrow's objects, and of an inline part its bytes, which its
-name has. Parts of single rows are little else."""
+"""About what an entry of the cache takes besides the Arrow data: Arrow's objects, and an inline part's bytes, which are
+part of its key. For parts of single rows that is almost all."""
 
 THREAD_BYTES = 256 * 1024
 """Parts above this are decoded in a thread; smaller ones take less time than the switch."""
@@ -254,7 +254,8 @@ class PartStore:
                 self._uploads.pop(part.key, None)
 
     async def read(self, part: Part, columns: Sequence[str] | None = None, *, keep: bool = True) -> pa.Table:
-        """See `Environment.read_part`. With `keep` False the rows do not enter the cache."""
+        """The rows of `part`, with ``_row_id`` when asked; see `storage.shards.parts.read_table`. Cached, but not with
+        `keep` False. Raises MissingBlob or CorruptPart when the stored bytes are not what the state recorded."""
         # NOTE: row ids are assigned at append; one file or inline part may be seen before and after.
         source = part.key if part.inline is None else part.inline
         assert source is not None

@@ -128,7 +128,7 @@ class Part(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class UploadedPart(msgspec.Struct, frozen=True, kw_only=True):
-    """A Parquet file that somebody else (an engine) wrote under a key from `Environment.new_part_key`.
+    """A Parquet file that somebody else (an engine) wrote under a key from `PartStore.new_key`.
 
     `rows` and `bytes` are checked against the file where given; statistics come from its footer.
     """

@@ -1,4 +1,8 @@
-"""TODO docstring."""
+"""What a commit does to one shard: as it leaves the transaction, and as it stands in the txns shard.
+
+ShardWrites(shard="s4k...", parts=(Part(kind="insert", ...),))          from a sealed transaction, at no CSN yet
+Write(shard="s4k...", csn=118..., parts=(Part(kind="insert", ...),))    committed, until it has been applied
+"""
 
 from __future__ import annotations
 

@@ -1,38 +1,15 @@
-"""The CSN oracle: which timestamp to read at, and which to write at.
+"""The CSN oracle of an environment that one process has to itself: timestamps cost no I/O.
 
-There are two timelines, ``user`` (data) and ``catalog`` (definitions). Both draw their write timestamps from one
-hybrid logical clock, since one transaction may carry data and definitions and commits at one CSN; each has a read
-timestamp of its own, so that the catalog's stands still between definitions.
-
-Contract (`tests/storage/timestamps/test_oracle_conformance.py`), across all processes of an environment:
-
-- `read_ts` is at or above every `apply_write` that returned before it began, and below every `write_ts` that
-  begins after it returned.
-- `write_ts` is above every earlier `read_ts` and `write_ts`. An oracle that only *proposes* write timestamps
-  keeps this through the compare-and-set that allocates them: a proposal that is not above fails there.
-- After a commit is visible, none with a lower CSN commits.
-- No timestamp is ever cached past the call that asked for it.
-
-How a commit uses it:
-
-    ts = await oracle.write_ts("user")
-    try:
-        ... make the commit at `ts` durable ...
-    except BaseException:
-        oracle.abandon_write("user", ts)      # or, when the outcome is unknown, once it is resolved
-        raise
-    await oracle.apply_write("user", ts)      # returns once the commit is visible to every new snapshot
-
-SUBTLE: `apply_write` waits for lower CSNs of this process that are still under way (ordered visibility). A
-writer that dies without `abandon_write` would block all later ones; `acquired` does it for you.
+It reserves CSNs durably a window at a time, in the background and before the window is used up, so that a restart never
+reissues one. The reservation also fences: when another process has taken the window over, the next extension raises
+`EnvironmentFenced`, and this process must stop.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Mapping
-from typing import Literal, Protocol, TypeAlias
+from collections.abc import Mapping
 
 import msgspec
 
@@ -42,54 +19,14 @@ from storage.errors import Determinate, EnvironmentFenced, Indeterminate, NewerF
 from storage.stores.consensus import Consensus
 from storage.timestamps.csn import COUNTER_BITS, Csn, csn_from_ms
 from storage.timestamps.hlc import HybridLogicalClock
+from storage.timestamps.oracle import TIMELINES, Timeline
 from storage.timestamps.visibility import PublishQueue
-
-Timeline: TypeAlias = Literal["user", "catalog"]
-TIMELINES: tuple[Timeline, ...] = ("user", "catalog")
 
 WINDOW_MS = 10_000
 """CSNs reserved ahead by one durable write. A restart skips at most so much time; longer costs fewer writes."""
 
 WINDOW_KEY = "oracle/window"
 WINDOW_FORMAT = 1
-
-
-class Oracle(Protocol):
-    """A source of read and write timestamps. See the module's contract."""
-
-    async def read_ts(self, timeline: Timeline) -> Csn:
-        """The newest CSN that every commit at or below is visible at."""
-        ...
-
-    async def write_ts(self, timeline: Timeline) -> Csn:
-        """A CSN to commit at, acquired until `apply_write` or `abandon_write`."""
-        ...
-
-    async def apply_write(self, timeline: Timeline, ts: Csn, *, wait: bool = True) -> None:
-        """Publish the durable commit at `ts`; with `wait`, return only once it is visible. Idempotent."""
-        ...
-
-    def abandon_write(self, timeline: Timeline, ts: Csn) -> None:
-        """Give up an acquired `ts`: nothing has committed or will commit at it. Idempotent."""
-        ...
-
-    def observe(self, ts: Csn) -> None:
-        """Make every later `write_ts` be above `ts`, for example the least committable CSN of a conflict."""
-        ...
-
-    async def close(self) -> None:
-        """Release what is held; timestamps already given out stay valid."""
-        ...
-
-
-@contextlib.asynccontextmanager
-async def acquired(oracle: Oracle, timeline: Timeline) -> AsyncIterator[Csn]:
-    """A write timestamp that is abandoned on the way out unless `apply_write` was called for it."""
-    ts = await oracle.write_ts(timeline)
-    try:
-        yield ts
-    finally:
-        oracle.abandon_write(timeline, ts)
 
 
 class _Window(msgspec.Struct, frozen=True, kw_only=True):
@@ -101,12 +38,7 @@ class _Window(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class InProcessOracle:
-    """The oracle of an environment that one process has to itself: timestamps cost no I/O.
-
-    It reserves CSNs durably a window at a time, in the background and before the window is used up, so that a
-    restart never reissues one. The reservation also fences: when another process has taken the window over, the
-    next extension raises `EnvironmentFenced`, and this process must stop.
-    """
+    """`Oracle` of one process; see the module's contract."""
 
     def __init__(self, consensus: Consensus, clock: Clock, owner: str) -> None:
         self._register = Register(consensus, clock, WINDOW_KEY, "the CSN window", _decode)

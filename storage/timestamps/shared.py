@@ -28,7 +28,7 @@ from storage.stores.consensus import Consensus
 from storage.stores.round_trips import RoundTrips
 from storage.timestamps.csn import Csn
 from storage.timestamps.hlc import HybridLogicalClock
-from storage.timestamps.in_process import TIMELINES, Timeline
+from storage.timestamps.oracle import TIMELINES, Timeline
 from storage.timestamps.visibility import PublishQueue
 
 ROW_FORMAT = 1

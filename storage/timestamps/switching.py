@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 from storage.timestamps.csn import Csn
-from storage.timestamps.in_process import InProcessOracle, Oracle, Timeline
+from storage.timestamps.in_process import InProcessOracle
+from storage.timestamps.oracle import Oracle, Timeline
 
 
 class SwitchingOracle:

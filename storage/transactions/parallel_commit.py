@@ -1,22 +1,47 @@
 """Parallel commit: the last uploads of a transaction and its record in the txns shard, at the same time.
 
-The record is STAGED: it names the *promised parts*, those whose upload was not finished when it was written.
+Theory of operation
+-------------------
+A transaction with large parts has files to store and a record to append. One after the other they cost the sum of the
+two, at the same time only the slower of them. But then a record may be durable while a file is still on its way, and
+the process that sends it may die. So the record does not say that the transaction has committed; it says what has to
+be true for that::
 
-- **Commit condition**: a transaction is committed if and only if its record is COMMITTED, or it is STAGED and every
-  promised part is present. In the second case it is committed *implicitly*: the coordinator answers, and the record
-  becomes COMMITTED with a later append, off the client's path.
-- A promised part's key is written with put-if-absent, by the coordinator with the part, by anybody else with a
-  tombstone (*prevention*). Whatever comes first decides the key for ever, so all observers reach the same verdict.
-- **Status resolution**: whoever is held up by a record whose coordinator looks dead prevents what is missing. One
-  part prevented: ABORTED. All present: COMMITTED. The verdict is appended only if the record is still the one that
-  was looked at. A coordinator renews its lease while its uploads take long (the *heartbeat*), and looks dead when it
-  has not for `STAGED_LIMIT_S`.
-- The coordinator never reports a failure after its transaction may have been committed: it resolves it first, and
-  what it cannot find out is `Indeterminate`.
+    Staged(txid="mzxw6...", csn=118..., process="server-4k2p", writes=(Write(shard="s4k...", csn=118..., ...),),
+           promised=(PromisedPart(key="parts/s4k.../server-4k2p-7f1....parquet", length=812334, checksum="..."),))
+
+*Promised* are the parts whose upload was not finished when the record was written. The **commit condition**: a
+transaction is committed if and only if its record is COMMITTED, or it is STAGED and every promised part is present::
+
+    nothing --append--> STAGED --+-- every promised part is present: committed implicitly --append--> COMMITTED
+                                 +-- one of them is prevented: aborted implicitly --------append--> ABORTED
+
+Each step to the right is decided by what is durable and not by who looks, so it makes no difference who writes the
+last append down, or when. The *coordinator* (the process whose transaction it is) answers its client as soon as the
+commit condition holds; the explicit record follows with one of its later appends. COMMITTED and ABORTED are no records
+of their own: a `Resolve` takes the staged record away, and if it committed its writes become pending ones.
+
+**Prevention.** A promised key is only ever written with put-if-absent: by the coordinator with the part, by anybody
+else with a tombstone. Whatever comes first decides the key for good, so all who look reach the same *verdict*.
+
+**The coordinator** appends the record while the uploads run, publishes its CSN, then waits for the uploads. All done:
+committed. An upload that has certainly failed: aborted, without a tombstone, since nobody but the coordinator would
+write that key. Otherwise it asks for the verdict, and so prevents what is missing. It never reports a failure while
+the transaction may have been committed: what it cannot find out is `Indeterminate`.
+
+**Everybody else** who reads or writes a named shard at or above the record's CSN is held up by it (`wait_resolved`).
+While the coordinator shows signs of life they wait; a coordinator renews its lease while its uploads take long (the
+*heartbeat*), and counts as silent after `STAGED_LIMIT_S` without. Then they reach the verdict themselves, and append it
+if the record is still the one that they looked at. Other shards, and reads below the CSN, never wait.
+
+What a crash leaves, by where the coordinator died: before the append, files that nobody refers to; after it, a record
+that the next one whom it holds up decides: committed when the last file had arrived, aborted when not.
 
 SUBTLE: tombstones are files, and files of a process without a lease are collected. A coordinator that was paused
 for long could then find a prevented key free again. So it reports success only while its own clock says that its
 lease cannot have ended; later it renews the lease first, which fails when it has been ended.
+
+`tests.simulation.parallel_commit_model` explores all of this exhaustively.
 """
 
 from __future__ import annotations
@@ -40,8 +65,9 @@ from storage.transactions.txns_state import Staged
 STAGED_LIMIT_S = 8.0
 """How long the coordinator of a STAGED record may be silent before those whom it holds up resolve it.
 
-NOTE: less than `environment.KEEP_ALIVE_S`. A process that lives but has given a record up, because it cannot reach the
-blob store for example, keeps its lease; others take the record over between two of its renewals."""
+NOTE: less than the `KEEP_ALIVE_S` of `storage.environment.background`. A process that lives but has given a record up,
+because it cannot reach the blob store for example, keeps its lease; others take the record over between two of its
+renewals."""
 
 HEARTBEAT_S = 3.0
 """How often a coordinator whose uploads are not finished says that it lives: a few times within `STAGED_LIMIT_S`."""
@@ -97,7 +123,7 @@ class ParallelCommit:
     ) -> CommitResult:
         """Commit `sealed`, whose parts `promised` are being uploaded, at `ts`.
 
-        Results and errors as of `Environment.commit`; `PartPrevented` when another process has aborted it, and
+        Results and errors as of `TxnsShard.commit_at`; `PartPrevented` when another process has aborted it, and
         Determinate when an upload failed and it has been aborted for that. `recorded` is awaited once the record is
         durable: other shards may be read past `ts` at once, and those named in the record wait for its outcome.
         """
@@ -189,7 +215,7 @@ class ParallelCommit:
             raise Indeterminate(f"the outcome of a staged transaction cannot be found out: {error}") from error
 
     async def verdict(self, promised: tuple[PromisedPart, ...]) -> bool:
-        """Decide every promised part, preventing the missing ones. True: all are present, for ever."""
+        """Decide every promised part, preventing the missing ones. Returns whether all are present; that is final."""
         for part in promised:
             if await self._blob.put_if_absent(part.key, TOMBSTONE):
                 return False
@@ -199,7 +225,8 @@ class ParallelCommit:
         return True
 
     async def wait_resolved(self, record: Staged) -> None:
-        """Return when something about `record` has changed; resolve it oneself when its coordinator looks dead."""
+        """Return when something in the txns shard has changed, or once `record` is resolved here: its coordinator was
+        silent for too long."""
         left = STAGED_LIMIT_S - self._silent_s(record)
         if left < CLOCK_STEP_S:
             await self.resolve(record)
@@ -213,7 +240,8 @@ class ParallelCommit:
             pause.cancel()
 
     def _silent_s(self, record: Staged) -> float:
-        """For how long this process has heard nothing of the coordinator of `record`; as good as ever if it is gone."""
+        """For how many seconds the coordinator of `record` has shown no sign of life. `STAGED_LIMIT_S` when it will not
+        show any more: its lease is gone, or it is this process and has given the record up."""
         if record.process == self._process:
             return 0.0 if record.txid in self._coordinated else STAGED_LIMIT_S
         lease = self._cache.state.leases.get(record.process)

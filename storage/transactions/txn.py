@@ -345,9 +345,12 @@ class Txn:
         self._changed(shard)
 
     async def export(self) -> bytes:
-        """The whole transaction as bytes: small rows inline, large ones as files. See `Environment.export_txn`.
+        """The whole transaction as bytes, for another process of the environment to commit. It must not be used here
+        afterwards.
 
-        Raises ValueError for one that others were merged into, Determinate when a file cannot be stored.
+        Small rows are in the bytes. Large ones are files, uploaded first, which stay only while this process lives:
+        that has to be until the other one has committed. Raises ValueError for a transaction that others were merged
+        into, Determinate when a file cannot be stored.
         """
         if self._merged:
             raise ValueError("export transactions before they are merged")
@@ -460,7 +463,7 @@ class Txn:
                 budget.left -= part.bytes
                 return part
         part = await self._writer.prepare(kind, shard, table)
-        # The tables are kept beside, so that nothing else gets their identities.
+        # NOTE: the tables are kept with it. The slot has their addresses, which nothing else may get meanwhile.
         self._prepared[slot] = (list(tables), part)
         return part
 

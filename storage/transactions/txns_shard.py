@@ -25,7 +25,7 @@ from storage.errors import CatalogConflict, Determinate, EnvironmentFenced, Unkn
 from storage.ids import CATALOG_SHARD, ShardId
 from storage.shards.writes import PromisedPart, ShardWrites, Write
 from storage.timestamps.csn import Csn
-from storage.timestamps.in_process import Oracle, acquired
+from storage.timestamps.oracle import Oracle, acquired
 from storage.transactions.shard_handles import ShardHandles
 from storage.transactions.txn import SealedTxn
 from storage.transactions.txns_cache import TxnsCache
@@ -312,7 +312,7 @@ class TxnsShard:
     async def apply(self, shards: Iterable[ShardId] | None = None) -> int:
         """Copy every committed write of `shards` (None: of all) into its data shard. Returns how many.
 
-        Idempotent, and safe beside others who do the same.
+        Idempotent, and safe while others do the same.
         """
         copied = 0
         for shard in list(self.cache.state.pending) if shards is None else list(shards):

@@ -72,9 +72,9 @@ def plan(
 ) -> CompactionPlan | None:
     """What to compact next; None when nothing is due.
 
-    `deleted` has the row ids of the eligible delete parts by part id; empty when they were not read. A part in
-    `in_vain` is not rewritten for the sake of as many deletions as it says: a part whose ids have gaps may span
-    deleted ids of other parts without holding one.
+    `deleted` has the row ids of the eligible delete parts by part id; empty when they were not read. `in_vain`
+    has parts that were rewritten for nothing, each with the number of deletions that seemed to hit it (a part whose ids
+    have gaps may span deleted ids of other parts without holding one): it is left alone while the number is the same.
     """
     inserts = eligible(state, "insert")
     deletes = [part for part in eligible(state, "delete") if part.id in deleted]

@@ -19,7 +19,7 @@ from storage.shards.shard_state import Collected, Drop, ShardDiff, ShardState
 from storage.stores.blob import Blob
 from storage.stores.consensus import Consensus, SeqNo
 from storage.timestamps.csn import Csn
-from storage.timestamps.in_process import Oracle
+from storage.timestamps.oracle import Oracle
 from storage.transactions.shard_handles import ShardHandles
 from storage.transactions.txns_shard import TxnsShard
 from storage.transactions.txns_state import RequireTransitions

@@ -3,7 +3,7 @@
 The rows of the chosen insert parts are read a row group at a time, the deleted ones left out, and the rest written as
 parts of `MAX_INPUT_ROWS` rows at most. Then the delete parts that named any of their rows are rewritten without those
 entries, in the same way. Memory is bounded by one row group, one output part and eight bytes per deleted row of the
-parts that one folding chooses (`MAX_FOLDED_ROWS`), however large the parts are. `storage.upkeep.maintenance` swaps the
+parts that one folding chooses (`MAX_FOLDED_ROWS`), however large the parts are. `storage.upkeep.compactor` swaps the
 result in.
 """
 
@@ -110,7 +110,7 @@ async def fold(
 ) -> tuple[Folding, dict[int, int]]:
     """Fold deletions into the parts that need it most urgently. New parts enter `added` as they are written.
 
-    Also returns the hits of parts that were rewritten for nothing, which had gaps where the deleted ids are.
+    `in_vain` as for `compaction.plan`. Also returns what is to be added to it.
     """
     everything = bool(large_deletes(state))
     candidates = [

@@ -49,7 +49,7 @@ class OrphanCollector:
         """What had happened before the blob store was last listed for orphans, and how often it was since then."""
 
     async def collect_new(self) -> int:
-        """`collect`, unless nothing has happened that leaves any since it found what there was."""
+        """`collect`, if something has happened since the last listings that may have left an orphan."""
         rollups = sum(handle.durable.oldest_rollup_seqno for handle in self._handles.all_opened())
         happened = (
             frozenset(self._cache.state.leases),

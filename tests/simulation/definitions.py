@@ -11,7 +11,7 @@ import asyncio
 from storage.catalog.model import PUBLIC_SCHEMA_OID, CatalogSnapshot, CatalogUpdate, Column, Relation
 from storage.errors import AsOfNotReadable, CatalogConflict, Determinate, EnvironmentFenced, Indeterminate, UnknownShard
 from storage.timestamps.csn import Csn
-from storage.timestamps.in_process import acquired
+from storage.timestamps.oracle import acquired
 from storage.transactions.txn import Txn
 from storage.transactions.txns_shard import Committed
 from tests.simulation.workload import SCHEMA, read_table, table_of

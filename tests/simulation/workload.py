@@ -27,7 +27,7 @@ from storage.errors import (
 from storage.shards.parts import ROW_ID
 from storage.shards.shard import ShardChanges, ShardSnapshot
 from storage.timestamps.csn import Csn
-from storage.timestamps.in_process import acquired
+from storage.timestamps.oracle import acquired
 from storage.transactions.txn import Txn
 from storage.transactions.txns_shard import Committed
 from tests.simulation.world import Attempt, Row, Server, World

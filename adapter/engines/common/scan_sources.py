@@ -50,11 +50,11 @@ class PartReader(Protocol):
     """What engines need of an environment to read parts."""
 
     async def read_part(self, part: Part, columns: Sequence[str] | None = None) -> pa.Table:
-        """See `storage.environment.environment.Environment.read_part`."""
+        """See `storage.reading.reader.ShardReader.read_part`."""
         ...
 
     async def verify_parts(self, parts: Iterable[Part]) -> None:
-        """See `storage.environment.environment.Environment.verify_parts`."""
+        """See `storage.reading.reader.ShardReader.verify_parts`."""
         ...
 
 

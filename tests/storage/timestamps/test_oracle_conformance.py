@@ -1,4 +1,4 @@
-"""The contract of `storage.timestamps.in_process`, which every implementation keeps, with as many processes as it
+"""The contract of `storage.timestamps.oracle`, which every implementation keeps, with as many processes as it
 serves.
 
 Commits go through a register that stands for the txns shard: it takes a commit only at or above its upper. The
@@ -21,7 +21,8 @@ from storage.doubles.unreliable import NO_FAULTS, FaultRates, Faults, Unreliable
 from storage.errors import Determinate, Indeterminate
 from storage.stores.consensus import Consensus
 from storage.timestamps.csn import Csn
-from storage.timestamps.in_process import TIMELINES, InProcessOracle, Oracle, Timeline
+from storage.timestamps.in_process import InProcessOracle
+from storage.timestamps.oracle import TIMELINES, Oracle, Timeline
 from storage.timestamps.shared import ConsensusOracle, TxnsFrontier, TxnsOracle
 
 KINDS = ("in_process", "consensus", "txns")

@@ -13,7 +13,8 @@ from storage.doubles.unreliable import FaultRates, Faults, UnreliableConsensus
 from storage.errors import Determinate, EnvironmentFenced, Indeterminate
 from storage.stores.consensus import SeqNo
 from storage.timestamps.csn import Csn, csn_from_ms
-from storage.timestamps.in_process import WINDOW_KEY, WINDOW_MS, InProcessOracle, acquired
+from storage.timestamps.in_process import WINDOW_KEY, WINDOW_MS, InProcessOracle
+from storage.timestamps.oracle import acquired
 from tests.storage.store_servers import Impatient
 
 

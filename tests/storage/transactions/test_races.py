@@ -184,7 +184,7 @@ async def test_a_transaction_travels_to_another_process() -> None:
     txn.write(shard, rows(*[(n, "x" * 100) for n in range(1, 1000)]))
     first = txn.write(shard, rows((5000, "own")))
     txn.delete(shard, deletion((0, 0, "old"), (first, 5000, "own")))
-    data = await one.export_txn(txn)
+    data = await txn.export()
     imported = two_.import_txn(data)
     imported.write(shard, rows((7777, "added")))
     result = await two_.commit(imported, ts=Csn(upper + 5))
@@ -203,7 +203,7 @@ async def test_files_of_a_dead_exporter_are_not_committed() -> None:
     await one.cache.durable.refresh()
     txn = one.begin()
     txn.write(shard, rows(*[(n, "x" * 100) for n in range(1000)]))
-    imported = two_.import_txn(await one.export_txn(txn))
+    imported = two_.import_txn(await txn.export())
     for _ in range(4):
         await two_.leases.keep_alive()
         clock.advance(LEASE_MS // 2)
