@@ -81,6 +81,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "errors",
     ),
     "storage": (
+        "doubles",  # At the top, so that nothing of the storage imports them.
         "offline",
         "environment",
         "reading",
@@ -93,7 +94,6 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "shards",
         "timestamps",
         "durable",
-        "doubles",
         "stores",
         "ids",
         "errors",
