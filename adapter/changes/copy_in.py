@@ -14,7 +14,8 @@ from msgspec import Struct
 
 from adapter.changes.copy_out import copy_columns, copy_format, refuse_files
 from adapter.changes.defaults import default_query
-from adapter.changes.target import Target, check_not_null, target_of
+from adapter.changes.row_checks import check_rows
+from adapter.changes.target import Target, target_of
 from adapter.execution.guards import check_writable
 from adapter.execution.relation_names import find_relation
 from adapter.execution.statement import Running
@@ -125,7 +126,7 @@ class _Load:
             else:
                 arrays.append(await self._default_array(self._defaults[column.attnum], type_, batch.num_rows))
         rows = pa.record_batch(arrays, names=self._target.names)
-        check_not_null(self._target, rows, self._running)
+        await check_rows(self._running, self._target, rows)
         self._txn.write(self._target.shard, rows)
         self._rows += batch.num_rows
         await self._txn.spill()

@@ -6,8 +6,8 @@ reading to Spark, the rows do not pass this process: the engine writes them as P
 enter the transaction (`_Change.write_by_engine`). Nothing is locked: when the commit finds that others changed what was
 read, the statement's error is 40001, or, outside a block, `adapter.sessions.statement_life` runs the statement again.
 
-NOT NULL is enforced on each batch, or, for parts an engine wrote, on their statistics. RETURNING is computed batch by
-batch over the affected rows and spooled until the statement has ended.
+What the table requires of its rows is enforced on each batch, or on the parts that an engine wrote. RETURNING is
+computed batch by batch over the affected rows and spooled until the statement has ended.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from typing import Any
 import pyarrow as pa
 from msgspec.structs import replace
 
-from adapter.changes.target import Target, check_not_null, target_of
+from adapter.changes.row_checks import check_parts, check_rows
+from adapter.changes.target import Target, target_of
 from adapter.execution.guards import check_writable
 from adapter.execution.spool import RowSpool
 from adapter.execution.statement import Outcome, RowsOutcome, Running
@@ -133,7 +134,7 @@ class _Change:
     async def insert(self, columns: SequenceOf[Any]) -> None:
         """Add rows given as one array for each live column."""
         rows = self._batch(columns)
-        check_not_null(self._target, rows, self._running)
+        await check_rows(self._running, self._target, rows)
         self._txn.write(self._target.shard, rows)
         await self._return(rows)
 
@@ -167,22 +168,14 @@ class _Change:
             names=[names for _, names in sets],
         )
         for (_, names), parts in zip(sets, written, strict=True):
-            for part in parts:
-                uploaded = UploadedPart(key=part.key, rows=part.rows, bytes=part.bytes)
-                if names[0] == ROW_ID:
+            uploads = [UploadedPart(key=part.key, rows=part.rows, bytes=part.bytes) for part in parts]
+            if names[0] == ROW_ID:
+                for uploaded in uploads:
                     await self._txn.delete_part(target.shard, uploaded)
-                else:
-                    await self._take_part(uploaded)
+            else:
+                taken = [await self._txn.write_part(target.shard, uploaded) for uploaded in uploads]
+                await check_parts(self._running, target, taken)
         self._rows = sum(part.rows for part in written[0])
-
-    async def _take_part(self, uploaded: UploadedPart) -> None:
-        part = await self._txn.write_part(self._target.shard, uploaded)
-        for attnum in self._target.not_null:
-            stats = part.stats.get(f"c{attnum}")
-            if part.rows and (stats is None or stats.null_count != 0):
-                rows = await self._running.services.env.reader.read_part(part, self._target.names)
-                for batch in rows.to_batches():
-                    check_not_null(self._target, batch, self._running)
 
     async def _return(self, rows: RecordBatch) -> None:
         if self._returning is None:

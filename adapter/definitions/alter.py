@@ -9,15 +9,24 @@ change under which one of them would no longer bind is refused or cascades.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 
 import msgspec
 
 from adapter.changes.defaults import default_query
+from adapter.definitions.catalog_changes import change
+from adapter.definitions.checks import (
+    add_checks,
+    checks_to_repeat,
+    find_constraint,
+    refuse_duplicate,
+    remove_constraints,
+    without_constraints,
+)
 from adapter.definitions.drop import dependents_of, direct_dependents, remove, report_cascade
+from adapter.definitions.existing_rows import NewRules, check_existing_rows
 from adapter.definitions.tables import (
-    change,
     checked_default,
     column_of,
     declare_constraints,
@@ -33,7 +42,7 @@ from adapter.execution.guards import own_catalog
 from adapter.execution.relation_names import describe, kind_of, look_up, missing, shown_name, skip_missing
 from adapter.execution.statement import Running
 from adapter.plans.predicates import scan_templates
-from adapter.queries.read import prepare_plan, prepare_read
+from adapter.queries.read import prepare_read
 from adapter.results import Notice
 from adapter.transactions.snapshots import resolve
 from planner.definitions.transforms import ColumnChange, rewritten_rows
@@ -41,10 +50,8 @@ from planner.errors import (
     DatatypeMismatch,
     DependentObjectsStillExist,
     DuplicateColumn,
-    DuplicateObject,
     FeatureNotSupported,
     InvalidTableDefinition,
-    NotNullViolation,
     SqlError,
     UndefinedColumn,
     UndefinedObject,
@@ -53,7 +60,6 @@ from planner.errors import (
 from planner.ir import nodes as ir
 from planner.ir.rewrite import walk
 from planner.statements import records as st
-from planner.syntax.identifiers import quote_identifier
 from planner.syntax.parse import split_and_parse
 from planner.types import types as t
 from planner.types.signature import Volatility
@@ -101,16 +107,16 @@ async def alter_table(running: Running, statement: st.AlterTable) -> None:
                 _set_owner(running, record, action.owner)
         return
     types = [action for action in statement.actions if isinstance(action, st.SetColumnType)]
-    not_null: set[int] = set()
+    rules = NewRules()
     for number, actions in groupby(sorted(statement.actions, key=_pass_of), key=_pass_of):
         if number == _TYPE_PASS:
-            await _set_types(running, catalog, record, types, not_null)
+            await _set_types(running, catalog, record, types, rules)
             continue
         for action in actions:
             current = own_catalog(running).get(record.oid)
             assert isinstance(current, Relation)
-            await _apply(running, current, action, not_null)
-    await _check_not_null(running, record.oid, not_null)
+            await _apply(running, current, action, rules)
+    await check_existing_rows(running, record.oid, rules)
 
 
 _TYPE_PASS = 1
@@ -158,31 +164,23 @@ def _check_action(
         rewritten_rows(relation, [attnum], changes, running.parsed, running.session.bind_context(catalog))
 
 
-async def _check_not_null(running: Running, oid: int, attnums: Collection[int]) -> None:
-    """23502 where rows that were there have no value for a column that must have one now."""
-    relation = own_catalog(running).get(oid)
-    assert isinstance(relation, Relation)
-    for column in relation.live_columns():
-        if column.attnum in attnums and column.not_null and await _has_nulls(running, relation, column):
-            raise _contains_nulls(running, relation, column.name)
-
-
-async def _apply(running: Running, relation: Relation, action: st.AlterTableAction, not_null: set[int]) -> None:
-    """Carry out an action; the columns that become NOT NULL, and whose rows are yet to be looked at, go into
-    `not_null`."""
+async def _apply(running: Running, relation: Relation, action: st.AlterTableAction, rules: NewRules) -> None:
+    """Carry out an action; what the rows are yet to be held against goes into `rules`."""
     match action:
         case st.AddColumn():
-            await _add_column(running, relation, action, not_null)
+            await _add_column(running, relation, action, rules)
         case st.DropColumn():
             _drop_column(running, relation, action)
         case st.SetDefault():
             _set_default(running, relation, action)
         case st.SetNotNull():
-            _set_not_null(running, relation, action, not_null)
+            _set_not_null(running, relation, action, rules)
         case st.AddConstraint():
-            _add_constraint(running, relation, action.constraint, not_null)
+            _add_constraint(running, relation, action.constraint, rules)
         case st.DropConstraint():
             _drop_constraint(running, relation, action)
+        case st.ValidateConstraint():
+            _validate_constraint(running, relation, action, rules)
         case st.ChangeOwner():
             _set_owner(running, relation, action.owner)
         case st.SetStorageOptions():
@@ -197,6 +195,7 @@ def _action_name(action: st.AlterTableAction) -> str:
         "SetColumnType": "ALTER COLUMN ... SET DATA TYPE",
         "AddConstraint": "ADD CONSTRAINT",
         "DropConstraint": "DROP CONSTRAINT",
+        "ValidateConstraint": "VALIDATE CONSTRAINT",
     }.get(type(action).__name__, type(action).__name__)
 
 
@@ -227,7 +226,7 @@ def _without_column(relation: Relation, column: Column) -> Relation:
 # ---------------------------------------------------------------- columns
 
 
-async def _add_column(running: Running, relation: Relation, action: st.AddColumn, not_null: set[int]) -> None:
+async def _add_column(running: Running, relation: Relation, action: st.AddColumn, rules: NewRules) -> None:
     definition = action.column
     if relation.column(definition.name) is not None:
         if not action.if_not_exists:
@@ -263,15 +262,17 @@ async def _add_column(running: Running, relation: Relation, action: st.AddColumn
                     "adding a column with a volatile default to a table with rows is not supported"
                 )
             column = msgspec.structs.replace(column, missing=await missing_value(running, column))
-    if column.missing is None and has_rows:
-        not_null.add(column.attnum)
+    if column.missing is None:
+        rules.not_null.add(column.attnum)
     changed = msgspec.structs.replace(relation, columns=(*relation.columns, column))
     columns, constraints = declare_constraints(
-        running, relation.name, relation.oid, list(changed.columns), action.constraints
+        running, relation.name, relation.oid, list(changed.columns), [d for d in action.constraints if d.kind != "c"]
     )
     changed = msgspec.structs.replace(changed, columns=tuple(columns))
     change(running, removed=[relation], added=[changed, *added, *constraints])
     _alter_shard(running, changed)
+    checks = add_checks(running, changed, [d for d in action.constraints if d.kind == "c"])
+    rules.checks.extend(check.oid for check in checks)
 
 
 def _alter_shard(running: Running, relation: Relation) -> None:
@@ -290,16 +291,6 @@ async def _row_count(running: Running, relation: Relation) -> int:
     return table.rows - deleted
 
 
-def _contains_nulls(running: Running, relation: Relation, column: str) -> NotNullViolation:
-    schema = own_catalog(running).get(relation.schema)
-    return NotNullViolation(
-        f'column "{column}" of relation "{relation.name}" contains null values',
-        schema=schema.name if isinstance(schema, Schema) else None,
-        table=relation.name,
-        column=column,
-    )
-
-
 def _drop_column(running: Running, relation: Relation, action: st.DropColumn) -> None:
     column = relation.column(action.name)
     if column is None:
@@ -313,15 +304,18 @@ def _drop_column(running: Running, relation: Relation, action: st.DropColumn) ->
             )
         )
         return
-    changed = _without_column(relation, column)
     catalog = own_catalog(running)
+    lost = [record for record in catalog.constraints(relation.oid) if column.attnum in record.columns]
+    changed = without_constraints(_without_column(relation, column), lost)
     what = f"column {column.name} of table {shown_name(running, catalog, relation)}"
     _drop_dependents(running, catalog, relation, changed, what, cascade=action.cascade)
+    gone = {record.oid for record in lost}
     parts = [
         record
         for record in own_catalog(running).all()
-        if (isinstance(record, Constraint) and record.relation == relation.oid and column.attnum in record.columns)
+        if record.oid in gone
         or (isinstance(record, Comment) and record.object_oid == relation.oid and record.subid == column.attnum)
+        or (isinstance(record, Comment) and record.object_oid in gone)
         or (isinstance(record, SequenceRecord) and record.owned_by == (relation.oid, column.attnum))
     ]
     views = drop_column_in_views(own_catalog(running), relation, changed)
@@ -383,10 +377,10 @@ def _set_default(running: Running, relation: Relation, action: st.SetDefault) ->
     change(running, removed=[relation], added=[with_column(relation, column)])
 
 
-def _set_not_null(running: Running, relation: Relation, action: st.SetNotNull, not_null: set[int]) -> None:
+def _set_not_null(running: Running, relation: Relation, action: st.SetNotNull, rules: NewRules) -> None:
     column = _column(relation, action.name)
     if action.not_null and not column.not_null:
-        not_null.add(column.attnum)
+        rules.not_null.add(column.attnum)
     if not action.not_null:
         for record in own_catalog(running).all():
             if (
@@ -400,25 +394,12 @@ def _set_not_null(running: Running, relation: Relation, action: st.SetNotNull, n
     change(running, removed=[relation], added=[changed])
 
 
-async def _has_nulls(running: Running, relation: Relation, column: Column) -> bool:
-    schema = own_catalog(running).get(relation.schema)
-    assert isinstance(schema, Schema)
-    table = f"{quote_identifier(schema.name)}.{quote_identifier(relation.name)}"
-    text = f"SELECT 1 FROM {table} WHERE {quote_identifier(column.name)} IS NULL LIMIT 1"
-    plan = running.session.plan(split_and_parse(text)[0], own_catalog(running))
-    read = await prepare_plan(running, plan)
-    count = 0
-    async for batch in read.stream():
-        count += batch.num_rows
-    return count > 0
-
-
 async def _set_types(
     running: Running,
     catalog: CatalogSnapshot,
     old: Relation,
     actions: Sequence[st.SetColumnType],
-    not_null: set[int],
+    rules: NewRules,
 ) -> None:
     """All the ALTER COLUMN TYPE of a statement: it is rewritten once, into a new shard, unless what is stored can be
     be read as the new types. USING reads the rows of `old`, which `catalog` has: the table before the statement."""
@@ -436,6 +417,7 @@ async def _set_types(
             _check_converted_default(running, column)
         changed = with_column(changed, column)
         changes[column.attnum] = ColumnChange(type=action.type, written=action.written_using)
+    rules.checks.extend(checks_to_repeat(running, changed, changes))
     stays = not _has_written(running, relation) and all(
         action.using is None and widens(_column(relation, action.name), action.type) for action in actions
     )
@@ -446,6 +428,8 @@ async def _set_types(
     context = running.session.bind_context(catalog)
     live = [column.attnum for column in relation.live_columns()]
     query = rewritten_rows(old, live, changes, running.parsed, context)
+    # A row that comes in the meantime would be missing from the new shard: validated at every isolation level.
+    query = msgspec.structs.replace(query, for_update=True)
     read = await prepare_read(running, catalog, query, scan_templates(query.rel))
     schema = catalog.get(old.schema)
     assert isinstance(schema, Schema)
@@ -455,7 +439,7 @@ async def _set_types(
     make_shard(running, changed)
     unchecked = tuple(msgspec.structs.replace(column, not_null=False) for column in columns)
     await fill_table(running, msgspec.structs.replace(changed, columns=unchecked), schema.name, read)
-    not_null.update(column.attnum for column in columns if column.not_null and column.attnum in changes)
+    rules.not_null.update(column.attnum for column in columns if column.not_null and column.attnum in changes)
     assert relation.shard is not None
     running.transaction.writable(running.services.env).forget_shard(relation.shard)
 
@@ -514,35 +498,50 @@ def _has_written(running: Running, relation: Relation) -> bool:
 # ---------------------------------------------------------------- constraints and owners
 
 
-def _add_constraint(
-    running: Running, relation: Relation, definition: st.ConstraintDefinition, not_null: set[int]
-) -> None:
+def _add_constraint(running: Running, relation: Relation, definition: st.ConstraintDefinition, rules: NewRules) -> None:
     if definition.kind == "p":
-        not_null.update(
+        rules.not_null.update(
             column.attnum for name in definition.columns if not (column := _column(relation, name)).not_null
         )
     # PostgreSQL gives no positions here.
-    unplaced = msgspec.structs.replace(definition, position=None)
+    unplaced = msgspec.structs.replace(definition, position=None, written=None)
+    if definition.kind == "c":
+        checks = add_checks(running, relation, (unplaced,))
+        rules.checks.extend(check.oid for check in checks if check.validated)
+        return
     columns, constraints = declare_constraints(
         running, relation.name, relation.oid, list(relation.columns), (unplaced,)
     )
-    for record in own_catalog(running).all():
-        if isinstance(record, Constraint) and record.relation == relation.oid and record.name == constraints[0].name:
-            raise DuplicateObject(f'constraint "{record.name}" for relation "{relation.name}" already exists')
+    refuse_duplicate(own_catalog(running), relation, constraints[0].name)
     changed = msgspec.structs.replace(relation, columns=tuple(columns))
     removed = [relation] if changed != relation else []
     change(running, removed=removed, added=[*([changed] if removed else []), *constraints])
 
 
 def _drop_constraint(running: Running, relation: Relation, action: st.DropConstraint) -> None:
-    for record in own_catalog(running).all():
-        if isinstance(record, Constraint) and record.relation == relation.oid and record.name == action.name:
-            change(running, removed=[record])
-            return
+    record = find_constraint(own_catalog(running), relation, action.name)
+    if record is not None:
+        remove_constraints(running, relation, [record])
+        return
     message = f'constraint "{action.name}" of relation "{relation.name}" does not exist'
     if not action.if_exists:
         raise UndefinedObject(message)
     running.session.notice(Notice(severity="NOTICE", sqlstate="00000", message=f"{message}, skipping"))
+
+
+def _validate_constraint(running: Running, relation: Relation, action: st.ValidateConstraint, rules: NewRules) -> None:
+    record = find_constraint(own_catalog(running), relation, action.name)
+    if record is None:
+        raise UndefinedObject(f'constraint "{action.name}" of relation "{relation.name}" does not exist')
+    if record.kind not in "cf":
+        raise WrongObjectType(
+            f'constraint "{action.name}" of relation "{relation.name}" is not a foreign key or check constraint'
+        )
+    if record.validated:
+        return
+    change(running, removed=[record], added=[msgspec.structs.replace(record, validated=True)])
+    if record.kind == "c":
+        rules.checks.append(record.oid)
 
 
 def _set_owner(running: Running, record: Relation | SequenceRecord, owner: str) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from adapter.definitions.tables import change, owner_oid
+from adapter.definitions.catalog_changes import change, owner_oid
 from adapter.execution.guards import own_catalog
 from adapter.execution.relation_names import SYSTEM_SCHEMAS, describe, kind_of, look_up, shown_name
 from adapter.execution.statement import Running

@@ -10,8 +10,10 @@ import hmac
 import msgspec
 
 from adapter.definitions.alter import role_oid
+from adapter.definitions.catalog_changes import change, new_oid, owner_oid
+from adapter.definitions.checks import find_constraint, refuse_duplicate
 from adapter.definitions.drop import remove
-from adapter.definitions.tables import change, exists_already, new_oid, owner_oid
+from adapter.definitions.tables import exists_already
 from adapter.definitions.views import rename_schema_in_views
 from adapter.execution.guards import own_catalog
 from adapter.execution.relation_names import (
@@ -103,12 +105,9 @@ async def rename_object(running: Running, statement: st.RenameObject) -> None:
             change(running, removed=[database], added=[msgspec.structs.replace(database, name=statement.new_name)])
         case "constraint" if statement.relation is not None:
             relation = find_relation(running, catalog, statement.relation)
-            for record in catalog.all():
-                if isinstance(record, Constraint) and record.relation == relation.oid and record.name == statement.name:
-                    renamed = msgspec.structs.replace(record, name=statement.new_name)
-                    change(running, removed=[record], added=[renamed])
-                    return
-            raise UndefinedObject(f'constraint "{statement.name}" for table "{relation.name}" does not exist')
+            record = _constraint(catalog, relation, statement.name)
+            refuse_duplicate(catalog, relation, statement.new_name)
+            change(running, removed=[record], added=[msgspec.structs.replace(record, name=statement.new_name)])
         case _:
             raise FeatureNotSupported(f"ALTER {statement.kind.upper()} ... RENAME is not supported")
 
@@ -174,13 +173,16 @@ def _commented(running: Running, catalog: CatalogSnapshot, statement: st.Comment
         case "role":
             return _role(catalog, statement.name).oid, 0
         case "constraint" if statement.relation is not None:
-            relation = find_relation(running, catalog, statement.relation)
-            for record in catalog.all():
-                if isinstance(record, Constraint) and record.relation == relation.oid and record.name == statement.name:
-                    return record.oid, 0
-            raise UndefinedObject(f'constraint "{statement.name}" for table "{relation.name}" does not exist')
+            return _constraint(catalog, find_relation(running, catalog, statement.relation), statement.name).oid, 0
         case _:
             raise FeatureNotSupported(f"COMMENT ON {statement.kind.upper()} is not supported")
+
+
+def _constraint(catalog: CatalogSnapshot, relation: Relation, name: str) -> Constraint:
+    found = find_constraint(catalog, relation, name)
+    if found is None:
+        raise UndefinedObject(f'constraint "{name}" for table "{relation.name}" does not exist')
+    return found
 
 
 # ---------------------------------------------------------------- sequences and indexes

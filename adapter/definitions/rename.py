@@ -8,14 +8,15 @@ from __future__ import annotations
 import msgspec
 
 from adapter.definitions.alter import alter_target, with_column
-from adapter.definitions.tables import change
+from adapter.definitions.catalog_changes import change
+from adapter.definitions.checks import rename_in_checks
 from adapter.definitions.views import rename_column_in_views, rename_relation_in_views
 from adapter.execution.guards import own_catalog
 from adapter.execution.relation_names import require_schema
 from adapter.execution.statement import Running
 from planner.errors import DuplicateColumn, DuplicateTable, UndefinedColumn, WrongObjectType
 from planner.statements import records as st
-from storage.catalog.model import Relation
+from storage.catalog.model import CatalogRecord, Relation
 from storage.catalog.model import Sequence as SequenceRecord
 
 
@@ -33,10 +34,12 @@ async def rename_column(running: Running, statement: st.RenameColumn) -> None:
         raise DuplicateColumn(f'column "{statement.new_name}" of relation "{relation.name}" already exists')
     changed = with_column(relation, msgspec.structs.replace(column, name=statement.new_name))
     views = rename_column_in_views(running, own_catalog(running), relation, changed, column.name, statement.new_name)
+    checks = rename_in_checks(own_catalog(running), relation, column.name, statement.new_name)
+    edited: list[tuple[CatalogRecord, CatalogRecord]] = [*views, *checks]
     change(
         running,
-        removed=[relation, *(old for old, _ in views)],
-        added=[changed, *(new for _, new in views)],
+        removed=[relation, *(old for old, _ in edited)],
+        added=[changed, *(new for _, new in edited)],
     )
 
 

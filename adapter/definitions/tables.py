@@ -10,7 +10,10 @@ import msgspec
 import pyarrow as pa
 
 from adapter.changes.defaults import default_query
-from adapter.changes.target import Target, check_not_null
+from adapter.changes.row_checks import check_rows
+from adapter.changes.target import Target
+from adapter.definitions.catalog_changes import change, new_oid, owner_oid
+from adapter.definitions.checks import copied_checks, declared_checks, with_constraints
 from adapter.execution.guards import check_writable, own_catalog
 from adapter.execution.relation_names import creation_schema, describe, find_relation, look_up
 from adapter.execution.statement import Running
@@ -43,13 +46,10 @@ from planner.types.type_names import format_type
 from planner.types.types import SqlType, column_type
 from planner.values.text_values import format_text
 from storage.catalog.model import (
-    CatalogRecord,
     CatalogSnapshot,
-    CatalogUpdate,
     Column,
     Constraint,
     Relation,
-    Role,
     Schema,
 )
 from storage.catalog.model import Sequence as SequenceRecord
@@ -59,26 +59,6 @@ MAX_COLUMNS = 1600
 """PostgreSQL's limit of columns in a table."""
 
 _INTEGER_MAXIMUM = {t.INT2: 2**15 - 1, t.INT4: 2**31 - 1, t.INT8: 2**63 - 1}
-
-
-def owner_oid(running: Running) -> int:
-    """The oid of the current role."""
-    catalog = own_catalog(running)
-    return next((r.oid for r in catalog.all() if isinstance(r, Role) and r.name == running.session.user), 10)
-
-
-def change(running: Running, removed: Iterable[CatalogRecord] = (), added: Iterable[CatalogRecord] = ()) -> None:
-    """Take records out of the catalog and put others in, as part of the transaction."""
-    gone = list(removed)
-    running.transaction.rely_on(gone)
-    updates = [CatalogUpdate(record=record, diff=-1) for record in gone]
-    updates.extend(CatalogUpdate(record=record, diff=1) for record in added)
-    running.transaction.change_catalog(updates)
-
-
-def new_oid(running: Running) -> int:
-    """An oid for a new object."""
-    return running.services.allocate_oid()
 
 
 def physical_schema(columns: Iterable[Column]) -> pa.Schema:
@@ -117,11 +97,13 @@ async def create_table(running: Running, statement: st.CreateTable) -> None:
     if exists_already(running, catalog, schema, statement.name, skip=statement.if_not_exists):
         return
     table_oid = new_oid(running)
-    columns, sequences = _columns(running, statement, schema, table_oid)
+    likes = [(like, find_relation(running, catalog, like.table, located=True)) for like in statement.likes]
+    running.transaction.rely_on(source for _, source in likes)
+    columns, sequences = _columns(running, statement, likes, schema, table_oid)
     if len(columns) > MAX_COLUMNS:
         raise InvalidTableDefinition(f"tables can have at most {MAX_COLUMNS} columns")
     name = statement.name.name
-    keys = [definition for definition in statement.constraints if definition.kind != "f"]
+    keys = [definition for definition in statement.constraints if definition.kind in "pu"]
     columns, constraints = declare_constraints(running, name, table_oid, columns, keys)
     relation = Relation(
         oid=table_oid,
@@ -132,6 +114,13 @@ async def create_table(running: Running, statement: st.CreateTable) -> None:
         columns=tuple(columns),
         shard=running.services.env.new_shard_id(),
     )
+    # Nothing is there yet that they would have to be held against.
+    valid = [msgspec.structs.replace(definition, not_valid=False) for definition in statement.constraints]
+    constraints.extend(declared_checks(running, relation, valid))
+    for like, source in likes:
+        if "constraints" in like.including:
+            constraints.extend(copied_checks(running, relation, source, constraints))
+    relation = with_constraints(relation, constraints)
     change(running, added=[relation, *sequences, *constraints])
     make_shard(running, relation)
     # A table may refer to itself.
@@ -153,13 +142,14 @@ def _refuse_temporary(temporary: bool) -> None:
 
 
 def _columns(
-    running: Running, statement: st.CreateTable, schema: Schema, table_oid: int
+    running: Running,
+    statement: st.CreateTable,
+    sources: Sequence[tuple[st.LikeClause, Relation]],
+    schema: Schema,
+    table_oid: int,
 ) -> tuple[list[Column], list[SequenceRecord]]:
     definitions: list[st.ColumnDefinition | Column] = list(statement.columns)
-    catalog = own_catalog(running)
-    for like in sorted(statement.likes, key=lambda clause: -clause.index):
-        source = find_relation(running, catalog, like.table, located=True)
-        running.transaction.rely_on([source])
+    for like, source in sorted(sources, key=lambda pair: -pair[0].index):
         copied = [
             msgspec.structs.replace(
                 column, missing=None, default=column.default if "defaults" in like.including else None
@@ -253,8 +243,6 @@ def declare_constraints(
     constraints: list[Constraint] = []
     catalog = own_catalog(running)
     for definition in definitions:
-        if definition.kind == "c":
-            raise FeatureNotSupported("CHECK constraints are not supported")
         by_name = {column.name: column for column in columns if not column.dropped}
         for name in definition.columns:
             if name not in by_name:
@@ -406,6 +394,7 @@ async def fill_table(running: Running, relation: Relation, schema_name: str, rea
         shard=relation.shard,
         columns=columns,
         not_null=frozenset(column.attnum for column in columns if column.not_null),
+        checks=None,
     )
     txn = running.transaction.writable(running.services.env)
     if read.engine is not None and read.engine.name == "spark" and not target.not_null:
@@ -433,7 +422,7 @@ async def fill_table(running: Running, relation: Relation, schema_name: str, rea
                 for array, field in zip(batch.columns, physical, strict=True)
             ]
             rows = pa.record_batch(arrays, schema=physical)
-            check_not_null(target, rows, running)
+            await check_rows(running, target, rows)
             txn.write(target.shard, rows)
             count += batch.num_rows
             await txn.spill()

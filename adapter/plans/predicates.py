@@ -36,6 +36,10 @@ _COMPARABLE = _INTEGERS | _STRINGS | {
     t.BOOL, t.FLOAT4, t.FLOAT8, t.NUMERIC, t.DATE, t.TIME, t.TIMESTAMP, t.TIMESTAMPTZ, t.UUID, t.BYTEA,
 }  # fmt: skip
 _FLIPPED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_NEGATED = {
+    "=": "<>", "<>": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<",
+    "is null": "is not null", "is not null": "is null",
+}  # fmt: skip
 _STRICT = frozenset(_FLIPPED) | {"in", "is not null"}
 
 
@@ -192,6 +196,10 @@ def _condition(scalar: ir.Scalar) -> Condition | None:
                 return None
             assert isinstance(operand, (ir.Literal, ir.Param))
             return Condition(column.id, op, operand)
+        case ir.BoolOp(op="not", args=(inner,)):
+            # Both are true of no NULL.
+            found = _condition(inner)
+            return None if found is None or found.op not in _NEGATED else replace(found, op=_NEGATED[found.op])
         case ir.InList() if not scalar.negated:
             column = _column(scalar.arg)
             if column is None or not all(_fits(column, item) for item in scalar.items):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping, Sequence
+from decimal import Context, Decimal
 from typing import Any
 
 from planner.ir.nodes import Interval
@@ -12,7 +13,10 @@ from planner.types import types as t
 from planner.types.types import SqlType
 from planner.values.text_values import format_text
 
-MAX_FIELD_CHARS = 64
+MAX_FIELD_BYTES = 64
+"""PostgreSQL's maxfieldlen: of a longer field the characters that fit."""
+
+_EXACT = Context(prec=100)
 _DATE_INFINITY = 2**31 - 1
 _TIMESTAMP_INFINITY = 2**63 - 1
 
@@ -25,9 +29,22 @@ def row_text(batch: Any, row: int, types: Sequence[SqlType], settings: Mapping[s
         if value is None:
             fields.append("null")
             continue
-        text = format_text(value, type_, settings)
-        fields.append(text if len(text) <= MAX_FIELD_CHARS else text[:MAX_FIELD_CHARS] + "...")
+        text = format_text(_shown(value, type_), type_, settings)
+        encoded = text.encode()
+        if len(encoded) > MAX_FIELD_BYTES:
+            text = encoded[:MAX_FIELD_BYTES].decode(errors="ignore") + "..."
+        fields.append(text)
     return f"({', '.join(fields)})"
+
+
+def _shown(value: Any, type_: SqlType) -> Any:
+    """The value without zeros that only its column's storage adds."""
+    if isinstance(value, tuple):
+        element = element_type(type_)
+        return value if element is None else tuple(_shown(item, element) for item in value)
+    if isinstance(value, Decimal) and type_.typmod < 0:
+        return value.normalize(_EXACT)
+    return value
 
 
 def literal_value(column: Any, row: int, type_: SqlType) -> Any:

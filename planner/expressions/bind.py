@@ -14,7 +14,10 @@ from planner.syntax.parse import Tree
 
 DEFAULT_CLAUSE = "DEFAULT expressions"
 TRANSFORM_CLAUSE = "transform expressions"
-"""What may hold no subquery and no parameter; a default no column either. (The latter is ALTER COLUMN TYPE's USING.)"""
+CHECK_CLAUSE = "check constraints"
+DEFINITION_CLAUSES = frozenset({DEFAULT_CLAUSE, TRANSFORM_CLAUSE, CHECK_CLAUSE})
+"""What may hold no subquery and no parameter; a default no column either. (A transform is ALTER COLUMN TYPE's USING.)
+"""
 
 
 def bind(level: Level, node: Tree) -> Scalar:

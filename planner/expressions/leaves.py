@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from decimal import Decimal
 
-from planner.errors import FeatureNotSupported, SqlSyntaxError, UndefinedParameter
-from planner.expressions.bind import DEFAULT_CLAUSE, TRANSFORM_CLAUSE
+from planner.errors import FeatureNotSupported, InvalidColumnReference, SqlSyntaxError, UndefinedParameter
+from planner.expressions.bind import CHECK_CLAUSE, DEFAULT_CLAUSE, DEFINITION_CLAUSES
 from planner.ir.nodes import Cast, Literal, Scalar, SessionValue
 from planner.resolution.casting import numeric_literal_type
 from planner.resolution.operators import BOOLEAN
@@ -71,9 +71,13 @@ def _number(level: Level, text: str, location: int) -> Literal:
 
 def _param(level: Level, tree: Tree) -> Scalar:
     statement = level.statement
-    if level.clause in (DEFAULT_CLAUSE, TRANSFORM_CLAUSE):
+    if level.clause in DEFINITION_CLAUSES:
         raise UndefinedParameter(f"there is no parameter ${tree.number}", position=statement.position(tree.location))
     return statement.param(tree.number, tree.location)
+
+
+_OF_ROW_VERSIONS = frozenset({"ctid", "xmin", "cmin", "xmax", "cmax"})
+"""PostgreSQL's system columns that say where and when a version of a row was written. No column is called so."""
 
 
 def _column(level: Level, tree: Tree) -> Scalar:
@@ -89,6 +93,11 @@ def _column(level: Level, tree: Tree) -> Scalar:
         item = star_items(level, strings(list(tree.fields)[:-1]), tree.location)
         return whole_row(level, item, tree.location)
     parts = strings(tree.fields)
+    if level.clause == CHECK_CLAUSE and parts[-1] in _OF_ROW_VERSIONS:
+        raise InvalidColumnReference(
+            f'system column "{parts[-1]}" reference in check constraint is invalid',
+            position=level.statement.position(tree.location),
+        )
     if len(parts) == 1 and level.statement.definition is not None and level.statement.view_depth == 0:
         alias = column_qualifier(level, parts[0])
         if alias is not None:

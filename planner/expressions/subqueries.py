@@ -7,7 +7,7 @@ from typing import Any
 
 from planner.errors import DatatypeMismatch, FeatureNotSupported, SqlSyntaxError
 from planner.expressions.arrays import array_type
-from planner.expressions.bind import DEFAULT_CLAUSE, TRANSFORM_CLAUSE, bind
+from planner.expressions.bind import DEFINITION_CLAUSES, bind
 from planner.ir.nodes import (
     ArraySubquery,
     ColumnRef,
@@ -31,7 +31,7 @@ from planner.types.types import BOOL, RECORD, SqlType
 def _sub_link(level: Level, tree: Tree) -> Scalar:
     statement = level.statement
     kind = tree.sub_link_type
-    if level.clause in (DEFAULT_CLAUSE, TRANSFORM_CLAUSE):
+    if level.clause in DEFINITION_CLAUSES:
         place = level.clause.removesuffix("s")
         raise FeatureNotSupported(f"cannot use subquery in {place}", position=statement.position(tree.location))
     if kind == pb.EXISTS_SUBLINK:

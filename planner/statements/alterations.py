@@ -52,6 +52,12 @@ class AddConstraint(Struct, frozen=True, kw_only=True):
     constraint: ConstraintDefinition
 
 
+class ValidateConstraint(Struct, frozen=True, kw_only=True):
+    """VALIDATE CONSTRAINT: the rows that are there are held against it too."""
+
+    name: str
+
+
 class DropConstraint(Struct, frozen=True, kw_only=True):
     name: str
     if_exists: bool = False
@@ -76,6 +82,7 @@ AlterTableAction: TypeAlias = (
     | SetColumnType
     | AddConstraint
     | DropConstraint
+    | ValidateConstraint
     | ChangeOwner
     | SetStorageOptions
 )

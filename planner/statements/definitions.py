@@ -32,14 +32,27 @@ class ColumnDefinition(Struct, frozen=True, kw_only=True):
 
 class ConstraintDefinition(Struct, frozen=True, kw_only=True):
     """A declared constraint. `kind` as pg_constraint.contype: p primary key, u unique, c check, f foreign key.
-    `name` is None when PostgreSQL would choose it. `expression` is a check's SQL text."""
+    `name` is None when PostgreSQL would choose it. `expression` is a check's SQL text, `written` the same where it
+    stands in the statement. The letters of `match`, `on_update` and `on_delete` are those of pg_constraint."""
 
     kind: OneOf["p", "u", "c", "f"]
     name: str | None = None
     columns: tuple[str, ...] = ()
     expression: str | None = None
+    written: Parsed | None = None
     foreign_table: QualifiedName | None = None
     foreign_columns: tuple[str, ...] = ()
+    not_valid: bool = False
+    no_inherit: bool = False
+    deferrable: bool = False
+    deferred: bool = False
+    nulls_not_distinct: bool = False
+    include: tuple[str, ...] = ()
+    using_index: str | None = None
+    match: str = "s"
+    on_update: str = "a"
+    on_delete: str = "a"
+    delete_columns: tuple[str, ...] = ()
     position: int | None = None
 
 

@@ -50,6 +50,7 @@ from planner.statements.alterations import (
     SetNotNull,
     SetSchema,
     SetStorageOptions,
+    ValidateConstraint,
 )
 from planner.statements.copying import Copy, CopyOptions
 from planner.statements.definitions import (
@@ -222,4 +223,5 @@ __all__ = [
     "Unlisten",
     "UtilityStatement",
     "Vacuum",
+    "ValidateConstraint",
 ]

@@ -51,9 +51,9 @@ def _action(command: Tree, parsed: Parsed, table: str) -> st.AlterTableAction:
             position=parsed.position(column_def.location),
         )
     if kind == pb.AT_AddConstraint:
-        constraint = constraint_definition(definition.constraint, parsed, None)
-        if constraint is not None:
-            return st.AddConstraint(constraint=constraint)
+        return st.AddConstraint(constraint=constraint_definition(definition.constraint, parsed, None))
+    if kind == pb.AT_ValidateConstraint:
+        return st.ValidateConstraint(name=command.name)
     if kind == pb.AT_DropConstraint:
         return st.DropConstraint(name=command.name, if_exists=command.missing_ok, cascade=cascade)
     if kind == pb.AT_ChangeOwner:
@@ -84,7 +84,6 @@ _TUNING = {
     pb.AT_ClusterOn,
     pb.AT_DropCluster,
     pb.AT_ReplicaIdentity,
-    pb.AT_ValidateConstraint,
 }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal as OneOf
 
 from msgspec.structs import replace
@@ -51,14 +51,10 @@ def _create_table(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
             columns.append(column)
             constraints.extend(own)
         elif kind == "constraint":
-            constraint = constraint_definition(node.constraint, parsed, None)
-            if constraint is not None:
-                constraints.append(constraint)
+            constraints.append(constraint_definition(node.constraint, parsed, None))
         else:
             likes.append(_like(node.table_like_clause, parsed, len(columns)))
-    constraints.extend(
-        filter(None, (constraint_definition(node.constraint, parsed, None) for node in tree.constraints))
-    )
+    constraints.extend(constraint_definition(node.constraint, parsed, None) for node in tree.constraints)
     seen: set[str] = set()
     for column in columns:
         if column.name in seen:
@@ -137,7 +133,9 @@ def column_definition(
     not_null: bool | None = True if serial else None
     default: Tree | None = None
     identity: str | None = None
-    constraints: list[st.ConstraintDefinition] = []
+    constraints: list[tuple[st.ConstraintDefinition, list[Tree]]] = []
+    declared: tuple[st.ConstraintDefinition, list[Tree]] | None = None
+    """The constraint that DEFERRABLE and the like would follow."""
     if tree.HasField("raw_default"):
         default = tree.raw_default
     for node in tree.constraints:
@@ -166,17 +164,24 @@ def column_definition(
             not_null = True
         elif kind == pb.CONSTR_GENERATED:
             raise FeatureNotSupported("generated columns are not supported", position=position)
+        elif kind in _TIMINGS:
+            if declared is None:
+                raise SqlSyntaxError(f"misplaced {_TIMINGS[kind]} clause", position=position)
+            declared[1].append(constraint)
         else:
             found = constraint_definition(constraint, parsed, tree.colname)
-            if found is not None:
-                constraints.append(found)
-                if found.kind == "p":
-                    if not_null is False:
-                        raise SqlSyntaxError(
-                            f'conflicting NULL/NOT NULL declarations for column "{tree.colname}" of table "{table}"',
-                            position=position,
-                        )
-                    not_null = True
+            constraints.append((found, []))
+            if found.kind == "p":
+                if not_null is False:
+                    raise SqlSyntaxError(
+                        f'conflicting NULL/NOT NULL declarations for column "{tree.colname}" of table "{table}"',
+                        position=position,
+                    )
+                not_null = True
+            declared = constraints[-1]
+            continue
+        if kind not in _TIMINGS:
+            declared = None
     column = st.ColumnDefinition(
         name=tree.colname,
         type=type,
@@ -188,7 +193,7 @@ def column_definition(
         collation=collation,
         position=parsed.position(tree.location),
     )
-    return column, constraints
+    return column, [_with_timing(definition, words, parsed) for definition, words in constraints]
 
 
 def check_column_type(column: str, type: SqlType) -> None:
@@ -198,44 +203,84 @@ def check_column_type(column: str, type: SqlType) -> None:
         raise InvalidTableDefinition(f'column "{column}" has pseudo-type {format_type(type.oid)}')
 
 
-def constraint_definition(tree: Tree, parsed: Parsed, column: str | None) -> st.ConstraintDefinition | None:
-    """A Constraint, of `column` when it stands with one; None for DEFERRABLE and the like, which say how to check."""
+def constraint_definition(tree: Tree, parsed: Parsed, column: str | None) -> st.ConstraintDefinition:
+    """A Constraint, of `column` when it stands with one."""
     kind = tree.contype
-    name = tree.conname or None
-    position = parsed.position(tree.location)
+    own = (column,) if column else ()
+    definition = st.ConstraintDefinition(
+        kind="c",
+        name=tree.conname or None,
+        not_valid=tree.skip_validation,
+        deferrable=tree.deferrable,
+        deferred=tree.initdeferred,
+        position=parsed.position(tree.location),
+    )
     if kind in (pb.CONSTR_PRIMARY, pb.CONSTR_UNIQUE):
-        columns = tuple(key.string.sval for key in tree.keys) or ((column,) if column else ())
-        return st.ConstraintDefinition(
-            kind="p" if kind == pb.CONSTR_PRIMARY else "u", name=name, columns=columns, position=position
+        return replace(
+            definition,
+            kind="p" if kind == pb.CONSTR_PRIMARY else "u",
+            columns=_names(tree.keys) or own,
+            include=_names(tree.including),
+            nulls_not_distinct=tree.nulls_not_distinct,
+            using_index=tree.indexname or None,
         )
     if kind == pb.CONSTR_CHECK:
-        return st.ConstraintDefinition(
-            kind="c",
-            name=name,
-            columns=(column,) if column else (),
+        return replace(
+            definition,
+            columns=own,
             expression=expression_text(tree.raw_expr),
-            position=position,
+            written=parsed.expression(tree.raw_expr),
+            no_inherit=tree.is_no_inherit,
         )
     if kind == pb.CONSTR_FOREIGN:
-        columns = tuple(key.string.sval for key in tree.fk_attrs) or ((column,) if column else ())
-        return st.ConstraintDefinition(
+        return replace(
+            definition,
             kind="f",
-            name=name,
-            columns=columns,
+            columns=_names(tree.fk_attrs) or own,
             foreign_table=qualified_name(tree.pktable, parsed),
-            foreign_columns=tuple(key.string.sval for key in tree.pk_attrs),
-            position=position,
+            foreign_columns=_names(tree.pk_attrs),
+            match=tree.fk_matchtype,
+            on_update=tree.fk_upd_action,
+            on_delete=tree.fk_del_action,
+            delete_columns=_names(tree.fk_del_set_cols),
         )
     if kind == pb.CONSTR_EXCLUSION:
-        raise FeatureNotSupported("exclusion constraints are not supported", position=position)
-    if kind in (
-        pb.CONSTR_ATTR_DEFERRABLE,
-        pb.CONSTR_ATTR_NOT_DEFERRABLE,
-        pb.CONSTR_ATTR_DEFERRED,
-        pb.CONSTR_ATTR_IMMEDIATE,
-    ):
-        return None
-    raise FeatureNotSupported("this kind of constraint is not supported", position=position)
+        raise FeatureNotSupported("exclusion constraints are not supported", position=definition.position)
+    raise FeatureNotSupported("this kind of constraint is not supported", position=definition.position)
+
+
+def _names(nodes: Sequence[Tree]) -> tuple[str, ...]:
+    return tuple(node.string.sval for node in nodes)
+
+
+_TIMINGS = {
+    pb.CONSTR_ATTR_DEFERRABLE: "DEFERRABLE",
+    pb.CONSTR_ATTR_NOT_DEFERRABLE: "NOT DEFERRABLE",
+    pb.CONSTR_ATTR_DEFERRED: "INITIALLY DEFERRED",
+    pb.CONSTR_ATTR_IMMEDIATE: "INITIALLY IMMEDIATE",
+}
+"""What follows a constraint of a column and says when it is checked."""
+
+
+def _with_timing(definition: st.ConstraintDefinition, words: Sequence[Tree], parsed: Parsed) -> st.ConstraintDefinition:
+    """A constraint of a column with what follows it (transformConstraintAttrs)."""
+    deferrable: bool | None = None
+    deferred: bool | None = None
+    for tree in words:
+        text, position = _TIMINGS[tree.contype], parsed.position(tree.location)
+        if definition.kind == "c":
+            raise SqlSyntaxError(f"misplaced {text} clause", position=position)
+        if text.endswith("DEFERRABLE"):
+            if deferrable is not None:
+                raise SqlSyntaxError("multiple DEFERRABLE/NOT DEFERRABLE clauses not allowed", position=position)
+            deferrable = text == "DEFERRABLE"
+        else:
+            if deferred is not None:
+                raise SqlSyntaxError("multiple INITIALLY IMMEDIATE/DEFERRED clauses not allowed", position=position)
+            deferred = text == "INITIALLY DEFERRED"
+        if deferred and deferrable is False:
+            raise SqlSyntaxError("constraint declared INITIALLY DEFERRED must be DEFERRABLE", position=position)
+    return replace(definition, deferrable=bool(deferrable or deferred), deferred=bool(deferred))
 
 
 _LIKE_OPTIONS = {

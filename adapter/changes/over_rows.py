@@ -1,0 +1,45 @@
+"""Expressions that a table has for each of its rows, computed by an engine over rows at hand."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from typing import Any
+
+import pyarrow as pa
+
+from adapter.engines.common.engine import Engine
+from adapter.execution.statement import Running
+from adapter.queries.read import execution_context, with_token
+from adapter.queries.session_functions import with_session_values
+from adapter.results import RecordBatch
+from planner.errors import FeatureNotSupported
+from planner.ir import nodes as ir
+from planner.resolution.session_values import session_values
+
+
+async def over_rows(
+    running: Running, query: ir.BoundQuery, rows: RecordBatch, purpose: str
+) -> AsyncIterator[RecordBatch]:
+    """The batches of `query`, which reads `rows` as `RETURNING_ROWS` and no table. `purpose` tells executions for one
+    statement apart."""
+    query = await with_session_values(running, query, session_values(query), acts=False)
+    context = with_token(execution_context(running, running.transaction.statement_catalog), purpose)
+    table = pa.Table.from_batches([rows]).rename_columns([f"c{n}" for n in range(1, rows.num_columns + 1)])
+    engine = engine_over_rows(running, query)
+    stream: Any = engine.execute(query, {}, (), context, extra={ir.RETURNING_ROWS: table})
+    async with aclosing(stream) as batches:
+        async for batch in batches:
+            yield batch
+
+
+def engine_over_rows(running: Running, query: ir.BoundQuery) -> Engine:
+    """The engine that computes `query` over rows at hand: the local one, to which they are near, unless only Spark can.
+    0A000 when none can."""
+    local, spark = running.engines.local, running.engines.spark()
+    reason = local.unsupported(query)
+    if reason is None:
+        return local
+    if spark is None or spark.unsupported(query) is not None:
+        raise FeatureNotSupported(reason)
+    return spark

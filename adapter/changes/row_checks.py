@@ -1,0 +1,160 @@
+"""What a table requires of each of its rows: NOT NULL and CHECK.
+
+Rows that pass this process are checked batch by batch, before they enter the transaction: conditions that Arrow can
+evaluate by themselves, the others in one query of an engine. Rows that executors wrote are checked by one query over
+the parts that they wrote.
+
+The error is that of the first row which breaks a rule: NOT NULL before CHECK, and of several checks the first by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import aclosing
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from adapter.changes.over_rows import over_rows
+from adapter.changes.table_checks import TableChecks
+from adapter.changes.target import Target
+from adapter.engines.common.engine import TableInput
+from adapter.execution.statement import Running
+from adapter.plans.arrow_conditions import false_rows
+from adapter.plans.row_text import row_text
+from adapter.queries.read import execution_context, with_token
+from adapter.queries.session_functions import with_session_values
+from adapter.results import RecordBatch
+from planner.errors import CheckViolation, NotNullViolation
+from planner.resolution.session_values import session_values
+from storage.catalog.model import Column, Constraint
+from storage.shards.parts import Part
+
+
+async def check_rows(running: Running, target: Target, rows: RecordBatch) -> None:
+    """Raise 23502 or 23514 for the first of `rows` that breaks a rule of `target`."""
+    null = _first_null(target, rows)
+    if target.checks is not None:
+        # What comes before the row with a NULL, which is an error whatever else holds for it.
+        await _check(running, target, target.checks, rows if null is None else rows.slice(0, null[0]))
+    if null is not None:
+        raise _null_violation(running, target, rows, *null)
+
+
+def _first_null(target: Target, rows: RecordBatch) -> tuple[int, Column] | None:
+    failing: tuple[int, Column] | None = None
+    for index, column in enumerate(target.columns):
+        if column.attnum in target.not_null and rows.column(index).null_count:
+            row = pc.index(pc.is_null(rows.column(index)), True).as_py()
+            if failing is None or row < failing[0]:
+                failing = (row, column)
+    return failing
+
+
+def _null_violation(running: Running, target: Target, rows: RecordBatch, row: int, column: Column) -> NotNullViolation:
+    return NotNullViolation(
+        f'null value in column "{column.name}" of relation "{target.relation.name}" violates not-null constraint',
+        detail=_failing_row(running, target, rows, row),
+        schema=target.schema_name,
+        table=target.relation.name,
+        column=column.name,
+    )
+
+
+def _failing_row(running: Running, target: Target, rows: RecordBatch, row: int) -> str:
+    return f"Failing row contains {row_text(rows, row, target.types, running.session.values)}."
+
+
+async def _check(running: Running, target: Target, checks: TableChecks, rows: RecordBatch) -> None:
+    if not rows.num_rows:
+        return
+    first: tuple[int, int] | None = None
+    """The first row that fails, and the place of its first check that is false."""
+    for place, vector in enumerate(checks.vectors):
+        failed = None if vector is None else false_rows(vector(rows), rows.num_rows)
+        if failed is not None:
+            row = pc.index(failed, False).as_py()
+            if first is None or row < first[0]:
+                first = (row, place)
+    if None in checks.vectors:
+        found = await _first_by_engine(running, checks, rows)
+        if found is not None and (first is None or found <= first):
+            first = found
+    if first is not None:
+        raise _violation(running, target, checks.constraints[first[1]], rows, first[0])
+
+
+async def _first_by_engine(running: Running, checks: TableChecks, rows: RecordBatch) -> tuple[int, int] | None:
+    before = 0
+    async with aclosing(_closable(over_rows(running, checks.conditions.failing, rows, "checks"))) as batches:
+        async for batch in batches:
+            failing = batch.column(0)
+            hits = pc.not_equal(failing, 0)
+            if hits.true_count:
+                row = pc.index(hits, True).as_py()
+                return before + row, failing[row].as_py() - 1
+            before += batch.num_rows
+    return None
+
+
+def _violation(running: Running, target: Target, check: Constraint, rows: RecordBatch, row: int) -> CheckViolation:
+    return CheckViolation(
+        f'new row for relation "{target.relation.name}" violates check constraint "{check.name}"',
+        detail=_failing_row(running, target, rows, row),
+        schema=target.schema_name,
+        table=target.relation.name,
+        constraint=check.name,
+    )
+
+
+# ---------------------------------------------------------------- rows that an engine wrote
+
+
+async def check_parts(running: Running, target: Target, parts: Sequence[Part]) -> None:
+    """`check_rows` of the rows of `parts`, which an engine wrote."""
+    reader = running.services.env.reader
+    for part in parts:
+        for attnum in target.not_null:
+            stats = part.stats.get(f"c{attnum}")
+            if part.rows and (stats is None or stats.null_count != 0):
+                rows = await reader.read_part(part, target.names)
+                for batch in rows.to_batches():
+                    null = _first_null(target, batch)
+                    if null is not None:
+                        raise _null_violation(running, target, batch, *null)
+    if target.checks is None or not parts:
+        return
+    found = await _violated_in(running, target, target.checks, parts)
+    if found is not None:
+        rows, number = found
+        raise _violation(running, target, target.checks.constraints[number - 1], rows, 0)
+
+
+async def _violated_in(
+    running: Running, target: Target, checks: TableChecks, parts: Sequence[Part]
+) -> tuple[RecordBatch, int] | None:
+    """A row of `parts` that breaks a check, and the number of that check."""
+    query = checks.conditions.violated
+    query = await with_session_values(running, query, session_values(query), acts=False)
+    table = TableInput(
+        relation=target.relation,
+        inserts=tuple(parts),
+        deletes=(),
+        bytes=sum(part.bytes for part in parts),
+        rows=sum(part.rows for part in parts),
+    )
+    inputs = {target.relation.oid: table}
+    engine, _ = running.engines.choose_engine(query, inputs, running.session.values.flat)
+    context = with_token(execution_context(running, running.transaction.statement_catalog), "checks")
+    async with aclosing(_closable(engine.execute(query, inputs, running.params, context))) as batches:
+        async for batch in batches:
+            if batch.num_rows:
+                *columns, failing = batch.columns
+                return pa.record_batch(columns, names=target.names), failing[0].as_py()
+    return None
+
+
+def _closable(stream: Any) -> Any:
+    """Every stream of batches is an async generator; their types only promise iterators."""
+    return stream

@@ -1,0 +1,57 @@
+"""The CHECK constraints of a table, bound: kept for as long as the table stays as it is."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from adapter.execution.statement import Running
+from adapter.plans.arrow_conditions import Vector, vector_of
+from planner.definitions.row_expressions import RowConditions, bind_conditions
+from storage.bounded_map import BoundedMap
+from storage.catalog.model import CatalogSnapshot, Constraint, Relation
+
+MAX_KEPT = 1000
+"""Tables whose checks are kept bound."""
+
+
+class TableChecks(Struct, frozen=True, kw_only=True):
+    """The CHECK constraints of a table in the order in which they are checked, bound. `vectors[i]` evaluates the i-th
+    without an engine, where that can be."""
+
+    relation: Relation
+    constraints: tuple[Constraint, ...]
+    conditions: RowConditions
+    vectors: tuple[Vector | None, ...]
+
+
+_kept: BoundedMap[int, TableChecks] = BoundedMap(max_entries=MAX_KEPT)
+"""By oid of the table. An entry holds the very records that it was made from, which are immutable: it never lies."""
+
+
+def table_checks(running: Running, catalog: CatalogSnapshot, relation: Relation) -> TableChecks | None:
+    """The checks that rows of `relation` have to pass, None when it has none."""
+    records = [catalog.get(oid) for oid in relation.constraints]
+    checks = [record for record in records if isinstance(record, Constraint) and record.kind == "c"]
+    if not checks:
+        return None
+    checks.sort(key=lambda check: check.name)
+    known = _kept.get(relation.oid)
+    if (
+        known is not None
+        and known.relation is relation
+        and len(known.constraints) == len(checks)
+        and all(map(lambda one, other: one is other, known.constraints, checks))
+    ):
+        _kept.touch(relation.oid)
+        return known
+    texts = [check.expression or "" for check in checks]
+    conditions = bind_conditions(relation, texts, running.session.bind_context(catalog))
+    columns = {field.id: place for place, field in enumerate(conditions.fields)}
+    found = TableChecks(
+        relation=relation,
+        constraints=tuple(checks),
+        conditions=conditions,
+        vectors=tuple(vector_of(condition, columns) for condition in conditions.conditions),
+    )
+    _kept.put(relation.oid, found)
+    return found

@@ -1,0 +1,170 @@
+"""CHECK constraints: declared with a table, added to one, renamed and dropped with what they concern.
+
+A check is kept as SQL text. The table's record names it, so that a change of rows by whoever did not know of it cannot
+commit; rows that are there already are looked at by `adapter.definitions.existing_rows`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+
+from msgspec.structs import replace
+
+from adapter.changes.over_rows import engine_over_rows
+from adapter.definitions.catalog_changes import change, new_oid
+from adapter.execution.guards import own_catalog
+from adapter.execution.statement import Running
+from planner.definitions.object_names import free_name
+from planner.definitions.renaming import with_column_renamed
+from planner.definitions.row_expressions import bind_conditions, check_columns
+from planner.errors import DuplicateObject
+from planner.statements import records as st
+from storage.catalog.model import CatalogRecord, CatalogSnapshot, Comment, Constraint, Relation
+
+
+def declared_checks(
+    running: Running, relation: Relation, definitions: Iterable[st.ConstraintDefinition]
+) -> list[Constraint]:
+    """The records of the checks in `definitions`, for `relation`, whose record need not be in the catalog yet. Raises
+    what binding an expression raises; 42710 for two of one name, 0A000 for what no engine can compute."""
+    catalog = own_catalog(running)
+    context = running.session.bind_context(catalog)
+    checks: list[Constraint] = []
+    names: set[str] = set()
+    for definition in definitions:
+        if definition.kind != "c":
+            continue
+        assert definition.expression is not None
+        columns = check_columns(relation, definition.expression, context, definition.written)
+        engine_over_rows(running, bind_conditions(relation, (definition.expression,), context).failing)
+        name = definition.name
+        if name is None:
+            name = _chosen_name(catalog, relation, columns, names)
+        elif name in names:
+            raise DuplicateObject(f'check constraint "{name}" already exists')
+        names.add(name)
+        checks.append(
+            Constraint(
+                oid=new_oid(running),
+                name=name,
+                relation=relation.oid,
+                kind="c",
+                columns=columns,
+                expression=definition.expression,
+                enforced=True,
+                no_inherit=definition.no_inherit,
+                validated=not definition.not_valid,
+            )
+        )
+    return checks
+
+
+def _chosen_name(catalog: CatalogSnapshot, relation: Relation, attnums: Sequence[int], names: Collection[str]) -> str:
+    """A name that no constraint of the schema has: after the table, and the column when there is just one."""
+    column = None
+    if len(attnums) == 1:
+        column = next(column.name for column in relation.columns if column.attnum == attnums[0])
+    taken = set(names)
+    for oid in catalog.constraint_oids:
+        other = catalog.get(oid)
+        if isinstance(other, Relation) and other.schema == relation.schema:
+            taken.update(constraint.name for constraint in catalog.constraints(oid))
+    return free_name(relation.name, column, "check", taken.__contains__)
+
+
+def with_constraints(relation: Relation, added: Iterable[Constraint]) -> Relation:
+    """The table's record with the enforced ones of `added`."""
+    oids = tuple(constraint.oid for constraint in added if constraint.enforced)
+    return replace(relation, constraints=(*relation.constraints, *oids)) if oids else relation
+
+
+def without_constraints(relation: Relation, gone: Iterable[CatalogRecord]) -> Relation:
+    """The table's record without `gone`."""
+    oids = {record.oid for record in gone}
+    if oids.isdisjoint(relation.constraints):
+        return relation
+    return replace(relation, constraints=tuple(oid for oid in relation.constraints if oid not in oids))
+
+
+def add_checks(
+    running: Running, relation: Relation, definitions: Sequence[st.ConstraintDefinition]
+) -> list[Constraint]:
+    """ALTER TABLE ADD ... CHECK; the records, of which those that are `validated` are yet to be held against the rows
+    that are there. 42710 when the table has a constraint of that name."""
+    checks = declared_checks(running, relation, definitions)
+    for check in checks:
+        refuse_duplicate(own_catalog(running), relation, check.name)
+    if checks:
+        change(running, removed=[relation], added=[with_constraints(relation, checks), *checks])
+    return checks
+
+
+def checks_of(catalog: CatalogSnapshot, relation: Relation) -> list[Constraint]:
+    """The table's checks."""
+    return [constraint for constraint in catalog.constraints(relation.oid) if constraint.kind == "c"]
+
+
+def copied_checks(
+    running: Running, relation: Relation, source: Relation, known: Iterable[Constraint]
+) -> list[Constraint]:
+    """The checks of `source` for a new `relation` that is LIKE it and has the constraints `known`. 42710."""
+    names = {constraint.name for constraint in known}
+    found = []
+    for check in sorted(checks_of(own_catalog(running), source), key=lambda check: check.name):
+        if check.name in names:
+            raise _duplicate(relation, check.name)
+        definition = st.ConstraintDefinition(
+            kind="c", name=check.name, expression=check.expression, no_inherit=check.no_inherit
+        )
+        found.extend(declared_checks(running, relation, (definition,)))
+    return found
+
+
+def rename_in_checks(
+    catalog: CatalogSnapshot, relation: Relation, old: str, new: str
+) -> list[tuple[Constraint, Constraint]]:
+    """The table's checks (before, after) that change when its column `old` is called `new`."""
+    found = []
+    for check in checks_of(catalog, relation):
+        text = with_column_renamed(check.expression or "", old, new)
+        if text != check.expression:
+            found.append((check, replace(check, expression=text)))
+    return found
+
+
+def checks_to_repeat(running: Running, changed: Relation, attnums: Collection[int]) -> list[int]:
+    """Oids of the valid checks that read one of the columns `attnums`, which have other types in `changed`. Raises what
+    binding an expression raises when one means nothing with the new types."""
+    catalog = own_catalog(running)
+    context = running.session.bind_context(catalog)
+    found = []
+    for check in checks_of(catalog, changed):
+        if not set(attnums).isdisjoint(check.columns):
+            check_columns(changed, check.expression or "", context)
+            if check.validated:
+                found.append(check.oid)
+    return found
+
+
+def refuse_duplicate(catalog: CatalogSnapshot, relation: Relation, name: str) -> None:
+    """42710 when the table has a constraint called `name`."""
+    if find_constraint(catalog, relation, name) is not None:
+        raise _duplicate(relation, name)
+
+
+def _duplicate(relation: Relation, name: str) -> DuplicateObject:
+    return DuplicateObject(f'constraint "{name}" for relation "{relation.name}" already exists')
+
+
+def find_constraint(catalog: CatalogSnapshot, relation: Relation, name: str) -> Constraint | None:
+    """The table's constraint called `name`, or None."""
+    return next((found for found in catalog.constraints(relation.oid) if found.name == name), None)
+
+
+def remove_constraints(running: Running, relation: Relation, constraints: Sequence[Constraint]) -> None:
+    """Take constraints of `relation` out of the catalog, with their comments."""
+    oids = {constraint.oid for constraint in constraints}
+    comments = [r for r in own_catalog(running).all() if isinstance(r, Comment) and r.object_oid in oids]
+    changed = without_constraints(relation, constraints)
+    moved = [relation] if changed is not relation else []
+    change(running, removed=[*moved, *constraints, *comments], added=[changed] if moved else [])

@@ -1,0 +1,151 @@
+"""Expressions over one row of a table, as its definition has them: CHECK constraints.
+
+Their text is bound in a scope that offers the table's columns and nothing else. What comes of it are queries that
+compute over rows at hand (`RETURNING_ROWS`) or find rows of the table that break a rule, and the scalars themselves for
+whoever evaluates them without an engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from planner.expressions.bind import CHECK_CLAUSE, bind_clause
+from planner.ir.nodes import (
+    RETURNING_ROWS,
+    BoolOp,
+    BoundQuery,
+    Case,
+    ColumnRef,
+    CteScan,
+    Field,
+    Filter,
+    IsNull,
+    Limit,
+    Literal,
+    Project,
+    Scalar,
+    Scan,
+)
+from planner.ir.rewrite import column_ids
+from planner.queries.binder import new_statement
+from planner.queries.dml import bound_query, parse_expression
+from planner.queries.relations import bind_in_view, scan_table
+from planner.resolution.casting import to_boolean
+from planner.resolution.operators import BOOLEAN
+from planner.resolution.statement import BindContext, Level, Statement
+from planner.syntax.parse import Parsed, Tree
+from planner.types.types import INT4, INT8, SqlType
+from storage.catalog.model import Column, Relation
+
+
+class RowConditions(Struct, frozen=True, kw_only=True):
+    """Conditions that a row of a table has to meet, each unless it is NULL. `fields` are the table's live columns in
+    attnum order, which the conditions refer to. `failing` gives for each row at hand (as `RETURNING_ROWS`) the number
+    of the first condition that is false, from 1 on, or 0. `violated` gives the live columns of one row of the table for
+    which a condition is false, then the number of the first such one."""
+
+    fields: tuple[Field, ...]
+    conditions: tuple[Scalar, ...]
+    failing: BoundQuery
+    violated: BoundQuery
+
+
+def bind_conditions(relation: Relation, texts: Sequence[str], context: BindContext) -> RowConditions:
+    """The conditions with these texts, which `check_condition` has accepted before."""
+    first, _ = parse_expression(texts[0])
+    statement = new_statement(first, context)
+    level, scan = _scope(statement, relation)
+    conditions: list[Scalar] = []
+    for text in texts:
+        parsed, tree = parse_expression(text)
+
+        def bind(_: Level, tree: Tree = tree) -> Scalar:
+            return _condition(level, tree)
+
+        conditions.append(bind_in_view(statement, bind, parsed))
+    number = Case(
+        whens=tuple(
+            (BoolOp(op="not", args=(condition,), type=BOOLEAN), _number(place))
+            for place, condition in enumerate(conditions, 1)
+        ),
+        otherwise=_number(0),
+        type=SqlType(INT4),
+    )
+    return RowConditions(
+        fields=scan.fields,
+        conditions=tuple(conditions),
+        failing=_failing(statement, scan, number),
+        violated=_violated(statement, scan, conditions, number),
+    )
+
+
+def _scope(statement: Statement, relation: Relation) -> tuple[Level, Scan]:
+    """A level that offers the columns of `relation` and nothing else, and their scan."""
+    level = Level(statement, None)
+    scan, item = scan_table(level, relation, None, -1)
+    level.namespace.append(item)
+    level.rtes.append(item)
+    return level, scan
+
+
+def _number(value: int) -> Literal:
+    return Literal(value=value, type=SqlType(INT4))
+
+
+def _failing(statement: Statement, scan: Scan, number: Scalar) -> BoundQuery:
+    output = statement.new_field("failing", number.type)
+    rows = CteScan(cte=RETURNING_ROWS, fields=scan.fields)
+    return bound_query(statement, Project(input=rows, exprs=(number,), fields=(output,)))
+
+
+def _violated(statement: Statement, scan: Scan, conditions: Sequence[Scalar], number: Scalar) -> BoundQuery:
+    broken: list[Scalar] = [BoolOp(op="not", args=(condition,), type=BOOLEAN) for condition in conditions]
+    condition = broken[0] if len(broken) == 1 else BoolOp(op="or", args=tuple(broken), type=BOOLEAN)
+    one = _one_row(Filter(input=scan, condition=condition, fields=scan.fields))
+    exprs = (*(ColumnRef(id=field.id, type=field.type) for field in scan.fields), number)
+    outputs = (
+        *(statement.new_field(field.name, field.type) for field in scan.fields),
+        statement.new_field("failing", number.type),
+    )
+    statement.relations.add(scan.relation_oid)
+    return bound_query(statement, Project(input=one, exprs=exprs, fields=outputs))
+
+
+def bind_null_rows(relation: Relation, column: Column, context: BindContext) -> BoundQuery:
+    """A row of the table that has no value in `column`, if there is one."""
+    statement = new_statement(parse_expression("NULL")[0], context)
+    _, scan = _scope(statement, relation)
+    field = next(f for f in scan.fields if f.origin is not None and f.origin.attnum == column.attnum)
+    null = IsNull(arg=ColumnRef(id=field.id, type=field.type), negated=False, type=BOOLEAN)
+    statement.relations.add(relation.oid)
+    return bound_query(statement, _one_row(Filter(input=scan, condition=null, fields=scan.fields)))
+
+
+def _one_row(rel: Filter) -> Limit:
+    return Limit(input=rel, count=Literal(value=1, type=SqlType(INT8)), offset=None, ties=False, fields=rel.fields)
+
+
+def _condition(level: Level, tree: Tree) -> Scalar:
+    return to_boolean(level.statement, bind_clause(level, tree, CHECK_CLAUSE), "CHECK")
+
+
+def check_columns(
+    relation: Relation, text: str, context: BindContext, written: Parsed | None = None
+) -> tuple[int, ...]:
+    """The attnums of the columns that a CHECK expression of `relation` reads, in the order in which it names them. Its
+    errors have positions where `written`, the expression as it stands in its statement, is given.
+
+    Raises 42703 for other columns, 42804 when it is no condition, 0A000 for subqueries, 42803 for aggregates and the
+    like.
+    """
+    parsed, tree = (written, written.tree) if written is not None else parse_expression(text)
+    statement = new_statement(parsed, context)
+    level, scan = _scope(statement, relation)
+    if written is not None:
+        condition = _condition(level, tree)
+    else:
+        condition = bind_in_view(statement, lambda _: _condition(level, tree), parsed)
+    attnums = {field.id: field.origin.attnum for field in scan.fields if field.origin is not None}
+    return tuple(dict.fromkeys(attnums[id] for id in column_ids(condition)))
