@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 from msgspec import Struct
 
-from adapter.changes.copy_out import copy_columns, copy_format, refuse_files
+from adapter.changes.copy_options import copy_columns, copy_format, refuse_files
 from adapter.changes.defaults import default_query
 from adapter.changes.row_checks import check_rows
 from adapter.changes.target import Target, target_of

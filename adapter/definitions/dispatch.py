@@ -1,9 +1,10 @@
-"""DDL: propose catalog updates, and be done. Nothing is commanded; controllers follow the catalog.
+"""DDL: which function carries out which definition, and how all of them work.
 
-A statement reads the transaction's catalog, works out updates, and adds them to the transaction, whose later
-statements see them at once. Data that a statement writes (CREATE TABLE AS, a rewritten table) goes into the same
-storage transaction, so that one compare-and-set commits both. A concurrent change of what the statement relied on
-makes the commit fail with 40001, or, outside a block, runs the statement again against the new catalog.
+A definition reads the transaction's catalog, works out updates, and adds them to the transaction, whose later
+statements see them at once. That is all: what else follows from the catalog follows when it has changed. Data that a
+statement writes (CREATE TABLE AS, a rewritten table) goes into the same storage transaction, so that one
+compare-and-set commits both. A concurrent change of what the statement relied on makes the commit fail with 40001, or,
+outside a block, runs the statement again against the new catalog.
 """
 
 from __future__ import annotations

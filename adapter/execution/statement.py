@@ -1,8 +1,9 @@
-"""One statement in execution: what its parts share, and what it gives back.
+"""One statement in execution (`Running`), and what carrying it out gives (`Outcome`).
 
-`Running` is made for each statement that a session runs; `Outcome` is what its code returns. A `RowsOutcome`
-with `streaming` set reads while the client fetches, so its transaction stays open until the rows are through; every
-other outcome has finished its work, and an autocommit transaction commits before the client hears of it.
+`adapter.sessions.statement_life` makes a `Running` for each statement, and `adapter.statements.dispatch` returns the
+outcome. A `RowsOutcome` with `streaming` set reads while the client fetches, so its transaction stays open until the
+rows are through; every other outcome has finished its work, and an autocommit transaction commits before the client
+hears of it.
 """
 
 from __future__ import annotations
@@ -28,8 +29,11 @@ if TYPE_CHECKING:
 
 
 class Running(Struct, kw_only=True, eq=False):
-    """A statement in execution. `in_block` tells whether it is inside a transaction block, or one of several
-    statements of a query string (PostgreSQL's IsTransactionBlock)."""
+    """A statement in execution: all that the code which carries it out may ask of its session and its server.
+
+    `in_block` tells whether it is inside a transaction block, or one of several statements of a query string
+    (PostgreSQL's IsTransactionBlock).
+    """
 
     session: SessionState
     transaction: Transaction
@@ -39,14 +43,14 @@ class Running(Struct, kw_only=True, eq=False):
     parsed: Parsed
     params: tuple[Literal, ...]
     declared: tuple[int, ...]
+    """The oids of the parameters' types, where the client gave them."""
     scope: CancelScope
     started_at: datetime
     in_block: bool
-    in_query_string: bool = False
     may_retry: bool = False
     """Whether a conflict at its commit runs it again."""
-    result_formats: tuple[int, ...] = ()
     token: str = ""
+    """Names this execution, in the whole server process: see `ExecutionContext`."""
 
 
 class RowsOutcome(Struct, kw_only=True):

@@ -20,7 +20,7 @@ from adapter.results import ColumnDescription, Empty, Notice, Rows, StatementDes
 from adapter.sessions.statement_life import StatementLife
 from adapter.settings.values import REPORTED, SettingValues
 from adapter.statements import prepare as statement_preparation
-from adapter.statements.transactions import fetch_forward
+from adapter.statements.cursors import fetch_forward
 from adapter.transactions.transaction import FAILED, IDLE, IN_BLOCK
 from planner.errors import InternalError, InvalidCursorName, ObjectNotInPrerequisiteState
 from planner.ir.nodes import Literal
@@ -205,7 +205,6 @@ class Session:
             tuple([type_.oid for type_ in portal.plan.param_types]) if portal.plan is not None else (),
             retry=sync_follows and transaction is None,
             commit=commit,
-            result_formats=portal.result_formats,
             promised=portal.columns,
         )
         portal.failed = False

@@ -156,7 +156,6 @@ class StatementLife:
         declared: tuple[int, ...] = (),
         *,
         in_query_string: bool = False,
-        result_formats: tuple[int, ...] = (),
         may_retry: bool = False,
     ) -> Running:
         """A statement begins, in the session's transaction or in a new implicit one. Raises 25P02."""
@@ -182,9 +181,7 @@ class StatementLife:
             scope=CancelScope(),
             started_at=now,
             in_block=not transaction.implicit or in_query_string,
-            in_query_string=in_query_string,
             may_retry=may_retry,
-            result_formats=result_formats,
             token=f"{state.backend_pid}.{self._tokens}",
         )
         self.running = running
@@ -233,7 +230,6 @@ class StatementLife:
         retry: bool,
         commit: bool,
         in_query_string: bool = False,
-        result_formats: tuple[int, ...] = (),
         promised: tuple[ColumnDescription, ...] | None = None,
     ) -> Outcome:
         """Run a statement up to its outcome; with `commit`, commit an implicit transaction that has nothing left to
@@ -248,7 +244,6 @@ class StatementLife:
                         params,
                         declared,
                         in_query_string=in_query_string,
-                        result_formats=result_formats,
                         may_retry=retry and attempt == 0,
                     )
                     with running.scope:

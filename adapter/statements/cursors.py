@@ -22,8 +22,8 @@ from planner.errors import (
 from planner.ir import nodes as ir
 from planner.statements import records as st
 
-SYNTHETIC_FORMAT = (1,)
-"""Result format of a BINARY cursor."""
+BINARY_FORMATS = (1,)
+"""Result formats of a BINARY cursor: all its columns are binary."""
 
 
 async def declare(running: Running, statement: st.DeclareCursor, plan: Plan) -> Command:
@@ -52,7 +52,7 @@ async def declare(running: Running, statement: st.DeclareCursor, plan: Plan) -> 
             plan=plan,
             params=running.params,
             columns=outcome.columns,
-            result_formats=SYNTHETIC_FORMAT if statement.binary else (),
+            result_formats=BINARY_FORMATS if statement.binary else (),
             created_at=utc_now(),
             depth=running.transaction.savepoint_depth,
             cursor=CursorRows(RowReader(outcome.batches), scroll=scroll),
@@ -123,3 +123,8 @@ async def close(running: Running, statement: st.CloseCursor) -> Command:
     _portal(running, statement.name)
     await session.portals.drop(statement.name)
     return Command(tag="CLOSE CURSOR")
+
+
+def fetch_forward(name: str, count: int | None) -> st.Fetch:
+    """FETCH FORWARD of `count` rows (None: all)."""
+    return st.Fetch(name=name, direction="forward", count=count)

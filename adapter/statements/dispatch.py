@@ -23,7 +23,6 @@ from adapter.store_errors import CONCURRENT_DDL, serialization_failure
 from adapter.transactions.transaction import NeedsSnapshot
 from planner.errors import (
     FeatureNotSupported,
-    InvalidSqlStatementName,
     SqlError,
     UndefinedParameter,
 )
@@ -212,9 +211,7 @@ def _deallocate(running: Running, statement: st.Deallocate) -> Command:
     if statement.name is None:
         statements.forget_all()
         return Command(tag="DEALLOCATE ALL")
-    if not any(known.name == statement.name for known in statements.named()):
-        raise InvalidSqlStatementName(f'prepared statement "{statement.name}" does not exist')
-    statements.forget(statement.name)
+    statements.forget(statements.require(statement.name).name)
     return Command(tag="DEALLOCATE")
 
 

@@ -49,15 +49,15 @@ async def run_control(running: Running, statement: object) -> Command:
         case st.Rollback():
             return await _rollback(running, statement.chain)
         case st.Savepoint():
-            _require_block(running, "SAVEPOINT")
+            _require_explicit_block(running, "SAVEPOINT")
             transaction.define_savepoint(statement.name, session.values)
             return Command(tag="SAVEPOINT")
         case st.Release():
-            _require_block(running, "RELEASE SAVEPOINT")
+            _require_explicit_block(running, "RELEASE SAVEPOINT")
             transaction.release_savepoint(statement.name)
             return Command(tag="RELEASE")
         case st.RollbackTo():
-            _require_block(running, "ROLLBACK TO SAVEPOINT")
+            _require_explicit_block(running, "ROLLBACK TO SAVEPOINT")
             values, depth = transaction.rollback_to_savepoint(statement.name)
             session.values = session.values.undone_to(values)
             await session.portals.drop_deeper(depth)
@@ -103,7 +103,7 @@ def _chain(running: Running, before: Transaction) -> None:
     after.isolation, after.read_only, after.deferrable = before.isolation, before.read_only, before.deferrable
 
 
-def _require_block(running: Running, what: str) -> None:
+def _require_explicit_block(running: Running, what: str) -> None:
     """25P01 unless inside a real block: an implicit one does not do."""
     if running.transaction.implicit:
         raise NoActiveSqlTransaction(f"{what} can only be used in transaction blocks")
@@ -143,8 +143,3 @@ def set_transaction(running: Running, statement: st.SetTransaction) -> Command:
         session.warn("25P01", "SET TRANSACTION can only be used in transaction blocks")
     set_modes(running, statement.modes)
     return Command(tag="SET")
-
-
-def fetch_forward(name: str, count: int | None) -> st.Fetch:
-    """FETCH FORWARD of `count` rows (None: all)."""
-    return st.Fetch(name=name, direction="forward", count=count)
