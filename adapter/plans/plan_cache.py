@@ -90,11 +90,6 @@ class Plan(Struct, frozen=True, kw_only=True):
             or "current_snapshot" in asked
         )
 
-    @property
-    def is_utility(self) -> bool:
-        """Whether it is not a query or a change of rows."""
-        return not isinstance(self.statement, (ir.BoundQuery, ir.BoundInsert, ir.BoundUpdate, ir.BoundDelete))
-
 
 def _inner_param_types(statement: object, context: BindContext, declared: tuple[int, ...]) -> tuple[SqlType, ...]:
     """The parameters of a statement that has a query inside."""

@@ -16,7 +16,7 @@ condition passes through them.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -283,7 +283,3 @@ def _mask(column: pa.ChunkedArray, comparison: Comparison) -> Any | None:
         # NaN sorts above every number in PostgreSQL; Arrow's comparisons are IEEE's.
         mask = pc.or_(mask, pc.fill_null(pc.is_nan(column), False))
     return mask
-
-
-Conjunctions: TypeAlias = Mapping[int, tuple[Conjunction, ...]]
-"""By relation oid: what a statement read of it."""

@@ -27,7 +27,6 @@ from planner.errors import (
     SqlError,
     UndefinedObject,
 )
-from planner.syntax.identifiers import quote_identifier
 from planner.values.interval_text import parse_interval
 
 _BOOLS = {"on": "on", "true": "on", "yes": "on", "1": "on", "off": "off", "false": "off", "no": "off", "0": "off"}
@@ -309,12 +308,6 @@ def _interval_hours(setting: Setting, text: str, written: str) -> Decimal:
     return Decimal(value.micros) / 3_600_000_000
 
 
-def quote_list(items: list[str]) -> str:
-    """Names joined as a list setting's value, quoted where PostgreSQL would."""
-    return ", ".join(quote_identifier(item) for item in items)
-
-
-@lru_cache(maxsize=1024)
 @lru_cache(maxsize=1024)
 def split_list(value: str) -> tuple[str, ...]:
     """The names in a list setting's value (search_path): unquoted ones folded to lower case."""

@@ -19,7 +19,6 @@ from storage.catalog.model import Column, Constraint, Relation
 
 HEAP_AM = 2
 BTREE_AM = 403
-DEFAULT_COLLATION = 100
 
 
 def _class_row(**values: object) -> Row:
