@@ -289,7 +289,9 @@ class SparkDialect(Dialect):
         return f"TIMESTAMP '{text}+00:00'"
 
     def interval(self, months: str, days: str, micros: str) -> str:
-        return f"named_struct('months', {months}, 'days', {days}, 'micros', {micros})"
+        # Members of constants would count as never NULL, also where an outer join puts NULL for the whole.
+        made = f"named_struct('months', {months}, 'days', {days}, 'micros', {micros})"
+        return f"CAST({made} AS {self.scalar_types[types.INTERVAL]})"
 
     def array(self, items: Sequence[str]) -> str:
         return f"array({', '.join(items)})"

@@ -53,6 +53,8 @@ class Aggregates:
         ordering = ""
         if keys and not (call.signature.name in _ORDER_INSENSITIVE and not call.signature.ordered_set):
             ordering = self._ordering(keys)
+        if call.distinct and call.signature.name == "count":
+            args = [self.scalars.same(sql, arg.type) for sql, arg in zip(args, call.args, strict=True)]
         template, args = self.scalars.expand(template, args, site.arg_types)
         key_args = [self.scalars.sql(key.expr) for key in keys]
         args = [*args[: len(call.args)], *key_args, *args[len(call.args) :]] if call.signature.ordered_set else args

@@ -29,9 +29,9 @@ from planner.lowering.select import (
     may_inline,
     take_foreign,
 )
-from planner.lowering.windows import Windows
+from planner.lowering.windows import Windows, compared_by_rows
 from planner.types.signature import Kind
-from planner.types.types import INT4, INTERVAL, SqlType
+from planner.types.types import INT4, SqlType
 
 COMPUTED_KEYS = 1_000_000
 """Ids from here on are columns that the lowering adds."""
@@ -281,7 +281,7 @@ class Relations:
         return f"CAST(least(coalesce({sql}, {'2147483647' if clause == 'LIMIT' else '0'}), 2147483647) AS INT)"
 
     def _deduplicate(self, rel: ir.Deduplicate) -> Select:
-        if not rel.on and any(field.type.oid == INTERVAL for field in rel.fields):
+        if not rel.on and not all(self.scalars.compares_as_it_is(field.type) for field in rel.fields):
             columns = tuple([ir.ColumnRef(id=field.id, type=field.type) for field in rel.fields])
             rel = replace(rel, on=columns)
         if rel.on:
@@ -324,30 +324,22 @@ class Relations:
                 else self.scalars.typed(key, rel.fields[index].type)
                 for index, key in enumerate(rel.keys)
             ]
-        columns = {field.id: key for field, key in zip(rel.fields, keys, strict=False)}
+        grouped = [self.scalars.same(sql, key.type) for sql, key in zip(keys, rel.keys, strict=True)]
+        columns: dict[int, str] = {}
+        for field, sql, same in zip(rel.fields, keys, grouped, strict=False):
+            # Equal values may be written differently: any one of the group stands for it.
+            columns[field.id] = sql if same == sql else f"first({sql})"
+            if same != sql and rel.grouping_sets is not None:
+                columns[field.id] = f"CASE WHEN grouping({same}) = 0 THEN first({sql}) END"
         for field, call in zip(rel.fields[len(keys) :], rel.calls, strict=False):
             columns[field.id] = self.aggregates.sql(call)
         for field, grouping in zip(rel.fields[len(keys) + len(rel.calls) :], rel.groupings, strict=True):
-            columns[field.id] = self._grouping([keys[index] for index in grouping] if rel.grouping_sets else [])
+            columns[field.id] = self._grouping([grouped[index] for index in grouping] if rel.grouping_sets else [])
         if rel.grouping_sets is not None:
-            sets = [f"({', '.join([keys[index] for index in chosen])})" for chosen in rel.grouping_sets]
+            sets = [f"({', '.join([grouped[index] for index in chosen])})" for chosen in rel.grouping_sets]
             select.group_by = f"GROUPING SETS ({', '.join(sets)})"
-            if any(key.type.oid == INTERVAL for key in rel.keys):
-                raise self.ctx.unsupported("an interval in GROUPING SETS")
         else:
-            grouped = [
-                self.scalars.key(sql, key.type) if key.type.oid == INTERVAL else sql
-                for sql, key in zip(keys, rel.keys, strict=True)
-            ]
             select.group_by = ", ".join(dict.fromkeys(grouped))
-            # Equal intervals may be written differently: any one of the group stands for it.
-            columns.update(
-                {
-                    field.id: f"first({sql})"
-                    for field, sql, key in zip(rel.fields, keys, rel.keys, strict=False)
-                    if key.type.oid == INTERVAL
-                }
-            )
         select.columns = columns
         self.ctx.scans = enclosing
         return select
@@ -472,6 +464,11 @@ class Relations:
         return source, []
 
     def _set_operation(self, rel: ir.SetOperation) -> Select:
+        if not all(self.scalars.compares_as_it_is(field.type) for field in rel.fields):
+            if rel.op != "union":
+                return self.build(compared_by_rows(rel, self._key_ids))
+            if not rel.all:
+                return self.build(ir.Deduplicate(input=replace(rel, all=True), on=(), order_by=(), fields=rel.fields))
         names = [f"c{field.id}" for field in rel.fields]
         sides: list[str] = []
         for side in (rel.left, rel.right):

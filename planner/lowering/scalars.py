@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from planner.dialects.comparison_keys import OPERATORS, SPARK_ARRAY_KEY
+from planner.dialects.comparison_keys import AS_IT_IS, OPERATORS, equality_key, order_key
 from planner.dialects.quoting import quoted
 from planner.errors import InternalError
 from planner.functions.defaults import DEFAULTS, VARIADIC_ARRAYS
@@ -45,11 +45,6 @@ MAX_CHARS_BESIDE = 1_000
 MAX_ITEMS_BESIDE = 16
 """Longer lists are part of the text: the engine looks constants up faster than columns."""
 
-INTERVAL_KEY = (
-    "(CAST({0}.months AS {w}) * 2592000000000 + CAST({0}.days AS {w}) * 86400000000 + CAST({0}.micros AS {w}))"
-)
-"""An interval as PostgreSQL compares it: a month is 30 days, a day 24 hours."""
-
 
 class Scalars:
     """The scalar half of a lowering; `relations` lowers the subqueries."""
@@ -73,19 +68,25 @@ class Scalars:
         return sql
 
     def key(self, sql: str, type: SqlType) -> str:
-        """What PostgreSQL compares of a value: bpchar without trailing blanks, interval as a duration."""
-        if type.oid == types.BPCHAR:
-            return f"rtrim({sql}, ' ')" if self.ctx.local else f"rtrim({sql})"
-        if type.oid == types.INTERVAL:
-            template = INTERVAL_KEY.replace("{w}", "HUGEINT" if self.ctx.local else "DECIMAL(19,0)")
-            return fill(self.ctx, template, [sql])
-        if type.oid in (types.INET, types.CIDR):
-            return fill(self.ctx, self.ctx.python("tg_inet_key({0})"), [sql])
-        if type.oid == types.JSONB:
-            return fill(self.ctx, self.ctx.python("tg_jsonb_key({0})"), [sql])
-        if not self.ctx.local and element_type(type) is not None:
-            return SPARK_ARRAY_KEY.replace("{p}", sql)
-        return sql
+        """What PostgreSQL orders values of `type` by: bpchar without trailing blanks, interval as a duration."""
+        return self._keyed(order_key(type, self.ctx.engine), sql)
+
+    def same(self, sql: str, type: SqlType) -> str:
+        """What equal values of exactly `type` have in common."""
+        return self._keyed(equality_key(type, self.ctx.engine), sql)
+
+    def _comparable(self, sql: str, type: SqlType) -> str:
+        """What a value of `type` has in common with equal ones that may have another modifier."""
+        return self.same(sql, type.without_typmod())
+
+    def compares_as_it_is(self, type: SqlType) -> bool:
+        """Whether equal values of `type` are the same to the engine."""
+        return equality_key(type, self.ctx.engine) == AS_IT_IS
+
+    def _keyed(self, template: str, sql: str) -> str:
+        if template == AS_IT_IS:
+            return sql
+        return fill(self.ctx, self.ctx.python(template) if template.startswith("tg_") else template, [sql])
 
     def condition(self, expr: ir.Scalar) -> str:
         """The expression where only true matters (WHERE, ON, FILTER): IN (subquery) may become a semi-join."""
@@ -311,8 +312,8 @@ class Scalars:
         return f"({self.sql(expr.arg)} IS {'NOT ' if expr.negated else ''}{word})"
 
     def _distinct(self, expr: ir.Distinct) -> str:
-        left = self.key(self.sql(expr.left), expr.left.type)
-        right = self.key(self.sql(expr.right), expr.right.type)
+        left = self._comparable(self.sql(expr.left), expr.left.type)
+        right = self._comparable(self.sql(expr.right), expr.right.type)
         if self.ctx.local:
             return f"({left} IS {'NOT ' if expr.negated else ''}DISTINCT FROM {right})"
         return f"({left} <=> {right})" if expr.negated else f"(NOT ({left} <=> {right}))"
@@ -352,8 +353,8 @@ class Scalars:
             arg = self.sql(expr.arg)
             held = self._beside(arg, expr.items) if len(expr.items) <= MAX_ITEMS_BESIDE else None
             sqls = held or [self.sql(item) for item in expr.items]
-            items = [self.key(sql, item.type) for sql, item in zip(sqls, expr.items, strict=True)]
-            return f"({self.key(arg, expr.arg.type)} {word} ({', '.join(items)}))"
+            items = [self._comparable(sql, item.type) for sql, item in zip(sqls, expr.items, strict=True)]
+            return f"({self._comparable(arg, expr.arg.type)} {word} ({', '.join(items)}))"
         arg = self.sql(expr.arg)
         tests = [
             self.call(expr.equals, [arg, self.sql(item)], [expr.arg.type, item.type], BOOLEAN) for item in expr.items
@@ -476,10 +477,11 @@ class Scalars:
     def _quantified_subquery(self, expr: ir.QuantifiedSubquery, exact: bool = True) -> str:
         names = [operator.name for operator in expr.operators]
         fields = expr.rel.fields
-        args = [self.key(self.sql(arg), arg.type) for arg in expr.args]
+        key = self._comparable if set(names) <= {"=", "<>"} else self.key
+        args = [key(self.sql(arg), arg.type) for arg in expr.args]
         alias = self.ctx.alias()
         inner = f"({self.relations.subquery(expr.rel)}) AS {alias}"
-        columns = [self.key(f"{alias}.c{field.id}", field.type) for field in fields]
+        columns = [key(f"{alias}.c{field.id}", field.type) for field in fields]
         left = args[0] if len(args) == 1 else f"({', '.join(args)})"
         membership = (expr.quantifier == "any" and all(name == "=" for name in names)) or (
             expr.quantifier == "all" and all(name == "<>" for name in names)

@@ -1,9 +1,11 @@
-"""Window calls, and what is said with row numbers: DISTINCT ON and FETCH FIRST ... WITH TIES."""
+"""Window calls, and what is said with row numbers: DISTINCT ON, FETCH FIRST ... WITH TIES, and INTERSECT and EXCEPT of
+values that engines tell apart where PostgreSQL does not."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+from planner.functions import registry
 from planner.functions.forms.form import NOT_CONSTANT
 from planner.ir import nodes as ir
 from planner.lowering.aggregates import Aggregates
@@ -13,6 +15,7 @@ from planner.lowering.scalars import Scalars
 from planner.lowering.select import Select
 from planner.types import types
 from planner.types.signature import Kind
+from planner.types.types import SqlType
 
 _INTEGERS = frozenset({types.INT2, types.INT4, types.INT8})
 _FRAMELESS = frozenset({"row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile", "lag", "lead"})
@@ -34,7 +37,7 @@ class Windows:
         """A window call."""
         parts: list[str] = []
         if call.partition_by:
-            keys = [self.scalars.key(self.scalars.sql(key), key.type) for key in call.partition_by]
+            keys = [self.scalars.same(self.scalars.sql(key), key.type) for key in call.partition_by]
             parts.append(f"PARTITION BY {', '.join(keys)}")
         order = self.scalars.relations.order_keys(call.order_by)
         if order:
@@ -143,7 +146,7 @@ class Windows:
     def distinct_on(self, relations: RelationLowering, rel: ir.Deduplicate) -> Select:
         """DISTINCT ON: the first row of each group by a row number."""
         select = relations.wrap(relations.build(rel.input))
-        keys = [self.scalars.key(self.scalars.sql(key), key.type) for key in rel.on]
+        keys = [self.scalars.same(self.scalars.sql(key), key.type) for key in rel.on]
         order = [key.sql + key.suffix for key in relations.order_keys(rel.order_by)] or keys
         number = f"row_number() OVER (PARTITION BY {', '.join(keys)} ORDER BY {', '.join(order)})"
         outer = self._numbered(relations, select, rel.fields, [(number, "n")])
@@ -182,3 +185,39 @@ class Windows:
         outer = Select(self.ctx, {field.id: f"{alias}.c{field.id}" for field in fields}, f"({text}) AS {alias}")
         self.ctx.columns.update(outer.columns)
         return outer
+
+
+def compared_by_rows(rel: ir.SetOperation, ids: Iterator[int]) -> ir.Rel:
+    """INTERSECT or EXCEPT over rows that are numbered among their equals: the nth of the left is in both sides where
+    there is an nth on the right. For values that can be equal and yet not the same to an engine. `ids` are new columns.
+    """
+
+    def numbered(side: ir.Rel) -> tuple[ir.Rel, ir.ColumnRef]:
+        (signature,) = registry.window_functions("row_number")
+        columns = tuple([ir.ColumnRef(id=field.id, type=field.type) for field in side.fields])
+        whole = ir.Frame(
+            mode="range", start=ir.FrameBound(kind="unbounded_preceding"), end=ir.FrameBound(kind="current_row")
+        )
+        number = ir.Field(id=next(ids), name="n", type=SqlType(types.INT8))
+        call = ir.WindowCall(
+            signature=signature, args=(), type=number.type, partition_by=columns, order_by=(), frame=whole
+        )
+        window = ir.Window(input=side, calls=(call,), fields=(*side.fields, number))
+        return window, ir.ColumnRef(id=number.id, type=number.type)
+
+    boolean = SqlType(types.BOOL)
+    left, number = numbered(rel.left)
+    right, other = numbered(rel.right)
+    pairs = [
+        (ir.ColumnRef(id=a.id, type=a.type), ir.ColumnRef(id=b.id, type=b.type))
+        for a, b in zip(rel.left.fields, rel.right.fields, strict=True)
+    ]
+    same = tuple([ir.Distinct(left=a, right=b, negated=True, type=boolean) for a, b in [*pairs, (number, other)]])
+    there = ir.Filter(input=right, condition=ir.BoolOp(op="and", args=same, type=boolean), fields=right.fields)
+    kept: ir.Scalar = ir.Exists(rel=there, negated=rel.op == "except", type=boolean)
+    if not rel.all:
+        one = ir.Literal(value=1, type=number.type)
+        first = ir.Distinct(left=number, right=one, negated=True, type=boolean)
+        kept = ir.BoolOp(op="and", args=(first, kept), type=boolean)
+    found = ir.Filter(input=left, condition=kept, fields=left.fields)
+    return ir.Project(input=found, exprs=tuple([a for a, _ in pairs]), fields=rel.fields)

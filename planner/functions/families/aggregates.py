@@ -82,7 +82,22 @@ def _extreme(name: str) -> Callable[[CallSite], str]:
     return template  # type: ignore[return-value]
 
 
+def _over_distinct(site: CallSite, kind: str) -> str:
+    parts = "concat_ws(' ', {0}.months, {0}.days, {0}.micros)"
+    if site.engine == "local":
+        return f"tg_interval_over_distinct('{kind}', list(DISTINCT {parts}){{f}})"
+    return checked(f"tg_interval_over_distinct('{kind}', collect_set({parts}){{f}})")
+
+
+def _average_interval(site: CallSite) -> str:
+    if site.distinct:
+        return _over_distinct(site, "avg")
+    return _AVERAGE_INTERVAL if site.engine == "local" else checked(_AVERAGE_INTERVAL)
+
+
 def _sum_interval(site: CallSite) -> str:
+    if site.distinct:
+        return _over_distinct(site, "sum")
     parts = (
         "'months': CAST(sum({0}.months){f} AS INTEGER), 'days': CAST(sum({0}.days){f} AS INTEGER), 'micros':"
         " CAST(sum({0}.micros){f} AS BIGINT)"
@@ -137,6 +152,21 @@ def _percentiles(site: CallSite) -> str | None:
     return "percentile_cont({0}) WITHIN GROUP (ORDER BY {1} {dir}){f}"
 
 
+_SINGLE_ON_SPARK = frozenset({"regr_avgx", "regr_avgy", "regr_sxx", "regr_syy"})
+"""Spark computes these over one of the two numbers, so that its DISTINCT would not see the other."""
+
+
+def _of_pairs(name: str) -> Callable[[CallSite], str | None]:
+    """An aggregate of pairs of numbers."""
+
+    def template(site: CallSite) -> str | None:
+        if site.distinct and site.engine == "spark" and name in _SINGLE_ON_SPARK:
+            return None
+        return f"{name}({{d}}{{0}}, {{1}}){{f}}"
+
+    return template
+
+
 _SORTED = "sort_array(collect_list({1}){f}, '{dir}' = '')"
 _PERCENTILE_DISC = (
     f"CASE WHEN count({{1}}){{f}} > 0 THEN get({_SORTED}, "
@@ -174,7 +204,7 @@ def forms() -> Mapping[str, Form]:
         "avg(numeric)": both(_average),
         "avg(float4)": both("avg({d}CAST({0} AS DOUBLE)){f}"),
         "avg(float8)": both("avg({d}{0}){f}"),
-        "avg(interval)": Form(local=_AVERAGE_INTERVAL, spark=checked(_AVERAGE_INTERVAL)),
+        "avg(interval)": both(_average_interval),
         "bool_and(bool)": both("bool_and({0}){f}"),
         "every(bool)": both("bool_and({0}){f}"),
         "bool_or(bool)": both("bool_or({0}){f}"),
@@ -188,14 +218,12 @@ def forms() -> Mapping[str, Form]:
         "percentile_disc(float8,anyelement)": Form(
             local="percentile_disc({0}) WITHIN GROUP (ORDER BY {1} {dir}){f}", spark=_PERCENTILE_DISC
         ),
-        "corr(float8,float8)": both("corr({0}, {1}){f}"),
-        "covar_pop(float8,float8)": both("covar_pop({0}, {1}){f}"),
-        "covar_samp(float8,float8)": both("covar_samp({0}, {1}){f}"),
-        "regr_count(float8,float8)": Form(
-            local="CAST(regr_count({0}, {1}){f} AS BIGINT)", spark="CAST(regr_count({0}, {1}){f} AS BIGINT)"
-        ),
+        "regr_count(float8,float8)": both("CAST(regr_count({d}{0}, {1}){f} AS BIGINT)"),
     }
     for name in (
+        "corr",
+        "covar_pop",
+        "covar_samp",
         "regr_avgx",
         "regr_avgy",
         "regr_intercept",
@@ -205,7 +233,7 @@ def forms() -> Mapping[str, Form]:
         "regr_sxy",
         "regr_syy",
     ):
-        given[f"{name}(float8,float8)"] = both(f"{name}({{0}}, {{1}}){{f}}")
+        given[f"{name}(float8,float8)"] = both(_of_pairs(name))
     for name in ("min", "max"):
         for type in (*_ORDERED, "bpchar", "interval", "inet"):
             given[f"{name}({type})"] = both(_extreme(name))
@@ -219,7 +247,7 @@ def forms() -> Mapping[str, Form]:
             given[f"{name}({type})"] = both(f"{kind}({{d}}CAST({{0}} AS DOUBLE)){{f}}")
     for type in ("int2", "int4", "int8"):
         for name in ("bit_and", "bit_or", "bit_xor"):
-            given[f"{name}({type})"] = both(f"{name}({{0}}){{f}}")
+            given[f"{name}({type})"] = both(f"{name}({{d}}{{0}}){{f}}")
     given.update(_window_functions())
     return given
 

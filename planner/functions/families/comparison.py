@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from planner.dialects.comparison_keys import OPERATORS, SPARK_ARRAY_KEY, interval_key
-from planner.functions.forms.form import CallSite, Form, both
+from planner.dialects.comparison_keys import OPERATORS, equality_key, order_key
+from planner.functions.forms.form import CallSite, Form, both, local_only
 from planner.functions.forms.zones import from_local_time
 from planner.types.types import DATE, TIMESTAMP, TIMESTAMPTZ
 
+_EQUALITY = ("=", "<>")
 _SAME = [
     "bool",
     "char",
@@ -71,6 +72,17 @@ def _moment(symbol: str) -> Callable[[CallSite], str]:
     return template
 
 
+def _keyed(symbol: str) -> Callable[[CallSite], str]:
+    """A comparison of values that an engine holds in another form than PostgreSQL compares."""
+    key = equality_key if symbol in _EQUALITY else order_key
+
+    def template(site: CallSite) -> str:
+        left, right = [key(type.without_typmod(), site.engine) for type in site.arg_types]
+        return f"({left} {symbol} {right.replace('{0}', '{1}')})"
+
+    return template
+
+
 def forms() -> Mapping[str, Form]:
     """The family's forms."""
     given: dict[str, Form] = {}
@@ -82,22 +94,12 @@ def forms() -> Mapping[str, Form]:
             given[f"{symbol}({pair})"] = plain
         for pair in _MOMENTS:
             given[f"{symbol}({pair})"] = both(_moment(symbol))
-        given[f"{symbol}(bpchar,bpchar)"] = Form(
-            local=f"(rtrim({{0}}, ' ') {symbol} rtrim({{1}}, ' '))", spark=f"(rtrim({{0}}) {symbol} rtrim({{1}}))"
-        )
-        given[f"{symbol}(interval,interval)"] = Form(
-            local=f"({interval_key('{0}', 'local')} {symbol} {interval_key('{1}', 'local')})",
-            spark=f"({interval_key('{0}', 'spark')} {symbol} {interval_key('{1}', 'spark')})",
-        )
-        given[f"{symbol}(anyarray,anyarray)"] = Form(
-            local=f"({{0}} {symbol} {{1}})",
-            spark=f"({SPARK_ARRAY_KEY.replace('{p}', '{0}')} {symbol} {SPARK_ARRAY_KEY.replace('{p}', '{1}')})",
-        )
+        for name in ("bpchar", "interval", "anyarray"):
+            given[f"{symbol}({name},{name})"] = both(_keyed(symbol))
+        # What orders jsonb is a function in Python, which Spark has from the local engine's form.
+        given[f"{symbol}(jsonb,jsonb)"] = (both if symbol in _EQUALITY else local_only)(_keyed(symbol))
         given[f"{symbol}(oidvector,oidvector)"] = Form(local=f"({{0}} {symbol} {{1}})")
-        given[f"{symbol}(record,record)"] = plain if symbol in ("=", "<>") else Form()
-        given[f"{symbol}(jsonb,jsonb)"] = (
-            plain if symbol in ("=", "<>") else Form(local=f"(tg_jsonb_key({{0}}) {symbol} tg_jsonb_key({{1}}))")
-        )
+        given[f"{symbol}(record,record)"] = plain if symbol in _EQUALITY else Form()
     given["=(xid,xid)"] = given["<>(xid,xid)"] = both("({0} = {1})")
     given["<>(xid,xid)"] = both("({0} <> {1})")
     given["=(xid,int4)"] = both("({0} = {1})")

@@ -148,6 +148,16 @@ def average(months: int, days: int, micros: int, count: int) -> IntervalValue | 
     return divide({"months": months, "days": days, "micros": micros}, float(count))
 
 
+def over_distinct(kind: str, values: list[str]) -> IntervalValue | None:
+    """sum or avg (`kind`) over the different ones of values given as "months days micros"."""
+    parts = [tuple(map(int, value.split())) for value in values if value]
+    different = {(part[0] * DAYS_PER_MONTH + part[1]) * DAY + part[2]: part for part in parts}
+    if not different:
+        return None
+    total = make_interval(*[sum(numbers) for numbers in zip(*different.values(), strict=True)])
+    return total if kind == "sum" else divide(total, float(len(different)))
+
+
 def _carry(value: int, unit: int) -> tuple[int, int]:
     quotient = int(value / unit) if abs(value) < 2**52 else (abs(value) // unit) * (1 if value > 0 else -1)
     return quotient, value - quotient * unit
@@ -288,6 +298,7 @@ UDFS: Mapping[str, Udf] = {
     "tg_interval_mul": Udf((INTERVAL, _F), INTERVAL, scale),
     "tg_interval_div": Udf((INTERVAL, _F), INTERVAL, divide),
     "tg_interval_avg": Udf((_B, _B, _B, _B), INTERVAL, average),
+    "tg_interval_over_distinct": Udf((_T, "VARCHAR[]"), INTERVAL, over_distinct),
     "tg_justify_hours": Udf((INTERVAL,), INTERVAL, justify_hours),
     "tg_justify_days": Udf((INTERVAL,), INTERVAL, justify_days),
     "tg_justify_interval": Udf((INTERVAL,), INTERVAL, justify_interval),
