@@ -64,7 +64,7 @@ async def commit(env: Environment, txn: Txn) -> Csn:
     """Commit without a group."""
     while True:
         async with acquired(env.oracle, "user") as ts:
-            result = await env.commit(txn, ts=ts)
+            result = await env.committer.commit(txn, ts=ts)
             if isinstance(result, Committed):
                 await env.oracle.apply_write("user", ts)
                 return ts

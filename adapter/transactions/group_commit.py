@@ -426,7 +426,9 @@ class GroupCommitter(Struct, eq=False):
         env, shards = self.env, _shards(group)
         while True:
             try:
-                return ts, await env.commit(merged, ts=ts, validated=validated, shards=shards, recorded=recorded)
+                return ts, await env.committer.commit(
+                    merged, ts=ts, validated=validated, shards=shards, recorded=recorded
+                )
             except (CatalogConflict, StorageClosed):
                 raise
             except (Determinate, Indeterminate) as error:

@@ -67,7 +67,16 @@ class Committer:
         shards: Collection[ShardId] | None = None,
         recorded: Callable[[], None] | None = None,
     ) -> CommitResult:
-        """See `storage.environment.environment.Environment.commit`."""
+        """Make `txn` durable at `ts` with one write to the txns shard. Does not apply it.
+
+        `UpperMismatch`: nothing happened, commit again at the CSN it names or above; nothing is rewritten.
+        `validated`: the caller has checked the transaction against every commit below this CSN; the result is
+        `UpperMismatch` when one of `shards` (default: those it writes to) was written at or above it since.
+        `recorded` is called once the txns shard names the transaction, before its last uploads are waited for.
+
+        Raises CatalogConflict (definitions changed since the snapshot they were worked out from), UnknownShard
+        (a table was dropped meanwhile), Determinate (nothing happened), Indeterminate (cannot be known).
+        """
         self._leases.check_not_deposed()
         # NOTE: a caller that is cancelled must not leave a commit half finished in this process.
         return await asyncio.shield(self._commit(txn, ts, validated, shards, recorded))
@@ -89,8 +98,9 @@ class Committer:
                 await self._catalog.catch_up()
             catalog = await self._catalog.writes_for(sealed.catalog_updates, expected)
         watched = txn.shards if shards is None else shards
-        owners = self._parts.other_owners(part for item in sealed.shards for part in item.parts)
-        promised = self._parts.unfinished(part for item in sealed.shards for part in item.parts)
+        parts = [part for item in sealed.shards for part in item.parts]
+        owners = self._parts.other_owners(parts)
+        promised = self._parts.unfinished(parts)
         if promised and sealed.has_definitions:
             # Definitions are never staged: a reader of the catalog does not wait for somebody's upload.
             failure = await self._parts.finished(part.key for part in promised)
@@ -127,7 +137,7 @@ class Committer:
                 sealed, ts=ts, catalog=catalog, validated=validated, shards=watched, xids=sealed.xids, owners=owners
             )
         if isinstance(result, Committed):
-            self._parts.committed(part for item in sealed.shards for part in item.parts)
+            self._parts.committed(parts)
             for item in sealed.shards:
                 if item.create:
                     self._handles.created(item.shard)

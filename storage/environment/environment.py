@@ -1,9 +1,9 @@
 """An environment: one blob root and one consensus store, and everything that lives on them.
 
-`Environment` is what the storeys above use: it begins and commits transactions, and has the parts that answer
-everything else (`reader`, `leases`, `oracle`, `catalog`). `storage.environment.opening` makes it; in the background it
-applies what is committed, keeps the process's lease, and lets maintenance run. Everything survives ``kill -9`` at any
-moment:
+`Environment` is what the storeys above use: it begins transactions, and has the parts that commit them (`committer`)
+and that answer everything else (`reader`, `leases`, `oracle`, `catalog`). `storage.environment.opening` makes it; in
+the background it applies what is committed, keeps the process's lease, and lets maintenance run. Everything survives
+``kill -9`` at any moment:
 
 - an acknowledged commit is one durable diff of the txns shard; nothing else is needed to recover it;
 - committed writes that were not yet copied into their data shards are seen by every reader, which works out
@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Collection
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
 from storage.catalog.oids import OidBlocks
@@ -44,7 +44,7 @@ from storage.transactions.parallel_commit import ParallelCommit
 from storage.transactions.shard_handles import ShardHandles
 from storage.transactions.txn import Txn
 from storage.transactions.txns_cache import TxnsCache
-from storage.transactions.txns_shard import CommitResult, TxnsShard
+from storage.transactions.txns_shard import TxnsShard
 from storage.transactions.xid_blocks import XidBlocks
 from storage.upkeep.maintenance import Maintenance
 from storage.upkeep.pruning_audit import PruningAudit
@@ -116,27 +116,6 @@ class Environment:
     def begin(self, xid: int | None = None) -> Txn:
         """An empty transaction. One with an `xid` can be asked for with `outcomes.status`, and commits at most once."""
         return Txn(self.parts, self.catalog.current().csn, xid)
-
-    async def commit(
-        self,
-        txn: Txn,
-        *,
-        ts: Csn,
-        validated: Csn | None = None,
-        shards: Collection[ShardId] | None = None,
-        recorded: Callable[[], None] | None = None,
-    ) -> CommitResult:
-        """Make `txn` durable at `ts` with one write to the txns shard. Does not apply it.
-
-        `UpperMismatch`: nothing happened, commit again at the CSN it names or above; nothing is rewritten.
-        `validated`: the caller has checked the transaction against every commit below this CSN; the result is
-        `UpperMismatch` when one of `shards` (default: those it writes to) was written at or above it since.
-        `recorded` is called once the txns shard names the transaction, before its last uploads are waited for.
-
-        Raises CatalogConflict (definitions changed since the snapshot they were worked out from), UnknownShard
-        (a table was dropped meanwhile), Determinate (nothing happened), Indeterminate (cannot be known).
-        """
-        return await self.committer.commit(txn, ts=ts, validated=validated, shards=shards, recorded=recorded)
 
     def import_txn(self, data: bytes) -> Txn:
         """The transaction that another process exported (`Txn.export`). Raises CorruptState when `data` is not one."""

@@ -91,7 +91,7 @@ async def open_on_stores(
     if shared:
         env.xids.shared = True
     else:
-        env.oracle.switch(await env.peers.own_oracle())
+        env.oracle.start_with(await env.peers.own_oracle())
         await env.xids.keep_to_itself()
     try:
         await env.catalog.load(floor, last_definition)

@@ -229,7 +229,7 @@ async def commit_alone(env: Environment, txn: Txn) -> Committed:
     """Commit `txn` by itself, at a higher CSN as often as others are faster."""
     while True:
         async with acquired(env.oracle, "user") as ts:
-            result = await env.commit(txn, ts=ts)
+            result = await env.committer.commit(txn, ts=ts)
             if isinstance(result, Committed):
                 await env.oracle.apply_write("user", ts)
                 return result

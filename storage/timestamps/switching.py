@@ -31,6 +31,10 @@ class SwitchingOracle:
         """Whether a read timestamp costs a question to the store."""
         return not isinstance(self._inner, InProcessOracle)
 
+    def start_with(self, inner: Oracle) -> None:
+        """Take timestamps from `inner` instead; none has been asked for yet."""
+        self._inner = inner
+
     def switch(self, inner: Oracle) -> None:
         """Take timestamps from `inner` from now on. Timestamps acquired before stay valid as proposals."""
         self._left = [oracle for oracle in (*self._left, self._inner) if oracle is not inner]

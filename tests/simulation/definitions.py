@@ -37,7 +37,7 @@ async def commit(server: Server, txn: Txn) -> Csn | None:
     env = server.env
     for _ in range(TRIES):
         async with acquired(env.oracle, "user") as ts:
-            result = await env.commit(txn, ts=ts)
+            result = await env.committer.commit(txn, ts=ts)
             if isinstance(result, Committed):
                 await env.oracle.apply_write("user", ts)
                 return ts

@@ -152,7 +152,7 @@ class ClientTransaction:
             async with acquired(env.oracle, "user") as ts:
                 self.attempt.csn = ts
                 self.attempt.status = "committing"
-                result = await env.commit(self.txn, ts=ts, validated=validated, shards=shards)
+                result = await env.committer.commit(self.txn, ts=ts, validated=validated, shards=shards)
                 if isinstance(result, Committed):
                     self.attempt.csn = result.ts
                     await env.oracle.apply_write("user", ts)
@@ -247,7 +247,7 @@ async def create_tables(world: World, server: Server) -> None:
                 txn.write(shard, table_of(rows))
             try:
                 async with acquired(env.oracle, "user") as ts:
-                    result = await env.commit(txn, ts=ts)
+                    result = await env.committer.commit(txn, ts=ts)
                     if isinstance(result, Committed):
                         await env.oracle.apply_write("user", ts)
             except (StorageError, ValueError):

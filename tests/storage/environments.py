@@ -62,7 +62,7 @@ async def commit(env: Environment, txn: Txn) -> Committed:
     """Commit at the oracle's timestamp, publish, and return the commit."""
     while True:
         ts = await env.oracle.write_ts("user")
-        result = await env.commit(txn, ts=ts)
+        result = await env.committer.commit(txn, ts=ts)
         if isinstance(result, UpperMismatch):
             env.oracle.abandon_write("user", ts)
             env.oracle.observe(result.least_committable)

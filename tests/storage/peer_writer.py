@@ -42,7 +42,7 @@ async def move(env: Environment, chance: Random) -> bool:
     txn.delete(shards[source], old)
     txn.write(shards[1 - source], rows((unit, str(int(moves) + 1))))
     ts = await env.oracle.write_ts("user")
-    result = await env.commit(txn, ts=ts, validated=Csn(read_ts + 1))
+    result = await env.committer.commit(txn, ts=ts, validated=Csn(read_ts + 1))
     if not isinstance(result, Committed):
         env.oracle.abandon_write("user", ts)
         env.oracle.observe(Csn(result.least_committable - 1))

@@ -72,7 +72,7 @@ class World:
         oracle = self.env.oracle
         ts = await oracle.write_ts("user")
         while True:
-            result = await self.env.commit(txn, ts=ts)
+            result = await self.env.committer.commit(txn, ts=ts)
             if isinstance(result, Committed):
                 await oracle.apply_write("user", result.ts)
                 return

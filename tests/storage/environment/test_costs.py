@@ -156,9 +156,9 @@ async def test_a_failed_attempt_and_its_repetition_write_no_data(env: Environmen
 
     async def twice() -> object:
         await env.txns_shard.advance(type(low)(low + 1))
-        first = await env.commit(txn, ts=low)
+        first = await env.committer.commit(txn, ts=low)
         assert not isinstance(first, Committed)
-        return await env.commit(txn, ts=first.least_committable)
+        return await env.committer.commit(txn, ts=first.least_committable)
 
     consensus, blob, _ = await cost(env, twice)
     assert (consensus, blob) == ({"compare_and_set": 2}, {})

@@ -73,7 +73,7 @@ async def test_a_full_consensus_store_refuses_and_recovers() -> None:
     txn.write(shard, rows((2, "b")))
     ts = await env.oracle.write_ts("user")
     with pytest.raises(StoreFull, match="free space"):
-        await env.commit(txn, ts=ts)
+        await env.committer.commit(txn, ts=ts)
     env.oracle.abandon_write("user", ts)
     assert await read(env, shard) == {0: (1, "a")}
     consensus.full = False
@@ -90,11 +90,11 @@ async def test_a_full_blob_store_aborts_the_transaction_that_met_it() -> None:
     txn.write(shard, rows(*[(n, "x" * 100) for n in range(2000)]))
     ts = await env.oracle.write_ts("user")
     with pytest.raises(Determinate, match="no space left"):
-        await env.commit(txn, ts=ts)
+        await env.committer.commit(txn, ts=ts)
     blob.full = False
     env.oracle.abandon_write("user", ts)
     assert not env.cache.state.staged
-    again = await env.commit(txn, ts=Csn(env.cache.upper + 1))
+    again = await env.committer.commit(txn, ts=Csn(env.cache.upper + 1))
     assert isinstance(again, Committed)
     assert len(await read(env, shard, again.ts)) == 2001
 
@@ -119,7 +119,7 @@ async def test_a_wall_clock_that_jumps_changes_no_order_and_loses_no_process(jum
     await env.maintenance.run({shard})
     await env.maintenance.orphans.collect()
     assert other.process in env.cache.state.leases
-    assert isinstance(await other.commit(txn, ts=Csn(second.ts + 1)), Committed)
+    assert isinstance(await other.committer.commit(txn, ts=Csn(second.ts + 1)), Committed)
     assert len(await read(other, shard, Csn(second.ts + 1))) == 1002
     await env.close()
     again = await stores.open("again")
@@ -178,7 +178,7 @@ async def test_a_consensus_store_that_does_not_answer_leaves_the_outcome_open(on
         stuck(env),
         pytest.raises(Indeterminate, match=r"consensus\.sqlite has not answered within 0\.1 seconds; check"),
     ):
-        await env.commit(txn, ts=ts)
+        await env.committer.commit(txn, ts=ts)
     env.oracle.abandon_write("user", ts)
     # What was sent arrives when the store goes on; asked for, the outcome is what everybody sees.
     await asyncio.sleep(0.5)

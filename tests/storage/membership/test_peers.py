@@ -89,7 +89,7 @@ async def test_first_committer_wins_across_processes(tmp_path: Path) -> None:
         txn = env.begin()
         txn.write(shard, rows((2, env.process)))
         ts = await env.oracle.write_ts("user")
-        result = await env.commit(txn, ts=ts, validated=Csn(read_ts + 1))
+        result = await env.committer.commit(txn, ts=ts, validated=Csn(read_ts + 1))
         assert isinstance(result, UpperMismatch) is (env is two)
     await one.close()
     await two.close()

@@ -139,7 +139,7 @@ async def test_a_group_that_is_merged_again_uploads_nothing_again() -> None:
         leader = env.begin()
         for txn in members:
             leader.merge(txn)
-        assert isinstance(await env.commit(leader, ts=ts), expected)
+        assert isinstance(await env.committer.commit(leader, ts=ts), expected)
     assert (stores.blob.counts - before)["put_if_absent"] == 3
     assert len(await read(env, shard, Csn(env.cache.upper - 1))) == 4500
 

@@ -127,7 +127,7 @@ async def staged(world: World, env: Environment, shard: ShardId, xid: int | None
     world.blob.gate = asyncio.Event()
     txn = await big_txn(env, shard, xid)
     ts = await env.oracle.write_ts("user")
-    task: asyncio.Task[object] = asyncio.create_task(env.commit(txn, ts=ts))
+    task: asyncio.Task[object] = asyncio.create_task(env.committer.commit(txn, ts=ts))
     while not env.cache.state.staged:
         await env.cache.changed()
     return task
@@ -140,7 +140,7 @@ async def test_upload_and_append_run_at_the_same_time() -> None:
     world.blob.delay_s = world.consensus.delay_s = 0.1
     txn = await big_txn(env, shard)
     ts = await env.oracle.write_ts("user")
-    task: asyncio.Task[object] = asyncio.create_task(env.commit(txn, ts=ts))
+    task: asyncio.Task[object] = asyncio.create_task(env.committer.commit(txn, ts=ts))
     passed = await world.run(task)
     assert isinstance(task.result(), Committed)
     assert 100 <= passed <= 120
@@ -160,7 +160,7 @@ async def test_a_small_commit_takes_one_operation_of_a_slow_store() -> None:
     txn = env.begin()
     txn.write(shard, rows((1, "a")))
     ts = await env.oracle.write_ts("user")
-    task: asyncio.Task[object] = asyncio.create_task(env.commit(txn, ts=ts))
+    task: asyncio.Task[object] = asyncio.create_task(env.committer.commit(txn, ts=ts))
     assert 100 <= await world.run(task) <= 105
     assert isinstance(task.result(), Committed)
 
@@ -194,7 +194,7 @@ async def test_a_later_commit_on_the_shard_keeps_the_order_of_row_ids() -> None:
     task = await staged(world, env, shard)
     txn = env.begin()
     txn.write(shard, rows((9, "later")))
-    later = await env.commit(txn, ts=Csn(env.cache.upper + 5))
+    later = await env.committer.commit(txn, ts=Csn(env.cache.upper + 5))
     assert isinstance(later, Committed)
     await env.applier.apply_all()
     assert world.blob.gate is not None
@@ -215,7 +215,7 @@ async def test_the_work_of_a_dead_coordinator_with_all_parts_present_is_committe
     shard = await create(env)
     txn = await big_txn(env, shard, xid=77)
     ts = await env.oracle.write_ts("user")
-    assert isinstance(await env.commit(txn, ts=ts), Committed)
+    assert isinstance(await env.committer.commit(txn, ts=ts), Committed)
     # The coordinator answered and died; its record is still STAGED.
     await peer.cache.durable.refresh()
     assert peer.cache.state.staged
@@ -259,7 +259,7 @@ async def test_a_record_that_its_living_process_has_given_up_is_resolved_by_othe
     shard = await create(env)
     txn = await big_txn(env, shard)
     ts = await env.oracle.write_ts("user")
-    assert isinstance(await env.commit(txn, ts=ts), Committed)
+    assert isinstance(await env.committer.commit(txn, ts=ts), Committed)
     await peer.cache.durable.refresh()
     reading = asyncio.create_task(read(peer, shard, ts))
     for second in range(4 * round(KEEP_ALIVE_S)):
@@ -301,7 +301,7 @@ async def test_an_upload_in_doubt_that_is_there_is_a_commit_even_if_that_cannot_
     shard = await create(env)
     world.blob.gate = asyncio.Event()
     txn = await big_txn(env, shard)
-    task: asyncio.Task[object] = asyncio.create_task(env.commit(txn, ts=await env.oracle.write_ts("user")))
+    task: asyncio.Task[object] = asyncio.create_task(env.committer.commit(txn, ts=await env.oracle.write_ts("user")))
     while not env.cache.state.staged:
         await env.cache.changed()
     world.blob.lose_answers = world.consensus.unreachable = True
@@ -351,7 +351,7 @@ async def test_prevented_transactions_can_be_committed_again() -> None:
     shard = await create(env)
     world.blob.gate = asyncio.Event()
     txn = await big_txn(env, shard)
-    first: asyncio.Task[object] = asyncio.create_task(env.commit(txn, ts=await env.oracle.write_ts("user")))
+    first: asyncio.Task[object] = asyncio.create_task(env.committer.commit(txn, ts=await env.oracle.write_ts("user")))
     while not env.cache.state.staged:
         await env.cache.changed()
     await peer.cache.durable.refresh()
@@ -359,7 +359,7 @@ async def test_prevented_transactions_can_be_committed_again() -> None:
     world.blob.gate.set()
     mismatch = await first
     assert isinstance(mismatch, UpperMismatch)
-    again = await env.commit(txn, ts=Csn(mismatch.least_committable + 10))
+    again = await env.committer.commit(txn, ts=Csn(mismatch.least_committable + 10))
     assert isinstance(again, Committed)
     assert len(await read(env, shard, again.ts)) == 2000
 
@@ -371,7 +371,7 @@ async def test_a_failed_upload_aborts_and_says_so() -> None:
     world.blob.fail = StoreUnavailable("the bucket is gone")
     txn = await big_txn(env, shard)
     ts = await env.oracle.write_ts("user")
-    task: asyncio.Task[object] = asyncio.create_task(env.commit(txn, ts=ts))
+    task: asyncio.Task[object] = asyncio.create_task(env.committer.commit(txn, ts=ts))
     await world.run(task)
     with pytest.raises(Determinate, match="the bucket is gone"):
         task.result()
@@ -388,7 +388,7 @@ async def test_a_lost_answer_to_the_record_is_an_abort_while_a_part_is_missing()
     world.consensus.lose_answers = True
     xid = await env.xids.draw()
     txn = await big_txn(env, shard, xid=xid)
-    task: asyncio.Task[object] = asyncio.create_task(env.commit(txn, ts=await env.oracle.write_ts("user")))
+    task: asyncio.Task[object] = asyncio.create_task(env.committer.commit(txn, ts=await env.oracle.write_ts("user")))
     await world.run(task)
     assert isinstance(task.exception(), Determinate)
     world.consensus.lose_answers = False
@@ -406,7 +406,7 @@ async def test_a_lost_answer_with_all_parts_present_is_ambiguous_and_explained_l
     await peer.cache.durable.refresh()
     world.consensus.lose_answers = True
     txn = await big_txn(env, shard, xid=6)
-    task: asyncio.Task[object] = asyncio.create_task(env.commit(txn, ts=await env.oracle.write_ts("user")))
+    task: asyncio.Task[object] = asyncio.create_task(env.committer.commit(txn, ts=await env.oracle.write_ts("user")))
     await world.run(task)
     assert isinstance(task.exception(), Indeterminate)
     world.consensus.lose_answers = False
@@ -415,7 +415,7 @@ async def test_a_lost_answer_with_all_parts_present_is_ambiguous_and_explained_l
     assert status.result() == "committed"
     assert len(await read(peer, shard, Csn(peer.cache.upper - 1))) == 2000
     # The same transaction committed once more does nothing.
-    again = await env.commit(txn, ts=Csn(peer.cache.upper + 10))
+    again = await env.committer.commit(txn, ts=Csn(peer.cache.upper + 10))
     assert isinstance(again, Committed)
     assert again.ts < peer.cache.upper
     assert len(await read(env, shard, Csn(env.cache.upper - 1))) == 2000
@@ -430,7 +430,7 @@ async def test_definitions_are_not_staged() -> None:
     shard = env.new_shard_id()
     txn.create_shard(shard, SCHEMA)
     txn.write(shard, BIG)
-    result = await env.commit(txn, ts=await env.oracle.write_ts("user"))
+    result = await env.committer.commit(txn, ts=await env.oracle.write_ts("user"))
     assert isinstance(result, Committed)
     assert not env.cache.state.staged
     assert len(await read(env, shard, result.ts)) == 2000

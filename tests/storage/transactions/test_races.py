@@ -29,7 +29,7 @@ async def at(env: Environment, shard: ShardId, ts: int, number: int) -> Committe
     """Commit one row at `ts`."""
     txn = env.begin()
     txn.write(shard, rows((number, "x")))
-    result = await env.commit(txn, ts=Csn(ts))
+    result = await env.committer.commit(txn, ts=Csn(ts))
     assert isinstance(result, Committed)
     return result
 
@@ -85,7 +85,7 @@ async def test_fill_does_not_pass_a_commit_under_way() -> None:
     await two_.fill(shard, Csn(upper + 5))
     txn = one.begin()
     txn.write(shard, rows((1, "x")))
-    result = await one.commit(txn, ts=Csn(upper + 3))
+    result = await one.committer.commit(txn, ts=Csn(upper + 3))
     assert isinstance(result, UpperMismatch)
     await at(one, shard, result.least_committable, 1)
     assert await numbers(one, shard, result.least_committable) == [1]
@@ -187,7 +187,7 @@ async def test_a_transaction_travels_to_another_process() -> None:
     data = await txn.export()
     imported = two_.import_txn(data)
     imported.write(shard, rows((7777, "added")))
-    result = await two_.commit(imported, ts=Csn(upper + 5))
+    result = await two_.committer.commit(imported, ts=Csn(upper + 5))
     assert isinstance(result, Committed)
     assert await numbers(two_, shard, upper + 5) == [*range(1, 1000), 7777]
     assert await two_.outcomes.status(1234) == "committed"
@@ -210,7 +210,7 @@ async def test_files_of_a_dead_exporter_are_not_committed() -> None:
     await two_.leases.keep_alive()
     await two_.maintenance.watch.bury_dead()
     with pytest.raises(Determinate, match="is gone"):
-        await two_.commit(imported, ts=Csn(two_.cache.upper + 1))
+        await two_.committer.commit(imported, ts=Csn(two_.cache.upper + 1))
 
 
 async def test_creating_a_shard_twice_is_refused() -> None:

@@ -40,7 +40,7 @@ async def test_create_write_and_catalog_in_one_consensus_write() -> None:
     txn.update_catalog([CatalogUpdate(record=table_record(oid, "t", shard), diff=1)])
     ts = await env.oracle.write_ts("user")
     consensus, blob = stores.consensus.counts.copy(), stores.blob.counts.copy()
-    result = await env.commit(txn, ts=ts)
+    result = await env.committer.commit(txn, ts=ts)
     assert isinstance(result, Committed)
     assert (stores.consensus.counts - consensus).total == 1
     assert (stores.blob.counts - blob).total == 0
@@ -147,10 +147,10 @@ async def test_a_retry_at_a_higher_csn_rewrites_nothing() -> None:
     txn.write(shard, rows(*[(n, "x" * 200) for n in range(5000)]))
     await txn.spill(force=True)
     before = stores.blob.counts.copy()
-    result = await env.commit(txn, ts=low)
+    result = await env.committer.commit(txn, ts=low)
     assert isinstance(result, UpperMismatch)
     assert result.least_committable == env.cache.upper
-    again = await env.commit(txn, ts=result.least_committable)
+    again = await env.committer.commit(txn, ts=result.least_committable)
     assert isinstance(again, Committed)
     assert (stores.blob.counts - before).writes == 0
     env.oracle.abandon_write("user", low)
@@ -164,7 +164,7 @@ async def insert_at(env: object, shard: object) -> None:
     txn = env.begin()
     txn.write(shard, rows((0, "first")))  # type: ignore[arg-type]
     ts = await env.oracle.write_ts("user")
-    assert isinstance(await env.commit(txn, ts=ts), Committed)
+    assert isinstance(await env.committer.commit(txn, ts=ts), Committed)
     await env.oracle.apply_write("user", ts, wait=False)
 
 
@@ -189,9 +189,9 @@ async def test_definitions_of_two_processes_conflict() -> None:
     oid = one.catalog.current().next_oid
     for env, txn in txns:
         txn.update_catalog([CatalogUpdate(record=Schema(oid=oid, name=env.process, owner=10), diff=1)])
-    await one.commit(txns[0][1], ts=Csn(one.cache.upper + 5))
+    await one.committer.commit(txns[0][1], ts=Csn(one.cache.upper + 5))
     with pytest.raises(CatalogConflict):
-        await two.commit(txns[1][1], ts=Csn(one.cache.upper + 10))
+        await two.committer.commit(txns[1][1], ts=Csn(one.cache.upper + 10))
 
 
 async def test_oids_of_dropped_objects_are_not_given_out_again() -> None:
@@ -272,8 +272,8 @@ async def test_validation_sees_a_write_between() -> None:
     validated = Csn(read_ts + 1)
     await commit(env, first)
     at = Csn(env.cache.upper + 1)
-    assert isinstance(await env.commit(second, ts=at, validated=validated), UpperMismatch)
-    assert isinstance(await env.commit(third, ts=at, validated=validated), Committed)
+    assert isinstance(await env.committer.commit(second, ts=at, validated=validated), UpperMismatch)
+    assert isinstance(await env.committer.commit(third, ts=at, validated=validated), Committed)
     changes = await env.reader.changes(shard, read_ts, Csn(env.cache.upper - 1))
     assert [part.rows for part in changes.inserts] == [1]
     assert (await env.reader.changes(other, at, at)).is_empty
@@ -312,7 +312,7 @@ async def test_two_processes_see_each_others_commits() -> None:
     assert await read(two, shard, at) == {0: (1, "a")}
     txn = two.begin()
     txn.write(shard, rows((2, "b")))
-    result = await two.commit(txn, ts=Csn(at + 100))
+    result = await two.committer.commit(txn, ts=Csn(at + 100))
     assert isinstance(result, Committed)
     assert await read(one, shard, result.ts) == {0: (1, "a"), 1: (2, "b")}
     await one.close()

@@ -346,7 +346,7 @@ async def test_abandoned_uploads_go_and_live_ones_stay() -> None:
     await env.maintenance.orphans.collect()
     assert len(await part_files(stores, shard)) == 1
     with pytest.raises(EnvironmentFenced):
-        await dead.commit(orphan, ts=Csn(env.cache.upper + 10))
+        await dead.committer.commit(orphan, ts=Csn(env.cache.upper + 10))
     await commit(env, kept)
     assert len(await read(env, shard)) == 1000
 
