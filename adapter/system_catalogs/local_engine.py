@@ -29,7 +29,7 @@ from adapter.system_catalogs.relations.all import is_session_relation, is_static
 from adapter.system_catalogs.relations.contents import MAX_SNAPSHOTS, SystemCatalogs, arrow_table, system_column_sql
 from adapter.system_catalogs.relations.session import session_content
 from planner.ir import nodes as ir
-from planner.lowering.context import ScanSource
+from planner.lowering.fragments.sources import ScanSource
 from storage.bounded_map import BoundedMap
 from storage.catalog.model import CatalogSnapshot
 from storage.clock import SystemClock

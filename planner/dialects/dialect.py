@@ -1,80 +1,112 @@
-"""How each engine writes types, literals and names.
+"""How an engine says what both engines can, and what only one of them can.
 
-A `Dialect` is pure text: SQL type names for `SqlType`s, and literals whose engine type is exactly the type that
-`planner.ir.physical` gives. `lambda_` and `error` are the two constructions that both engines have under other names.
+A method takes SQL (of an argument, or the place of one in a template, ``{0}``) and gives SQL; a class attribute says
+whether the engine has a construct. Each is a question that a lowering asks, so that it need not know which engine it
+prints for.
 """
 
 from __future__ import annotations
 
-import datetime
-import math
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from decimal import Decimal
-from functools import lru_cache
+import re
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-from planner.dialects.engine_name import EngineName
-from planner.errors import FeatureNotSupported, NumericValueOutOfRange
+from planner.dialects.literals import Literals
 from planner.ir.nodes import Interval
-from planner.ir.physical import OID_TYPES, element_type
-from planner.types import types
-from planner.types.numeric_shapes import ANY_NUMERIC
-from planner.types.types import NumericShape, SqlType
+from planner.types.types import SqlType
 
-INFINITE = ("infinity", "-infinity")
+JSON_FRACTIONS = r'("(?:[^"\\]|\\.)*")|(\.[0-9]*[1-9])0*|\.0+'
+"""The strings of a JSON text, kept by group 1, and the fractions of its numbers, of which group 2 keeps what counts."""
 
 
-class Dialect(ABC):
-    """One engine's spelling of types and values."""
+class Dialect(Literals):
+    """One engine's SQL."""
 
-    name: EngineName
-    scalar_types: ClassVar[dict[int, str]]
-    text: str
+    # ------------------------------------------------------------ what the engine has
+
+    string_constant: ClassVar[re.Pattern[str]]
+    """A string literal, to pass over those in a template."""
+    reads_catalog: ClassVar[bool]
+    """System relations, and the functions that look into the catalog (``tg_regclass_in``)."""
+    borrows_functions: ClassVar[bool]
+    """Whether a routine without a form of its own is called as the other engine's function in Python."""
+    python_in_lambdas: ClassVar[bool]
+    """Calls of functions in Python inside a lambda."""
+    let_of_subqueries: ClassVar[bool]
+    """Subqueries in the value of `let`. No engine takes them in its body."""
+    record_fields: ClassVar[bool]
+    """Selecting a field of a composite value."""
+    list_quantifiers: ClassVar[bool]
+    """``exists`` and ``forall`` over a list."""
+    quantified_subqueries: ClassVar[bool]
+    """``x < ALL (SELECT ...)``, and IN (SELECT ...) with NULL where it is due."""
+    computed_rows: ClassVar[bool]
+    """VALUES with expressions, not only constants."""
+    row_source: ClassVar[str | None]
+    """What a SELECT without FROM reads instead, where that saves work."""
+    lateral_lists: ClassVar[bool]
+    """LATERAL with set-returning functions; the other way is to expand the left side's rows."""
+    recursive_union: ClassVar[bool]
+    """UNION that is not UNION ALL in WITH RECURSIVE."""
+    materialized_tables: ClassVar[bool]
+    """The words MATERIALIZED and NOT MATERIALIZED."""
+    max_row_count: ClassVar[int]
+    """The largest LIMIT and OFFSET."""
+    computed_row_counts: ClassVar[bool]
+    """LIMIT and OFFSET that are no constants."""
+    subqueries_among_groups: ClassVar[bool]
+    """Correlated subqueries in the select list and in HAVING of a grouped query."""
+    subqueries_as_sort_keys: ClassVar[bool]
+    """Correlated subqueries in ORDER BY."""
+    outputs_in_sort_keys: ClassVar[bool]
+    """ORDER BY of an expression over output columns, where the query is grouped or DISTINCT."""
+    grouping_in_having: ClassVar[bool]
+    """GROUPING() in HAVING of a query with ORDER BY."""
+    ordered_aggregates: ClassVar[bool]
+    """ORDER BY inside an aggregate that collects."""
+    volatile_window_keys: ClassVar[bool]
+    """PARTITION BY and ORDER BY of what may change with each evaluation, or raise an error."""
+    unordered_ranks: ClassVar[bool]
+    """rank() and its like over a window without ORDER BY."""
+    unordered_ranges: ClassVar[bool]
+    """A frame in RANGE mode over a window without ORDER BY."""
+    filtered_windows: ClassVar[bool]
+    """FILTER with OVER."""
+    group_frames: ClassVar[bool]
+    """A window frame in GROUPS mode."""
+    frame_exclusion: ClassVar[bool]
+    """EXCLUDE in a window frame."""
+    computed_frame_offsets: ClassVar[bool]
+    """Frame offsets that are no constants."""
+    dates_in_months: ClassVar[bool]
+    """Whether a RANGE frame over dates takes offsets in months, and no others."""
+    usual_inputs: ClassVar[Mapping[int, str]]
+    """By type: the regular expression of the texts that the engine's own cast reads as PostgreSQL does, faster than our
+    function."""
+    bounded_bigint: ClassVar[bool]
+    """Whether a cast to bigint of a float beyond it always raises an error."""
+    first_group: ClassVar[str]
+    """The first group of a match, in the replacement of regexp_replace."""
+    list_function: ClassVar[str]
+    """The aggregate that makes a list of its rows."""
+    expanding_function: ClassVar[str]
+    """The set-returning function that gives a list's elements, one a row."""
+    first_position: ClassVar[int]
+    """The position of a list's first element, as `transform_indexed` counts."""
+    whole_division: ClassVar[str]
+    """The operator that divides whole numbers, towards zero."""
+    json_string: ClassVar[str]
+    """A template that makes a text a JSON string."""
+    json_equality_key: ClassVar[str]
+    """A template that makes equal values of jsonb the same text: members are in order and spaces in place already, but
+    1.50 is 1.5."""
+
+    # ------------------------------------------------------------ names, errors, bindings
 
     @abstractmethod
-    def list_type(self, element: str) -> str:
-        """The SQL name of a list of `element`."""
-
-    @abstractmethod
-    def string(self, value: str) -> str:
-        """A string literal."""
-
-    @abstractmethod
-    def binary(self, value: bytes) -> str:
-        """A literal of bytes."""
-
-    @abstractmethod
-    def float8(self, value: float) -> str:
-        """A double precision literal."""
-
-    @abstractmethod
-    def integer(self, value: int, oid: int) -> str:
-        """A literal of an integer type."""
-
-    @abstractmethod
-    def decimal(self, digits: str, shape: NumericShape) -> str:
-        """A decimal literal of exactly `shape`; `digits` is plain notation."""
-
-    @abstractmethod
-    def infinite(self, oid: int, negative: bool) -> str:
-        """An infinite date or timestamp."""
-
-    @abstractmethod
-    def timestamp(self, text: str) -> str:
-        """A literal of timestamp without time zone."""
-
-    @abstractmethod
-    def timestamptz(self, text: str) -> str:
-        """A literal of timestamp with time zone; `text` is in UTC without an offset."""
-
-    @abstractmethod
-    def interval(self, months: str, days: str, micros: str) -> str:
-        """An interval from SQL of its three parts, which already have the types integer, integer and bigint."""
-
-    @abstractmethod
-    def array(self, items: Sequence[str]) -> str:
-        """A list of items."""
+    def quoted_name(self, name: str) -> str:
+        """A name of any content as an identifier."""
 
     @abstractmethod
     def let(self, value: str, name: str, body: str) -> str:
@@ -88,222 +120,163 @@ class Dialect(ABC):
         """An expression that raises a PostgreSQL error; see `planner.lowering.engine_errors`."""
         return self.error(self.string(f"TG:{sqlstate}:{message}"))
 
-    def type_name(self, type: SqlType) -> str:
-        """The SQL name of the physical type of `type`."""
-        scalar = self.scalar_types.get(type.oid)
-        if scalar is not None:
-            return scalar
-        if type.oid == types.NUMERIC:
-            shape = type.shape or ANY_NUMERIC
-            return f"DECIMAL({shape.precision},{shape.scale})"
-        if type.oid in OID_TYPES:
-            return "BIGINT"
-        element = element_type(type)
-        if element is not None:
-            return self.list_type(self.type_name(element))
-        return self.text
+    @abstractmethod
+    def distinct(self, left: str, right: str, *, negated: bool) -> str:
+        """IS DISTINCT FROM, or IS NOT DISTINCT FROM."""
 
-    def cast(self, sql: str, type: SqlType) -> str:
-        """The engine's own cast to the physical type of `type`."""
-        return f"CAST({sql} AS {self.type_name(type)})"
+    @abstractmethod
+    def grouping(self, keys: Sequence[str]) -> str:
+        """GROUPING(keys) as an integer: one bit for each key, the last one the lowest."""
 
-    def null(self, type: SqlType) -> str:
-        """A typed NULL."""
-        return f"CAST(NULL AS {self.type_name(type)})"
+    # ------------------------------------------------------------ lists and structs
 
-    def literal(self, value: object, type: SqlType) -> str:
-        """A literal of the physical type of `type`; `value` as in `planner.ir.nodes.Literal`."""
-        if value is None:
-            return self.null(type)
-        oid = type.oid
-        if oid == types.BOOL:
-            return "TRUE" if value else "FALSE"
-        if isinstance(value, bool):
-            raise TypeError(f"a boolean value for type {oid}")
-        if isinstance(value, int) and (oid in (types.INT2, types.INT4, types.INT8) or oid in OID_TYPES):
-            return self.integer(value, oid)
-        if oid == types.NUMERIC:
-            return self._numeric(value, type)
-        if oid == types.FLOAT8 and isinstance(value, (int, float)):
-            return self.float8(float(value))
-        if oid == types.FLOAT4 and isinstance(value, (int, float)):
-            return f"CAST({self.float8(float(value))} AS FLOAT)"
-        if value in INFINITE and oid in (types.DATE, types.TIMESTAMP, types.TIMESTAMPTZ):
-            return self.infinite(oid, value == "-infinity")
-        if isinstance(value, datetime.datetime):
-            if oid == types.TIMESTAMPTZ:
-                moment = value if value.tzinfo is None else value.astimezone(datetime.UTC)
-                return self.timestamptz(moment.replace(tzinfo=None).isoformat(sep=" "))
-            return self.timestamp(value.isoformat(sep=" "))
-        if isinstance(value, datetime.date):
-            return f"DATE '{value.isoformat()}'"
-        if isinstance(value, datetime.time):
-            return f"TIME '{value.isoformat()}'"
-        if isinstance(value, Interval):
-            return self.interval(
-                self.integer(value.months, types.INT4),
-                self.integer(value.days, types.INT4),
-                self.integer(value.micros, types.INT8),
-            )
-        if isinstance(value, bytes):
-            return self.binary(value)
-        element = element_type(type)
-        if element is not None and isinstance(value, (tuple, list)):
-            return self._array(value, element)
-        if isinstance(value, str):
-            return self.string(value)
-        raise TypeError(f"a {value.__class__.__name__} for type {oid}")
+    @abstractmethod
+    def struct(self, members: Sequence[tuple[str, str]]) -> str:
+        """A struct of members (name, SQL)."""
 
-    def _numeric(self, value: object, type: SqlType) -> str:
-        number = value if isinstance(value, Decimal) else Decimal(str(value))
-        if not number.is_finite():
-            raise FeatureNotSupported(f"numeric value {number} is not supported")
-        shape = type.shape or ANY_NUMERIC
-        if shape == types.TOO_WIDE:
-            raise FeatureNotSupported(
-                f"numeric constants of more than {types.MAX_DECIMAL_PRECISION} digits are not supported"
-            )
-        digits = f"{number:f}"
-        whole = digits.lstrip("-").split(".")[0].lstrip("0")
-        if len(whole) > shape.precision - shape.scale:
-            raise NumericValueOutOfRange("value overflows numeric format")
-        return self.decimal(digits, shape)
+    @abstractmethod
+    def transform(self, array: str, name: str, body: str) -> str:
+        """The list of `body` for each element of `array`, which is called `name` there."""
 
-    def _array(self, value: Sequence[object], element: SqlType) -> str:
-        if any(isinstance(item, (tuple, list)) for item in value):
-            raise FeatureNotSupported("multidimensional arrays are not supported")
-        items = self.array([self.literal(item, element) for item in value])
-        return f"CAST({items} AS {self.list_type(self.type_name(element))})"
+    @abstractmethod
+    def transform_indexed(self, array: str, name: str, position: str, body: str) -> str:
+        """Like `transform`; the element's position, from `first_position`, is called `position`."""
 
+    @abstractmethod
+    def filter(self, array: str, name: str, condition: str) -> str:
+        """The elements of `array` for which `condition` is true."""
 
-_COMMON = {
-    types.BOOL: "BOOLEAN", types.INT2: "SMALLINT", types.INT8: "BIGINT", types.FLOAT4: "FLOAT", types.FLOAT8: "DOUBLE",
-    types.DATE: "DATE",
-}  # fmt: skip
+    @abstractmethod
+    def length(self, array: str) -> str:
+        """How many elements a list has."""
 
+    @abstractmethod
+    def join(self, array: str, separator: str) -> str:
+        """The elements of a list of texts with `separator` between them."""
 
-class LocalDialect(Dialect):
-    """DuckDB."""
+    @abstractmethod
+    def element(self, *, zero_based: bool, in_range: bool) -> str:
+        """A template of ``{0}[{1}]``: NULL outside of the list. `in_range` says that the index is a constant and not
+        below the first."""
 
-    name: EngineName = "local"
-    text = "VARCHAR"
-    scalar_types: ClassVar[dict[int, str]] = {
-        **_COMMON, types.INT4: "INTEGER", types.BYTEA: "BLOB", types.TIME: "TIME", types.TIMESTAMP: "TIMESTAMP",
-        types.TIMESTAMPTZ: "TIMESTAMPTZ", types.INTERVAL: "STRUCT(months INTEGER, days INTEGER, micros BIGINT)",
-    }  # fmt: skip
+    @abstractmethod
+    def slice(self, type: SqlType) -> str:
+        """A template of ``{0}[{1}:{2}]``, where the lower bound is at least 1; `type` is the list's."""
 
-    def list_type(self, element: str) -> str:
-        return f"{element}[]"
+    @abstractmethod
+    def all_in_list(self, column: str, type: SqlType) -> str:
+        """The values of `column` as one list of `type`, NULLs among them, empty without rows."""
 
-    def string(self, value: str) -> str:
-        return "'" + value.replace("'", "''") + "'"
+    def element_key(self, element: str, key: str) -> str:
+        """What orders an array's element as PostgreSQL does, NULL last; `key` orders those that are not NULL."""
+        return key
 
-    def binary(self, value: bytes) -> str:
-        return f"from_hex('{value.hex()}')"
+    # ------------------------------------------------------------ texts
 
-    def float8(self, value: float) -> str:
-        if math.isfinite(value):
-            text = repr(value)
-            return (
-                f"({text if 'e' in text else text + 'e0'})" if text[0] == "-" else text if "e" in text else text + "e0"
-            )
-        return f"CAST('{value}' AS DOUBLE)"
+    @abstractmethod
+    def without_trailing_blanks(self, text: str) -> str:
+        """A text without the blanks at its end."""
 
-    def integer(self, value: int, oid: int) -> str:
-        if oid == types.INT4:
-            if value >= 0:
-                return str(value)
-            return f"({value})" if value > -(2**31) else f"CAST({value} AS INTEGER)"
-        return f"CAST({value} AS {'SMALLINT' if oid == types.INT2 else 'BIGINT'})"
+    @abstractmethod
+    def without_leading(self, text: str, characters: str) -> str:
+        """A text without those of `characters` (an SQL string) that it starts with."""
 
-    def decimal(self, digits: str, shape: NumericShape) -> str:
-        return f"CAST('{digits}' AS DECIMAL({shape.precision},{shape.scale}))"
+    @abstractmethod
+    def without_trailing_zeros(self, digits: str) -> str:
+        """A number's text without the zeros at the end of its fraction."""
 
-    def infinite(self, oid: int, negative: bool) -> str:
-        return f"CAST('{'-' if negative else ''}infinity' AS {self.scalar_types[oid]})"
+    @abstractmethod
+    def matches(self, text: str, pattern: str) -> str:
+        """Whether a text holds a match of the regular expression `pattern`."""
 
-    def timestamp(self, text: str) -> str:
-        return f"TIMESTAMP '{text}'"
+    @abstractmethod
+    def matches_fully(self, text: str, pattern: str) -> str:
+        """Whether a whole text matches the regular expression `pattern`."""
 
-    def timestamptz(self, text: str) -> str:
-        return f"TIMESTAMPTZ '{text}+00'"
+    @abstractmethod
+    def float_text(self, oid: int) -> str:
+        """A template of a float's text; `oid` is real or double precision."""
 
-    def interval(self, months: str, days: str, micros: str) -> str:
-        return f"{{'months': {months}, 'days': {days}, 'micros': {micros}}}"
+    @abstractmethod
+    def interval_text(self, style: str) -> str:
+        """A template of an interval's text in an IntervalStyle. Raises 0A000 for a style that is not there."""
 
-    def array(self, items: Sequence[str]) -> str:
-        return f"[{', '.join(items)}]"
+    @abstractmethod
+    def timestamptz_text(self, timezone: str) -> str:
+        """A template of a moment's text in a time zone."""
 
-    def let(self, value: str, name: str, body: str) -> str:
-        return f"list_transform([{value}], lambda {name}: {body})[1]"
+    # ------------------------------------------------------------ numbers
 
-    def error(self, message: str) -> str:
-        return f"error({message})"
+    @abstractmethod
+    def is_finite(self, number: str) -> str:
+        """Whether a float is neither infinite nor NaN."""
 
+    @abstractmethod
+    def is_infinite(self, number: str) -> str:
+        """Whether a float is infinite."""
 
-class SparkDialect(Dialect):
-    """Spark SQL, ANSI mode."""
+    @abstractmethod
+    def significant_digits(self, number: str, digits: int) -> str:
+        """A float's text, rounded to that many significant digits."""
 
-    name: EngineName = "spark"
-    text = "STRING"
-    scalar_types: ClassVar[dict[int, str]] = {
-        **_COMMON, types.INT4: "INT", types.BYTEA: "BINARY", types.TIME: "TIME(6)", types.TIMESTAMP: "TIMESTAMP_NTZ",
-        types.TIMESTAMPTZ: "TIMESTAMP", types.INTERVAL: "STRUCT<months: INT, days: INT, micros: BIGINT>",
-    }  # fmt: skip
+    @abstractmethod
+    def half_even(self, number: str) -> str:
+        """A float whose cast to an integer type rounds halves to even."""
 
-    _ESCAPES = str.maketrans({"\\": "\\\\", "'": "\\'", "$": "\\u0024", "\n": "\\n", "\r": "\\r", "\t": "\\t"})
+    @abstractmethod
+    def half_away(self, number: str) -> str:
+        """A decimal whose cast to an integer type rounds halves away from zero."""
 
-    def list_type(self, element: str) -> str:
-        return f"ARRAY<{element}>"
+    @abstractmethod
+    def wide_integer(self) -> str:
+        """The name of a type for whole numbers beyond bigint."""
 
-    def string(self, value: str) -> str:
-        return "'" + value.translate(self._ESCAPES) + "'"
+    def interval_key(self, interval: str) -> str:
+        """The duration by which PostgreSQL compares an interval: a month is 30 days, a day 24 hours."""
+        wide = self.wide_integer()
+        return (
+            f"(CAST({interval}.months AS {wide}) * 2592000000000 + CAST({interval}.days AS {wide}) * 86400000000 + "
+            f"CAST({interval}.micros AS {wide}))"
+        )
 
-    def binary(self, value: bytes) -> str:
-        return f"X'{value.hex()}'"
+    # ------------------------------------------------------------ moments
 
-    def float8(self, value: float) -> str:
-        if math.isfinite(value):
-            return f"({value!r}D)" if value < 0 else f"{value!r}D"
-        return f"CAST('{'Infinity' if value > 0 else '-Infinity' if value < 0 else 'NaN'}' AS DOUBLE)"
+    @abstractmethod
+    def time_micros(self, time: str) -> str:
+        """The microseconds since midnight of a time."""
 
-    def integer(self, value: int, oid: int) -> str:
-        suffix = "" if oid == types.INT4 else "S" if oid == types.INT2 else "L"
-        return f"{value}{suffix}" if value >= 0 else f"({value}{suffix})"
+    @abstractmethod
+    def moment_micros(self, moment: str, oid: int) -> str:
+        """The microseconds since 1970 of a timestamp or timestamptz (`oid` tells which)."""
 
-    def decimal(self, digits: str, shape: NumericShape) -> str:
-        sign = "-" if digits[0] == "-" else ""
-        whole, _, fraction = digits.lstrip("-").partition(".")
-        if len(fraction) == shape.scale and len(whole.lstrip("0")) + len(fraction) == shape.precision:
-            literal = f"{sign}{digits.lstrip('-')}BD"
-            return f"({literal})" if sign else literal
-        return f"CAST('{digits}' AS DECIMAL({shape.precision},{shape.scale}))"
+    @abstractmethod
+    def moment_of_micros(self, micros: str, oid: int) -> str:
+        """The timestamp or timestamptz that many microseconds after 1970."""
 
-    def infinite(self, oid: int, negative: bool) -> str:
-        raise FeatureNotSupported("infinite dates and timestamps are not supported on Spark")
+    @abstractmethod
+    def time_of_timestamp(self, timestamp: str) -> str:
+        """The time of day of a timestamp."""
 
-    def timestamp(self, text: str) -> str:
-        return f"TIMESTAMP_NTZ '{text}'"
+    @abstractmethod
+    def time_of_micros(self, micros: str) -> str:
+        """The time of day that many microseconds after midnight, fewer than a day has."""
 
-    def timestamptz(self, text: str) -> str:
-        return f"TIMESTAMP '{text}+00:00'"
+    @abstractmethod
+    def micros_interval(self, micros: str) -> str:
+        """That many microseconds as the engine's own interval, to add to a timestamp."""
 
-    def interval(self, months: str, days: str, micros: str) -> str:
-        # Members of constants would count as never NULL, also where an outer join puts NULL for the whole.
-        made = f"named_struct('months', {months}, 'days', {days}, 'micros', {micros})"
-        return f"CAST({made} AS {self.scalar_types[types.INTERVAL]})"
+    @abstractmethod
+    def interval_struct(self, months: str, days: str, micros: str) -> str:
+        """An interval of these parts, SQL of whole numbers of any type."""
 
-    def array(self, items: Sequence[str]) -> str:
-        return f"array({', '.join(items)})"
+    @abstractmethod
+    def frame_interval(self, interval: Interval) -> str | None:
+        """The engine's own interval as the offset of a window frame; None for one that it cannot say."""
 
-    def let(self, value: str, name: str, body: str) -> str:
-        return f"transform(array({value}), {name} -> {body})[0]"
+    @abstractmethod
+    def to_local_time(self, timezone: str, moment: str = "{0}", zone: str | None = None) -> str:
+        """A timestamptz as the wall-clock timestamp in `zone` (an SQL string), by default the session's `timezone`."""
 
-    def error(self, message: str) -> str:
-        return f"raise_error({message})"
-
-
-@lru_cache(maxsize=2)
-def dialect(engine: EngineName) -> Dialect:
-    """The dialect of an engine."""
-    return LocalDialect() if engine == "local" else SparkDialect()
+    @abstractmethod
+    def from_local_time(self, timezone: str, timestamp: str = "{0}", zone: str | None = None) -> str:
+        """A wall-clock timestamp in `zone` (an SQL string), by default the session's `timezone`, as a timestamptz."""

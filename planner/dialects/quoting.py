@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-BRACE = "\x01"
-"""Stands for ``{`` in a template; filling the template puts it back."""
+BRACE = "\0\x01"
+"""Stands for ``{`` in a template; filling the template puts it back. No text of a user has a NUL."""
 
 
 def quoted(text: str) -> str:

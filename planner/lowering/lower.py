@@ -10,9 +10,11 @@ from planner.dialects.engine_name import EngineName
 from planner.errors import InternalError
 from planner.functions.forms.form import SessionSettings
 from planner.ir import nodes as ir
-from planner.lowering.context import Context, ScanSource, place_of
-from planner.lowering.relations import Relations
-from planner.lowering.scalars import Scalars
+from planner.lowering.fragments.context import Context
+from planner.lowering.fragments.fragment import Fragment
+from planner.lowering.fragments.sources import ScanSource, place_of
+from planner.lowering.relations.relations import Relations
+from planner.lowering.scalars.handlers import new_scalars
 
 
 class LoweredQuery(Struct, frozen=True):
@@ -58,11 +60,10 @@ def lower(
     decide (a negative LIMIT).
     """
     ctx = Context(engine, extendable, params, settings or SessionSettings())
-    relations = Relations(ctx, Scalars(ctx))
+    relations = Relations(ctx, new_scalars(ctx))
     select = relations.build(rel)
-    if not ctx.local and select.source is None and select.set_operation is None:
-        # Spark evaluates a projection of listed rows while it plans; for a missing FROM it runs a job.
-        select.source = "VALUES (0)"
-    sql = relations.text(select, rel.fields)
+    if ctx.dialect.row_source is not None and select.source is None and select.set_operation is None:
+        select.source = Fragment(ctx.dialect.row_source)
+    sql = relations.complete(select, rel.fields).sql
     constants = {relation: tuple(held) for relation, held in ctx.constants.items()}
     return LoweredQuery(sql, rel.fields, frozenset(ctx.relations), constants, frozenset(ctx.inlined))

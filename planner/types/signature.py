@@ -6,6 +6,9 @@ from enum import Enum
 
 from msgspec import Struct
 
+COMPARISONS = ("=", "<>", "<", ">", "<=", ">=")
+"""The comparison operators."""
+
 
 class Kind(Enum):
     """What sort of routine a signature describes. SET_RETURNING is a function that returns rows."""

@@ -30,8 +30,9 @@ from planner.functions.engines.spark import NAMES
 from planner.functions.forms.form import SessionSettings
 from planner.ir.nodes import BoundQuery, Field, Literal
 from planner.ir.physical import arrow_schema, arrow_type
-from planner.lowering import ScanSource, constants_layout, lower
 from planner.lowering.engine_errors import translate
+from planner.lowering.fragments.sources import ScanSource, constants_layout
+from planner.lowering.lower import lower
 from planner.resolution.session_values import substitute
 from planner.resolution.statement import BindContext
 from planner.syntax.parse import split_and_parse

@@ -18,10 +18,12 @@ from adapter.engines.common.result_batches import ResultShape
 from adapter.engines.common.scan_sources import ScanNeeds, scan_needs
 from adapter.execution_context import ExecutionContext
 from planner.errors import FeatureNotSupported, SqlError
+from planner.functions.forms.form import SessionSettings
 from planner.ir import nodes as ir
 from planner.ir.nodes import BoundQuery, Literal
 from planner.ir.rewrite import walk
-from planner.lowering import LoweredQuery, ScanSource, SessionSettings, lower
+from planner.lowering.fragments.sources import ScanSource
+from planner.lowering.lower import LoweredQuery, lower
 from storage.bounded_map import BoundedMap
 
 MAX_QUERIES = 512

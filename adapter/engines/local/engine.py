@@ -49,8 +49,8 @@ from planner.errors import ObjectNotInPrerequisiteState, QueryCanceled
 from planner.functions.engines import local as local_udfs
 from planner.ir.nodes import BoundQuery, SystemScan
 from planner.ir.nodes import Literal as LiteralValue
-from planner.lowering import ScanSource
 from planner.lowering.engine_errors import translate
+from planner.lowering.fragments.sources import ScanSource
 from storage.environment.environment import Environment
 from storage.ids import ShardId
 

@@ -19,7 +19,7 @@ import pyarrow as pa
 from msgspec import Struct, field
 
 from adapter.engines.common.scan_sources import PartIdentity, ScanColumn, identity
-from planner.dialects.dialect import dialect
+from planner.dialects.of_engine import dialect_of
 from storage.bounded_map import BoundedMap
 from storage.ids import ShardId
 from storage.shards.parts import ROW_ID, Part
@@ -83,7 +83,7 @@ class Generation(Struct, eq=False):
         return f"_part IN ({', '.join(map(str, numbers))})"
 
     def _definition(self) -> str:
-        local = dialect("local")
+        local = dialect_of("local")
         columns = "".join(f", {column.name} {local.type_name(column.type)}" for column in self.columns)
         return f"_part INTEGER, {ROW_ID} BIGINT{columns}"
 

@@ -30,10 +30,10 @@ from adapter.engines.common.scan_sources import (
 from adapter.engines.local.inline_pool import Generation, InlinePool
 from adapter.engines.local.small_tables import MAX_ROWS, SmallTables
 from adapter.plans.constant_rows import array_of
-from planner.dialects.dialect import dialect
+from planner.dialects.of_engine import dialect_of
 from planner.errors import InternalError
 from planner.ir.nodes import Literal
-from planner.lowering import ScanSource, constants_layout
+from planner.lowering.fragments.sources import ScanSource, constants_layout
 from storage.bounded_map import BoundedMap
 from storage.ids import ShardId
 from storage.shards.parts import PROVISIONAL_ROW_ID, ROW_ID, Part
@@ -134,7 +134,7 @@ class LocalScan(Struct, eq=False):
         return f" AND NOT EXISTS (SELECT 1 FROM {name} WHERE {name}.id = {ROW_ID})"
 
     def _files(self, connection: Connection, blob: Blob, group: FileGroup) -> list[str]:
-        local = dialect("local")
+        local = dialect_of("local")
         items = [
             f"{local.cast(column.name, column.type)} AS {column.name}"
             if column.name in group.columns

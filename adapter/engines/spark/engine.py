@@ -41,7 +41,7 @@ from planner.errors import FeatureNotSupported, IoError, ObjectNotInPrerequisite
 from planner.functions.engines.spark import used
 from planner.ir.nodes import BoundQuery
 from planner.ir.nodes import Literal as LiteralValue
-from planner.lowering import ScanSource
+from planner.lowering.fragments.sources import ScanSource
 from storage.environment.environment import Environment
 from storage.errors import StorageError
 from storage.ids import ShardId

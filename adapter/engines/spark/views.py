@@ -35,7 +35,7 @@ from adapter.engines.common.scan_sources import (
     without_deleted,
 )
 from adapter.engines.spark.runtime import Profile, Spark
-from planner.dialects.dialect import dialect
+from planner.dialects.of_engine import dialect_of
 from planner.errors import InternalError
 from storage.bounded_map import BoundedMap
 from storage.shards.parts import ROW_ID, Part
@@ -166,7 +166,7 @@ class SparkViews:
                 session.catalog().dropTempView(helper)
 
     def _inline_select(self, scan: SparkScan, profile: Profile, name: str, helpers: list[str]) -> str:
-        spark = dialect("spark")
+        spark = dialect_of("spark")
         types = [(column.name, spark.type_name(column.type)) for column in scan.plan.columns]
         rows = scan.inline
         if scan.plan.row_ids:
@@ -195,7 +195,7 @@ class SparkViews:
         return jvm.PythonSQLUtils.toDataFrame(iterator, schema, self._spark.sessions[profile]._jsparkSession)
 
     def _reader(self, session: Any, group: FileGroup, plan: ScanPlan) -> Any:
-        spark = dialect("spark")
+        spark = dialect_of("spark")
         fields = [f"{c.name} {spark.type_name(c.type)}" for c in plan.columns if c.name in group.columns]
         if group.stored_row_ids and group.row_ids:
             fields.append(f"{ROW_ID} BIGINT")
@@ -222,7 +222,7 @@ class SparkViews:
         shutil.rmtree(self._directory / "row-ids" / name, ignore_errors=True)
 
     def _file_select(self, scan: SparkScan, group: FileGroup, profile: Profile, name: str, helpers: list[str]) -> str:
-        spark = dialect("spark")
+        spark = dialect_of("spark")
         session = self._spark.sessions[profile]._jsparkSession
         helper = f"{name}_{len(helpers)}"
         frame = self._reader(session, group, scan.plan)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from planner.dialects.comparison_keys import interval_key
 from planner.errors import InvalidArgumentForNthValue, InvalidArgumentForNtile
 from planner.functions.engines.spark import checked, portable
 from planner.functions.forms.form import CallSite, Form, both
@@ -71,8 +70,8 @@ def _extreme(name: str) -> Callable[[CallSite], str]:
     def template(site: CallSite) -> str | None:
         if site.arg_types[0].oid == INTERVAL:
             if site.engine == "local":
-                return f"arg_{name}({{0}}, {interval_key('{0}', 'local')}){{f}}"
-            return f"{name}_by({{0}}, {interval_key('{0}', 'spark')}){{f}}"
+                return f"arg_{name}({{0}}, {site.dialect.interval_key('{0}')}){{f}}"
+            return f"{name}_by({{0}}, {site.dialect.interval_key('{0}')}){{f}}"
         if site.arg_types[0].oid in (INET, CIDR):
             if site.engine == "local":
                 return f"arg_{name}({{0}}, tg_inet_key({{0}})){{f}}"

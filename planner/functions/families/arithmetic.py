@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from planner.functions.engines.spark import checked
-from planner.functions.forms.form import NOT_CONSTANT, CallSite, Form, both, local_only, raised
+from planner.functions.forms.form import NOT_CONSTANT, CallSite, Form, both, local_only
 from planner.functions.forms.numeric_division import quotient
 from planner.types.numeric_shapes import shape_of
 from planner.types.types import INT2, INT8
@@ -113,10 +113,10 @@ def _float(symbol: str) -> Callable[[CallSite], str]:
             return result
         infinite = "isinf({p})" if site.engine == "local" else "(abs({p}) = double('Infinity'))"
         outside, left, right = (infinite.replace("{p}", place) for place in (result, "{0}", "{1}"))
-        over = raised(site, "22003", "value out of range: overflow")
+        over = site.dialect.raise_sql("22003", "value out of range: overflow")
         if symbol in "+-":
             return f"CASE WHEN {outside} AND NOT {left} AND NOT {right} THEN {over} ELSE {result} END"
-        under = raised(site, "22003", "value out of range: underflow")
+        under = site.dialect.raise_sql("22003", "value out of range: underflow")
         vanished = f"{result} = 0 AND {{0}} <> 0" + (" AND {1} <> 0" if symbol == "*" else f" AND NOT {right}")
         return (
             f"CASE WHEN {outside} AND NOT {left} AND NOT {right} THEN {over} WHEN {vanished} THEN {under} "
@@ -129,9 +129,10 @@ def _float(symbol: str) -> Callable[[CallSite], str]:
 def _power(site: CallSite) -> str:
     if site.engine == "local":
         return "tg_float8_power({0}, {1})"
-    zero = "raise_error('TG:2201F:zero raised to a negative power is undefined')"
-    complex_ = "raise_error('TG:2201F:a negative number raised to a non-integer power yields a complex result')"
-    over = "raise_error('TG:22003:value out of range: overflow')"
+    raised = site.dialect.raise_sql
+    zero = raised("2201F", "zero raised to a negative power is undefined")
+    complex_ = raised("2201F", "a negative number raised to a non-integer power yields a complex result")
+    over = raised("22003", "value out of range: overflow")
     return (
         f"CASE WHEN {{0}} = 0D AND {{1}} < 0D THEN {zero} WHEN {{0}} < 0D AND {{1}} <> floor({{1}}) THEN {complex_} "
         "WHEN power({0}, {1}) = double('Infinity') AND abs({0}) <> double('Infinity') "
@@ -141,26 +142,24 @@ def _power(site: CallSite) -> str:
 
 def _logarithm(function: str) -> Form:
     def template(site: CallSite) -> str:
-        error = "error" if site.engine == "local" else "raise_error"
-        zero = f"{error}('TG:2201E:cannot take logarithm of zero')"
-        negative = f"{error}('TG:2201E:cannot take logarithm of a negative number')"
+        zero = site.dialect.raise_sql("2201E", "cannot take logarithm of zero")
+        negative = site.dialect.raise_sql("2201E", "cannot take logarithm of a negative number")
         return f"CASE WHEN {{0}} = 0 THEN {zero} WHEN {{0}} < 0 THEN {negative} ELSE {function}({{0}}) END"
 
     return both(template)
 
 
 def _square_root(site: CallSite) -> str:
-    error = "error" if site.engine == "local" else "raise_error"
-    return (
-        f"CASE WHEN {{0}} < 0 THEN {error}('TG:2201F:cannot take square root of a negative number') ELSE"
-        " sqrt({0}) END"
-    )
+    fault = site.dialect.raise_sql("2201F", "cannot take square root of a negative number")
+    return f"CASE WHEN {{0}} < 0 THEN {fault} ELSE sqrt({{0}}) END"
 
 
-def _domain(function: str) -> Form:
+def _domain(function: str, condition: str) -> Form:
+    """A function that is not defined where `condition` is true."""
+
     def template(site: CallSite) -> str:
-        error = "error" if site.engine == "local" else "raise_error"
-        return f"CASE WHEN abs({{0}}) > 1 THEN {error}('TG:22003:input is out of range') ELSE {function}({{0}}) END"
+        fault = site.dialect.raise_sql("22003", "input is out of range")
+        return f"CASE WHEN {condition} THEN {fault} ELSE {function}({{0}}) END"
 
     return both(template)
 
@@ -293,14 +292,8 @@ def forms() -> Mapping[str, Form]:
     for key in ("sin", "cos", "tan", "cot", "atan", "sinh", "cosh", "tanh", "asinh", "degrees", "radians"):
         given[f"{key}(float8)"] = both(f"{key}({{0}})")
     for key in ("asin", "acos", "atanh"):
-        given[f"{key}(float8)"] = _domain(key)
-    given["acosh(float8)"] = both(
-        lambda site: (
-            "CASE WHEN {0} < 1 THEN "
-            + ("error" if site.engine == "local" else "raise_error")
-            + "('TG:22003:input is out of range') ELSE acosh({0}) END"
-        )
-    )
+        given[f"{key}(float8)"] = _domain(key, "abs({0}) > 1")
+    given["acosh(float8)"] = _domain("acosh", "{0} < 1")
     given["atan2(float8,float8)"] = both("atan2({0}, {1})")
     for key in ("sind", "cosd", "tand", "cotd", "asind", "acosd", "atand"):
         given[f"{key}(float8)"] = _degrees(key, key.startswith("a"))
@@ -318,6 +311,3 @@ def _scale(site: CallSite) -> str | None:
     if site.engine == "local":
         return "tg_numeric_min_scale(CAST({0} AS VARCHAR))"
     return checked("tg_numeric_min_scale(CAST({0} AS STRING))")
-
-
-__all__ = ["NOT_CONSTANT", "forms"]

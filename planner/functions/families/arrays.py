@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from planner.functions.forms.form import CallSite, Form, both, raised
+from planner.functions.forms.form import CallSite, Form, both
 
 
 def _array_length(site: CallSite) -> str:
@@ -82,8 +82,8 @@ def _position(site: CallSite) -> str:
 
 
 def _filled(site: CallSite) -> str:
-    more = raised(site, "0A000", "multidimensional arrays are not supported")
-    null = raised(site, "22004", "dimension array or low bound array cannot be null")
+    more = site.dialect.raise_sql("0A000", "multidimensional arrays are not supported")
+    null = site.dialect.raise_sql("22004", "dimension array or low bound array cannot be null")
     if site.engine == "local":
         size, made = "len({1})", "list_transform(range(({1})[1]), lambda i: {0})"
     else:

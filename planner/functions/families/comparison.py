@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from planner.dialects.comparison_keys import OPERATORS, equality_key, order_key
+from planner.dialects.comparison_keys import equality_key, order_key
 from planner.functions.forms.form import CallSite, Form, both, local_only
-from planner.functions.forms.zones import from_local_time
+from planner.types.signature import COMPARISONS
 from planner.types.types import DATE, TIMESTAMP, TIMESTAMPTZ
 
 _EQUALITY = ("=", "<>")
@@ -57,7 +57,7 @@ _MOMENTS = [
 
 def _moment(symbol: str) -> Callable[[CallSite], str]:
     def template(site: CallSite) -> str:
-        plain = "TIMESTAMP" if site.engine == "local" else "TIMESTAMP_NTZ"
+        plain = site.dialect.scalar_types[TIMESTAMP]
         zoned = TIMESTAMPTZ in (site.arg_types[0].oid, site.arg_types[1].oid)
         sides: list[str] = []
         for index, type in enumerate(site.arg_types):
@@ -65,7 +65,7 @@ def _moment(symbol: str) -> Callable[[CallSite], str]:
             if type.oid == DATE:
                 side = f"CAST({side} AS {plain})"
             if zoned and type.oid in (DATE, TIMESTAMP):
-                side = from_local_time(site.engine, site.settings.timezone, side)
+                side = site.dialect.from_local_time(site.settings.timezone, side)
             sides.append(side)
         return f"({sides[0]} {symbol} {sides[1]})"
 
@@ -77,7 +77,7 @@ def _keyed(symbol: str) -> Callable[[CallSite], str]:
     key = equality_key if symbol in _EQUALITY else order_key
 
     def template(site: CallSite) -> str:
-        left, right = [key(type.without_typmod(), site.engine) for type in site.arg_types]
+        left, right = [key(type.without_typmod(), site.dialect) for type in site.arg_types]
         return f"({left} {symbol} {right.replace('{0}', '{1}')})"
 
     return template
@@ -86,7 +86,7 @@ def _keyed(symbol: str) -> Callable[[CallSite], str]:
 def forms() -> Mapping[str, Form]:
     """The family's forms."""
     given: dict[str, Form] = {}
-    for symbol in OPERATORS:
+    for symbol in COMPARISONS:
         plain = both(f"({{0}} {symbol} {{1}})")
         for name in _SAME:
             given[f"{symbol}({name},{name})"] = plain

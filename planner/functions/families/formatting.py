@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from planner.dialects.dialect import dialect
 from planner.dialects.quoting import quoted
 from planner.functions.engines.spark import checked
 from planner.functions.forms.form import CallSite, Form, both, local_only
-from planner.functions.forms.zones import from_local_time, to_local_time
 from planner.types.types import TIMESTAMPTZ
 
 
 def _to_char_moment(site: CallSite) -> str | None:
     zoned = site.arg_types[0].oid == TIMESTAMPTZ
-    source = to_local_time(site.engine, site.settings.timezone) if zoned else "{0}"
+    source = site.dialect.to_local_time(site.settings.timezone) if zoned else "{0}"
     pattern = site.constants[1]
     if isinstance(pattern, str) and pattern:
         simple = _simple_pattern(pattern, site.engine)
@@ -22,7 +20,7 @@ def _to_char_moment(site: CallSite) -> str | None:
             return f"CASE WHEN isfinite({{0}}) THEN strftime({source}, '{simple}') END"
         if simple is not None:
             return f"date_format({source}, '{simple}')"
-    zone = quoted(dialect(site.engine).string(site.settings.timezone if zoned else ""))
+    zone = quoted(site.dialect.string(site.settings.timezone if zoned else ""))
     made = f"tg_to_char_timestamp({source}, {{1}}, {zone})"
     if site.engine == "local":
         return f"CASE WHEN isfinite({{0}}) AND {{1}} <> '' THEN {made} END"
@@ -72,7 +70,7 @@ def forms() -> Mapping[str, Form]:
         given[f"to_char({type},text)"] = local_only(f"tg_to_char_number(CAST({{0}} AS VARCHAR), {{1}}, '{kind}')")
     given["to_date(text,text)"] = local_only("CAST(tg_to_timestamp({0}, {1}) AS DATE)")
     given["to_timestamp(text,text)"] = local_only(
-        lambda site: from_local_time("local", site.settings.timezone, "tg_to_timestamp({0}, {1})")
+        lambda site: site.dialect.from_local_time(site.settings.timezone, "tg_to_timestamp({0}, {1})")
     )
     given["to_number(text,text)"] = local_only("CAST(tg_to_number({0}, {1}) AS {t})")
     return given

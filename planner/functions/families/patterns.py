@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from planner.dialects.dialect import dialect
 from planner.dialects.quoting import quoted
 from planner.functions.forms.form import CallSite, Form, local_only
 from planner.functions.udfs.regex import compiled
@@ -13,7 +12,7 @@ from planner.functions.udfs.regular_expressions import like_with_escape, similar
 
 def literal(site: CallSite, text: str) -> str:
     """A string constant inside a template."""
-    return quoted(dialect(site.engine).string(text))
+    return quoted(site.dialect.string(text))
 
 
 def _like(negated: bool, insensitive: bool) -> Callable[[CallSite], str]:

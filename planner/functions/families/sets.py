@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from planner.dialects.dialect import dialect
 from planner.dialects.quoting import quoted
+from planner.dialects.time_zones import is_utc
 from planner.functions.engines.spark import checked
-from planner.functions.forms.form import CallSite, Form, both, raised
-from planner.functions.forms.zones import is_utc
+from planner.functions.forms.form import CallSite, Form, both
 
 _ZERO_STEP = "step size cannot equal zero"
 
@@ -26,7 +25,8 @@ def _integers(site: CallSite) -> str:
     if isinstance(start, int) and isinstance(stop, int) and isinstance(step, int):
         rows = (stop - start) // (step or 1) + 1
         if rows > MAX_LIST:
-            return raised(site, "54000", _TOO_LONG)
+            return site.dialect.raise_sql("54000", _TOO_LONG)
+    fault = site.dialect.raise_sql("22023", _ZERO_STEP)
     if site.engine == "local":
         series = "generate_series(CAST({0} AS BIGINT), CAST({1} AS BIGINT)" + (
             ", CAST({2} AS BIGINT))" if three else ")"
@@ -34,13 +34,13 @@ def _integers(site: CallSite) -> str:
         plain = series if site.type.oid == 20 else f"CAST({series} AS {{t}}[])"
         if isinstance(step, int) and step != 0:
             return plain
-        return f"CASE WHEN {{2}} = 0 THEN {raised(site, '22023', _ZERO_STEP)} ELSE {plain} END"
+        return f"CASE WHEN {{2}} = 0 THEN {fault} ELSE {plain} END"
     stride = "{2}" if three else "CAST(1 AS {t})"
     series = f"sequence({{0}}, {{1}}, {stride})"
     if not three:
         return f"CASE WHEN {{0}} > {{1}} THEN CAST(array() AS ARRAY<{{t}}>) ELSE {series} END"
     return (
-        f"CASE WHEN {{2}} = 0 THEN {raised(site, '22023', _ZERO_STEP)} WHEN ({{2}} > 0 AND {{0}} > {{1}}) OR ({{2}} < 0"
+        f"CASE WHEN {{2}} = 0 THEN {fault} WHEN ({{2}} > 0 AND {{0}} > {{1}}) OR ({{2}} < 0"
         f" AND {{0}} < {{1}}) THEN CAST(array() AS ARRAY<{{t}}>) ELSE {series} END"
     )
 
@@ -75,7 +75,7 @@ def _numerics(site: CallSite) -> str | None:
 
 def _timestamps(site: CallSite) -> str | None:
     zoned = site.type.oid == 1184
-    zone = dialect(site.engine).string(site.settings.timezone if zoned and not is_utc(site.settings.timezone) else "")
+    zone = site.dialect.string(site.settings.timezone if zoned and not is_utc(site.settings.timezone) else "")
     zone = quoted(zone)
     if site.engine == "local":
         make = "make_timestamptz" if zoned else "make_timestamp"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from planner.functions.engines.spark import checked
-from planner.functions.forms.form import NOT_CONSTANT, CallSite, Form, both, local_only, raised
+from planner.functions.forms.form import NOT_CONSTANT, CallSite, Form, both, local_only
 
 _DIGESTS = {"sha224": 224, "sha256": 256, "sha384": 384, "sha512": 512}
 
@@ -25,7 +25,7 @@ def _substr(site: CallSite) -> str:
     length = site.constants[2]
     if isinstance(start, int) and start >= 1 and isinstance(length, int) and length >= 0:
         return "substring({0}, {1}, {2})"
-    fault = raised(site, "22011", "negative substring length not allowed")
+    fault = site.dialect.raise_sql("22011", "negative substring length not allowed")
     size = "least(greatest(CAST({1} AS BIGINT) + {2} - greatest({1}, 1), 0), 2147483647)"
     if site.engine == "spark":
         size = f"CAST({size} AS INT)"
@@ -87,7 +87,7 @@ def _repeat(site: CallSite) -> str:
 
 
 def _unless_too_large(site: CallSite, condition: str, made: str) -> str:
-    return f"CASE WHEN {condition} THEN {raised(site, '54000', 'requested length too large')} ELSE {made} END"
+    return f"CASE WHEN {condition} THEN {site.dialect.raise_sql('54000', 'requested length too large')} ELSE {made} END"
 
 
 def _trim(local: str, side: str) -> Form:
@@ -106,15 +106,14 @@ def _split_part(site: CallSite) -> str:
             plain = "split_part({0}, {1}, {2})"
     if isinstance(position, int) and position != 0:
         return plain
-    fault = raised(site, "22023", "field position must not be zero")
+    fault = site.dialect.raise_sql("22023", "field position must not be zero")
     return f"CASE WHEN {{2}} = 0 THEN {fault} ELSE {plain} END"
 
 
 def _chr(site: CallSite) -> str:
-    null = raised(site, "54000", "null character not permitted")
-    negative = raised(site, "22023", "character number must be positive")
-    error = "error" if site.engine == "local" else "raise_error"
-    large = f"{error}('TG:54000:requested character too large for encoding: ' || {{0}})"
+    null = site.dialect.raise_sql("54000", "null character not permitted")
+    negative = site.dialect.raise_sql("22023", "character number must be positive")
+    large = site.dialect.error("'TG:54000:requested character too large for encoding: ' || {0}")
     if site.engine == "local":
         return (
             f"CASE WHEN {{0}} = 0 THEN {null} WHEN {{0}} < 0 THEN {negative} WHEN {{0}} > 1114111 THEN {large} ELSE"
@@ -158,7 +157,7 @@ def _replace(site: CallSite) -> str:
 
 def _overlay(site: CallSite) -> str:
     length = "length({1})" if len(site.arg_types) == 3 else "{3}"
-    fault = raised(site, "22011", "negative substring length not allowed")
+    fault = site.dialect.raise_sql("22011", "negative substring length not allowed")
     cast = "CAST({2} + " + length + " AS INT)"
     made = f"concat(left({{0}}, {{2}} - 1), {{1}}, substring({{0}}, greatest({cast}, 1)))"
     return f"CASE WHEN {{2}} <= 0 THEN {fault} ELSE {_strict(site, made, *range(len(site.arg_types)))} END"
@@ -275,6 +274,3 @@ def forms() -> Mapping[str, Form]:
         local = "from_hex(sha256({0}))" if bits == 256 else f"tg_digest('{name}', {{0}})"
         given[f"{name}(bytea)"] = Form(local=local, spark=f"unhex(sha2({{0}}, {bits}))")
     return given
-
-
-__all__ = ["NOT_CONSTANT", "forms", "raised"]

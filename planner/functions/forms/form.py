@@ -12,7 +12,9 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
+from planner.dialects.dialect import Dialect
 from planner.dialects.engine_name import EngineName
+from planner.dialects.of_engine import dialect_of
 from planner.types.types import SqlType
 
 
@@ -24,10 +26,6 @@ class SessionSettings(Struct, frozen=True, kw_only=True):
     intervalstyle: str = "postgres"
     extra_float_digits: int = 1
     token: str = ""
-
-
-UTC_NAMES = frozenset({"utc", "gmt", "etc/utc", "zulu", "universal", "z", "etc/gmt", "uct", "etc/universal"})
-"""Names of time zones (in lower case) that are UTC."""
 
 
 class CallSite(Struct, frozen=True, kw_only=True):
@@ -43,6 +41,11 @@ class CallSite(Struct, frozen=True, kw_only=True):
     """Whether an aggregate has DISTINCT."""
     subquery: bool = False
     """Whether an argument contains a subquery."""
+
+    @property
+    def dialect(self) -> Dialect:
+        """The engine's SQL."""
+        return dialect_of(self.engine)
 
 
 class NotConstant:
@@ -66,6 +69,14 @@ class Form(Struct, frozen=True, kw_only=True):
     """For a set-returning function in FROM with constant integer arguments: the engine's streaming table function."""
     spark_table: Template | None = None
 
+    def on(self, engine: EngineName) -> Template | None:
+        """The form on an engine."""
+        return self.local if engine == "local" else self.spark
+
+    def table_on(self, engine: EngineName) -> Template | None:
+        """The streaming table function of an engine."""
+        return self.local_table if engine == "local" else self.spark_table
+
 
 def both(template: Template) -> Form:
     """The same template on both engines."""
@@ -75,10 +86,3 @@ def both(template: Template) -> Form:
 def local_only(template: Template) -> Form:
     """A form for the local engine only; the router sends statements that use it there."""
     return Form(local=template)
-
-
-def raised(site: CallSite, sqlstate: str, message: str) -> str:
-    """SQL that raises a PostgreSQL error."""
-    quote = "''" if site.engine == "local" else "\\'"
-    function = "error" if site.engine == "local" else "raise_error"
-    return f"{function}('TG:{sqlstate}:{message.replace(chr(39), quote)}')"

@@ -8,20 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from planner.functions.forms.form import CallSite, Form, both, local_only, raised
-from planner.functions.forms.intervals import (
-    MICROS_PER_DAY,
-    interval_struct,
-    micros_interval,
-    moment_micros,
-    time_micros,
-    timestamp_type,
-    unless_null,
-    whole_division,
-)
-from planner.functions.forms.zones import from_local_time, is_utc, to_local_time
+from planner.dialects.time_zones import is_utc
+from planner.functions.forms.form import CallSite, Form, both, local_only
+from planner.functions.forms.intervals import MICROS_PER_DAY, unless_null
 from planner.ir.nodes import Interval
-from planner.types.types import DATE, INTERVAL, TIMESTAMPTZ
+from planner.types.types import DATE, INTERVAL, TIMESTAMP, TIMESTAMPTZ
 
 
 def _shifted(site: CallSite, moment: str, interval: int, sign: str) -> str:
@@ -51,7 +42,7 @@ def _shifted(site: CallSite, moment: str, interval: int, sign: str) -> str:
     if present[1]:
         result += f" {sign} make_dt_interval({days})"
     if present[2]:
-        result += f" {sign} {micros_interval(site.engine, micros)}"
+        result += f" {sign} {site.dialect.micros_interval(micros)}"
     return f"({result})"
 
 
@@ -60,39 +51,31 @@ def _moment_interval(sign: str, moment: int, interval: int) -> Callable[[CallSit
         place = f"{{{moment}}}"
         type = site.arg_types[moment].oid
         if type == DATE:
-            return _shifted(site, f"CAST({place} AS {timestamp_type(site.engine)})", interval, sign)
+            return _shifted(site, f"CAST({place} AS {site.dialect.scalar_types[TIMESTAMP]})", interval, sign)
         if type == TIMESTAMPTZ and not is_utc(site.settings.timezone):
             constant = site.constants[interval]
             if not (isinstance(constant, Interval) and constant.months == 0 and constant.days == 0):
-                wall = to_local_time(site.engine, site.settings.timezone, place)
-                return from_local_time(site.engine, site.settings.timezone, _shifted(site, wall, interval, sign))
+                wall = site.dialect.to_local_time(site.settings.timezone, place)
+                return site.dialect.from_local_time(site.settings.timezone, _shifted(site, wall, interval, sign))
         return _shifted(site, place, interval, sign)
 
     return template
 
 
 def _difference(site: CallSite) -> str:
-    left = moment_micros(site, "{0}", site.arg_types[0].oid)
-    right = moment_micros(site, "{1}", site.arg_types[1].oid)
-    div = whole_division(site.engine)
+    left = site.dialect.moment_micros("{0}", site.arg_types[0].oid)
+    right = site.dialect.moment_micros("{1}", site.arg_types[1].oid)
+    div = site.dialect.whole_division
     days = f"(({left} - {right}) {div} {MICROS_PER_DAY})"
-    return unless_null(
-        site.engine, "01", interval_struct(site.engine, "0", days, f"(({left} - {right}) % {MICROS_PER_DAY})")
-    )
-
-
-def _time_of_micros(site: CallSite, micros: str) -> str:
-    if site.engine == "local":
-        return f"(TIME '00:00:00' + to_microseconds({micros}))"
-    return f"CAST(CAST(timestamp_micros(CAST({micros} AS BIGINT)) AS TIMESTAMP_NTZ) AS TIME(6))"
+    return unless_null("01", site.dialect.interval_struct("0", days, f"(({left} - {right}) % {MICROS_PER_DAY})"))
 
 
 def _time_interval(sign: str) -> Callable[[CallSite], str]:
     def template(site: CallSite) -> str:
         place = "1" if site.arg_types[1].oid == INTERVAL else "0"
         time = "0" if place == "1" else "1"
-        total = f"({time_micros(site, f'{{{time}}}')} {sign} {{{place}}}.micros)"
-        return _time_of_micros(site, f"((({total} % {MICROS_PER_DAY}) + {MICROS_PER_DAY}) % {MICROS_PER_DAY})")
+        total = f"({site.dialect.time_micros(f'{{{time}}}')} {sign} {{{place}}}.micros)"
+        return site.dialect.time_of_micros(f"((({total} % {MICROS_PER_DAY}) + {MICROS_PER_DAY}) % {MICROS_PER_DAY})")
 
     return template
 
@@ -100,13 +83,13 @@ def _time_interval(sign: str) -> Callable[[CallSite], str]:
 def _interval_sum(sign: str) -> Callable[[CallSite], str]:
     def template(site: CallSite) -> str:
         parts = [f"({{0}}.{part} {sign} {{1}}.{part})" for part in ("months", "days", "micros")]
-        return unless_null(site.engine, "01", interval_struct(site.engine, *parts))
+        return unless_null("01", site.dialect.interval_struct(*parts))
 
     return template
 
 
 def _negated(site: CallSite) -> str:
-    return unless_null(site.engine, "0", interval_struct(site.engine, "-{0}.months", "-{0}.days", "-{0}.micros"))
+    return unless_null("0", site.dialect.interval_struct("-{0}.months", "-{0}.days", "-{0}.micros"))
 
 
 _FAR = 10_000_000
@@ -122,7 +105,7 @@ def _date_plus(sign: str) -> Callable[[CallSite], str]:
         constant = site.constants[1 if date == "{0}" else 0]
         if isinstance(constant, int) and abs(constant) < _FAR:
             return plain
-        fault = raised(site, "22008", "date out of range")
+        fault = site.dialect.raise_sql("22008", "date out of range")
         return f"CASE WHEN abs(CAST({days} AS BIGINT)) > {_FAR} THEN {fault} ELSE {plain} END"
 
     return template
@@ -130,6 +113,11 @@ def _date_plus(sign: str) -> Callable[[CallSite], str]:
 
 def _date_minus_date(site: CallSite) -> str:
     return "CAST({0} - {1} AS INTEGER)" if site.engine == "local" else "datediff({0}, {1})"
+
+
+def _time_difference(site: CallSite) -> str:
+    left, right = site.dialect.time_micros("{0}"), site.dialect.time_micros("{1}")
+    return unless_null("01", site.dialect.interval_struct("0", "0", f"({left} - {right})"))
 
 
 def _date_time(site: CallSite) -> str:
@@ -176,13 +164,7 @@ def forms() -> Mapping[str, Form]:
     given["+(date,time)"] = given["+(time,date)"] = both(_date_time)
     given["-(date,date)"] = both(_date_minus_date)
     given["-(timestamp,timestamp)"] = given["-(timestamptz,timestamptz)"] = both(_difference)
-    given["-(time,time)"] = both(
-        lambda site: unless_null(
-            site.engine,
-            "01",
-            interval_struct(site.engine, "0", "0", f"({time_micros(site, '{0}')} - {time_micros(site, '{1}')})"),
-        )
-    )
+    given["-(time,time)"] = both(_time_difference)
     given["-(interval)"] = both(_negated)
     given["*(interval,float8)"] = given["*(float8,interval)"] = both(_interval_times)
     given["/(interval,float8)"] = local_only("tg_interval_div({0}, {1})")

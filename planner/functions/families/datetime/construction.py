@@ -5,18 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from planner.dialects.time_zones import is_utc
 from planner.functions.engines.spark import checked
 from planner.functions.forms.form import CallSite, Form, both, local_only
-from planner.functions.forms.intervals import interval_struct, micros_interval, timestamp_type, unless_null
-from planner.functions.forms.zones import from_local_time, is_utc, to_local_time
-from planner.types.types import INTERVAL, TIMESTAMPTZ
+from planner.functions.forms.intervals import unless_null
+from planner.types.types import INTERVAL, TIMESTAMP, TIMESTAMPTZ
 
 
 def _age(site: CallSite) -> str:
     zoned = site.arg_types[0].oid == TIMESTAMPTZ
     places = ["{0}", "{1}"]
     if zoned:
-        places = [to_local_time(site.engine, site.settings.timezone, place) for place in places]
+        places = [site.dialect.to_local_time(site.settings.timezone, place) for place in places]
     if site.engine == "local":
         return f"tg_age(epoch_us({places[0]}), epoch_us({places[1]}))"
     return checked(f"tg_age({', '.join([f'unix_micros(CAST({place} AS TIMESTAMP))' for place in places])})")
@@ -27,13 +27,13 @@ _POSIX_OFFSET = re.compile(r"([+-])(\d{1,2})(?::(\d\d))?")
 
 def _shifted(site: CallSite, micros: str) -> str:
     """AT TIME ZONE with a fixed distance to UTC, east of it."""
-    plain = timestamp_type(site.engine)
-    zoned = "TIMESTAMPTZ" if site.engine == "local" else "TIMESTAMP"
+    plain = site.dialect.scalar_types[TIMESTAMP]
+    zoned = site.dialect.scalar_types[TIMESTAMPTZ]
     if site.arg_types[1].oid == TIMESTAMPTZ:
         moment, target, sign = f"CAST({{1}} AS {plain})", plain, "+"
     else:
         moment, target, sign = "{1}", zoned, "-"
-    return f"CAST({moment} {sign} {micros_interval(site.engine, micros)} AS {target})"
+    return f"CAST({moment} {sign} {site.dialect.micros_interval(micros)} AS {target})"
 
 
 def _timezone(site: CallSite) -> str | None:
@@ -49,8 +49,8 @@ def _timezone(site: CallSite) -> str | None:
     if isinstance(constant, str) and is_utc(constant):
         zone = "'UTC'"
     if site.arg_types[1].oid == TIMESTAMPTZ:
-        return to_local_time(site.engine, site.settings.timezone, "{1}", zone)
-    return from_local_time(site.engine, site.settings.timezone, "{1}", zone)
+        return site.dialect.to_local_time(site.settings.timezone, "{1}", zone)
+    return site.dialect.from_local_time(site.settings.timezone, "{1}", zone)
 
 
 def _make_interval(site: CallSite) -> str:
@@ -60,9 +60,8 @@ def _make_interval(site: CallSite) -> str:
         f"(CAST({hours} AS BIGINT) * 3600000000 + CAST({minutes} AS BIGINT) * 60000000 + CAST({seconds} AS BIGINT))"
     )
     return unless_null(
-        site.engine,
         "0123456",
-        interval_struct(site.engine, f"{years} * 12 + {months}", f"{weeks} * 7 + {days}", micros),
+        site.dialect.interval_struct(f"{years} * 12 + {months}", f"{weeks} * 7 + {days}", micros),
     )
 
 
@@ -85,7 +84,7 @@ def _make_timestamp(site: CallSite) -> str | None:
         return None
     wall = "tg_make_timestamp({0}, {1}, {2}, {3}, {4}, {5})"
     if site.type.oid == TIMESTAMPTZ:
-        return from_local_time("local", site.settings.timezone, wall, "{6}" if len(site.constants) > 6 else None)
+        return site.dialect.from_local_time(site.settings.timezone, wall, "{6}" if len(site.constants) > 6 else None)
     return wall
 
 

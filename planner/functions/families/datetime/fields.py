@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 
 from msgspec.structs import replace
 
-from planner.functions.forms.form import CallSite, Form, both, raised
-from planner.functions.forms.intervals import interval_struct, moment_micros, time_micros, unless_null, whole_division
-from planner.functions.forms.zones import from_local_time, is_utc, to_local_time
+from planner.dialects.time_zones import is_utc
+from planner.functions.forms.form import CallSite, Form, both
+from planner.functions.forms.intervals import unless_null
 from planner.types.types import DATE, INTERVAL, TIME, TIMESTAMP, TIMESTAMPTZ
 
 _UNIT_ALIASES = {
@@ -85,7 +85,7 @@ def _unit_fault(site: CallSite, field: str) -> str:
     text = str(site.constants[0]).lower()
     verdict = "supported" if known else "recognized"
     message = f'unit "{text}" not {verdict} for type {_TYPE_NAMES[site.arg_types[1].oid]}'
-    return raised(site, "0A000" if known else "22023", message)
+    return site.dialect.raise_sql("0A000" if known else "22023", message)
 
 
 def _extract(site: CallSite) -> str | None:
@@ -96,11 +96,11 @@ def _extract(site: CallSite) -> str | None:
     type = site.arg_types[1].oid
     source = "{1}"
     if type == TIMESTAMPTZ and field not in ("epoch", "timezone", "timezone_hour", "timezone_minute"):
-        source = to_local_time(site.engine, site.settings.timezone, source)
+        source = site.dialect.to_local_time(site.settings.timezone, source)
     if type == INTERVAL:
         value = _interval_field(site, field)
     elif type == TIME:
-        value = _clock_field(site, field, time_micros(site, "{1}"))
+        value = _clock_field(site, field, site.dialect.time_micros("{1}"))
     elif type == DATE and field in ("hour", "minute", "second", "millisecond", "microsecond"):
         value = None
     else:
@@ -117,7 +117,7 @@ def _decimal(micros: str, divisor: int) -> str:
 
 
 def _clock_field(site: CallSite, field: str, micros: str) -> str | None:
-    div = whole_division(site.engine)
+    div = site.dialect.whole_division
     if field == "hour":
         return f"({micros} {div} 3600000000)"
     if field == "minute":
@@ -135,7 +135,7 @@ def _clock_field(site: CallSite, field: str, micros: str) -> str | None:
 
 def _moment_field(site: CallSite, field: str, source: str, type: int) -> str | None:
     local = site.engine == "local"
-    div = whole_division(site.engine)
+    div = site.dialect.whole_division
     year = f"year({source})"
     simple = {
         "year": year,
@@ -167,7 +167,7 @@ def _moment_field(site: CallSite, field: str, source: str, type: int) -> str | N
         if type == DATE:
             days = f"({source} - DATE '1970-01-01')" if local else f"datediff({source}, DATE '1970-01-01')"
             return f"(CAST({days} AS BIGINT) * 86400)"
-        return _decimal(moment_micros(site, source, TIMESTAMP if type == TIMESTAMP else TIMESTAMPTZ), 1_000_000)
+        return _decimal(site.dialect.moment_micros(source, TIMESTAMP if type == TIMESTAMP else TIMESTAMPTZ), 1_000_000)
     if field in ("second", "millisecond", "microsecond"):
         micros = f"microsecond({source})" if local else f"CAST(extract(SECOND FROM {source}) * 1000000 AS BIGINT)"
         divisor = {"second": 1_000_000, "millisecond": 1_000, "microsecond": 1}[field]
@@ -183,8 +183,8 @@ def _moment_field(site: CallSite, field: str, source: str, type: int) -> str | N
     if field in ("timezone", "timezone_hour", "timezone_minute") and type == TIMESTAMPTZ:
         if is_utc(site.settings.timezone):
             return "(0 * year({1}))"
-        wall = to_local_time(site.engine, site.settings.timezone, "{1}")
-        micros = f"({moment_micros(site, wall, TIMESTAMP)} - {moment_micros(site, '{1}', TIMESTAMPTZ)})"
+        wall = site.dialect.to_local_time(site.settings.timezone, "{1}")
+        micros = f"({site.dialect.moment_micros(wall, TIMESTAMP)} - {site.dialect.moment_micros('{1}', TIMESTAMPTZ)})"
         unit = {"timezone": 1, "timezone_hour": 3600, "timezone_minute": 60}[field]
         seconds = f"({micros} {div} 1000000)"
         return seconds if unit == 1 else f"({seconds} {div} 3600)" if unit == 3600 else f"(({seconds} {div} 60) % 60)"
@@ -193,7 +193,7 @@ def _moment_field(site: CallSite, field: str, source: str, type: int) -> str | N
 
 def _interval_field(site: CallSite, field: str) -> str | None:
     local = site.engine == "local"
-    div = whole_division(site.engine)
+    div = site.dialect.whole_division
     micros = "{1}.micros"
     years = f"({{1}}.months {div} 12)"
     fields = {
@@ -232,8 +232,8 @@ def _trunc(site: CallSite) -> str | None:
             zone = "{2}"
         elif is_utc(site.settings.timezone):
             return _trunc_moment(site, field, "{1}")
-        wall = to_local_time(site.engine, site.settings.timezone, "{1}", zone)
-        return from_local_time(site.engine, site.settings.timezone, _trunc_moment(site, field, wall), zone)
+        wall = site.dialect.to_local_time(site.settings.timezone, "{1}", zone)
+        return site.dialect.from_local_time(site.settings.timezone, _trunc_moment(site, field, wall), zone)
     return _trunc_moment(site, field, "{1}")
 
 
@@ -257,13 +257,11 @@ def _trunc_moment(site: CallSite, field: str, source: str) -> str:
 
 
 def _trunc_interval(site: CallSite, field: str) -> str | None:
-    div = whole_division(site.engine)
+    div = site.dialect.whole_division
     months = {"millennium": 12000, "century": 1200, "decade": 120, "year": 12, "quarter": 3, "month": 1}
     if field in months:
         unit = months[field]
-        return unless_null(
-            site.engine, "1", interval_struct(site.engine, f"{{1}}.months {div} {unit} * {unit}", "0", "0")
-        )
+        return unless_null("1", site.dialect.interval_struct(f"{{1}}.months {div} {unit} * {unit}", "0", "0"))
     if field == "week":
         return _unit_fault(site, field)
     micros = {
@@ -276,7 +274,7 @@ def _trunc_interval(site: CallSite, field: str) -> str | None:
     }
     unit = micros[field]
     part = "0" if unit == 0 else f"{{1}}.micros {div} {unit} * {unit}"
-    return unless_null(site.engine, "1", interval_struct(site.engine, "{1}.months", "{1}.days", part))
+    return unless_null("1", site.dialect.interval_struct("{1}.months", "{1}.days", part))
 
 
 def _any_field(template: Callable[[CallSite], str | None]) -> Callable[[CallSite], str | None]:
@@ -297,10 +295,9 @@ def _any_field(template: Callable[[CallSite], str | None]) -> Callable[[CallSite
             if value is None:
                 return None
             branches += f" WHEN lower({{0}}) IN ({', '.join(repr(name) for name in names)}) THEN {value}"
-        error = "error" if site.engine == "local" else "raise_error"
         type = _TYPE_NAMES[site.arg_types[1].oid]
         unknown = f"concat('TG:22023:unit \"', lower({{0}}), '\" not recognized for type {type}')"
-        return f"CASE {branches} ELSE {error}({unknown}) END"
+        return f"CASE {branches} ELSE {site.dialect.error(unknown)} END"
 
     return made
 

@@ -1,0 +1,171 @@
+"""How an engine writes types and literals.
+
+SQL type names for `SqlType`s, and literals whose engine type is exactly the type that `planner.ir.physical` gives:
+
+    LocalDialect().literal(Decimal("1.5"), SqlType(NUMERIC, -1, NumericShape(3, 1)))   # CAST('1.5' AS DECIMAL(3,1))
+    SparkDialect().literal("it's", SqlType(TEXT))                                       # 'it\\'s'
+"""
+
+from __future__ import annotations
+
+import datetime
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import ClassVar
+
+from planner.dialects.engine_name import EngineName
+from planner.errors import FeatureNotSupported, NumericValueOutOfRange
+from planner.ir.nodes import Interval
+from planner.ir.physical import OID_TYPES, element_type
+from planner.types import types
+from planner.types.numeric_shapes import ANY_NUMERIC
+from planner.types.types import NumericShape, SqlType
+
+INFINITE = ("infinity", "-infinity")
+
+
+class Literals(ABC):
+    """One engine's spelling of types and values."""
+
+    name: EngineName
+    scalar_types: ClassVar[dict[int, str]]
+    text: str
+
+    @abstractmethod
+    def list_type(self, element: str) -> str:
+        """The SQL name of a list of `element`."""
+
+    @abstractmethod
+    def string(self, value: str) -> str:
+        """A string literal."""
+
+    @abstractmethod
+    def binary(self, value: bytes) -> str:
+        """A literal of bytes."""
+
+    @abstractmethod
+    def float8(self, value: float) -> str:
+        """A double precision literal."""
+
+    @abstractmethod
+    def integer(self, value: int, oid: int) -> str:
+        """A literal of an integer type."""
+
+    @abstractmethod
+    def decimal(self, digits: str, shape: NumericShape) -> str:
+        """A decimal literal of exactly `shape`; `digits` is plain notation."""
+
+    @abstractmethod
+    def infinite(self, oid: int, negative: bool) -> str:
+        """An infinite date or timestamp."""
+
+    @abstractmethod
+    def timestamp(self, text: str) -> str:
+        """A literal of timestamp without time zone."""
+
+    @abstractmethod
+    def timestamptz(self, text: str) -> str:
+        """A literal of timestamp with time zone; `text` is in UTC without an offset."""
+
+    @abstractmethod
+    def interval(self, months: str, days: str, micros: str) -> str:
+        """An interval from SQL of its three parts, which already have the types integer, integer and bigint."""
+
+    @abstractmethod
+    def array(self, items: Sequence[str]) -> str:
+        """A list of items."""
+
+    def type_name(self, type: SqlType) -> str:
+        """The SQL name of the physical type of `type`."""
+        scalar = self.scalar_types.get(type.oid)
+        if scalar is not None:
+            return scalar
+        if type.oid == types.NUMERIC:
+            shape = type.shape or ANY_NUMERIC
+            return f"DECIMAL({shape.precision},{shape.scale})"
+        if type.oid in OID_TYPES:
+            return "BIGINT"
+        element = element_type(type)
+        if element is not None:
+            return self.list_type(self.type_name(element))
+        return self.text
+
+    def cast(self, sql: str, type: SqlType) -> str:
+        """The engine's own cast to the physical type of `type`."""
+        return f"CAST({sql} AS {self.type_name(type)})"
+
+    def null(self, type: SqlType) -> str:
+        """A typed NULL."""
+        return f"CAST(NULL AS {self.type_name(type)})"
+
+    def literal(self, value: object, type: SqlType) -> str:
+        """A literal of the physical type of `type`; `value` as in `planner.ir.nodes.Literal`."""
+        if value is None:
+            return self.null(type)
+        oid = type.oid
+        if oid == types.BOOL:
+            return "TRUE" if value else "FALSE"
+        if isinstance(value, bool):
+            raise TypeError(f"a boolean value for type {oid}")
+        if isinstance(value, int) and (oid in (types.INT2, types.INT4, types.INT8) or oid in OID_TYPES):
+            return self.integer(value, oid)
+        if oid == types.NUMERIC:
+            return self._numeric(value, type)
+        if oid == types.FLOAT8 and isinstance(value, (int, float)):
+            return self.float8(float(value))
+        if oid == types.FLOAT4 and isinstance(value, (int, float)):
+            return f"CAST({self.float8(float(value))} AS FLOAT)"
+        if value in INFINITE and oid in (types.DATE, types.TIMESTAMP, types.TIMESTAMPTZ):
+            return self.infinite(oid, value == "-infinity")
+        if isinstance(value, datetime.datetime):
+            if oid == types.TIMESTAMPTZ:
+                moment = value if value.tzinfo is None else value.astimezone(datetime.UTC)
+                return self.timestamptz(moment.replace(tzinfo=None).isoformat(sep=" "))
+            return self.timestamp(value.isoformat(sep=" "))
+        if isinstance(value, datetime.date):
+            return f"DATE '{value.isoformat()}'"
+        if isinstance(value, datetime.time):
+            return f"TIME '{value.isoformat()}'"
+        if isinstance(value, Interval):
+            return self.interval(
+                self.integer(value.months, types.INT4),
+                self.integer(value.days, types.INT4),
+                self.integer(value.micros, types.INT8),
+            )
+        if isinstance(value, bytes):
+            return self.binary(value)
+        element = element_type(type)
+        if element is not None and isinstance(value, (tuple, list)):
+            return self._array(value, element)
+        if isinstance(value, str):
+            return self.string(value)
+        raise TypeError(f"a {value.__class__.__name__} for type {oid}")
+
+    def _numeric(self, value: object, type: SqlType) -> str:
+        number = value if isinstance(value, Decimal) else Decimal(str(value))
+        if not number.is_finite():
+            raise FeatureNotSupported(f"numeric value {number} is not supported")
+        shape = type.shape or ANY_NUMERIC
+        if shape == types.TOO_WIDE:
+            raise FeatureNotSupported(
+                f"numeric constants of more than {types.MAX_DECIMAL_PRECISION} digits are not supported"
+            )
+        digits = f"{number:f}"
+        whole = digits.lstrip("-").split(".")[0].lstrip("0")
+        if len(whole) > shape.precision - shape.scale:
+            raise NumericValueOutOfRange("value overflows numeric format")
+        return self.decimal(digits, shape)
+
+    def _array(self, value: Sequence[object], element: SqlType) -> str:
+        if any(isinstance(item, (tuple, list)) for item in value):
+            raise FeatureNotSupported("multidimensional arrays are not supported")
+        items = self.array([self.literal(item, element) for item in value])
+        return f"CAST({items} AS {self.list_type(self.type_name(element))})"
+
+
+COMMON_TYPES = {
+    types.BOOL: "BOOLEAN", types.INT2: "SMALLINT", types.INT8: "BIGINT", types.FLOAT4: "FLOAT", types.FLOAT8: "DOUBLE",
+    types.DATE: "DATE",
+}  # fmt: skip
+"""Names of types that both engines share."""

@@ -1,0 +1,243 @@
+"""The SQL of DuckDB, the engine inside the server."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from typing import ClassVar
+
+from planner.dialects.dialect import JSON_FRACTIONS, Dialect
+from planner.dialects.engine_name import EngineName
+from planner.dialects.literals import COMMON_TYPES
+from planner.dialects.quoting import quoted
+from planner.dialects.time_zones import is_utc
+from planner.ir.nodes import Interval
+from planner.types import types
+from planner.types.types import NumericShape, SqlType
+
+
+class LocalDialect(Dialect):
+    """DuckDB."""
+
+    string_constant = re.compile("'[^']*'")
+    reads_catalog = True
+    borrows_functions = False
+    python_in_lambdas = True
+    let_of_subqueries = True
+    record_fields = True
+    list_quantifiers = False
+    quantified_subqueries = True
+    computed_rows = True
+    row_source = None
+    lateral_lists = True
+    recursive_union = True
+    materialized_tables = True
+    max_row_count = 2**62
+    computed_row_counts = True
+    subqueries_among_groups = True
+    subqueries_as_sort_keys = True
+    outputs_in_sort_keys = True
+    grouping_in_having = True
+    ordered_aggregates = True
+    volatile_window_keys = False
+    unordered_ranks = True
+    unordered_ranges = True
+    filtered_windows = True
+    group_frames = True
+    frame_exclusion = True
+    computed_frame_offsets = True
+    dates_in_months = False
+    usual_inputs: ClassVar[dict[int, str]] = {}
+    bounded_bigint = True
+    first_group = "\\1"
+    list_function = "list"
+    expanding_function = "unnest"
+    first_position = 1
+    whole_division = "//"
+    json_string = "tg_json_string({0})"
+    json_equality_key = f"regexp_replace({{0}}, '{JSON_FRACTIONS}', '\\1\\2', 'g')"
+
+    name: EngineName = "local"
+    text = "VARCHAR"
+    scalar_types: ClassVar[dict[int, str]] = {
+        **COMMON_TYPES, types.INT4: "INTEGER", types.BYTEA: "BLOB", types.TIME: "TIME", types.TIMESTAMP: "TIMESTAMP",
+        types.TIMESTAMPTZ: "TIMESTAMPTZ", types.INTERVAL: "STRUCT(months INTEGER, days INTEGER, micros BIGINT)",
+    }  # fmt: skip
+
+    def list_type(self, element: str) -> str:
+        return f"{element}[]"
+
+    def string(self, value: str) -> str:
+        return "'" + value.replace("'", "''") + "'"
+
+    def binary(self, value: bytes) -> str:
+        return f"from_hex('{value.hex()}')"
+
+    def float8(self, value: float) -> str:
+        if math.isfinite(value):
+            text = repr(value)
+            return (
+                f"({text if 'e' in text else text + 'e0'})" if text[0] == "-" else text if "e" in text else text + "e0"
+            )
+        return f"CAST('{value}' AS DOUBLE)"
+
+    def integer(self, value: int, oid: int) -> str:
+        if oid == types.INT4:
+            if value >= 0:
+                return str(value)
+            return f"({value})" if value > -(2**31) else f"CAST({value} AS INTEGER)"
+        return f"CAST({value} AS {'SMALLINT' if oid == types.INT2 else 'BIGINT'})"
+
+    def decimal(self, digits: str, shape: NumericShape) -> str:
+        return f"CAST('{digits}' AS DECIMAL({shape.precision},{shape.scale}))"
+
+    def infinite(self, oid: int, negative: bool) -> str:
+        return f"CAST('{'-' if negative else ''}infinity' AS {self.scalar_types[oid]})"
+
+    def timestamp(self, text: str) -> str:
+        return f"TIMESTAMP '{text}'"
+
+    def timestamptz(self, text: str) -> str:
+        return f"TIMESTAMPTZ '{text}+00'"
+
+    def interval(self, months: str, days: str, micros: str) -> str:
+        return f"{{'months': {months}, 'days': {days}, 'micros': {micros}}}"
+
+    def array(self, items: Sequence[str]) -> str:
+        return f"[{', '.join(items)}]"
+
+    def quoted_name(self, name: str) -> str:
+        return '"' + name.replace('"', '""') + '"'
+
+    def let(self, value: str, name: str, body: str) -> str:
+        return f"list_transform([{value}], lambda {name}: {body})[1]"
+
+    def error(self, message: str) -> str:
+        return f"error({message})"
+
+    def distinct(self, left: str, right: str, *, negated: bool) -> str:
+        return f"({left} IS {'NOT ' if negated else ''}DISTINCT FROM {right})"
+
+    def grouping(self, keys: Sequence[str]) -> str:
+        return f"CAST(grouping({', '.join(keys)}) AS INTEGER)"
+
+    # ------------------------------------------------------------ lists and structs
+
+    def struct(self, members: Sequence[tuple[str, str]]) -> str:
+        return "{" + ", ".join([f"'{name}': {sql}" for name, sql in members]) + "}"
+
+    def transform(self, array: str, name: str, body: str) -> str:
+        return f"list_transform({array}, lambda {name}: {body})"
+
+    def transform_indexed(self, array: str, name: str, position: str, body: str) -> str:
+        return f"list_transform({array}, lambda {name}, {position}: {body})"
+
+    def filter(self, array: str, name: str, condition: str) -> str:
+        return f"list_filter({array}, lambda {name}: {condition})"
+
+    def length(self, array: str) -> str:
+        return f"len({array})"
+
+    def join(self, array: str, separator: str) -> str:
+        return f"array_to_string({array}, {separator})"
+
+    def element(self, *, zero_based: bool, in_range: bool) -> str:
+        position = "{1} + 1" if zero_based else "{1}"
+        if in_range:
+            return f"({{0}})[{position}]"
+        return f"CASE WHEN {{1}} >= {0 if zero_based else 1} THEN ({{0}})[{position}] END"
+
+    def slice(self, type: SqlType) -> str:
+        empty = self.cast(self.array([]), type)
+        return f"CASE WHEN {{2}} < {{1}} THEN {empty} ELSE list_slice({{0}}, {{1}}, {{2}}) END"
+
+    def all_in_list(self, column: str, type: SqlType) -> str:
+        return f"coalesce(list({column}), {self.cast(self.array([]), type)})"
+
+    # ------------------------------------------------------------ texts
+
+    def without_trailing_blanks(self, text: str) -> str:
+        return f"rtrim({text}, ' ')"
+
+    def without_leading(self, text: str, characters: str) -> str:
+        return f"ltrim({text}, {characters})"
+
+    def without_trailing_zeros(self, digits: str) -> str:
+        return f"regexp_replace({digits}, '\\.?0+$', '')"
+
+    def matches(self, text: str, pattern: str) -> str:
+        return f"regexp_matches({text}, {self.string(pattern)})"
+
+    def matches_fully(self, text: str, pattern: str) -> str:
+        return f"regexp_full_match({text}, {self.string(pattern)})"
+
+    def float_text(self, oid: int) -> str:
+        return "tg_float4_out({0})" if oid == types.FLOAT4 else "tg_float8_out({0})"
+
+    def interval_text(self, style: str) -> str:
+        return f"tg_interval_out({{0}}, {self.string(style)})"
+
+    def timestamptz_text(self, timezone: str) -> str:
+        if is_utc(timezone):
+            return (
+                "CASE WHEN isfinite({0}) THEN CAST(CAST({0} AS TIMESTAMP) AS VARCHAR) || '+00' ELSE CAST({0} AS"
+                " VARCHAR) END"
+            )
+        return f"tg_timestamptz_out(epoch_us({{0}}), {quoted(self.string(timezone))})"
+
+    # ------------------------------------------------------------ numbers
+
+    def is_finite(self, number: str) -> str:
+        return f"isfinite({number})"
+
+    def is_infinite(self, number: str) -> str:
+        return f"isinf({number})"
+
+    def significant_digits(self, number: str, digits: int) -> str:
+        return f"printf('%.{digits}g', CAST({number} AS DOUBLE))"
+
+    def half_even(self, number: str) -> str:
+        return number
+
+    def half_away(self, number: str) -> str:
+        return number
+
+    def wide_integer(self) -> str:
+        return "HUGEINT"
+
+    # ------------------------------------------------------------ moments
+
+    def time_micros(self, time: str) -> str:
+        return f"epoch_us({time})"
+
+    def moment_micros(self, moment: str, oid: int) -> str:
+        return f"epoch_us({moment})"
+
+    def moment_of_micros(self, micros: str, oid: int) -> str:
+        return f"{'make_timestamp' if oid == types.TIMESTAMP else 'make_timestamptz'}({micros})"
+
+    def time_of_timestamp(self, timestamp: str) -> str:
+        return f"CAST(CASE WHEN isfinite({timestamp}) THEN {timestamp} END AS TIME)"
+
+    def time_of_micros(self, micros: str) -> str:
+        return f"(TIME '00:00:00' + to_microseconds({micros}))"
+
+    def micros_interval(self, micros: str) -> str:
+        return f"to_microseconds({micros})"
+
+    def interval_struct(self, months: str, days: str, micros: str) -> str:
+        return self.interval(f"CAST({months} AS INTEGER)", f"CAST({days} AS INTEGER)", f"CAST({micros} AS BIGINT)")
+
+    def frame_interval(self, interval: Interval) -> str | None:
+        return f"(to_months({interval.months}) + to_days({interval.days}) + to_microseconds({interval.micros}))"
+
+    def to_local_time(self, timezone: str, moment: str = "{0}", zone: str | None = None) -> str:
+        if zone is None and is_utc(timezone):
+            return f"CAST({moment} AS TIMESTAMP)"
+        return f"({moment} AT TIME ZONE {zone or quoted(self.string(timezone))})"
+
+    def from_local_time(self, timezone: str, timestamp: str = "{0}", zone: str | None = None) -> str:
+        if zone is None and is_utc(timezone):
+            return f"CAST({timestamp} AS TIMESTAMPTZ)"
+        return f"({timestamp} AT TIME ZONE {zone or quoted(self.string(timezone))})"

@@ -1,0 +1,271 @@
+"""The SQL of Spark, in ANSI mode."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from typing import ClassVar
+
+from planner.dialects import spark_texts
+from planner.dialects.dialect import JSON_FRACTIONS, Dialect
+from planner.dialects.engine_name import EngineName
+from planner.dialects.literals import COMMON_TYPES
+from planner.dialects.quoting import quoted
+from planner.dialects.time_zones import is_utc
+from planner.errors import FeatureNotSupported
+from planner.ir.nodes import Interval
+from planner.types import types
+from planner.types.types import NumericShape, SqlType
+
+_DAY = r"\d\d\d\d-\d\d-\d\d"
+_CLOCK = r"\d\d:\d\d(:\d\d(\.\d\d?\d?\d?\d?\d?)?)?"
+_HEX4 = "[0-9a-fA-F]" * 4
+
+
+class SparkDialect(Dialect):
+    """Spark SQL, ANSI mode."""
+
+    string_constant = re.compile(r"'(?:[^'\\]|\\.)*'", re.DOTALL)
+    reads_catalog = False
+    borrows_functions = True
+    python_in_lambdas = False
+    let_of_subqueries = False
+    record_fields = False
+    list_quantifiers = True
+    quantified_subqueries = False
+    computed_rows = False
+    row_source = "VALUES (0)"  # Spark evaluates a projection of listed rows while it plans; without FROM it runs a job.
+    lateral_lists = False
+    recursive_union = False
+    materialized_tables = False
+    max_row_count = 2**31 - 1
+    computed_row_counts = False
+    subqueries_among_groups = False
+    subqueries_as_sort_keys = False
+    outputs_in_sort_keys = False
+    grouping_in_having = False
+    ordered_aggregates = False
+    volatile_window_keys = True
+    unordered_ranks = False
+    unordered_ranges = False
+    filtered_windows = False
+    group_frames = False
+    frame_exclusion = False
+    computed_frame_offsets = False
+    dates_in_months = True
+    usual_inputs: ClassVar[dict[int, str]] = {
+        types.DATE: rf"\s*{_DAY}\s*",
+        types.TIMESTAMP: rf"\s*{_DAY}([ T]{_CLOCK})?\s*",
+        types.TIMESTAMPTZ: rf"\s*{_DAY}[ T]{_CLOCK}[+-]\d\d(:\d\d)?\s*",
+        types.TIME: rf"\s*{_CLOCK}\s*",
+        types.UUID: rf"\s*{_HEX4 * 2}-{_HEX4}-{_HEX4}-{_HEX4}-{_HEX4 * 3}\s*",
+    }
+    bounded_bigint = False  # Spark lets 2^63 through, and gives one less.
+    first_group = "$1"
+    list_function = "collect_list"
+    expanding_function = "explode"
+    first_position = 0
+    whole_division = "div"
+    json_string = spark_texts.JSON_STRING
+    json_equality_key = f"regexp_replace({{0}}, r'{JSON_FRACTIONS}', '$1$2')"
+
+    name: EngineName = "spark"
+    text = "STRING"
+    scalar_types: ClassVar[dict[int, str]] = {
+        **COMMON_TYPES, types.INT4: "INT", types.BYTEA: "BINARY", types.TIME: "TIME(6)",
+        types.TIMESTAMP: "TIMESTAMP_NTZ", types.TIMESTAMPTZ: "TIMESTAMP",
+        types.INTERVAL: "STRUCT<months: INT, days: INT, micros: BIGINT>",
+    }  # fmt: skip
+
+    _ESCAPES = str.maketrans({"\\": "\\\\", "'": "\\'", "$": "\\u0024", "\n": "\\n", "\r": "\\r", "\t": "\\t"})
+
+    def list_type(self, element: str) -> str:
+        return f"ARRAY<{element}>"
+
+    def string(self, value: str) -> str:
+        return "'" + value.translate(self._ESCAPES) + "'"
+
+    def binary(self, value: bytes) -> str:
+        return f"X'{value.hex()}'"
+
+    def float8(self, value: float) -> str:
+        if math.isfinite(value):
+            return f"({value!r}D)" if value < 0 else f"{value!r}D"
+        return f"CAST('{'Infinity' if value > 0 else '-Infinity' if value < 0 else 'NaN'}' AS DOUBLE)"
+
+    def integer(self, value: int, oid: int) -> str:
+        suffix = "" if oid == types.INT4 else "S" if oid == types.INT2 else "L"
+        return f"{value}{suffix}" if value >= 0 else f"({value}{suffix})"
+
+    def decimal(self, digits: str, shape: NumericShape) -> str:
+        sign = "-" if digits[0] == "-" else ""
+        whole, _, fraction = digits.lstrip("-").partition(".")
+        if len(fraction) == shape.scale and len(whole.lstrip("0")) + len(fraction) == shape.precision:
+            literal = f"{sign}{digits.lstrip('-')}BD"
+            return f"({literal})" if sign else literal
+        return f"CAST('{digits}' AS DECIMAL({shape.precision},{shape.scale}))"
+
+    def infinite(self, oid: int, negative: bool) -> str:
+        raise FeatureNotSupported("infinite dates and timestamps are not supported on Spark")
+
+    def timestamp(self, text: str) -> str:
+        return f"TIMESTAMP_NTZ '{text}'"
+
+    def timestamptz(self, text: str) -> str:
+        return f"TIMESTAMP '{text}+00:00'"
+
+    def interval(self, months: str, days: str, micros: str) -> str:
+        # Members of constants would count as never NULL, also where an outer join puts NULL for the whole.
+        made = f"named_struct('months', {months}, 'days', {days}, 'micros', {micros})"
+        return f"CAST({made} AS {self.scalar_types[types.INTERVAL]})"
+
+    def array(self, items: Sequence[str]) -> str:
+        return f"array({', '.join(items)})"
+
+    def quoted_name(self, name: str) -> str:
+        return "`" + name.replace("`", "``") + "`"
+
+    def let(self, value: str, name: str, body: str) -> str:
+        return f"transform(array({value}), {name} -> {body})[0]"
+
+    def error(self, message: str) -> str:
+        return f"raise_error({message})"
+
+    def distinct(self, left: str, right: str, *, negated: bool) -> str:
+        return f"({left} <=> {right})" if negated else f"(NOT ({left} <=> {right}))"
+
+    def grouping(self, keys: Sequence[str]) -> str:
+        bits = [f"CAST(grouping({key}) AS INT) * {1 << (len(keys) - 1 - index)}" for index, key in enumerate(keys)]
+        return f"({' + '.join(bits)})"
+
+    # ------------------------------------------------------------ lists and structs
+
+    def struct(self, members: Sequence[tuple[str, str]]) -> str:
+        listed = ", ".join([f"'{name}', {sql}" for name, sql in members])
+        return f"named_struct({listed})"
+
+    def transform(self, array: str, name: str, body: str) -> str:
+        return f"transform({array}, {name} -> {body})"
+
+    def transform_indexed(self, array: str, name: str, position: str, body: str) -> str:
+        return f"transform({array}, ({name}, {position}) -> {body})"
+
+    def filter(self, array: str, name: str, condition: str) -> str:
+        return f"filter({array}, {name} -> {condition})"
+
+    def length(self, array: str) -> str:
+        return f"size({array})"
+
+    def join(self, array: str, separator: str) -> str:
+        return f"array_join({array}, {separator})"
+
+    def element(self, *, zero_based: bool, in_range: bool) -> str:
+        return f"get({{0}}, {'{1}' if zero_based else '{1} - 1'})"
+
+    def slice(self, type: SqlType) -> str:
+        return "slice({0}, {1}, greatest({2} - {1} + 1, 0))"
+
+    def all_in_list(self, column: str, type: SqlType) -> str:
+        # collect_list passes over NULL, but not over a struct that holds one.
+        return f"transform(collect_list(named_struct('v', {column})), e -> e.v)"
+
+    def element_key(self, element: str, key: str) -> str:
+        return f"named_struct('n', {element} IS NULL, 'v', {key})"
+
+    # ------------------------------------------------------------ texts
+
+    def without_trailing_blanks(self, text: str) -> str:
+        return f"rtrim({text})"
+
+    def without_leading(self, text: str, characters: str) -> str:
+        return f"trim(LEADING {characters} FROM {text})"
+
+    def without_trailing_zeros(self, digits: str) -> str:
+        return f"regexp_replace({digits}, '\\\\.?0+$', '')"
+
+    def matches(self, text: str, pattern: str) -> str:
+        return f"{text} RLIKE {self.string(pattern)}"
+
+    def matches_fully(self, text: str, pattern: str) -> str:
+        return f"({text} RLIKE {self.string(f'^{pattern}$')})"
+
+    def float_text(self, oid: int) -> str:
+        return spark_texts.float_text(oid)
+
+    def interval_text(self, style: str) -> str:
+        if style != "postgres":
+            raise FeatureNotSupported("a cast of an interval to text in this IntervalStyle is not supported on spark")
+        return spark_texts.INTERVAL
+
+    def timestamptz_text(self, timezone: str) -> str:
+        return spark_texts.timestamptz_text(self.to_local_time(timezone), utc=is_utc(timezone))
+
+    # ------------------------------------------------------------ numbers
+
+    def is_finite(self, number: str) -> str:
+        return f"abs({number}) < double('Infinity')"
+
+    def is_infinite(self, number: str) -> str:
+        return f"abs({number}) = double('Infinity')"
+
+    def significant_digits(self, number: str, digits: int) -> str:
+        return f"format_string('%.{digits - 1}e', {number})"
+
+    def half_even(self, number: str) -> str:
+        return f"rint({number})"
+
+    def half_away(self, number: str) -> str:
+        return f"round({number})"
+
+    def wide_integer(self) -> str:
+        return "DECIMAL(19,0)"
+
+    # ------------------------------------------------------------ moments
+
+    def time_micros(self, time: str) -> str:
+        return f"time_diff('MICROSECOND', TIME '00:00:00', {time})"
+
+    def moment_micros(self, moment: str, oid: int) -> str:
+        return f"unix_micros(CAST({moment} AS TIMESTAMP))" if oid == types.TIMESTAMP else f"unix_micros({moment})"
+
+    def moment_of_micros(self, micros: str, oid: int) -> str:
+        moment = f"timestamp_micros({micros})"
+        return f"CAST({moment} AS TIMESTAMP_NTZ)" if oid == types.TIMESTAMP else moment
+
+    def time_of_timestamp(self, timestamp: str) -> str:
+        return f"make_time(hour({timestamp}), minute({timestamp}), extract(SECOND FROM {timestamp}))"
+
+    def time_of_micros(self, micros: str) -> str:
+        return f"CAST(CAST(timestamp_micros(CAST({micros} AS BIGINT)) AS TIMESTAMP_NTZ) AS TIME(6))"
+
+    def micros_interval(self, micros: str) -> str:
+        return f"make_dt_interval(0, 0, 0, CAST({micros} / 1000000BD AS DECIMAL(18,6)))"
+
+    def interval_struct(self, months: str, days: str, micros: str) -> str:
+        # A struct of constants would count as never NULL even where the whole struct is.
+        months, days, micros = (f"nullif({part}, 1)" if part == "0" else part for part in (months, days, micros))
+        return (
+            f"named_struct('months', CAST({months} AS INT), 'days', CAST({days} AS INT), 'micros', CAST({micros} AS"
+            " BIGINT))"
+        )
+
+    def frame_interval(self, interval: Interval) -> str | None:
+        if interval.months and (interval.days or interval.micros):
+            return None
+        if interval.months:
+            return f"INTERVAL '{interval.months}' MONTH"
+        micros = interval.days * 86_400_000_000 + interval.micros
+        return f"INTERVAL '{micros // 1_000_000}.{micros % 1_000_000:06d}' SECOND"
+
+    def to_local_time(self, timezone: str, moment: str = "{0}", zone: str | None = None) -> str:
+        if zone is None and is_utc(timezone):
+            return f"CAST({moment} AS TIMESTAMP_NTZ)"
+        zone = zone or quoted(self.string(timezone))
+        return f"convert_timezone('UTC', {zone}, CAST({moment} AS TIMESTAMP_NTZ))"
+
+    def from_local_time(self, timezone: str, timestamp: str = "{0}", zone: str | None = None) -> str:
+        if zone is None and is_utc(timezone):
+            return f"CAST({timestamp} AS TIMESTAMP)"
+        zone = zone or quoted(self.string(timezone))
+        return f"CAST(convert_timezone({zone}, 'UTC', {timestamp}) AS TIMESTAMP)"

@@ -1,0 +1,94 @@
+"""What one lowering carries along: the engine, its inputs, the names in scope and the counters that make new names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from planner.dialects.dialect import Dialect
+from planner.dialects.engine_name import EngineName
+from planner.dialects.of_engine import dialect_of
+from planner.errors import FeatureNotSupported, InternalError
+from planner.functions.engines.spark import checked, portable
+from planner.functions.forms.form import SessionSettings
+from planner.ir.nodes import Literal, Param
+from planner.lowering.fragments.fragment import Fragment, column
+
+_IN_PYTHON: Mapping[EngineName, Callable[[str], str | None]] = {"local": str, "spark": portable}
+"""A template that calls functions in Python, written for the local engine, as each engine says it."""
+_RAISING: Mapping[EngineName, Callable[[str], str]] = {"local": str, "spark": checked}
+
+_FIRST_ADDED = 1 << 30
+
+
+@dataclass(slots=True)
+class Context:
+    """The state of one lowering. `columns` maps every field id in scope to its SQL."""
+
+    engine: EngineName
+    extendable: frozenset[int]
+    """The relations whose sources can have constants."""
+    params: Sequence[Literal] | None
+    settings: SessionSettings
+    dialect: Dialect = field(init=False)
+    columns: dict[int, Fragment] = field(default_factory=dict)
+    aliases: int = 0
+    variables: int = 0
+    added: int = 0
+    scans: dict[str, int] = field(default_factory=dict)
+    """By alias: the relation of each scan whose source can have constants. A scan leaves once its rows are grouped:
+    only keys may be referred to from then on."""
+    relations: set[int] = field(default_factory=set)
+    """Whose sources the text reads."""
+    constants: dict[int, list[Literal | Param]] = field(default_factory=dict)
+    """By relation whose source can have constants: those that it is to have; p1 is the first."""
+    inlined: set[int] = field(default_factory=set)
+    """The parameters whose values the text depends on."""
+
+    def __post_init__(self) -> None:
+        self.dialect = dialect_of(self.engine)
+
+    def alias(self) -> str:
+        """A new table alias."""
+        self.aliases += 1
+        return f"t{self.aliases}"
+
+    def new_id(self) -> int:
+        """The id of a column that the lowering adds; the fields of the IR count from 1."""
+        self.added += 1
+        return _FIRST_ADDED + self.added
+
+    def variable(self) -> str:
+        """A new name for a bound value."""
+        self.variables += 1
+        return f"v{self.variables}"
+
+    def value(self, param: Param) -> object:
+        """The value of a parameter, which becomes part of the text."""
+        assert self.params is not None
+        self.inlined.add(param.index)
+        return self.params[param.index - 1].value
+
+    def hold_constants(self, scanned: Fragment, constants: Sequence[Literal | Param]) -> list[Fragment] | None:
+        """Columns of the source of the column `scanned` that hold `constants`; None when it can have none."""
+        relation = None if scanned.alias is None else self.scans.get(scanned.alias)
+        if scanned.alias is None or relation is None:
+            return None
+        held = self.constants[relation]
+        held.extend(constants)
+        return [column(scanned.alias, f"p{number}") for number in range(len(held) - len(constants) + 1, len(held) + 1)]
+
+    def python(self, template: str) -> str:
+        """A template of the local engine that calls functions in Python, as this engine says it."""
+        ported = _IN_PYTHON[self.engine](template)
+        if ported is None:
+            raise InternalError(f"{template} cannot be said on the {self.engine} engine")
+        return ported
+
+    def raising(self, template: str) -> str:
+        """A template of this engine, whose calls of functions in Python raise their errors where the value is used."""
+        return _RAISING[self.engine](template)
+
+    def unsupported(self, what: str) -> FeatureNotSupported:
+        """The error for a construct that this engine cannot run."""
+        return FeatureNotSupported(f"{what} is not supported on the {self.engine} engine")

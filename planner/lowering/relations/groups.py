@@ -1,0 +1,92 @@
+"""GROUP BY and DISTINCT."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from planner.ir import nodes as ir
+from planner.lowering.fragments.fragment import Fragment, listed, made
+from planner.lowering.relations.foreign import looks_foreign
+from planner.lowering.relations.inlining import inlinable
+from planner.lowering.relations.protocols import RelationLowering
+from planner.lowering.relations.select import Select
+from planner.lowering.relations.windows import distinct_on
+from planner.lowering.scalars.aggregates import aggregate
+from planner.types.types import INT4, SqlType
+
+
+def grouped(relations: RelationLowering, rel: ir.Aggregate) -> Select:
+    """GROUP BY with its aggregates."""
+    ctx, scalars = relations.ctx, relations.scalars
+    enclosing, start = dict(ctx.scans), ctx.aliases
+    select = relations.build(rel.input)
+    expressions = (
+        *rel.keys,
+        *(arg for call in rel.calls for arg in (*call.args, *(key.expr for key in call.order_by))),
+        *(call.filter for call in rel.calls if call.filter is not None),
+    )
+    if (
+        not select.plain()
+        or not inlinable(select, expressions)
+        or any(looks_foreign(call, select, start) for call in rel.calls)
+    ):
+        select = relations.wrap(select)
+    keys = [scalars.typed(key, field.type) for key, field in zip(rel.keys, rel.fields, strict=False)]
+    computed = {
+        index: key
+        for index, key in enumerate(keys)
+        if key.alias is None or (rel.grouping_sets is not None and key in keys[:index])
+    }
+    if computed:
+        select.columns = {**select.columns, **{rel.fields[index].id: key for index, key in computed.items()}}
+        select = relations.wrap(select)
+        keys = [
+            select.columns[field.id] if index in computed else scalars.typed(key, field.type)
+            for index, (key, field) in enumerate(zip(rel.keys, rel.fields, strict=False))
+        ]
+    compared = [scalars.same(value, key.type) for value, key in zip(keys, rel.keys, strict=True)]
+    columns: dict[int, Fragment] = {}
+    for field, value, same in zip(rel.fields, keys, compared, strict=False):
+        # Equal values may be written differently: any one of the group stands for it.
+        columns[field.id] = value if same is value else made(f"first({value})", value)
+        if same is not value and rel.grouping_sets is not None:
+            columns[field.id] = made(f"CASE WHEN grouping({same}) = 0 THEN first({value}) END", same, value)
+    for field, call in zip(rel.fields[len(keys) :], rel.calls, strict=False):
+        columns[field.id] = aggregate(scalars, call)
+    for field, grouping in zip(rel.fields[len(keys) + len(rel.calls) :], rel.groupings, strict=True):
+        told = [compared[index] for index in grouping]
+        # Without grouping sets a key is in every group.
+        columns[field.id] = (
+            made(ctx.dialect.grouping([key.sql for key in told]), *told)
+            if rel.grouping_sets
+            else scalars.literal(0, SqlType(INT4))
+        )
+    if rel.grouping_sets is not None:
+        select.group_by = _grouping_sets(rel.grouping_sets, compared)
+        select.tells_grouping = bool(rel.groupings) or compared != keys
+    else:
+        select.group_by = made(", ".join(dict.fromkeys([key.sql for key in compared])), *compared)
+    select.columns = columns
+    ctx.scans = enclosing
+    return select
+
+
+def _grouping_sets(sets: Sequence[Sequence[int]], keys: Sequence[Fragment]) -> Fragment:
+    texts = [f"({listed([keys[index] for index in chosen])})" for chosen in sets]
+    return made(f"GROUPING SETS ({', '.join(texts)})", *keys)
+
+
+def deduplicated(relations: RelationLowering, rel: ir.Deduplicate) -> Select:
+    """DISTINCT and DISTINCT ON."""
+    if not rel.on and not all(relations.scalars.compares_as_is(field.type) for field in rel.fields):
+        columns = tuple([ir.ColumnRef(id=field.id, type=field.type) for field in rel.fields])
+        rel = replace(rel, on=columns)
+    if rel.on:
+        return distinct_on(relations, rel)
+    select = relations.build(rel.input)
+    if select.distinct or select.limited() or select.order_by or select.expanded or select.set_operation:
+        select = relations.wrap(select)
+    select.distinct = True
+    return select

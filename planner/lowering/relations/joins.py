@@ -1,0 +1,74 @@
+"""Joins."""
+
+from __future__ import annotations
+
+from planner.ir import nodes as ir
+from planner.lowering.fragments.fragment import Fragment, listed, made
+from planner.lowering.relations.foreign import give_back, take_foreign
+from planner.lowering.relations.functions_in_from import lateral_lists
+from planner.lowering.relations.protocols import RelationLowering
+from planner.lowering.relations.select import Select
+from planner.types.signature import Kind
+
+
+def join(relations: RelationLowering, rel: ir.Join) -> Select:
+    """A join of two FROM items."""
+    ctx, scalars = relations.ctx, relations.scalars
+    start = ctx.aliases
+    left = relations.build(rel.left)
+    foreign = take_foreign(left, start, ctx.new_id()) if rel.kind in ("right", "full") else None
+    if not ctx.dialect.lateral_lists and rel.lateral and isinstance(rel.right, ir.FunctionScan) and _expands(rel):
+        select = lateral_lists(relations, left, rel.right, outer=rel.kind == "left")
+        if rel.condition is not None and rel.kind != "left":
+            select.where = scalars.conjuncts(rel.condition)
+        return select
+    left_source, left_where = _side(left, keep_where=rel.kind in ("cross", "inner", "left"))
+    give_back(left, foreign)
+    # NOTE: a lateral right side refers to the columns that the left side has now.
+    ctx.columns.update(left.columns)
+    start = ctx.aliases
+    right = relations.build(rel.right)
+    if rel.lateral:
+        right_source, right_where = _lateral_side(right), list[Fragment]()
+    else:
+        foreign = take_foreign(right, start, ctx.new_id()) if rel.kind in ("left", "full") else None
+        right_source, right_where = _side(right, keep_where=rel.kind in ("cross", "inner"))
+        give_back(right, foreign)
+        if right.joined:
+            right_source = made(f"({right_source})", right_source)
+    columns = {**left.columns, **right.columns}
+    ctx.columns.update(columns)
+    conditions = [] if rel.condition is None else scalars.conjuncts(rel.condition)
+    select = Select(ctx, columns, joined=True, where=[*left_where, *right_where])
+    if rel.kind in ("cross", "inner") and (rel.lateral or not conditions):
+        select.source = made(f"{left_source} CROSS JOIN {right_source}", left_source, right_source)
+        select.where += conditions
+        return select
+    word = "JOIN" if rel.kind in ("cross", "inner") else f"{rel.kind.upper()} JOIN"
+    on = listed(conditions, " AND ") if conditions else "TRUE"
+    select.source = made(f"{left_source} {word} {right_source} ON {on}", left_source, right_source, *conditions)
+    return select
+
+
+def _side(select: Select, *, keep_where: bool) -> tuple[Fragment, list[Fragment]]:
+    """One side of a join as a FROM item, and the conditions that move to the join's WHERE."""
+    if select.plain() and select.source is not None and select.refers_only() and (keep_where or not select.where):
+        return select.source, select.where
+    return select.as_source(), []
+
+
+def _lateral_side(select: Select) -> Fragment:
+    """A right side that refers to the left one."""
+    wrapped = select.wrapped()
+    assert wrapped.source is not None
+    select.columns, select.joined = wrapped.columns, False
+    return made(f"LATERAL {wrapped.source}", wrapped.source)
+
+
+def _expands(rel: ir.Join) -> bool:
+    """Whether a lateral join is no more than unnesting the lists of set-returning functions."""
+    assert isinstance(rel.right, ir.FunctionScan)
+    if not all(call.signature.kind is Kind.SET_RETURNING for call in rel.right.functions):
+        return False
+    always = rel.condition is None or (isinstance(rel.condition, ir.Literal) and rel.condition.value is True)
+    return rel.kind in ("cross", "inner") or (rel.kind == "left" and always)

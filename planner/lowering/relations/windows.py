@@ -1,0 +1,308 @@
+"""Window calls, and what is said with row numbers: DISTINCT ON, FETCH FIRST ... WITH TIES, and INTERSECT and EXCEPT of
+values that engines tell apart where PostgreSQL does not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from msgspec.structs import replace
+
+from planner.errors import InvalidParameterValue
+from planner.functions import registry
+from planner.functions.forms.form import NOT_CONSTANT
+from planner.ir import nodes as ir
+from planner.lowering.fragments.fragment import Fragment, column, listed, made
+from planner.lowering.relations.inlining import inlinable
+from planner.lowering.relations.protocols import RelationLowering
+from planner.lowering.relations.select import Select, derived
+from planner.lowering.scalars.aggregates import apply_aggregate
+from planner.lowering.scalars.scalars import Scalars
+from planner.types import types
+from planner.types.signature import Kind
+from planner.types.types import SqlType
+
+_INTEGERS = frozenset({types.INT2, types.INT4, types.INT8})
+_FRAMELESS = frozenset({"row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile", "lag", "lead"})
+_NULL_PASSED_OVER = frozenset({"count", "sum", "avg", "min", "max", "bool_and", "bool_or", "every"})
+_BOUNDS = {
+    "unbounded_preceding": "UNBOUNDED PRECEDING", "current_row": "CURRENT ROW",
+    "unbounded_following": "UNBOUNDED FOLLOWING",
+}  # fmt: skip
+
+
+def windowed(relations: RelationLowering, rel: ir.Window) -> Select:
+    """The input's columns and those of window calls."""
+    select = relations.build(rel.input)
+    expressions = tuple([expr for call in rel.calls for expr in _expressions(call)])
+    if (
+        select.distinct or select.limited() or select.windowed or select.expanded or select.set_operation
+        or select.group_by is not None or select.order_by or not inlinable(select, expressions)
+    ):  # fmt: skip
+        select = relations.wrap(select)
+    calls = rel.calls
+    if not relations.ctx.dialect.volatile_window_keys:
+        select, calls = _with_stable_keys(relations, select, calls)
+    computed = {
+        field.id: _window_call(relations.scalars, call)
+        for field, call in zip(rel.fields[len(rel.input.fields) :], calls, strict=True)
+    }
+    select.columns = {**select.columns, **computed}
+    select.windowed = True
+    return select
+
+
+def _expressions(call: ir.WindowCall) -> Iterator[ir.Scalar]:
+    yield from call.args
+    yield from call.partition_by
+    for key in call.order_by:
+        yield key.expr
+    if call.filter is not None:
+        yield call.filter
+
+
+def _with_stable_keys(
+    relations: RelationLowering, select: Select, calls: tuple[ir.WindowCall, ...]
+) -> tuple[Select, tuple[ir.WindowCall, ...]]:
+    """DuckDB partitions and orders by nothing that it takes for volatile, which includes whatever may raise an error of
+    ours: such keys become columns first."""
+    columns: dict[int, Fragment] = {}
+
+    def stable(expr: ir.Scalar) -> ir.Scalar:
+        key = relations.scalars.lower(expr)
+        if not key.may_raise and not key.volatile:
+            return expr
+        id = relations.ctx.new_id()
+        columns[id] = key
+        return ir.ColumnRef(id=id, type=expr.type)
+
+    stabilized = tuple([
+        replace(
+            call,
+            partition_by=tuple([stable(expr) for expr in call.partition_by]),
+            order_by=tuple([replace(key, expr=stable(key.expr)) for key in call.order_by]),
+        )
+        for call in calls
+    ])  # fmt: skip
+    if not columns:
+        return select, calls
+    select.columns = {**select.columns, **columns}
+    return relations.wrap(select), stabilized
+
+
+# ---------------------------------------------------------------- one call
+
+
+def _window_call(scalars: Scalars, call: ir.WindowCall) -> Fragment:
+    """A window call. An aggregate's template is used with OVER (...) in the place of its FILTER."""
+    dialect = scalars.ctx.dialect
+    words: list[str] = []
+    parts: list[Fragment] = []
+    if call.partition_by:
+        keys = [scalars.same(scalars.lower(key), key.type) for key in call.partition_by]
+        words.append(f"PARTITION BY {listed(keys)}")
+        parts += keys
+    order = scalars.relations.order_keys(call.order_by)
+    if order:
+        keys = [key.key for key in order]
+        as_moments = call.frame.mode == "range" and _offsets(call.frame) and _counts_time_of_dates(scalars, call)
+        shown = [f"CAST({key} AS TIMESTAMP)" if as_moments else key.sql for key in keys]
+        ordered = ", ".join([sql + key.suffix for sql, key in zip(shown, order, strict=True)])
+        words.append(f"ORDER BY {ordered}")
+        parts += keys
+    elif call.signature.name in _FRAMELESS and not dialect.unordered_ranks:
+        words.append("ORDER BY 0")
+    if call.signature.name not in _FRAMELESS or call.signature.kind is not Kind.WINDOW:
+        frame = _frame(scalars, call.frame, ordered=bool(order))
+        if frame.sql:
+            words.append(frame.sql)
+            parts.append(frame)
+    over = made(f" OVER ({' '.join(words)})", *parts)
+    args = _alike(call)
+    if call.filter is not None:
+        if dialect.filtered_windows:
+            condition = scalars.condition(call.filter)
+            over = made(f" FILTER (WHERE {condition}){over}", condition, over)
+        else:
+            args = _filtered(scalars, call, args)
+            if not args:
+                condition = scalars.condition(call.filter)
+                return made(f"count(CASE WHEN {condition} THEN 1 END){over}", condition, over)
+    return apply_aggregate(scalars, ir.AggregateCall(signature=call.signature, args=args, type=call.type), over)
+
+
+def _alike(call: ir.WindowCall) -> tuple[ir.Scalar, ...]:
+    """The arguments; of lag and lead, the value and the default in the one shape that holds both."""
+    if call.signature.name not in ("lag", "lead") or call.type.shape is None or len(call.args) < 3:
+        return call.args
+    value, offset, default = call.args
+    return (ir.Cast(arg=value, type=call.type), offset, ir.Cast(arg=default, type=call.type))
+
+
+def _filtered(scalars: Scalars, call: ir.WindowCall, args: tuple[ir.Scalar, ...]) -> tuple[ir.Scalar, ...]:
+    """Arguments in the place of FILTER: one that is NULL is not aggregated."""
+    if call.signature.name not in _NULL_PASSED_OVER:
+        raise scalars.ctx.unsupported(f"FILTER with OVER for aggregate {call.signature.name}")
+    assert call.filter is not None
+    return tuple([ir.Case(whens=((call.filter, arg),), otherwise=None, type=arg.type) for arg in args])
+
+
+def _offsets(frame: ir.Frame) -> list[ir.Scalar]:
+    return [bound.offset for bound in (frame.start, frame.end) if bound.offset is not None]
+
+
+def _counts_time_of_dates(scalars: Scalars, call: ir.WindowCall) -> bool:
+    """Whether a frame is measured in time over a key of dates, which the engine does over timestamps only."""
+    if len(call.order_by) != 1 or call.order_by[0].expr.type.oid != types.DATE:
+        return False
+    lengths = [scalars.constant(offset) for offset in _offsets(call.frame)]
+    return not scalars.ctx.dialect.dates_in_months or any(
+        isinstance(length, ir.Interval) and not length.months for length in lengths
+    )
+
+
+def _frame(scalars: Scalars, frame: ir.Frame, *, ordered: bool) -> Fragment:
+    """The frame's clause, or nothing for what is the default."""
+    dialect = scalars.ctx.dialect
+    default = frame.mode == "range" and frame.start.kind == "unbounded_preceding" and frame.end.kind == "current_row"
+    if frame.exclude == "no_others" and default:
+        return Fragment("")
+    if frame.mode == "groups" and not dialect.group_frames:
+        raise scalars.ctx.unsupported("a window frame in GROUPS mode")
+    if frame.exclude != "no_others" and not dialect.frame_exclusion:
+        raise scalars.ctx.unsupported("a window frame with EXCLUDE")
+    if frame.mode == "range" and not ordered and not dialect.unordered_ranges:
+        return Fragment("ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING")
+    exclude = "" if frame.exclude == "no_others" else f" EXCLUDE {frame.exclude.upper().replace('_', ' ')}"
+    start, end = _bound(scalars, frame.start), _bound(scalars, frame.end)
+    return made(f"{frame.mode.upper()} BETWEEN {start} AND {end}{exclude}", start, end)
+
+
+def _bound(scalars: Scalars, bound: ir.FrameBound) -> Fragment:
+    fixed = _BOUNDS.get(bound.kind)
+    if fixed is not None:
+        return Fragment(fixed)
+    assert bound.offset is not None
+    offset = _offset(scalars, bound.offset)
+    return made(f"{offset} {'PRECEDING' if bound.kind == 'offset_preceding' else 'FOLLOWING'}", offset)
+
+
+def _offset(scalars: Scalars, offset: ir.Scalar) -> Fragment:
+    ctx = scalars.ctx
+    if isinstance(offset, ir.Cast) and {offset.type.oid, offset.arg.type.oid} <= _INTEGERS:
+        offset = offset.arg
+    if isinstance(offset, ir.Param) and ctx.params is None:
+        # Asked whether the engine can run it at all: it can when the value is known.
+        return Fragment("0")
+    constant = scalars.constant(offset)
+    if offset.type.oid != types.INTERVAL:
+        if isinstance(constant, int) and constant < 0:
+            raise InvalidParameterValue("frame starting offset must not be negative")
+        if isinstance(constant, int) and not isinstance(constant, bool):
+            return Fragment(str(constant))
+        if constant is NOT_CONSTANT and not ctx.dialect.computed_frame_offsets:
+            raise ctx.unsupported("a window frame whose offset is not constant")
+        return scalars.lower(offset)
+    if not isinstance(constant, ir.Interval):
+        raise ctx.unsupported("a window frame whose interval is not constant")
+    interval = ctx.dialect.frame_interval(constant)
+    if interval is None:
+        raise ctx.unsupported("a window frame with a mixed interval")
+    return Fragment(interval)
+
+
+# ---------------------------------------------------------------- row numbers
+
+
+def distinct_on(relations: RelationLowering, rel: ir.Deduplicate) -> Select:
+    """DISTINCT ON: the first row of each group by a row number."""
+    scalars = relations.scalars
+    select = relations.wrap(relations.build(rel.input))
+    keys = [scalars.same(scalars.lower(key), key.type) for key in rel.on]
+    ordered = relations.order_keys(rel.order_by)
+    order = ", ".join(map(str, ordered)) or listed(keys)
+    number = f"row_number() OVER (PARTITION BY {listed(keys)} ORDER BY {order})"
+    outer, alias = _numbered(
+        relations, select, rel.fields, [(made(number, *keys, *[key.key for key in ordered]), "n")]
+    )  # fmt: skip
+    outer.where = [Fragment(f"{alias}.n = 1")]
+    outer.order_by = relations.order_keys(rel.order_by)
+    return outer
+
+
+def with_ties(relations: RelationLowering, rel: ir.Limit) -> Select:
+    """FETCH FIRST count ROWS WITH TIES: rank up to the last row's, row number past the offset."""
+    scalars = relations.scalars
+    if not isinstance(rel.input, ir.Sort):
+        raise relations.ctx.unsupported("WITH TIES without ORDER BY")
+    select = relations.wrap(relations.build(rel.input.input))
+    ordered = relations.order_keys(rel.input.keys)
+    keys, order = [key.key for key in ordered], ", ".join(map(str, ordered))
+    count = Fragment("1") if rel.count is None else scalars.lower(rel.count)
+    offset = Fragment("0") if rel.offset is None else scalars.lower(rel.offset)
+    numbers = [
+        (made(f"rank() OVER (ORDER BY {order})", *keys), "k"),
+        (made(f"row_number() OVER (ORDER BY {order})", *keys), "n"),
+    ]
+    outer, alias = _numbered(relations, select, rel.fields, numbers)
+    if count.volatile or offset.volatile:
+        # One number for all rows.
+        once = relations.ctx.alias()
+        outer.source = made(f"{outer.source} CROSS JOIN (SELECT {count} AS k, {offset} AS n) AS {once}", count, offset)
+        count, offset = column(once, "k"), column(once, "n")
+    outer.where = [
+        made(f"{alias}.n > {offset}", offset),
+        made(f"{alias}.k <= {offset} + {count}", offset, count),
+        made(f"{count} > 0", count),
+    ]
+    outer.order_by = relations.order_keys(rel.input.keys)
+    return outer
+
+
+def _numbered(
+    relations: RelationLowering, select: Select, fields: Sequence[ir.Field], numbers: Sequence[tuple[Fragment, str]]
+) -> tuple[Select, str]:
+    """`select` with further columns, as a derived table of the alias that is returned beside."""
+    outputs = [(fragment, f"c{id}") for id, fragment in select.columns.items()]
+    inner = select.render([*outputs, *numbers])
+    alias = relations.ctx.alias()
+    columns = {field.id: column(alias, f"c{field.id}") for field in fields}
+    outer = Select(relations.ctx, columns, derived(inner, alias))
+    relations.ctx.columns.update(outer.columns)
+    return outer, alias
+
+
+def compared_by_rows(rel: ir.SetOperation, new_id: Callable[[], int]) -> ir.Rel:
+    """INTERSECT or EXCEPT over rows that are numbered among their equals: the nth of the left is in both sides where
+    there is an nth on the right. For values that can be equal and yet not the same to an engine. `new_id` gives
+    the ids of new columns.
+    """
+
+    def numbered(side: ir.Rel) -> tuple[ir.Rel, ir.ColumnRef]:
+        (signature,) = registry.window_functions("row_number")
+        columns = tuple([ir.ColumnRef(id=field.id, type=field.type) for field in side.fields])
+        whole = ir.Frame(
+            mode="range", start=ir.FrameBound(kind="unbounded_preceding"), end=ir.FrameBound(kind="current_row")
+        )
+        number = ir.Field(id=new_id(), name="n", type=SqlType(types.INT8))
+        call = ir.WindowCall(
+            signature=signature, args=(), type=number.type, partition_by=columns, order_by=(), frame=whole
+        )
+        window = ir.Window(input=side, calls=(call,), fields=(*side.fields, number))
+        return window, ir.ColumnRef(id=number.id, type=number.type)
+
+    boolean = SqlType(types.BOOL)
+    left, number = numbered(rel.left)
+    right, other = numbered(rel.right)
+    pairs = [
+        (ir.ColumnRef(id=a.id, type=a.type), ir.ColumnRef(id=b.id, type=b.type))
+        for a, b in zip(rel.left.fields, rel.right.fields, strict=True)
+    ]
+    same = tuple([ir.Distinct(left=a, right=b, negated=True, type=boolean) for a, b in [*pairs, (number, other)]])
+    there = ir.Filter(input=right, condition=ir.BoolOp(op="and", args=same, type=boolean), fields=right.fields)
+    kept: ir.Scalar = ir.Exists(rel=there, negated=rel.op == "except", type=boolean)
+    if not rel.all:
+        one = ir.Literal(value=1, type=number.type)
+        first = ir.Distinct(left=number, right=one, negated=True, type=boolean)
+        kept = ir.BoolOp(op="and", args=(first, kept), type=boolean)
+    found = ir.Filter(input=left, condition=kept, fields=left.fields)
+    return ir.Project(input=found, exprs=tuple([a for a, _ in pairs]), fields=rel.fields)

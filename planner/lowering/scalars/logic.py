@@ -1,0 +1,99 @@
+"""Truth values, and expressions that choose one of their arguments: AND, IS NULL, CASE, COALESCE, IN (list)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from planner.ir import nodes as ir
+from planner.lowering.fragments.fragment import Fragment, listed, made, simple
+from planner.lowering.fragments.templates import fill
+from planner.lowering.scalars.routines import call
+from planner.lowering.scalars.scalars import Handler, Scalars
+from planner.lowering.scalars.scan_constants import held_beside
+from planner.types import types
+from planner.types.types import BOOL, SqlType
+
+BOOLEAN = SqlType(BOOL)
+
+
+def _bool_op(scalars: Scalars, expr: ir.BoolOp) -> Fragment:
+    args = [scalars.lower(arg) for arg in expr.args]
+    if expr.op == "not":
+        return made(f"(NOT {args[0]})", *args)
+    return made(f"({listed(args, f' {expr.op.upper()} ')})", *args)
+
+
+def _is_null(scalars: Scalars, expr: ir.IsNull) -> Fragment:
+    arg = scalars.lower(expr.arg)
+    return made(f"({arg} IS {'NOT ' if expr.negated else ''}NULL)", arg)
+
+
+def _boolean_test(scalars: Scalars, expr: ir.BooleanTest) -> Fragment:
+    arg = scalars.lower(expr.arg)
+    word = "NULL" if expr.test == "unknown" else expr.test.upper()
+    return made(f"({arg} IS {'NOT ' if expr.negated else ''}{word})", arg)
+
+
+def _distinct(scalars: Scalars, expr: ir.Distinct) -> Fragment:
+    left = scalars.comparable(scalars.lower(expr.left), expr.left.type)
+    right = scalars.comparable(scalars.lower(expr.right), expr.right.type)
+    return made(scalars.ctx.dialect.distinct(left.sql, right.sql, negated=expr.negated), left, right)
+
+
+def _case(scalars: Scalars, expr: ir.Case) -> Fragment:
+    whens = [(scalars.lower(condition), scalars.typed(value, expr.type)) for condition, value in expr.whens]
+    otherwise = scalars.null(expr.type) if expr.otherwise is None else scalars.typed(expr.otherwise, expr.type)
+    branches = "".join([f" WHEN {condition} THEN {value}" for condition, value in whens])
+    return made(f"CASE{branches} ELSE {otherwise} END", otherwise, *[part for when in whens for part in when])
+
+
+def _coalesce(scalars: Scalars, expr: ir.Coalesce) -> Fragment:
+    args = [scalars.typed(arg, expr.type) for arg in expr.args]
+    return made(f"coalesce({listed(args)})", *args)
+
+
+def _min_max(scalars: Scalars, expr: ir.MinMax) -> Fragment:
+    args = [scalars.typed(arg, expr.type) for arg in expr.args]
+    if len(args) == 1:
+        return args[0]
+    if scalars.orders_as_is(expr.type):
+        return made(f"{expr.op}({listed(args)})", *args)
+    result = args[0]
+    sign = ">=" if expr.op == "greatest" else "<="
+    left, right = scalars.key(simple("{0}"), expr.type), scalars.key(simple("{1}"), expr.type)
+    for arg in args[1:]:
+        body = f"CASE WHEN {{1}} IS NULL OR {left} {sign} {right} THEN {{0}} ELSE {{1}} END"
+        result = fill(scalars.ctx, body, [result, arg])
+    return result
+
+
+_SAME_KEYS = frozenset({types.INT2, types.INT4, types.INT8, types.TEXT, types.NAME})
+"""Types that an engine compares with one another as PostgreSQL does."""
+
+
+def _in_list(scalars: Scalars, expr: ir.InList) -> Fragment:
+    arg = scalars.lower(expr.arg)
+    if expr.equals.args[0] == expr.equals.args[1] or _SAME_KEYS.issuperset(expr.equals.args):
+        values = held_beside(scalars, arg, expr.items) or [scalars.lower(item) for item in expr.items]
+        items = [scalars.comparable(value, item.type) for value, item in zip(values, expr.items, strict=True)]
+        key = scalars.comparable(arg, expr.arg.type)
+        return made(f"({key} {'NOT IN' if expr.negated else 'IN'} ({listed(items)}))", key, *items)
+    # One test for each item, all of the same argument.
+    values = [scalars.lower(item) for item in expr.items]
+    tests = [
+        call(scalars, expr.equals, [simple("{0}"), simple(f"{{{number}}}")], [expr.arg.type, item.type], BOOLEAN)
+        for number, item in enumerate(expr.items, 1)
+    ]
+    return fill(scalars.ctx, f"({'NOT ' if expr.negated else ''}({listed(tests, ' OR ')}))", [arg, *values])
+
+
+HANDLERS: Mapping[type, Handler] = {
+    ir.BoolOp: _bool_op,
+    ir.IsNull: _is_null,
+    ir.BooleanTest: _boolean_test,
+    ir.Distinct: _distinct,
+    ir.Case: _case,
+    ir.Coalesce: _coalesce,
+    ir.MinMax: _min_max,
+    ir.InList: _in_list,
+}

@@ -1,0 +1,154 @@
+"""Calls of functions and operators: the engine's template of each (planner.functions), filled with the arguments."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from msgspec.structs import replace
+
+from planner.dialects.quoting import quoted
+from planner.functions.defaults import DEFAULTS, VARIADIC_ARRAYS
+from planner.functions.engines.spark import portable
+from planner.functions.forms.form import NOT_CONSTANT, CallSite, Form
+from planner.functions.registry import form, output_columns
+from planner.ir import nodes as ir
+from planner.ir.physical import element_type
+from planner.lowering.fragments.fragment import Fragment, made, simple
+from planner.lowering.fragments.templates import fill
+from planner.lowering.scalars.rows import json_text
+from planner.lowering.scalars.scalars import Handler, Scalars
+from planner.lowering.scalars.scan_constants import compared_with_held
+from planner.lowering.scalars.texts import json_template, output_template, text_template
+from planner.types import types
+from planner.types.signature import COMPARISONS, Kind, Signature, Volatility
+from planner.types.types import SqlType
+
+_CONVERSION = re.compile(r"\{(text|cast|json|pretty|element_text):(\d+)\}")
+_TEXT_TEMPLATES = {"text": output_template, "cast": text_template}
+
+
+def _call(scalars: Scalars, expr: ir.Call) -> Fragment:
+    ctx = scalars.ctx
+    constants: tuple[object, ...] = (NOT_CONSTANT, NOT_CONSTANT)
+    if expr.type.oid == types.RECORD and output_columns(expr.signature) is not None:
+        raise ctx.unsupported(f"function {expr.signature.name} outside of FROM")
+    compares = expr.signature.kind is Kind.OPERATOR and expr.signature.name in COMPARISONS
+    args = compared_with_held(scalars, *expr.args) if compares else None
+    if args is None:
+        constants = tuple([scalars.constant(arg) for arg in expr.args])
+        args = [scalars.lower(arg) for arg in expr.args]
+    site = CallSite(
+        engine=ctx.engine, arg_types=tuple([arg.type for arg in expr.args]), type=expr.type, constants=constants,
+        settings=ctx.settings, subquery=any(arg.subquery for arg in args),
+    )  # fmt: skip
+    return apply(scalars, expr.signature, args, site, expr.args)
+
+
+def call(
+    scalars: Scalars, signature: Signature, args: Sequence[Fragment], arg_types: Sequence[SqlType], type: SqlType
+) -> Fragment:
+    """A call with arguments that are SQL already."""
+    constants = (NOT_CONSTANT,) * len(args)
+    site = CallSite(
+        engine=scalars.ctx.engine, arg_types=tuple(arg_types), type=type, constants=constants,
+        settings=scalars.ctx.settings,
+    )  # fmt: skip
+    return apply(scalars, signature, args, site)
+
+
+def apply(
+    scalars: Scalars, signature: Signature, args: Sequence[Fragment], site: CallSite, exprs: Sequence[ir.Scalar] = ()
+) -> Fragment:
+    """A call by its template for `site`. `exprs` are the arguments where they are known: see `expand`."""
+    ctx = scalars.ctx
+    args, site = _complete(scalars, signature, args, site)
+    template = template_of(scalars, signature, site)
+    if "{t}" in template:
+        template = template.replace("{t}", ctx.dialect.type_name(site.type))
+    if "{token}" in template:
+        template = template.replace("{token}", quoted(ctx.dialect.string(site.settings.token)))
+    template, args = expand(scalars, template, args, site.arg_types, exprs)
+    filled = fill(ctx, template, args)
+    return replace(filled, volatile=True) if signature.volatility is Volatility.VOLATILE else filled
+
+
+def template_of(scalars: Scalars, signature: Signature, site: CallSite) -> str:
+    """The template by which this engine says a routine; FeatureNotSupported when it cannot."""
+    given: Form | None = form(signature)
+    chosen = None if given is None else given.on(site.engine)
+    template = chosen(site) if callable(chosen) else chosen
+    if template is None and given is not None and scalars.ctx.dialect.borrows_functions:
+        template = _in_python(signature, given, site)
+    if template is None:
+        raise scalars.ctx.unsupported(f"{signature.kind.value.replace('_', '-')} {signature.name}")
+    return template
+
+
+def _in_python(signature: Signature, given: Form, site: CallSite) -> str | None:
+    """The template that calls the local engine's functions in Python, where there is one."""
+    if signature.kind not in (Kind.FUNCTION, Kind.OPERATOR, Kind.SET_RETURNING):
+        return None
+    chosen = given.local
+    local = chosen(replace(site, engine="local")) if callable(chosen) else chosen
+    return None if local is None else portable(local)
+
+
+def _complete(
+    scalars: Scalars, signature: Signature, args: Sequence[Fragment], site: CallSite
+) -> tuple[Sequence[Fragment], CallSite]:
+    """Arguments with those left out filled in by their defaults, and those of a VARIADIC array put into one."""
+    dialect = scalars.ctx.dialect
+    if signature.variadic and signature.oid in VARIADIC_ARRAYS:
+        first, array_oid = VARIADIC_ARRAYS[signature.oid]
+        if len(args) > first and site.arg_types[first].oid != array_oid:
+            array = SqlType(array_oid)
+            items = list(args[first:])
+            sql = dialect.cast(dialect.array([item.sql for item in items]), array)
+            values = site.constants[first:]
+            constant = NOT_CONSTANT if NOT_CONSTANT in values else values
+            return [*args[:first], made(sql, *items)], replace(
+                site, arg_types=(*site.arg_types[:first], array), constants=(*site.constants[:first], constant)
+            )
+    given = DEFAULTS.get(signature.oid)
+    if given is None or len(args) >= given[0]:
+        return args, site
+    missing = given[1][len(args) - given[0] :]
+    return [*args, *[scalars.literal(value, type) for value, type in missing]], replace(
+        site,
+        arg_types=(*site.arg_types, *[type for _, type in missing]),
+        constants=(*site.constants, *[value for value, _ in missing]),
+    )
+
+
+def expand(
+    scalars: Scalars, template: str, args: Sequence[Fragment], arg_types: Sequence[SqlType],
+    exprs: Sequence[ir.Scalar] = (),
+) -> tuple[str, list[Fragment]]:  # fmt: skip
+    """Resolves the marks that convert an argument: ``{text:i}`` by its output function,
+    ``{cast:i}`` by a cast to text, ``{json:i}`` to JSON, ``{pretty:i}`` to JSON with line breaks,
+    ``{element_text:i}`` (the element ``e`` of array i as text). `exprs` are the arguments, where they are known:
+    the members of a row have their names from there."""
+    ctx = scalars.ctx
+    extended = list(args)
+
+    def converted(match: re.Match[str]) -> str:
+        mark, index = match[1], int(match[2])
+        if mark == "element_text":
+            element = element_type(arg_types[index])
+            assert element is not None
+            return fill(ctx, output_template(ctx, element), [simple("e")]).sql
+        if mark in ("json", "pretty"):
+            pretty = mark == "pretty"
+            if index < len(exprs) and isinstance(exprs[index], ir.RowConstructor):
+                extended.append(json_text(scalars, exprs[index], pretty=pretty))
+            else:
+                extended.append(fill(ctx, json_template(ctx, arg_types[index], pretty=pretty), [args[index]]))
+        else:
+            extended.append(fill(ctx, _TEXT_TEMPLATES[mark](ctx, arg_types[index]), [args[index]]))
+        return f"{{{len(extended) - 1}}}"
+
+    return _CONVERSION.sub(converted, template), extended
+
+
+HANDLERS: Mapping[type, Handler] = {ir.Call: _call}

@@ -1,0 +1,49 @@
+"""Rows and their fields, as text and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from planner.ir import nodes as ir
+from planner.lowering.fragments.fragment import Fragment, made
+from planner.lowering.fragments.templates import fill
+from planner.lowering.scalars.casts import cast
+from planner.lowering.scalars.scalars import Handler, Scalars
+from planner.lowering.scalars.texts import json_object, json_template, record_text
+from planner.types import types
+from planner.types.types import SqlType
+
+
+def json_text(scalars: Scalars, expr: ir.Scalar, *, pretty: bool = False) -> Fragment:
+    """The expression as JSON text; SQL NULL stays NULL."""
+    if not isinstance(expr, ir.RowConstructor):
+        return fill(scalars.ctx, json_template(scalars.ctx, expr.type, pretty=pretty), [scalars.lower(expr)])
+    members = [(name, json_text(scalars, item)) for name, item in zip(expr.names, expr.items, strict=True)]
+    return _unless_absent(scalars, expr, json_object(scalars.ctx, members, pretty=pretty))
+
+
+def _unless_absent(scalars: Scalars, expr: ir.RowConstructor, text: Fragment) -> Fragment:
+    """`text`, or NULL where the row is what an outer join puts in place of a missing one."""
+    if not expr.nullable or not expr.items:
+        return text
+    items = [scalars.lower(item) for item in expr.items]
+    present = " OR ".join([f"{item} IS NOT NULL" for item in items])
+    return made(f"CASE WHEN {present} THEN {text} END", text, *items)
+
+
+def _row(scalars: Scalars, expr: ir.RowConstructor) -> Fragment:
+    text = record_text(scalars.ctx, [(scalars.lower(item), item.type) for item in expr.items])
+    return _unless_absent(scalars, expr, text)
+
+
+def _field(scalars: Scalars, expr: ir.FieldSelect) -> Fragment:
+    if isinstance(expr.arg, ir.RowConstructor) and expr.name in expr.arg.names:
+        return scalars.typed(expr.arg.items[expr.arg.names.index(expr.name)], expr.type)
+    ctx = scalars.ctx
+    if not ctx.dialect.record_fields:
+        raise ctx.unsupported("selecting a field of a composite value")
+    text = fill(ctx, f"tg_record_field({{0}}, {expr.index})", [scalars.lower(expr.arg)])
+    return cast(ctx, text, SqlType(types.TEXT), expr.type, explicit=True)
+
+
+HANDLERS: Mapping[type, Handler] = {ir.RowConstructor: _row, ir.FieldSelect: _field}

@@ -1,0 +1,127 @@
+"""Subqueries as expressions: scalar, EXISTS, IN and other comparisons with their rows, ARRAY(SELECT ...)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec.structs import replace
+
+from planner.functions.registry import operators
+from planner.ir import nodes as ir
+from planner.lowering.fragments.fragment import Fragment, column, listed, made
+from planner.lowering.scalars.logic import BOOLEAN
+from planner.lowering.scalars.routines import call
+from planner.lowering.scalars.scalars import Handler, Scalars
+from planner.types.signature import COMPARISONS
+
+
+def _inside(scalars: Scalars, rel: ir.Rel) -> Fragment:
+    """A subquery for use inside an expression."""
+    return replace(scalars.relations.subquery(rel), subquery=True)
+
+
+def _scalar(scalars: Scalars, expr: ir.ScalarSubquery) -> Fragment:
+    inner = _inside(scalars, expr.rel)
+    return made(f"({inner})", inner)
+
+
+def _exists(scalars: Scalars, expr: ir.Exists) -> Fragment:
+    inner = _inside(scalars, expr.rel)
+    return made(f"({'NOT ' if expr.negated else ''}EXISTS ({inner}))", inner)
+
+
+# ---------------------------------------------------------------- comparisons with each row
+
+
+def _quantified(scalars: Scalars, expr: ir.QuantifiedSubquery) -> Fragment:
+    return _compared(scalars, expr, exact=True)
+
+
+def _quantified_condition(scalars: Scalars, expr: ir.QuantifiedSubquery) -> Fragment:
+    return _compared(scalars, expr, exact=False)
+
+
+def _bool_op_condition(scalars: Scalars, expr: ir.BoolOp) -> Fragment:
+    if expr.op != "not":
+        args = [scalars.condition(arg) for arg in expr.args]
+        return made(f"({listed(args, f' {expr.op.upper()} ')})", *args)
+    negated = _negation(expr.args[0])
+    return scalars.lower(expr) if negated is None else scalars.condition(negated)
+
+
+def _negation(expr: ir.Scalar) -> ir.QuantifiedSubquery | None:
+    """NOT IN for IN (subquery); None for everything else."""
+    if not isinstance(expr, ir.QuantifiedSubquery) or expr.quantifier != "any" or len(expr.operators) != 1:
+        return None
+    equals = expr.operators[0]
+    if equals.name != "=":
+        return None
+    unequal = next((candidate for candidate in operators("<>") if candidate.args == equals.args), None)
+    return replace(expr, operators=(unequal or replace(equals, name="<>"),), quantifier="all")
+
+
+def _compared(scalars: Scalars, expr: ir.QuantifiedSubquery, *, exact: bool) -> Fragment:
+    """`exact` says that NULL differs from false."""
+    dialect = scalars.ctx.dialect
+    names = [operator.name for operator in expr.operators]
+    key = scalars.comparable if set(names) <= {"=", "<>"} else scalars.key
+    args = [key(scalars.lower(arg), arg.type) for arg in expr.args]
+    alias = scalars.ctx.alias()
+    inner = _inside(scalars, expr.rel)
+    source = made(f"({inner}) AS {alias}", inner)
+    columns = [key(column(alias, f"c{field.id}"), field.type) for field in expr.rel.fields]
+    parts = [*args, *columns, source]
+    left = args[0].sql if len(args) == 1 else f"({listed(args)})"
+    membership = (expr.quantifier == "any" and all(name == "=" for name in names)) or (
+        expr.quantifier == "all" and all(name == "<>" for name in names)
+    )
+    if membership and (dialect.quantified_subqueries or not exact):
+        word = "IN" if expr.quantifier == "any" else "NOT IN"
+        return made(f"({left} {word} (SELECT {listed(columns)} FROM {source}))", *parts)
+    if dialect.quantified_subqueries and len(args) == 1 and names[0] in COMPARISONS:
+        return made(f"({left} {names[0]} {expr.quantifier.upper()} (SELECT {columns[0]} FROM {source}))", *parts)
+    return _counted(scalars, expr, source, alias)
+
+
+def _counted(scalars: Scalars, expr: ir.QuantifiedSubquery, source: Fragment, alias: str) -> Fragment:
+    """The three-valued answer from whether a row decides it and whether one leaves it unknown."""
+    tests = [
+        call(
+            scalars, operator, [scalars.lower(arg), column(alias, f"c{field.id}")], [arg.type, field.type], BOOLEAN
+        )
+        for operator, arg, field in zip(expr.operators, expr.args, expr.rel.fields, strict=True)
+    ]  # fmt: skip
+    any_ = expr.quantifier == "any"
+    row_joiner = " OR " if len(tests) > 1 and all(operator.name == "<>" for operator in expr.operators) else " AND "
+    test = f"({listed(tests, row_joiner)})"
+    decisive, other = ("TRUE", "FALSE") if any_ else ("FALSE", "TRUE")
+    if scalars.ctx.dialect.quantified_subqueries:
+        sql = (
+            f"(SELECT CASE WHEN coalesce(bool_or({test} IS {decisive}), FALSE) THEN {decisive} "
+            f"WHEN coalesce(bool_or({test} IS NULL), FALSE) THEN NULL ELSE {other} END FROM {source})"
+        )
+    else:
+        found = f"EXISTS (SELECT 1 FROM {source} WHERE {'' if any_ else 'NOT '}{test})"
+        unknown = f"EXISTS (SELECT 1 FROM {source} WHERE {test} IS NULL)"
+        sql = f"CASE WHEN {found} THEN {decisive} WHEN {unknown} THEN NULL ELSE {other} END"
+    return made(sql, source, *tests)
+
+
+def _array(scalars: Scalars, expr: ir.ArraySubquery) -> Fragment:
+    alias = scalars.ctx.alias()
+    inner = _inside(scalars, expr.rel)
+    collected = scalars.ctx.dialect.all_in_list(f"{alias}.c{expr.rel.fields[0].id}", expr.type)
+    return made(f"(SELECT {collected} FROM ({inner}) AS {alias})", inner)
+
+
+HANDLERS: Mapping[type, Handler] = {
+    ir.ScalarSubquery: _scalar,
+    ir.Exists: _exists,
+    ir.QuantifiedSubquery: _quantified,
+    ir.ArraySubquery: _array,
+}
+CONDITIONS: Mapping[type, Handler] = {
+    ir.BoolOp: _bool_op_condition,
+    ir.QuantifiedSubquery: _quantified_condition,
+}
+"""Those that print otherwise where only true matters."""

@@ -1,0 +1,151 @@
+"""Values as text inside a query: what a cast to text, `||` with a non-text value or a record gives."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from planner.dialects.quoting import quoted
+from planner.errors import FeatureNotSupported
+from planner.ir.physical import element_type
+from planner.lowering.fragments.context import Context
+from planner.lowering.fragments.fragment import Fragment, made, simple
+from planner.lowering.fragments.templates import fill
+from planner.types import types
+from planner.types.type_names import format_type
+from planner.types.types import REG_TYPES, SqlType
+from planner.values.json_text import quote_json
+
+_TEXT_OIDS = frozenset(
+    {types.TEXT, types.VARCHAR, types.BPCHAR, types.NAME, types.CHAR, types.UNKNOWN, types.UUID, types.JSON,
+     types.JSONB, types.RECORD, types.PG_NODE_TREE, 2275, types.ACLITEM, types.TID, 28, types.CIDR}
+)  # fmt: skip
+
+
+_PLAIN_OIDS = frozenset(
+    {types.INT2, types.INT4, types.INT8, types.OID, types.XID, types.BOOL, types.DATE, types.TIME, types.TIMESTAMP}
+)
+"""Types that every engine's own cast prints as PostgreSQL does."""
+
+
+def text_template(ctx: Context, source: SqlType) -> str:
+    """A template that gives a value of type `source` in PostgreSQL's text form."""
+    oid = source.oid
+    text = ctx.dialect.text
+    plain = f"CAST({{0}} AS {text})"
+    if oid in _PLAIN_OIDS:
+        return plain
+    if oid in _TEXT_OIDS:
+        return "{0}"
+    if oid == types.NUMERIC:
+        if source.shape is None or source.shape.exact_scale or source.shape.scale == 0:
+            return plain
+        return ctx.dialect.without_trailing_zeros(plain)
+    if oid in (types.FLOAT4, types.FLOAT8):
+        return ctx.dialect.float_text(oid)
+    if oid == types.INET:
+        return ctx.python("tg_inet_show({0})")
+    if oid == types.TIMESTAMPTZ:
+        return ctx.dialect.timestamptz_text(ctx.settings.timezone)
+    if oid == types.BYTEA:
+        prefix = ctx.dialect.string("\\x")
+        return f"({prefix} || lower(hex({{0}})))"
+    if oid == types.INTERVAL:
+        return ctx.dialect.interval_text(ctx.settings.intervalstyle)
+    if ctx.dialect.reads_catalog and oid in REG_TYPES:
+        return f"tg_{REG_TYPES[oid]}_out({quoted(ctx.dialect.string(ctx.settings.token))}, {{0}})"
+    element = element_type(source)
+    if element is not None:
+        return _array(ctx, source, element)
+    raise FeatureNotSupported(f"cast from {format_type(oid)} to text is not supported on the {ctx.engine} engine")
+
+
+def output_template(ctx: Context, source: SqlType) -> str:
+    """Like `text_template`, by the type's output function: boolean and inet differ."""
+    if source.oid == types.BOOL:
+        return "CASE WHEN {0} THEN 't' WHEN NOT {0} THEN 'f' END"
+    if source.oid == types.INET:
+        return "{0}"
+    return text_template(ctx, source)
+
+
+def json_template(ctx: Context, source: SqlType, *, pretty: bool = False) -> str:
+    """A template that gives a value of type `source` as JSON text; SQL NULL stays NULL. `pretty` puts an array's
+    elements on lines of their own."""
+    oid = source.oid
+    if oid in (types.JSON, types.JSONB):
+        return "{0}"
+    if oid in (types.BOOL, types.INT2, types.INT4, types.INT8, types.NUMERIC, types.OID):
+        return text_template(ctx, source)
+    if oid in (types.FLOAT4, types.FLOAT8):
+        text = text_template(ctx, source)
+        return f"CASE WHEN {ctx.dialect.is_finite('{0}')} THEN {text} ELSE '\"' || {text} || '\"' END"
+    element = element_type(source)
+    if oid == types.RECORD or (element is not None and element.oid == types.RECORD):
+        raise ctx.unsupported("making JSON of a record that is not written out or a whole row")
+    if element is not None:
+        name = ctx.variable()
+        item = fill(ctx, json_template(ctx, element), [simple(name)])
+        between = ctx.dialect.string(",\n " if pretty else ",")
+        items = ctx.dialect.transform("{0}", name, f"coalesce({item}, 'null')")
+        return f"('[' || {ctx.dialect.join(items, between)} || ']')"
+    text = output_template(ctx, source)
+    if oid in (types.TIMESTAMP, types.TIMESTAMPTZ):
+        text = f"replace({text}, ' ', 'T')"
+        if oid == types.TIMESTAMPTZ:
+            text = f"regexp_replace({text}, '([+-][0-9][0-9])$', '{ctx.dialect.first_group}:00')"
+    return fill(ctx, ctx.dialect.json_string, [Fragment(text)]).sql
+
+
+def _array(ctx: Context, source: SqlType, element: SqlType) -> str:
+    dialect = ctx.dialect
+    name = ctx.variable()
+    item = fill(ctx, output_template(ctx, element), [simple(name)]).sql
+    if source.oid in (types.INT2VECTOR, types.OIDVECTOR):
+        return dialect.join(dialect.transform("{0}", name, item), "' '")
+    special = dialect.matches(item, r'[\s{},"\\]')
+    text = (
+        f"CASE WHEN {name} IS NULL THEN 'NULL' WHEN {item} = '' OR lower({item}) = 'null' OR {special} THEN "
+        f"{_in_double_quotes(ctx, item, quote=BACKSLASH + DOUBLE_QUOTE)} ELSE {item} END"
+    )
+    items = dialect.join(dialect.transform("{0}", name, text), "','")
+    return f"('{{' || {items} || '}}')"
+
+
+def _in_double_quotes(ctx: Context, text: str, *, quote: str) -> str:
+    """`text` between double quotes, those inside written as `quote`, a backslash doubled."""
+    string = ctx.dialect.string
+    doubled = f"replace({text}, {string(BACKSLASH)}, {string(BACKSLASH * 2)})"
+    return f"'\"' || replace({doubled}, '\"', {string(quote)}) || '\"'"
+
+
+BACKSLASH, DOUBLE_QUOTE = "\\", '"'
+
+
+def json_object(ctx: Context, members: Sequence[tuple[str, Fragment]], *, pretty: bool = False) -> Fragment:
+    """A JSON object of names and JSON texts, as row_to_json prints it."""
+    parts: list[str] = []
+    for name, value in members:
+        between = "{" if not parts else ",\n " if pretty else ","
+        start = ctx.dialect.string(f"{between}{quote_json(name)}:")
+        parts.append(f"{start} || coalesce({value}, 'null')")
+    sql = f"({' || '.join(parts)} || '}}')" if parts else "'{}'"
+    return made(sql, *[value for _, value in members])
+
+
+_NEVER_QUOTED = frozenset(
+    {types.INT2, types.INT4, types.INT8, types.OID, types.BOOL, types.NUMERIC, types.DATE, types.UUID}
+)
+"""Types whose texts need no quotes in a record."""
+
+
+def record_text(ctx: Context, items: Sequence[tuple[Fragment, SqlType]]) -> Fragment:
+    """A row as record_out prints it: ``(1,"a b",)``."""
+    special = ctx.dialect.matches("{0}", r'[\s(),"\\]')
+    between_quotes = _in_double_quotes(ctx, "{0}", quote=DOUBLE_QUOTE * 2)
+    member = f"CASE WHEN {{0}} IS NULL THEN '' WHEN {{0}} = '' OR {special} THEN {between_quotes} ELSE {{0}} END"
+    parts: list[Fragment] = []
+    for value, type in items:
+        text = fill(ctx, output_template(ctx, type), [value])
+        parts.append(fill(ctx, "coalesce({0}, '')" if type.oid in _NEVER_QUOTED else member, [text]))
+    sql = "('(' || " + " || ',' || ".join([f"({part})" for part in parts]) + " || ')')" if parts else "'()'"
+    return made(sql, *parts)
