@@ -12,6 +12,7 @@ import re
 from functools import lru_cache
 from typing import Any
 
+from planner.dialects.of_engine import dialect_of
 from planner.errors import SqlError
 from planner.functions.engines.local import UDFS, encode_error
 from planner.functions.udfs.table import INTERVAL
@@ -39,6 +40,8 @@ NAMES = frozenset(name for name, udf in UDFS.items() if udf.result in RESULT_TYP
 
 _CALL = re.compile(r"\b([A-Za-z_]\w*)\(")
 _USED = re.compile(r"\b(tg_\w+)\(")
+_STRING = dialect_of("spark").string_constant
+_PARENTHESES = re.compile(rf"{_STRING.pattern}|[()]", re.DOTALL)
 _PLAIN = frozenset({"CAST", "coalesce", "array", "unix_micros", "timestamp_micros", "convert_timezone"})
 
 
@@ -49,7 +52,7 @@ def result_type(name: str) -> str:
 
 def used(sql: str) -> frozenset[str]:
     """The UDFs that a statement calls."""
-    return frozenset(_USED.findall(sql)) & NAMES
+    return frozenset(_USED.findall(_STRING.sub("''", sql))) & NAMES
 
 
 def call(name: str, *args: Any) -> dict[str, Any]:
@@ -110,12 +113,13 @@ def without_lambda(text: str) -> str:
 
 
 def _closing(text: str, start: int) -> int:
-    """Where the parenthesis that is open before `start` ends."""
-    depth, end = 1, start
-    while depth:
-        depth += {"(": 1, ")": -1}.get(text[end], 0)
-        end += 1
-    return end
+    """Where the parenthesis that is open before `start` ends; those in string constants are text."""
+    depth = 1
+    for match in _PARENTHESES.finditer(text, start):
+        depth += {"(": 1, ")": -1}.get(match[0], 0)
+        if not depth:
+            return match.end()
+    raise ValueError(f"no closing parenthesis: {text}")
 
 
 def checked(text: str) -> str:
