@@ -1,4 +1,4 @@
-"""Joins."""
+"""Joins of two FROM items, plain and lateral."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LIMIT and OFFSET."""
+"""LIMIT and OFFSET, constant and computed."""
 
 from __future__ import annotations
 
