@@ -18,10 +18,10 @@ from adapter.changes.defaults import default_query
 from adapter.definitions.catalog_changes import change
 from adapter.definitions.checks import (
     add_checks,
-    checks_to_repeat,
     find_constraint,
     refuse_duplicate,
     remove_constraints,
+    retyped_checks,
     without_constraints,
 )
 from adapter.definitions.drop import dependents_of, direct_dependents, remove, report_cascade
@@ -417,7 +417,9 @@ async def _set_types(
             _check_converted_default(running, column)
         changed = with_column(changed, column)
         changes[column.attnum] = ColumnChange(type=action.type, written=action.written_using)
-    rules.checks.extend(checks_to_repeat(running, changed, changes))
+    checks = retyped_checks(running, changed, changes)
+    change(running, removed=[old_check for old_check, _ in checks], added=[new_check for _, new_check in checks])
+    rules.checks.extend(check.oid for check, _ in checks if check.validated)
     stays = not _has_written(running, relation) and all(
         action.using is None and widens(_column(relation, action.name), action.type) for action in actions
     )

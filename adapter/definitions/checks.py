@@ -16,7 +16,7 @@ from adapter.execution.guards import own_catalog
 from adapter.execution.statement import Running
 from planner.definitions.object_names import free_name
 from planner.definitions.renaming import with_column_renamed
-from planner.definitions.row_expressions import bind_conditions, check_columns
+from planner.definitions.row_expressions import bind_conditions, check_expression
 from planner.errors import DuplicateObject
 from planner.statements import records as st
 from storage.catalog.model import CatalogRecord, CatalogSnapshot, Comment, Constraint, Relation
@@ -35,11 +35,11 @@ def declared_checks(
         if definition.kind != "c":
             continue
         assert definition.expression is not None
-        columns = check_columns(relation, definition.expression, context, definition.written)
-        engine_over_rows(running, bind_conditions(relation, (definition.expression,), context).failing)
+        expression = check_expression(relation, definition.expression, context, definition.written)
+        engine_over_rows(running, bind_conditions(relation, (expression.text,), context).failing)
         name = definition.name
         if name is None:
-            name = _chosen_name(catalog, relation, columns, names)
+            name = _chosen_name(catalog, relation, expression.columns, names)
         elif name in names:
             raise DuplicateObject(f'check constraint "{name}" already exists')
         names.add(name)
@@ -49,8 +49,8 @@ def declared_checks(
                 name=name,
                 relation=relation.oid,
                 kind="c",
-                columns=columns,
-                expression=definition.expression,
+                columns=expression.columns,
+                expression=expression.text,
                 enforced=True,
                 no_inherit=definition.no_inherit,
                 validated=not definition.not_valid,
@@ -109,40 +109,40 @@ def copied_checks(
 ) -> list[Constraint]:
     """The checks of `source` for a new `relation` that is LIKE it and has the constraints `known`. 42710."""
     names = {constraint.name for constraint in known}
+    context = running.session.bind_context(own_catalog(running))
     found = []
     for check in sorted(checks_of(own_catalog(running), source), key=lambda check: check.name):
         if check.name in names:
             raise _duplicate(relation, check.name)
-        definition = st.ConstraintDefinition(
-            kind="c", name=check.name, expression=check.expression, no_inherit=check.no_inherit
-        )
-        found.extend(declared_checks(running, relation, (definition,)))
+        columns = check_expression(relation, check.expression or "", context, stored=True).columns
+        found.append(replace(check, oid=new_oid(running), relation=relation.oid, columns=columns, validated=True))
     return found
 
 
-def rename_in_checks(
-    catalog: CatalogSnapshot, relation: Relation, old: str, new: str
-) -> list[tuple[Constraint, Constraint]]:
-    """The table's checks (before, after) that change when its column `old` is called `new`."""
+def rename_in_checks(running: Running, changed: Relation, old: str, new: str) -> list[tuple[Constraint, Constraint]]:
+    """The checks (before, after) of the table that will be `changed`, where its column `old` is called `new`."""
+    catalog = own_catalog(running)
+    context = running.session.bind_context(catalog)
     found = []
-    for check in checks_of(catalog, relation):
+    for check in checks_of(catalog, changed):
         text = with_column_renamed(check.expression or "", old, new)
         if text != check.expression:
-            found.append((check, replace(check, expression=text)))
+            found.append((check, replace(check, expression=check_expression(changed, text, context, stored=True).text)))
     return found
 
 
-def checks_to_repeat(running: Running, changed: Relation, attnums: Collection[int]) -> list[int]:
-    """Oids of the valid checks that read one of the columns `attnums`, which have other types in `changed`. Raises what
-    binding an expression raises when one means nothing with the new types."""
+def retyped_checks(
+    running: Running, changed: Relation, attnums: Collection[int]
+) -> list[tuple[Constraint, Constraint]]:
+    """The checks (before, after) that read one of the columns `attnums`, which have other types in `changed`. Raises
+    what binding an expression raises when one means nothing with the new types."""
     catalog = own_catalog(running)
     context = running.session.bind_context(catalog)
     found = []
     for check in checks_of(catalog, changed):
         if not set(attnums).isdisjoint(check.columns):
-            check_columns(changed, check.expression or "", context)
-            if check.validated:
-                found.append(check.oid)
+            text = check_expression(changed, check.expression or "", context, stored=True).text
+            found.append((check, replace(check, expression=text)))
     return found
 
 

@@ -34,7 +34,7 @@ async def rename_column(running: Running, statement: st.RenameColumn) -> None:
         raise DuplicateColumn(f'column "{statement.new_name}" of relation "{relation.name}" already exists')
     changed = with_column(relation, msgspec.structs.replace(column, name=statement.new_name))
     views = rename_column_in_views(running, own_catalog(running), relation, changed, column.name, statement.new_name)
-    checks = rename_in_checks(own_catalog(running), relation, column.name, statement.new_name)
+    checks = rename_in_checks(running, changed, column.name, statement.new_name)
     edited: list[tuple[CatalogRecord, CatalogRecord]] = [*views, *checks]
     change(
         running,

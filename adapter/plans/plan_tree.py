@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from adapter.plans.expression_text import scalar_text
+from planner.definitions.expression_text import expression_text
 from planner.ir import nodes as ir
 from planner.ir.rewrite import RELATIONS, outermost_relations, walk
 from storage.catalog.model import CatalogSnapshot, Relation
@@ -51,7 +51,7 @@ class PlanTree:
 
     def text(self, expr: ir.Scalar) -> str:
         """An expression as text."""
-        return scalar_text(expr, self._names)
+        return expression_text(expr, self._names)
 
     def _list(self, exprs: tuple[ir.Scalar, ...]) -> str:
         return ", ".join(self.text(expr) for expr in exprs)

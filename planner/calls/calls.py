@@ -16,8 +16,10 @@ from planner.errors import FeatureNotSupported, SqlSyntaxError, WrongObjectType
 from planner.expressions.bind import bind
 from planner.functions import registry
 from planner.ir.nodes import Call, Cast, Scalar, SessionValue
+from planner.ir.written import FunctionCall
 from planner.resolution.session_values import session_value
 from planner.resolution.statement import Handler, Level
+from planner.syntax.libpg_query import pb
 from planner.syntax.names import strings
 from planner.syntax.parse import Tree
 from planner.types.signature import Kind
@@ -55,9 +57,12 @@ def _bind_call(level: Level, tree: Tree) -> Scalar:
         arg_names.extend(None for _ in order)
     if names[-1] in ("array_to_json", "to_json", "to_jsonb"):
         args = [rows_as_json(level, arg) for arg in args]
+    counted = 0
+    """The arguments that nobody wrote."""
     if names[-1] == "age" and len(args) == 1 and args[0].type.oid in _AGES:
         args.insert(0, _today(args[0].type))
         arg_names.insert(0, None)
+        counted = 1
     resolved = resolve_call(
         level,
         names,
@@ -87,12 +92,20 @@ def _bind_call(level: Level, tree: Tree) -> Scalar:
             )
         return window_call(level, resolved, tree, name_text, start_srfs)
     _refuse_aggregate_syntax(level, name_text, tree)
-    value = session_value(resolved.signature, tuple(resolved.args), resolved.type)
-    if value is not None:
-        return statement.at(value, location)
-    if kind is Kind.SET_RETURNING:
+    value: Scalar | None = session_value(resolved.signature, tuple(resolved.args), resolved.type)
+    if value is None and kind is Kind.SET_RETURNING:
         return set_returning(level, resolved, names[-1], location, start_srfs)
-    return _plain_call(level, resolved, location)
+    result = _plain_call(level, resolved, location) if value is None else statement.at(value, location)
+    sql_syntax = tree.funcformat == pb.COERCE_SQL_SYNTAX
+    if statement.written is not None and (value is not None or counted or sql_syntax or tree.func_variadic):
+        form = FunctionCall(
+            name=resolved.signature.name,
+            args=tuple(resolved.args[counted:]),
+            variadic=tree.func_variadic,
+            sql_syntax=sql_syntax,
+        )
+        statement.written_as(result, form)
+    return result
 
 
 _AGES = frozenset({DATE, TIMESTAMP, TIMESTAMPTZ, UNKNOWN})

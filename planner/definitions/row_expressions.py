@@ -11,33 +11,42 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from planner.definitions.expression_text import NotPrintable, expression_text, printed
 from planner.expressions.bind import CHECK_CLAUSE, bind_clause
 from planner.ir.nodes import (
     RETURNING_ROWS,
+    ArrayConstructor,
     BoolOp,
     BoundQuery,
     Case,
+    Cast,
     ColumnRef,
     CteScan,
     Field,
     Filter,
+    InList,
     IsNull,
     Limit,
     Literal,
     Project,
+    QuantifiedArray,
     Scalar,
     Scan,
 )
-from planner.ir.rewrite import column_ids
+from planner.ir.rewrite import column_ids, transform
 from planner.queries.binder import new_statement
 from planner.queries.dml import bound_query, parse_expression
 from planner.queries.relations import bind_in_view, scan_table
 from planner.resolution.casting import to_boolean
-from planner.resolution.operators import BOOLEAN
+from planner.resolution.operators import BOOLEAN, build_call, find_operator
 from planner.resolution.statement import BindContext, Level, Statement
+from planner.syntax.identifiers import quote_identifier
 from planner.syntax.parse import Parsed, Tree
 from planner.types.types import INT4, INT8, SqlType
 from storage.catalog.model import Column, Relation
+
+WHOLE_ROW = 0
+"""What pg_constraint.conkey has for a row as a value."""
 
 
 class RowConditions(Struct, frozen=True, kw_only=True):
@@ -53,16 +62,17 @@ class RowConditions(Struct, frozen=True, kw_only=True):
 
 
 def bind_conditions(relation: Relation, texts: Sequence[str], context: BindContext) -> RowConditions:
-    """The conditions with these texts, which `check_condition` has accepted before."""
+    """The conditions with these texts, which `check_expression` has accepted before."""
     first, _ = parse_expression(texts[0])
     statement = new_statement(first, context)
+    statement.reads_stored = True
     level, scan = _scope(statement, relation)
     conditions: list[Scalar] = []
     for text in texts:
         parsed, tree = parse_expression(text)
 
         def bind(_: Level, tree: Tree = tree) -> Scalar:
-            return _condition(level, tree)
+            return _with_lists(level, _condition(level, tree))
 
         conditions.append(bind_in_view(statement, bind, parsed))
     number = Case(
@@ -79,6 +89,33 @@ def bind_conditions(relation: Relation, texts: Sequence[str], context: BindConte
         failing=_failing(statement, scan, number),
         violated=_violated(statement, scan, conditions, number),
     )
+
+
+def _with_lists(level: Level, condition: Scalar) -> Scalar:
+    """`condition` with comparisons with written-out arrays, as which IN is kept, as IN again: that can be evaluated
+    without an engine."""
+
+    def in_list(node: Scalar) -> Scalar | None:
+        if not isinstance(node, QuantifiedArray):
+            return None
+        array, negated = node.array, node.quantifier == "all"
+        if node.operator.name != ("<>" if negated else "="):
+            return None
+        items = array.arg.items if isinstance(array, Cast) and isinstance(array.arg, ArrayConstructor) else ()
+        items = array.items if isinstance(array, ArrayConstructor) else items
+        if not items or not all(isinstance(item, (Literal, Cast)) for item in items):
+            return None
+        equals = find_operator(level, "=", node.operator.args[0], node.operator.args[1], -1)
+        calls = [build_call(level, equals, [node.arg, item], -1) for item in items]
+        return InList(
+            arg=calls[0].args[0],
+            items=tuple(call.args[1] for call in calls),
+            equals=calls[0].signature,
+            negated=negated,
+            type=BOOLEAN,
+        )
+
+    return transform(condition, in_list)
 
 
 def _scope(statement: Statement, relation: Relation) -> tuple[Level, Scan]:
@@ -131,21 +168,58 @@ def _condition(level: Level, tree: Tree) -> Scalar:
     return to_boolean(level.statement, bind_clause(level, tree, CHECK_CLAUSE), "CHECK")
 
 
-def check_columns(
-    relation: Relation, text: str, context: BindContext, written: Parsed | None = None
-) -> tuple[int, ...]:
-    """The attnums of the columns that a CHECK expression of `relation` reads, in the order in which it names them. Its
-    errors have positions where `written`, the expression as it stands in its statement, is given.
+class CheckExpression(Struct, frozen=True, kw_only=True):
+    """A CHECK expression as the catalog keeps it, and the attnums of the columns that it reads, in its order;
+    `WHOLE_ROW` when it reads the row as a value."""
+
+    text: str
+    columns: tuple[int, ...]
+
+
+def check_expression(
+    relation: Relation, text: str, context: BindContext, written: Parsed | None = None, *, stored: bool = False
+) -> CheckExpression:
+    """What is kept of a CHECK expression of `relation`. Its errors have positions where `written`, the expression as it
+    stands in its statement, is given; `stored` says that the text is one that has been kept before.
 
     Raises 42703 for other columns, 42804 when it is no condition, 0A000 for subqueries, 42803 for aggregates and the
     like.
     """
     parsed, tree = (written, written.tree) if written is not None else parse_expression(text)
     statement = new_statement(parsed, context)
+    statement.written = {}
     level, scan = _scope(statement, relation)
     if written is not None:
         condition = _condition(level, tree)
     else:
+        statement.reads_stored = stored
         condition = bind_in_view(statement, lambda _: _condition(level, tree), parsed)
-    attnums = {field.id: field.origin.attnum for field in scan.fields if field.origin is not None}
-    return tuple(dict.fromkeys(attnums[id] for id in column_ids(condition)))
+    attnums: dict[int | None, int] = {
+        field.id: field.origin.attnum for field in scan.fields if field.origin is not None
+    }
+    attnums[None] = WHOLE_ROW
+    try:
+        kept, columns = printed(condition, _names(scan), statement.written)
+    except NotPrintable:
+        kept, columns = text, tuple(dict.fromkeys(column_ids(condition)))
+    return CheckExpression(text=kept, columns=tuple(attnums[id] for id in columns))
+
+
+def pretty_expression(relation: Relation | None, text: str, context: BindContext) -> str:
+    """A stored expression (over the columns of `relation`, if any) without superfluous parentheses."""
+    parsed, tree = parse_expression(text)
+    statement = new_statement(parsed, context)
+    statement.written, statement.reads_stored = {}, True
+    level, names = Level(statement, None), {}
+    if relation is not None:
+        level, scan = _scope(statement, relation)
+        names = _names(scan)
+    expr = bind_in_view(statement, lambda _: bind_clause(level, tree, CHECK_CLAUSE), parsed)
+    try:
+        return expression_text(expr, names, statement.written, pretty=True)
+    except NotPrintable:
+        return text
+
+
+def _names(scan: Scan) -> dict[int, str]:
+    return {field.id: quote_identifier(field.name) for field in scan.fields}

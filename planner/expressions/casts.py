@@ -18,8 +18,9 @@ from planner.types.types import UNKNOWN
 def _type_cast(level: Level, tree: Tree) -> Scalar:
     target = level.statement.type_named(tree.type_name)
     location = tree.location if tree.location >= 0 else tree.type_name.location
-    if tree.arg.HasField("a_array_expr") and element_of(target.oid):
-        inner = array_constructor(level, tree.arg.a_array_expr, target)
+    array = tree.arg.a_array_expr if tree.arg.HasField("a_array_expr") else None
+    if array is not None and element_of(target.oid) and not (array.elements and level.statement.reads_stored):
+        inner = array_constructor(level, array, target)
         return explicit_cast(level.statement, inner, target, location)
     arg = bind(level, tree.arg)
     return explicit_cast(level.statement, finish_row(level.statement, arg), target, location)

@@ -7,6 +7,7 @@ from typing import Any
 
 from planner.expressions.bind import bind
 from planner.ir.nodes import Case, Coalesce, Literal, MinMax, Scalar
+from planner.ir.written import SimpleCase
 from planner.resolution.casting import finish_row, resolve_unknown, to_boolean, unify
 from planner.resolution.operators import make_operator
 from planner.resolution.statement import Handler, Level
@@ -49,6 +50,8 @@ def _case(level: Level, tree: Tree) -> Scalar:
     values, type = unify(statement, [otherwise, *results], "CASE")
     whens = tuple(zip(conditions, values[1:], strict=True))
     result = Case(whens=whens, otherwise=values[0] if tree.HasField("defresult") else None, type=type)
+    if subject is not None:
+        statement.written_as(result, SimpleCase(subject=subject, case=result))
     return statement.at(result, tree.location)
 
 

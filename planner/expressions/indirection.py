@@ -95,7 +95,8 @@ def _json_subscripts(level: Level, scalar: Scalar, indices: list[Any], location:
         key = resolve_unknown(level.statement, key)
         if key.type.oid != INT4:
             key = coerce(level.statement, key, SqlType(TEXT), Context.IMPLICIT)
-        scalar = make_operator(level, ("->",), scalar, key, location)
+        form = Subscript(arg=scalar, index=key, upper=None, slice=False, type=scalar.type)
+        scalar = level.statement.written_as(make_operator(level, ("->",), scalar, key, location), form)
     return scalar
 
 

@@ -8,6 +8,7 @@ from decimal import Decimal
 from planner.errors import FeatureNotSupported, InvalidColumnReference, SqlSyntaxError, UndefinedParameter
 from planner.expressions.bind import CHECK_CLAUSE, DEFAULT_CLAUSE, DEFINITION_CLAUSES
 from planner.ir.nodes import Cast, Literal, Scalar, SessionValue
+from planner.ir.written import KeyWord
 from planner.resolution.casting import numeric_literal_type
 from planner.resolution.operators import BOOLEAN
 from planner.resolution.scope import column_qualifier, resolve, star_items, whole_row
@@ -115,7 +116,15 @@ def _sql_value(level: Level, tree: Tree) -> Scalar:
         target = SqlType(type.oid, min(precision, 6))
         if target != source:
             value = Cast(arg=value, type=target, explicit=True)
-    return statement.at(value, tree.location)
+    return statement.written_as(statement.at(value, tree.location), KeyWord(text=_key_word(tree)))
+
+
+def _key_word(tree: Tree) -> str:
+    """As it is printed: CURRENT_USER, CURRENT_TIMESTAMP(3)."""
+    name = str(pb.SQLValueFunctionOp.Name(tree.op)).removeprefix("SVFOP_")
+    if tree.op in _WITH_PRECISION:
+        return f"{name.removesuffix('_N')}({tree.typmod})"
+    return name
 
 
 _WITH_PRECISION = {

@@ -34,9 +34,9 @@ def _null_test(level: Level, tree: Tree) -> Scalar:
             return Literal(value=True, type=BOOLEAN)
         items = (resolve_unknown(statement, item) if isinstance(item, Literal) else item for item in arg.items)
         parts = tuple(IsNull(arg=item, negated=negated, type=BOOLEAN) for item in items)
-        if len(parts) == 1:
-            return statement.at(parts[0], where)
-        return statement.at(BoolOp(op="and", args=parts, type=BOOLEAN), where)
+        result: Scalar = parts[0] if len(parts) == 1 else BoolOp(op="and", args=parts, type=BOOLEAN)
+        statement.written_as(result, IsNull(arg=arg, negated=negated, type=BOOLEAN))
+        return statement.at(result, where)
     if isinstance(arg, Literal):
         arg = resolve_unknown(statement, arg)
     return statement.at(IsNull(arg=arg, negated=negated, type=BOOLEAN), where)

@@ -13,6 +13,7 @@ from planner.expressions.record_arrays import compare_with_rows
 from planner.expressions.subqueries import compare_row_with_subquery
 from planner.ir.nodes import BoolOp, Case, Distinct, InList, Literal, QuantifiedArray, RowConstructor, Scalar
 from planner.ir.rewrite import column_ids
+from planner.ir.written import InArray, NullIf
 from planner.resolution.casting import coerce, unify
 from planner.resolution.coercion import RECORDARRAY, Context, common_type
 from planner.resolution.operators import (
@@ -88,7 +89,8 @@ def _is_distinct(level: Level, left: Scalar, right: Scalar, negated: bool, locat
     call = build_call(level, signature, [left, right], location)
     result = Distinct(left=call.args[0], right=call.args[1], negated=negated, type=BOOLEAN)
     if call.args[0].type.oid != call.args[1].type.oid:
-        result = _distinct_of_unlike(level, call.args[0], call.args[1], negated, location)
+        written, result = result, _distinct_of_unlike(level, call.args[0], call.args[1], negated, location)
+        statement.written_as(result, written)
     return statement.at(result, _leftmost(level, left, location))
 
 
@@ -106,6 +108,7 @@ def _nullif(level: Level, tree: Tree) -> Scalar:
     # The result is the left argument as the = operator takes it.
     kept = call.args[0]
     result = Case(whens=((call, Literal(value=None, type=kept.type)),), otherwise=kept, type=kept.type)
+    statement.written_as(result, NullIf(args=call.args))
     return statement.at(result, _leftmost(level, left, tree.location))
 
 
@@ -123,15 +126,22 @@ def _in(level: Level, tree: Tree) -> Scalar:
             typed = [coerce(statement, item, column_type(common), Context.IMPLICIT) for item in constants]
             signature = find_operator(level, "=", left.type.oid, common, location)
             calls = [build_call(level, signature, [left, item], location) for item in typed]
-            tests.append(
-                InList(
-                    arg=calls[0].args[0],
-                    items=tuple(call.args[1] for call in calls),
-                    equals=calls[0].signature,
-                    negated=negated,
-                    type=BOOLEAN,
-                )
+            found = InList(
+                arg=calls[0].args[0],
+                items=tuple(call.args[1] for call in calls),
+                equals=calls[0].signature,
+                negated=negated,
+                type=BOOLEAN,
             )
+            form = InArray(
+                arg=found.arg,
+                items=tuple(typed),
+                element=common,
+                compared=found.equals.args[1],
+                symbol="<>" if negated else "=",
+                negated=negated,
+            )
+            tests.append(statement.written_as(found, form))
             chosen = {id(item) for item in constants}
             items = [item for item in items if id(item) not in chosen]
     symbol = "<>" if negated else "="

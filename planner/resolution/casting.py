@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from planner.errors import CannotCoerce, DatatypeMismatch, FeatureNotSupported, NumericValueOutOfRange, SqlError
 from planner.ir.nodes import ArrayConstructor, Cast, Collate, Literal, Param, RowConstructor, Scalar
+from planner.ir.written import Conversion
 from planner.resolution.coercion import ANY, POLYMORPHIC, Context, can_coerce, common_type, mismatched, pathway
 from planner.resolution.date_words import moving_time
 from planner.resolution.reg_types import resolve_reg
@@ -149,7 +150,8 @@ def coerce(statement: Statement, expr: Scalar, target: SqlType, context: Context
     if isinstance(expr, Literal):
         folded = _fold(expr, target.oid)
         if folded is not None:
-            return statement.at(folded, statement.location(expr))
+            form = Conversion(arg=expr, type=SqlType(target.oid), explicit=context == Context.EXPLICIT)
+            return statement.written_as(statement.at(folded, statement.location(expr)), form)
     final = cast_type(source, target.oid)
     if element_of(target.oid) == NUMERIC:
         inner_type = SqlType(element_of(source.oid)) if element_of(source.oid) else source
@@ -198,6 +200,11 @@ def coerce_to_target(statement: Statement, expr: Scalar, target: SqlType, contex
     if not can_coerce(expr.type.oid, target.oid, context):
         return None
     converted = coerce(statement, expr, target, context)
+    if statement.written is not None and converted is not expr and target.typmod >= 0:
+        # Of a conversion in two steps only the second is shown.
+        form = statement.written.get(id(converted), (None, None))[1]
+        if isinstance(form, Conversion):
+            statement.written_as(converted, replace(form, explicit=False))
     return apply_type_modifier(statement, converted, target, explicit=context == Context.EXPLICIT)
 
 
@@ -207,14 +214,15 @@ def apply_type_modifier(statement: Statement, expr: Scalar, target: SqlType, *, 
         return expr
     location = statement.location(expr)
     if isinstance(expr, Literal):
+        form = Conversion(arg=expr, type=target, explicit=explicit)
         if expr.value is None:
-            return statement.at(Literal(value=None, type=target), location)
+            return statement.written_as(statement.at(Literal(value=None, type=target), location), form)
         try:
             value = apply_typmod(expr.value, target, explicit=explicit)
         except SqlError:
             # PostgreSQL reports this when it runs the length coercion, after analysis: keep it for then.
             return statement.at(Cast(arg=expr, type=target, explicit=explicit), location)
-        return statement.at(Literal(value=value, type=target), location)
+        return statement.written_as(statement.at(Literal(value=value, type=target), location), form)
     if isinstance(expr, Cast) and expr.type.typmod == -1 and expr.explicit == explicit:
         return statement.at(replace(expr, type=target), location)
     return statement.at(Cast(arg=expr, type=target, explicit=explicit), location)
@@ -228,7 +236,7 @@ def with_shape(statement: Statement, expr: Scalar, type: SqlType) -> Scalar:
     if isinstance(expr, Literal):
         if expr.type.shape == TOO_WIDE and isinstance(expr.value, Decimal):
             numeric_literal_type(expr.value, statement.position(location))
-        return statement.at(Literal(value=expr.value, type=type), location)
+        return statement.written_as(statement.at(Literal(value=expr.value, type=type), location), expr)
     if isinstance(expr, Param):
         return expr if type.shape is None else statement.at(Cast(arg=expr, type=type), location)
     return statement.at(Cast(arg=expr, type=type), location)

@@ -15,6 +15,7 @@ from planner.errors import (
 )
 from planner.functions import registry
 from planner.ir.nodes import BoolOp, Call, Literal, RowConstructor, Scalar
+from planner.ir.written import RowComparison
 from planner.resolution.casting import coerce, to_boolean
 from planner.resolution.coercion import (
     Ambiguous,
@@ -177,10 +178,14 @@ def compare_rows(level: Level, symbol: str, left: RowConstructor, right: RowCons
         return statement.at(BoolOp(op="and" if symbol == "=" else "or", args=parts, type=BOOLEAN), location)
     strict = symbol[0]
     result = compare(symbol, len(pairs) - 1)
+    compared = [result]
     for index in range(len(pairs) - 2, -1, -1):
         equal = BoolOp(op="and", args=(compare("=", index), result), type=BOOLEAN)
-        result = BoolOp(op="or", args=(compare(strict, index), equal), type=BOOLEAN)
-    return statement.at(result, location)
+        compared.insert(0, compare(strict, index))
+        result = BoolOp(op="or", args=(compared[0], equal), type=BOOLEAN)
+    sides = [call.args for call in compared if isinstance(call, Call)]
+    form = RowComparison(symbol=symbol, left=tuple(a for a, _ in sides), right=tuple(b for _, b in sides))
+    return statement.written_as(statement.at(result, location), form)
 
 
 def array_operator(

@@ -20,6 +20,7 @@ from planner.errors import (
 )
 from planner.ir.nodes import ColumnRef, Literal, RowConstructor, Scalar
 from planner.ir.rewrite import column_ids
+from planner.ir.written import WholeRow
 from planner.resolution.statement import Level, NsColumn, NsItem, Statement
 from planner.syntax.names import strings
 from planner.syntax.parse import Tree
@@ -210,6 +211,8 @@ def whole_row(level: Level, item: NsItem, location: int) -> Scalar:
     items = tuple(reference(level, column.expr, location) for column in item.columns)
     names = tuple(column.name for column in item.columns)
     row = RowConstructor(items=items, names=names, type=SqlType(RECORD), nullable=item.nullable)
+    if item.alias is not None:
+        level.statement.written_as(row, WholeRow(name=item.alias))
     return level.statement.at(row, location)
 
 

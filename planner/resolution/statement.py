@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from planner.errors import AmbiguousParameter, IndeterminateDatatype, UndefinedParameter
 from planner.ir.nodes import AggregateCall, ColumnRef, Field, FunctionCall, Origin, Param, Rel, Scalar
+from planner.ir.written import Form
 from planner.syntax.parse import Parsed, Tree
 from planner.types.system_relations import SystemRelations
 from planner.types.type_names import UnknownName, format_type, resolve_type_name
@@ -205,6 +206,18 @@ class Statement:
         self.volatile = False
         self.for_update = False
         self.view_depth = 0
+        self.written: dict[int, tuple[Any, Form]] | None = None
+        """How scalars (by identity, which an entry keeps alive) were written, for who prints what is bound; None when
+        nobody does."""
+        self.reads_stored = False
+        """Whether the text is one that was printed of a bound expression: there ``(ARRAY[...])::type[]`` converts an
+        array, while a cast that somebody writes so goes to the elements."""
+
+    def written_as(self, scalar: _T, form: Form) -> _T:
+        """Remembers that `scalar` is to be printed as `form`, if anybody prints; returns it."""
+        if self.written is not None:
+            self.written[id(scalar)] = (scalar, form)
+        return scalar
 
     def new_field(self, name: str, type: SqlType, origin: Origin | None = None) -> Field:
         """A field with a fresh id."""

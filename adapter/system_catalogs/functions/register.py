@@ -258,6 +258,11 @@ UDFS: Mapping[str, Udf] = {
         result=TEXT,
         call=lambda c, oid, pretty: definitions.constraint_definition(c.objects, oid, c.path, pretty=pretty),
     ),
+    "tg_get_expr": Udf(
+        args=(TEXT, OID, BOOL),
+        result=TEXT,
+        call=lambda c, text, oid, pretty: definitions.shown_expression(c.objects, oid, text) if pretty else text,
+    ),
     "tg_get_indexdef": Udf(
         args=(OID, INT4, BOOL),
         result=TEXT,

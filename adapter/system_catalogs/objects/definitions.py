@@ -9,9 +9,12 @@ from typing import Any
 from adapter.system_catalogs.objects import derived_oids
 from adapter.system_catalogs.objects.objects import CatalogObjects, builtin_functions, static_row
 from planner.catalog_data import content as catalog_data
+from planner.definitions.row_expressions import pretty_expression
 from planner.definitions.view_layout import layout
+from planner.resolution.statement import BindContext
 from planner.syntax.identifiers import quote_identifier
 from planner.types import type_names
+from planner.types.system_relations import BuiltinRelations
 from storage.catalog.model import INFORMATION_SCHEMA_OID, Constraint, Relation
 
 BTREE_AM = 403
@@ -106,21 +109,58 @@ def constraint_definition(
     constraint = objects.snapshot.get(oid)
     if not isinstance(constraint, Constraint):
         return _builtin_constraint_definition(objects, oid, pretty=pretty)
+    text = _constraint_text(objects, constraint, path, pretty=pretty)
+    if constraint.deferrable:
+        text += " DEFERRABLE"
+    if constraint.deferred:
+        text += " INITIALLY DEFERRED"
+    return text if constraint.validated else f"{text} NOT VALID"
+
+
+_ACTIONS = {"r": "RESTRICT", "c": "CASCADE", "n": "SET NULL", "d": "SET DEFAULT"}
+
+
+def _constraint_text(objects: CatalogObjects, constraint: Constraint, path: tuple[int, ...], *, pretty: bool) -> str:
     columns = _column_list(objects, constraint.relation, constraint.columns)
-    if constraint.kind == "p":
-        return f"PRIMARY KEY ({columns})"
-    if constraint.kind == "u":
-        return f"UNIQUE ({columns})"
+    if constraint.kind in ("p", "u"):
+        words = "PRIMARY KEY" if constraint.kind == "p" else "UNIQUE"
+        if constraint.nulls_not_distinct:
+            words += " NULLS NOT DISTINCT"
+        include = _column_list(objects, constraint.relation, constraint.include)
+        return f"{words} ({columns})" + (f" INCLUDE ({include})" if include else "")
     if constraint.kind == "f" and constraint.foreign_relation is not None:
         table = qualified_relation_name(objects, constraint.foreign_relation, path)
         foreign = _column_list(objects, constraint.foreign_relation, constraint.foreign_columns)
-        return f"FOREIGN KEY ({columns}) REFERENCES {table}({foreign})"
-    return _check(constraint.expression or "", pretty=pretty)
+        text = f"FOREIGN KEY ({columns}) REFERENCES {table}({foreign})"
+        if constraint.match == "f":
+            text += " MATCH FULL"
+        if constraint.on_update in _ACTIONS:
+            text += f" ON UPDATE {_ACTIONS[constraint.on_update]}"
+        if constraint.on_delete in _ACTIONS:
+            text += f" ON DELETE {_ACTIONS[constraint.on_delete]}"
+        chosen = _column_list(objects, constraint.relation, constraint.delete_columns)
+        return f"{text} ({chosen})" if chosen else text
+    expression = constraint.expression or ""
+    if pretty:
+        expression = shown_expression(objects, constraint.relation, expression)
+    return f"CHECK ({expression})" + (" NO INHERIT" if constraint.no_inherit else "")
 
 
-def _check(expression: str, *, pretty: bool) -> str:
-    inner = _without_outer_parentheses(expression)
-    return f"CHECK ({inner})" if pretty else f"CHECK (({inner}))"
+def shown_expression(objects: CatalogObjects, relation_oid: int, text: str) -> str:
+    """A stored expression over the columns of a relation (0: of none) as the pretty forms show it. Expressions of
+    built-in relations stay as they are."""
+    relation = objects.snapshot.get(relation_oid)
+    if relation_oid and not isinstance(relation, Relation):
+        return text
+    context = BindContext(
+        catalog=objects.snapshot,
+        search_path=(),
+        settings={},
+        user="",
+        database=objects.database,
+        system_relations=BuiltinRelations(),
+    )
+    return pretty_expression(relation if isinstance(relation, Relation) else None, text, context)
 
 
 def _without_outer_parentheses(text: str) -> str:
@@ -151,7 +191,8 @@ def _builtin_constraint_definition(objects: CatalogObjects, oid: int, *, pretty:
     data = catalog_data.columns("pg_constraint")
     kind = data["contype"][position]
     if kind == "c":
-        return _check(data["conbin"][position], pretty=pretty)
+        inner = _without_outer_parentheses(data["conbin"][position])
+        return f"CHECK ({inner})" if pretty else f"CHECK (({inner}))"
     columns = _column_list(objects, data["conrelid"][position], data["conkey"][position])
     return f"{'PRIMARY KEY' if kind == 'p' else 'UNIQUE'} ({columns})"
 

@@ -75,7 +75,7 @@ CASES = {
     "tg_get_userbyid('t1', 99)": "unknown (OID=99)",
     "tg_get_constraintdef('t1', 16401, FALSE)": "PRIMARY KEY (id)",
     "tg_get_constraintdef('t1', 16403, FALSE)": "CHECK ((balance >= (0)::numeric))",
-    "tg_get_constraintdef('t1', 16403, TRUE)": "CHECK (balance >= (0)::numeric)",
+    "tg_get_constraintdef('t1', 16403, TRUE)": "CHECK (balance >= 0::numeric)",
     "tg_current_setting('t1', 'timezone', FALSE)": "Europe/Berlin",
     "tg_current_setting('t1', 'nosuch', TRUE)": None,
     "tg_get_constraintdef('t1', 16412, FALSE)": "FOREIGN KEY (customer_id) REFERENCES customer(id)",

@@ -1,0 +1,423 @@
+"""Bound expressions as SQL text, in the form of PostgreSQL's ruleutils.c.
+
+Every operator stands in parentheses, every conversion is said, constants carry their types: the text means the same
+whatever the search path and the settings are, and binding it again gives the same text. The *pretty* form leaves out
+the parentheses that precedence makes superfluous. CASE takes several lines in both.
+
+What the IR does not tell comes from `Statement.written`; of an expression bound without it the text means the same, and
+looks as PostgreSQL's does where no such form was needed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+from planner.definitions.deparse import literal_text as shown_literal
+from planner.ir import nodes as ir
+from planner.ir import written as w
+from planner.resolution.coercion import Context, pathway
+from planner.syntax.identifiers import quote_identifier
+from planner.types import types as t
+from planner.types.signature import Kind
+from planner.types.type_names import array_of, format_type
+from planner.types.types import REG_TYPES
+from planner.values.text_values import format_text
+
+Written: TypeAlias = Mapping[int, tuple[Any, w.Form]]
+"""`Statement.written`."""
+
+_INDENT = 4
+
+
+class NotPrintable(Exception):
+    """The expression has no text that means the same: it holds a value of this moment."""
+
+
+def expression_text(
+    expr: ir.Scalar, names: Mapping[int, str], written: Written | None = None, *, pretty: bool = False
+) -> str:
+    """The text of `expr`, whose columns are called as `names` has them by id. `written` is the statement's. Raises
+    NotPrintable; without `written` a text for people to read is given then."""
+    return printed(expr, names, written, pretty=pretty)[0]
+
+
+def printed(
+    expr: ir.Scalar, names: Mapping[int, str], written: Written | None, *, pretty: bool = False
+) -> tuple[str, tuple[int | None, ...]]:
+    """`expression_text`, and the columns that it names, in order, by id; None stands for the whole row."""
+    printer = _Printer(names, written, pretty=pretty)
+    text = _LINE.sub("\n", printer.expr(expr, implicit=False))
+    return text, tuple(dict.fromkeys(printer.columns))
+
+
+class _Printer:
+    def __init__(self, names: Mapping[int, str], written: Written | None, *, pretty: bool) -> None:
+        self.names = names
+        self.written = written or {}
+        self.exact = written is not None
+        self.pretty = pretty
+        self.indent = 0
+        self.columns: list[int | None] = []
+
+    def form(self, node: Any) -> Any:
+        """What is to be printed for `node`: conversions that PostgreSQL has not are looked through."""
+        while True:
+            known = self.written.get(id(node))
+            if known is not None and known[1] is not node:
+                node = known[1]
+            elif isinstance(node, ir.Cast) and not node.explicit and _same_type(node):
+                node = node.arg
+            else:
+                return node
+
+    # ------------------------------------------------------------ parentheses
+
+    def expr(self, node: Any, *, implicit: bool) -> str:
+        """`node`; conversions that nobody wrote are shown with `implicit`, and hidden at its top without."""
+        node = self.form(node)
+        if isinstance(node, (ir.Cast, w.Conversion)):
+            if not node.explicit and not implicit:
+                return self.inside(node.arg, node, implicit=False)
+            return self._conversion(node)
+        for kind, method in _METHODS.items():
+            if isinstance(node, kind):
+                text: str = method(self, node)
+                return text
+        raise NotPrintable
+
+    def inside(self, node: Any, parent: Any, *, implicit: bool) -> str:
+        """`node` as an operand of `parent`, in parentheses where the pretty form needs them."""
+        text = self.expr(node, implicit=implicit)
+        return f"({text})" if self.pretty and not self._is_simple(node, parent) else text
+
+    def _enclosed(self, text: str) -> str:
+        return text if self.pretty else f"({text})"
+
+    def _listed(self, nodes: Sequence[Any]) -> str:
+        return ", ".join([self.expr(node, implicit=True) for node in nodes])
+
+    def _is_simple(self, node: Any, parent: Any) -> bool:
+        """Whether `node` needs no parentheses below `parent` in the pretty form (isSimpleNode)."""
+        node = self.form(node)
+        if isinstance(node, (ir.Cast, w.Conversion)):
+            by_function = node.type.typmod >= 0 or pathway(node.arg.type.oid, node.type.oid, _ANY) == "function"
+            return by_function or self._is_simple(node.arg, parent)
+        if isinstance(node, ir.BoolOp):
+            return self._is_simple_logic(node, parent)
+        if isinstance(node, ir.FieldSelect):
+            return not isinstance(parent, ir.FieldSelect)
+        if _is_operator(node) and _is_operator(parent):
+            return self._binds_tighter(node, parent)
+        if _is_operator(node) or isinstance(node, (ir.IsNull, ir.BooleanTest, ir.Distinct)):
+            if isinstance(node, ir.Distinct) and node.negated:
+                return isinstance(parent, ir.BoolOp) and parent.op != "not"
+            return _separates(parent) or isinstance(parent, ir.BoolOp)
+        return not isinstance(node, (ir.QuantifiedArray, w.InArray, ir.InList, ir.Collate, w.RowComparison, *_SUBPLANS))
+
+    def _is_simple_logic(self, node: ir.BoolOp, parent: Any) -> bool:
+        if isinstance(parent, ir.BoolOp):
+            return parent.op == "or" or (parent.op == "and" and node.op != "or")
+        return _separates(parent)
+
+    def _binds_tighter(self, node: ir.Call, parent: ir.Call) -> bool:
+        """Of + - * / and % alone it is known how they bind."""
+        if len(node.args) != 2 or len(parent.args) != 2:
+            return False
+        own, outer = node.signature.name, parent.signature.name
+        if own not in _BINDING or outer not in _BINDING:
+            return False
+        if _BINDING[own] != _BINDING[outer]:
+            return _BINDING[own] > _BINDING[outer]
+        return self.form(parent.args[0]) is node
+
+    # ------------------------------------------------------------ leaves and conversions
+
+    def _column(self, node: ir.ColumnRef) -> str:
+        self.columns.append(node.id)
+        return self.names.get(node.id, f"c{node.id}")
+
+    def _literal(self, node: ir.Literal) -> str:
+        return literal_text(node) if self.exact else shown_literal(node)
+
+    def _conversion(self, node: ir.Cast | w.Conversion) -> str:
+        target = format_type(node.type.oid, node.type.typmod)
+        arg = self.form(node.arg)
+        if isinstance(arg, ir.Literal) and arg.type.oid == node.type.oid and arg.type.typmod == -1:
+            return f"{literal_text(arg, typed=False)}::{target}"
+        text = self._enclosed(self.inside(node.arg, node, implicit=False))
+        if self.pretty and node.type.typmod >= 0 and not self._is_simple(node.arg, node) and _is_relabeled(node):
+            # The conversion to the type, which is hidden below that to the length, has parentheses of its own.
+            text = f"({text})"
+        return f"{text}::{target}"
+
+    def _session_value(self, node: ir.SessionValue) -> str:
+        # How it was written is not known.
+        if self.exact:
+            raise NotPrintable
+        return f"{node.name}({self._listed(node.args)})" if node.args else node.name
+
+    def _key_word(self, node: w.KeyWord) -> str:
+        return node.text
+
+    def _whole_row(self, node: w.WholeRow) -> str:
+        self.columns.append(None)
+        return f"{quote_identifier(node.name)}.*"
+
+    # ------------------------------------------------------------ operators
+
+    def _call(self, node: ir.Call) -> str:
+        name = node.signature.name
+        if node.signature.kind is not Kind.OPERATOR:
+            return f"{quote_identifier(name)}({self._listed(node.args)})"
+        args = [self.inside(arg, node, implicit=True) for arg in node.args]
+        return self._enclosed(f"{args[0]} {name} {args[1]}" if len(args) == 2 else f"{name} {args[0]}")
+
+    def _logic(self, node: ir.BoolOp) -> str:
+        args = [self.inside(arg, node, implicit=False) for arg in node.args]
+        return self._enclosed(f"NOT {args[0]}" if node.op == "not" else f" {node.op.upper()} ".join(args))
+
+    def _is_null(self, node: ir.IsNull) -> str:
+        arg = self.inside(node.arg, node, implicit=True)
+        return self._enclosed(f"{arg} IS {'NOT ' if node.negated else ''}NULL")
+
+    def _boolean_test(self, node: ir.BooleanTest) -> str:
+        arg = self.inside(node.arg, node, implicit=False)
+        return self._enclosed(f"{arg} IS {'NOT ' if node.negated else ''}{node.test.upper()}")
+
+    def _distinct(self, node: ir.Distinct) -> str:
+        left, right = (self.inside(side, node, implicit=True) for side in (node.left, node.right))
+        text = self._enclosed(f"{left} IS DISTINCT FROM {right}")
+        return self._enclosed(f"NOT {text}") if node.negated else text
+
+    def _quantified(self, node: ir.QuantifiedArray) -> str:
+        arg, array = (self.inside(side, node, implicit=True) for side in (node.arg, node.array))
+        return self._enclosed(f"{arg} {node.operator.name} {node.quantifier.upper()} ({array})")
+
+    def _in_array(self, node: w.InArray) -> str:
+        array = f"ARRAY[{self._listed(node.items)}]"
+        if node.compared != node.element:
+            array = f"{self._enclosed(array)}::{format_type(array_of(node.compared))}"
+        arg = self.inside(node.arg, node, implicit=True)
+        return self._enclosed(f"{arg} {node.symbol} {'ALL' if node.negated else 'ANY'} ({array})")
+
+    def _in_list(self, node: ir.InList) -> str:
+        arg = self.inside(node.arg, node, implicit=True)
+        return self._enclosed(f"{arg} {'NOT ' if node.negated else ''}IN ({self._listed(node.items)})")
+
+    def _row_comparison(self, node: w.RowComparison) -> str:
+        # PostgreSQL has these parentheses in the pretty form as well.
+        return f"(ROW({self._listed(node.left)}) {node.symbol} ROW({self._listed(node.right)}))"
+
+    def _collate(self, node: ir.Collate) -> str:
+        return self._enclosed(
+            f"{self.inside(node.arg, node, implicit=True)} COLLATE {quote_identifier(node.collation)}"
+        )
+
+    # ------------------------------------------------------------ functions and the like
+
+    def _coalesce(self, node: ir.Coalesce) -> str:
+        return f"COALESCE({self._listed(node.args)})"
+
+    def _min_max(self, node: ir.MinMax) -> str:
+        return f"{node.op.upper()}({self._listed(node.args)})"
+
+    def _null_if(self, node: w.NullIf) -> str:
+        return f"NULLIF({self._listed(node.args)})"
+
+    def _row(self, node: ir.RowConstructor) -> str:
+        return f"ROW({self._listed(node.items)})"
+
+    def _array(self, node: ir.ArrayConstructor) -> str:
+        text = f"ARRAY[{self._listed(node.items)}]"
+        return text if node.items else f"{text}::{format_type(node.type.oid, -1)}"
+
+    def _subscript(self, node: ir.Subscript) -> str:
+        steps: list[str] = []
+        arg: Any = node
+        while isinstance(arg, ir.Subscript):
+            lower = "" if arg.index is None else self.expr(arg.index, implicit=False)
+            if arg.slice:
+                lower += ":" + ("" if arg.upper is None else self.expr(arg.upper, implicit=False))
+            steps.append(f"[{lower}]")
+            arg = self.form(arg.arg)
+        text = self.expr(arg, implicit=True)
+        plain = isinstance(arg, (ir.ColumnRef, ir.FieldSelect))
+        return (text if plain else f"({text})") + "".join(reversed(steps))
+
+    def _field(self, node: ir.FieldSelect) -> str:
+        text = self.expr(node.arg, implicit=True)
+        plain = isinstance(self.form(node.arg), (ir.Subscript, ir.FieldSelect))
+        return f"{text if plain else f'({text})'}.{quote_identifier(node.name)}"
+
+    def _function(self, node: w.FunctionCall) -> str:
+        text = self._sql_syntax(node) if node.sql_syntax else None
+        if text is not None:
+            return text
+        args = [self.expr(arg, implicit=True) for arg in node.args]
+        if node.variadic:
+            args[-1] = f"VARIADIC {args[-1]}"
+        return f"{quote_identifier(node.name)}({', '.join(args)})"
+
+    def _sql_syntax(self, node: w.FunctionCall) -> str | None:
+        """A call in the syntax that SQL has for it (get_func_sql_syntax); None when there is none."""
+        args = [self.expr(arg, implicit=False) for arg in node.args]
+        match node.name, len(args):
+            case "timezone", 2:
+                value, zone = (self.inside(arg, node, implicit=False) for arg in reversed(node.args))
+                return f"({value} AT TIME ZONE {zone})"
+            case "overlaps", 4:
+                return f"(({args[0]}, {args[1]}) OVERLAPS ({args[2]}, {args[3]}))"
+            case "extract", 2:
+                field = self.form(node.args[0])
+                word = field.value if isinstance(field, ir.Literal) else args[0]
+                return f"EXTRACT({word} FROM {args[1]})"
+            case "overlay", 3 | 4:
+                length = f" FOR {args[3]}" if len(args) == 4 else ""
+                return f"OVERLAY({args[0]} PLACING {args[1]} FROM {args[2]}{length})"
+            case "position", 2:
+                return f"POSITION(({args[1]}) IN ({args[0]}))"
+            case "substring", 2 | 3:
+                length = f" FOR {args[2]}" if len(args) == 3 else ""
+                return f"SUBSTRING({args[0]} FROM {args[1]}{length})"
+            case (("btrim" | "ltrim" | "rtrim"), 1 | 2):
+                where = {"btrim": "BOTH", "ltrim": "LEADING", "rtrim": "TRAILING"}[node.name]
+                characters = f" {args[1]}" if len(args) == 2 else ""
+                return f"TRIM({where}{characters} FROM {args[0]})"
+            case "normalize", 1 | 2:
+                return f"NORMALIZE({', '.join([args[0], *self._bare_words(node.args[1:])])})"
+            case "is_normalized", 1 | 2:
+                return f"({' '.join([args[0], 'IS', *self._bare_words(node.args[1:]), 'NORMALIZED'])})"
+            case _:
+                return None
+
+    def _bare_words(self, nodes: Sequence[Any]) -> list[str]:
+        return [str(form.value) for node in nodes if isinstance(form := self.form(node), ir.Literal)]
+
+    # ------------------------------------------------------------ CASE
+
+    def _case(self, node: ir.Case) -> str:
+        return self._case_lines(node, None)
+
+    def _simple_case(self, node: w.SimpleCase) -> str:
+        return self._case_lines(node.case, node.subject)
+
+    def _case_lines(self, node: ir.Case, subject: ir.Scalar | None) -> str:
+        margin = "\0" + " " * self.indent
+        self.indent += _INDENT
+        inner = "\0" + " " * self.indent
+        lines = ["CASE" if subject is None else f"CASE {self.expr(subject, implicit=True)}"]
+        for when, then in node.whens:
+            condition: Any = self.form(when)
+            if subject is not None and isinstance(condition, ir.Call):
+                condition = condition.args[1]
+            test, result = self.expr(condition, implicit=False), self.expr(then, implicit=True)
+            lines.append(f"WHEN {test} THEN {result}")
+        otherwise = node.otherwise if node.otherwise is not None else ir.Literal(value=None, type=node.type)
+        lines.append(f"ELSE {self.expr(otherwise, implicit=True)}")
+        self.indent -= _INDENT
+        return f"{margin}{inner.join(lines)}{margin}END"
+
+    # ------------------------------------------------------------ what only plans hold
+
+    def _param(self, node: ir.Param) -> str:
+        return f"${node.index}"
+
+    def _exists(self, node: ir.Exists) -> str:
+        return f"{'NOT ' if node.negated else ''}EXISTS(SubPlan)"
+
+    def _scalar_subquery(self, node: ir.ScalarSubquery) -> str:
+        return "(SubPlan)"
+
+    def _array_subquery(self, node: ir.ArraySubquery) -> str:
+        return "ARRAY(SubPlan)"
+
+    def _quantified_subquery(self, node: ir.QuantifiedSubquery) -> str:
+        row = self._listed(node.args)
+        compared = row if len(node.args) == 1 else f"ROW({row})"
+        return f"({compared} {node.operators[0].name} {node.quantifier.upper()} (SubPlan))"
+
+
+_METHODS: Mapping[type, Any] = {
+    ir.ColumnRef: _Printer._column,
+    ir.Literal: _Printer._literal,
+    ir.Call: _Printer._call,
+    ir.BoolOp: _Printer._logic,
+    ir.IsNull: _Printer._is_null,
+    ir.BooleanTest: _Printer._boolean_test,
+    ir.Distinct: _Printer._distinct,
+    ir.Case: _Printer._case,
+    ir.Coalesce: _Printer._coalesce,
+    ir.MinMax: _Printer._min_max,
+    ir.InList: _Printer._in_list,
+    ir.QuantifiedArray: _Printer._quantified,
+    ir.ArrayConstructor: _Printer._array,
+    ir.Subscript: _Printer._subscript,
+    ir.RowConstructor: _Printer._row,
+    ir.FieldSelect: _Printer._field,
+    ir.Collate: _Printer._collate,
+    ir.SessionValue: _Printer._session_value,
+    ir.Param: _Printer._param,
+    ir.Exists: _Printer._exists,
+    ir.ScalarSubquery: _Printer._scalar_subquery,
+    ir.ArraySubquery: _Printer._array_subquery,
+    ir.QuantifiedSubquery: _Printer._quantified_subquery,
+    w.SimpleCase: _Printer._simple_case,
+    w.NullIf: _Printer._null_if,
+    w.InArray: _Printer._in_array,
+    w.RowComparison: _Printer._row_comparison,
+    w.WholeRow: _Printer._whole_row,
+    w.FunctionCall: _Printer._function,
+    w.KeyWord: _Printer._key_word,
+}
+
+_LINE = re.compile(" *\0")
+"""Where a line begins: blanks before it go."""
+
+_ANY = Context.EXPLICIT
+_BINDING = {"+": 0, "-": 0, "*": 1, "/": 1, "%": 1}
+_SUBPLANS = (ir.Exists, ir.QuantifiedSubquery)
+_WITH_SEPARATORS = (
+    ir.Subscript, ir.ArrayConstructor, ir.RowConstructor, ir.Coalesce, ir.MinMax, ir.Case, w.SimpleCase, w.NullIf,
+)  # fmt: skip
+"""What puts commas, brackets or key words between its parts."""
+
+
+def _same_type(cast: ir.Cast) -> bool:
+    """Whether a cast changes nothing but the shape that a numeric is stored in."""
+    return cast.type.oid == cast.arg.type.oid and cast.type.typmod in (-1, cast.arg.type.typmod)
+
+
+def _is_operator(node: Any) -> bool:
+    return isinstance(node, ir.Call) and node.signature.kind is Kind.OPERATOR
+
+
+def _separates(parent: Any) -> bool:
+    if isinstance(parent, w.FunctionCall):
+        return not parent.sql_syntax
+    return isinstance(parent, _WITH_SEPARATORS) or (isinstance(parent, ir.Call) and not _is_operator(parent))
+
+
+def _is_relabeled(node: ir.Cast | w.Conversion) -> bool:
+    """Whether a value gets its new type without a function."""
+    source, target = node.arg.type.oid, node.type.oid
+    return source != target and pathway(source, target, _ANY) != "function"
+
+
+def literal_text(literal: ir.Literal, *, typed: bool = True) -> str:
+    """A constant with its type, where its text alone would not have it (get_const_expr). Raises NotPrintable for values
+    that are oids of objects."""
+    oid, typmod = literal.type.oid, literal.type.typmod
+    if literal.value is None:
+        return f"NULL::{format_type(oid, typmod)}" if typed else "NULL"
+    if oid == t.BOOL:
+        return "true" if literal.value else "false"
+    if oid in REG_TYPES:
+        raise NotPrintable
+    text = format_text(literal.value, literal.type)
+    bare = (oid == t.INT4 and text[0] != "-") or (oid == t.NUMERIC and text[0].isdigit() and "." in text)
+    if bare and (oid == t.INT4 or typmod < 0):
+        return text
+    quoted = text if bare else "'" + text.replace("'", "''") + "'"
+    return f"{quoted}::{format_type(oid, typmod)}" if typed and oid != t.UNKNOWN else quoted

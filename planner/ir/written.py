@@ -1,0 +1,81 @@
+"""How an expression was written, where the IR says only what it means.
+
+Binding folds constants, expands rows and rewrites CASE and NULLIF. Whoever prints a definition needs what PostgreSQL's
+own trees keep of these; a `Statement` that is asked to (`written`) remembers for such a scalar one of the forms below,
+or another scalar that is to be printed in its place.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from msgspec import Struct
+
+from planner.ir.nodes import Case, Scalar
+from planner.types.types import SqlType
+
+
+class Conversion(Struct, frozen=True, kw_only=True):
+    """A constant converted to `type`; it stands in the IR as the result."""
+
+    arg: Scalar
+    type: SqlType
+    explicit: bool
+
+
+class SimpleCase(Struct, frozen=True, kw_only=True):
+    """``CASE subject WHEN value ...``: each condition of `case` is the comparison of `subject` with the value."""
+
+    subject: Scalar
+    case: Case
+
+
+class NullIf(Struct, frozen=True, kw_only=True):
+    """NULLIF of two values."""
+
+    args: tuple[Scalar, ...]
+
+
+class InArray(Struct, frozen=True, kw_only=True):
+    """``arg [NOT] IN (items)``, whose items have the type `element` and are compared as `compared` (both oids)."""
+
+    arg: Scalar
+    items: tuple[Scalar, ...]
+    element: int
+    compared: int
+    symbol: str
+    negated: bool
+
+
+class RowComparison(Struct, frozen=True, kw_only=True):
+    """``ROW(left) symbol ROW(right)`` with an operator that orders."""
+
+    symbol: str
+    left: tuple[Scalar, ...]
+    right: tuple[Scalar, ...]
+
+
+class WholeRow(Struct, frozen=True, kw_only=True):
+    """The row of a table, by its name."""
+
+    name: str
+
+
+class FunctionCall(Struct, frozen=True, kw_only=True):
+    """A call that is no `ir.Call`, or has other arguments there. With `sql_syntax` it was written with key words."""
+
+    name: str
+    args: tuple[Scalar, ...]
+    variadic: bool = False
+    sql_syntax: bool = False
+
+
+class KeyWord(Struct, frozen=True, kw_only=True):
+    """CURRENT_DATE and its like."""
+
+    text: str
+
+
+Form: TypeAlias = (
+    Scalar | Conversion | SimpleCase | NullIf | InArray | RowComparison | WholeRow | FunctionCall | KeyWord
+)
