@@ -20,7 +20,7 @@ from storage.stores.consensus import Consensus, SeqNo, VersionedData
 class OperationCounts:
     """How often each operation was called, and how many bytes went each way."""
 
-    WRITES = ("put", "put_if_absent", "seal", "delete", "compare_and_set", "truncate")
+    WRITES = ("put", "put_if_absent", "make_durable", "delete", "compare_and_set", "truncate")
     READS = ("get", "size", "list", "head", "scan", "list_keys")
 
     def __init__(self, calls: Counter[str] | None = None, bytes_read: int = 0, bytes_written: int = 0) -> None:
@@ -92,10 +92,10 @@ class CountingBlob:
         self.counts.bytes_written += len(data)
         return await self.inner.put_if_absent(key, data)
 
-    async def seal(self, key: str) -> int | None:
-        """See `Blob.seal`."""
-        self.counts.calls["seal"] += 1
-        return await self.inner.seal(key)
+    async def make_durable(self, key: str) -> int | None:
+        """See `Blob.make_durable`."""
+        self.counts.calls["make_durable"] += 1
+        return await self.inner.make_durable(key)
 
     async def delete(self, key: str) -> bool:
         """See `Blob.delete`."""

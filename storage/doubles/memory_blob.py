@@ -47,8 +47,8 @@ class MemoryBlob:
         self._store(key, data)
         return True
 
-    async def seal(self, key: str) -> int | None:
-        """See `Blob.seal`; an engine cannot have written the object, so this is its size."""
+    async def make_durable(self, key: str) -> int | None:
+        """See `Blob.make_durable`; an engine cannot have written the object, so this is its size."""
         return await self.size(key)
 
     async def delete(self, key: str) -> bool:

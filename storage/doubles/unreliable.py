@@ -104,9 +104,9 @@ class UnreliableBlob:
         """See `Blob.put_if_absent`."""
         return await self.faults.call(f"put_if_absent {key}", lambda: self.inner.put_if_absent(key, data), writes=True)
 
-    async def seal(self, key: str) -> int | None:
-        """See `Blob.seal`."""
-        return await self.faults.call(f"seal {key}", lambda: self.inner.seal(key), writes=True)
+    async def make_durable(self, key: str) -> int | None:
+        """See `Blob.make_durable`."""
+        return await self.faults.call(f"make durable {key}", lambda: self.inner.make_durable(key), writes=True)
 
     async def delete(self, key: str) -> bool:
         """See `Blob.delete`."""

@@ -1,6 +1,6 @@
 """Registers of the consensus store that hold one small value: reservations of CSNs, xids, oids and sequence numbers.
 
-The value is JSON behind the header of `storage.durable.state.seal`. A bit that flips in a reservation would otherwise
+The value is JSON behind the header of `storage.durable.state.framed`. A bit that flips in a reservation would otherwise
 go unnoticed, and give something out twice. Earlier versions wrote the JSON alone, which is still read.
 
 A value has no idempotency token. A write whose outcome is not known is made again on what is then read, so what it may
@@ -18,7 +18,7 @@ import msgspec
 
 from storage.clock import Clock
 from storage.durable.retries import retried
-from storage.durable.state import seal, unseal
+from storage.durable.state import framed, unframed
 from storage.errors import CorruptState, Determinate, Indeterminate, StorageClosed, StoreFull
 from storage.stores.consensus import Consensus, SeqNo, VersionedData
 
@@ -45,12 +45,12 @@ _PLAIN = b"{[0123456789"
 
 def encode_register(value: msgspec.Struct) -> bytes:
     """The bytes of a register that holds `value`."""
-    return seal(msgspec.json.encode(value))
+    return framed(msgspec.json.encode(value))
 
 
 def decode_register(data: bytes, type: type[T], what: str) -> T:
     """The value of a register. Raises CorruptState or NewerFormat, naming `what`."""
-    payload = data if data[:1] and data[:1] in _PLAIN else unseal(data, what)
+    payload = data if data[:1] and data[:1] in _PLAIN else unframed(data, what)
     try:
         return msgspec.json.decode(payload, type=type)
     except msgspec.MsgspecError as error:

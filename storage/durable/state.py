@@ -115,13 +115,13 @@ class Abandon(Generic[R]):
         self.value = value
 
 
-def seal(payload: bytes) -> bytes:
-    """`payload` with the header that `unseal` checks."""
+def framed(payload: bytes) -> bytes:
+    """`payload` behind a header (format version and checksum), which `unframed` checks."""
     return _HEADER.pack(FORMAT_VERSION, zlib.crc32(payload)) + payload
 
 
-def unseal(data: bytes, what: str) -> bytes:
-    """The payload of sealed bytes. Raises `NewerFormat` or `CorruptState`, naming `what`."""
+def unframed(data: bytes, what: str) -> bytes:
+    """The payload of framed bytes. Raises `NewerFormat` or `CorruptState`, naming `what`."""
     if len(data) < _HEADER.size:
         raise CorruptState(f"{what} is truncated to {len(data)} bytes; restore it from a backup")
     version, crc = _HEADER.unpack_from(data)
@@ -219,7 +219,7 @@ class DurableState(Generic[S, D]):
     async def _append(self, entry: Entry, after: S) -> bool:
         """Append `entry`, which leads to the state `after`; False when another entry came first."""
         entry = msgspec.structs.replace(entry, token=new_token(self._random), writer=self._writer)
-        data = seal(_entry_encoder.encode(entry))
+        data = framed(_entry_encoder.encode(entry))
         expected = self.seqno or None
         new = VersionedData(seqno=SeqNo(self.seqno + 1), data=data)
         doubtful = False
@@ -311,7 +311,7 @@ class DurableState(Generic[S, D]):
                 raise MissingBlob(f"rollup {rollup.key} of {self.key} is not in the blob store")
             before = self.state
             try:
-                state = self._machine.decode_state(unseal(data, f"rollup of {self.key}"))
+                state = self._machine.decode_state(unframed(data, f"rollup of {self.key}"))
             except (ValueError, msgspec.MsgspecError) as error:
                 raise CorruptState(f"rollup of {self.key} cannot be decoded: {error}") from error
             watcher, self.on_change = self.on_change, None
@@ -348,7 +348,7 @@ class DurableState(Generic[S, D]):
     async def _roll_up(self) -> None:
         async with self._lock:
             seqno, previous = self.seqno, self._rollup
-            data = seal(self._machine.encode_state(self.state))
+            data = framed(self._machine.encode_state(self.state))
             ref = RollupRef(seqno=seqno, size=len(data), inline=data)
             if len(data) > INLINE_ROLLUP_BYTES:
                 key = f"rollups/{self.key}/{seqno}-{random_text(self._random)}"
@@ -368,7 +368,7 @@ class DurableState(Generic[S, D]):
         return await retried(operation, self._clock, RETRY_DELAYS_S, give_up_s=GIVE_UP_S)
 
     def _decode(self, item: VersionedData) -> Entry:
-        payload = unseal(item.data, f"diff {item.seqno} of {self.key}")
+        payload = unframed(item.data, f"diff {item.seqno} of {self.key}")
         try:
             return _entry_decoder.decode(payload)
         except msgspec.MsgspecError as error:

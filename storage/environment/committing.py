@@ -122,7 +122,6 @@ class Committer:
                     ts=ts,
                     validated=validated,
                     shards=watched,
-                    xids=sealed.xids,
                     owners=owners,
                     recorded=publish,
                 )
@@ -134,7 +133,7 @@ class Committer:
                 raise
         else:
             result = await self._txns_shard.commit_at(
-                sealed, ts=ts, catalog=catalog, validated=validated, shards=watched, xids=sealed.xids, owners=owners
+                sealed, ts=ts, catalog=catalog, validated=validated, shards=watched, owners=owners
             )
         if isinstance(result, Committed):
             self._parts.committed(parts)

@@ -15,7 +15,7 @@ from storage.catalog.model import CatalogRecord, Relation
 from storage.catalog.oids import OID_KEY
 from storage.catalog.sequences import SEQUENCE_PREFIX
 from storage.durable.registers import decode_register
-from storage.durable.state import Entry, unseal
+from storage.durable.state import Entry, unframed
 from storage.environment.identity import COMPLETE_KEY, MARKER_KEY, check_marker
 from storage.errors import CorruptData, CorruptPart, ForeignEnvironment, MissingBlob, StorageError
 from storage.ids import CATALOG_SHARD, ShardId
@@ -193,7 +193,7 @@ class Fsck:
         found: set[str] = set()
         for item in await self._inspector.consensus.scan(key, FIRST_SEQNO):
             try:
-                entry = msgspec.msgpack.decode(unseal(item.data, f"diff {item.seqno} of {key}"), type=Entry)
+                entry = msgspec.msgpack.decode(unframed(item.data, f"diff {item.seqno} of {key}"), type=Entry)
             except (CorruptData, msgspec.MsgspecError) as error:
                 self._problem(key, str(error))
                 continue
@@ -205,7 +205,7 @@ class Fsck:
                 self._problem(key, f"rollup {entry.rollup.key} is not in the blob store")
                 continue
             try:
-                unseal(data, f"rollup {entry.rollup.key}")
+                unframed(data, f"rollup {entry.rollup.key}")
             except CorruptData as error:
                 self._problem(key, str(error))
         return found

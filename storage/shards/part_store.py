@@ -180,7 +180,7 @@ class PartStore:
         self.in_flight.add(uploaded.key)
         self.changes += 1
         # Makes the engine's file durable, before anything refers to it.
-        size = await self._blob.seal(uploaded.key)
+        size = await self._blob.make_durable(uploaded.key)
         if size is None:
             raise MissingBlob(f"{uploaded.key} is not in the blob store")
         if uploaded.bytes is not None and uploaded.bytes != size:

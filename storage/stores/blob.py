@@ -74,7 +74,7 @@ class Blob(Protocol):
         """Store `data` durably under `key` unless the key is taken; True when this call stored it."""
         ...
 
-    async def seal(self, key: str) -> int | None:
+    async def make_durable(self, key: str) -> int | None:
         """Make durable an object that an engine wrote to `uri(key)`; its length in bytes, None when absent."""
         ...
 

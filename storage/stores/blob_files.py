@@ -2,7 +2,7 @@
 
 Engines read and write files. Those of a store that is not a folder are fetched into one before a statement that reads
 them (`holding`), and stay there, the least recently used going first, up to `limit_bytes`. They are immutable, so a
-copy is never stale. A file that an engine wrote at `uri(key)` becomes an object with `seal`.
+copy is never stale. A file that an engine wrote at `uri(key)` becomes an object with `make_durable`.
 
 The folder is this process's own. Its contents are copies: losing them loses nothing that was sealed.
 """
@@ -58,14 +58,14 @@ class BlobFiles:
         check_key(key)
         return str(self.folder / key)
 
-    async def seal(self, key: str) -> int | None:
-        """See `Blob.seal`: stores the file that an engine wrote at `uri(key)`."""
+    async def make_durable(self, key: str) -> int | None:
+        """See `Blob.make_durable`: stores the file that an engine wrote at `uri(key)`."""
         path = self.folder / key
         if key not in self._copies and await asyncio.to_thread(path.is_file):
             data = await asyncio.to_thread(path.read_bytes)
             await self.inner.put(key, data)
             await self._remove_all(self._copies.put(key, None, len(data)))
-        return await self.inner.seal(key)
+        return await self.inner.make_durable(key)
 
     async def get(self, key: str, byte_range: ByteRange | None = None) -> bytes | None:
         """See `Blob.get`. What has a copy is read from it: whoever checks a part checks what the engines read."""

@@ -72,10 +72,10 @@ class LocalBlob:
         check_key(key)
         return await self._run(True, self._write, key, data, False)
 
-    async def seal(self, key: str) -> int | None:
-        """See `Blob.seal`: fsyncs the file and its folder."""
+    async def make_durable(self, key: str) -> int | None:
+        """See `Blob.make_durable`: fsyncs the file and its folder."""
         check_key(key)
-        return await self._run(True, self._seal, key)
+        return await self._run(True, self._make_durable, key)
 
     async def delete(self, key: str) -> bool:
         """See `Blob.delete`."""
@@ -167,7 +167,7 @@ class LocalBlob:
             raise Indeterminate(f"could not make blob {key!r} durable in {target.parent}: {error.strerror}") from error
         return stored
 
-    def _seal(self, key: str) -> int | None:
+    def _make_durable(self, key: str) -> int | None:
         target = self.root / key
         try:
             with open(target, "rb") as file:

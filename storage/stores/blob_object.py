@@ -90,8 +90,8 @@ class ObjectBlob:
 
         return await self._ask(f"write blob {key!r}", work, absent=False, writes=True)
 
-    async def seal(self, key: str) -> int | None:
-        """See `Blob.seal`: an object store's objects are durable once they are there."""
+    async def make_durable(self, key: str) -> int | None:
+        """See `Blob.make_durable`: an object store's objects are durable once they are there."""
         return await self.size(key)
 
     async def delete(self, key: str) -> bool:

@@ -117,7 +117,6 @@ class ParallelCommit:
         ts: Csn,
         validated: Csn | None,
         shards: Collection[ShardId],
-        xids: tuple[int, ...],
         owners: frozenset[str],
         recorded: Callable[[], Awaitable[None]],
     ) -> CommitResult:
@@ -130,47 +129,35 @@ class ParallelCommit:
         txid = new_token(self._random)
         self._coordinated.add(txid)
         try:
-            return await self._commit_staged(txid, sealed, promised, ts, validated, shards, xids, owners, recorded)
+            append = self._txns_shard.commit_at(
+                sealed, ts=ts, validated=validated, shards=shards, promised=promised, txid=txid, owners=owners
+            )
+            result = await self._appended(append, promised)
+            if isinstance(result, Committed):
+                await recorded()
+                await self._finish(txid, promised)
+            return result
         finally:
             # A record that is left is resolved by whoever meets it first, this process included.
             self._coordinated.discard(txid)
 
-    async def _commit_staged(
-        self,
-        txid: str,
-        sealed: SealedTxn,
-        promised: tuple[PromisedPart, ...],
-        ts: Csn,
-        validated: Csn | None,
-        shards: Collection[ShardId],
-        xids: tuple[int, ...],
-        owners: frozenset[str],
-        recorded: Callable[[], Awaitable[None]],
-    ) -> CommitResult:
+    async def _appended(self, append: Awaitable[CommitResult], promised: tuple[PromisedPart, ...]) -> CommitResult:
+        """The result of appending a record. Determinate when that is not known and the transaction is aborted for it."""
         try:
-            result = await self._txns_shard.commit_at(
-                sealed,
-                ts=ts,
-                validated=validated,
-                shards=shards,
-                xids=xids,
-                promised=promised,
-                txid=txid,
-                owners=owners,
-            )
+            return await append
         except Indeterminate:
             # The record may be there. With one part prevented it cannot be committed, whether it is or not.
             if await self._settle(promised):
                 raise
             raise Determinate("the transaction was not recorded, and has been aborted") from None
-        if not isinstance(result, Committed):
-            return result
-        await recorded()
+
+    async def _finish(self, txid: str, promised: tuple[PromisedPart, ...]) -> None:
+        """Return once the recorded transaction `txid` is committed. Raises as `commit_staged` does."""
         failure = await self._uploaded(promised)
         # A part that is certainly not there needs no tombstone: only its coordinator, this process, would write it.
         if failure is None or (not isinstance(failure, Determinate) and await self._settle(promised)):
             await self._assure_committed(txid)
-            return result
+            return
         record = self._cache.state.staged.get(txid)
         if record is not None:
             # The verdict stands; what cannot be written now is written by whoever meets the record.

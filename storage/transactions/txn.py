@@ -24,7 +24,7 @@ import pyarrow as pa
 from msgspec import Struct, field
 
 from storage.catalog.model import CatalogUpdate
-from storage.durable.state import seal, unseal
+from storage.durable.state import framed, unframed
 from storage.errors import CorruptState, Determinate, StorageError
 from storage.ids import ShardId
 from storage.shards.parts import INLINE_LIMIT_BYTES, PROVISIONAL_ROW_ID, ROW_ID, Part, UploadedPart, inline_part
@@ -358,13 +358,13 @@ class Txn:
         failure = await self._writer.finished(p.key for i in sealed.shards for p in i.parts if p.key is not None)
         if failure is not None:
             raise Determinate(f"a part could not be stored: {failure}") from failure
-        return seal(_exporter.encode(sealed))
+        return framed(_exporter.encode(sealed))
 
     @staticmethod
     def imported(writer: PartWriter, catalog_csn: Csn, data: bytes) -> Txn:
         """The inverse of `export`. Its rows keep their provisional ids."""
         try:
-            sealed = _importer.decode(unseal(data, "exported transaction"))
+            sealed = _importer.decode(unframed(data, "exported transaction"))
         except msgspec.MsgspecError as error:
             raise CorruptState(f"the exported transaction cannot be decoded: {error}") from error
         txn = Txn(writer, catalog_csn)

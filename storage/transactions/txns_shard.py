@@ -103,7 +103,6 @@ class TxnsShard:
         catalog: ShardWrites | None = None,
         validated: Csn | None = None,
         shards: Collection[ShardId] = (),
-        xids: tuple[int, ...] = (),
         promised: tuple[PromisedPart, ...] = (),
         txid: str = "",
         owners: frozenset[str] = frozenset(),
@@ -124,7 +123,7 @@ class TxnsShard:
         def propose(
             state: TxnsState,
         ) -> TxnsDiff | Abandon[Committed | UpperMismatch | _Unregistered | _Conflict | _Fenced]:
-            done = next((state.outcomes[xid] for xid in xids if xid in state.outcomes), None)
+            done = next((state.outcomes[xid] for xid in sealed.xids if xid in state.outcomes), None)
             if done is not None:
                 # An attempt whose answer was lost did commit.
                 return Abandon(Committed(ts=done, shards=frozenset(item.shard for item in writes)))
@@ -149,7 +148,7 @@ class TxnsShard:
                     registration = state.registered.get(shard)
                     if registration is not None and registration.last_write >= validated:
                         return Abandon(UpperMismatch(least_committable=state.upper))
-            return self._commit_diff(state, writes, ts, xids, promised, txid)
+            return self._commit_diff(state, writes, ts, sealed.xids, promised, txid)
 
         while True:
             result = await self._durable.update(propose)

@@ -133,9 +133,9 @@ class NetworkBlob:
             f"put_if_absent {key}", lambda: self._inner.put_if_absent(key, data), writes=True
         )
 
-    async def seal(self, key: str) -> int | None:
-        """See `Blob.seal`."""
-        return await self._network.call(f"seal {key}", lambda: self._inner.seal(key), writes=True)
+    async def make_durable(self, key: str) -> int | None:
+        """See `Blob.make_durable`."""
+        return await self._network.call(f"make durable {key}", lambda: self._inner.make_durable(key), writes=True)
 
     async def delete(self, key: str) -> bool:
         """See `Blob.delete`."""

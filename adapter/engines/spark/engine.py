@@ -379,7 +379,7 @@ class SparkEngine:
             key = self._env.parts.new_key(shard)
             target = Path(self._env.blob.uri(key))
             await self._runtime.run(lambda path=path, target=target: _move(path, target))  # type: ignore[misc]
-            size = await self._env.blob.seal(key)
+            size = await self._env.blob.make_durable(key)
             if size is None:
                 raise IoError(f"a written part is gone: {key}")
             parts.append(WrittenPart(key=key, rows=rows, bytes=size))

@@ -10,7 +10,7 @@ from storage.doubles.clock import ManualClock, SeededRandomness
 from storage.doubles.memory_blob import MemoryBlob
 from storage.doubles.memory_consensus import MemoryConsensus
 from storage.durable import state as durable_module
-from storage.durable.state import FORMAT_VERSION, Abandon, DurableState, seal, unseal
+from storage.durable.state import FORMAT_VERSION, Abandon, DurableState, framed, unframed
 from storage.errors import (
     CorruptState,
     Determinate,
@@ -198,8 +198,8 @@ async def test_a_missing_rollup_is_named(monkeypatch: pytest.MonkeyPatch) -> Non
 @pytest.mark.parametrize("damage", ["flip", "truncate", "foreign"])
 async def test_damaged_diffs_are_refused(damage: str) -> None:
     consensus, blob = MemoryConsensus(), MemoryBlob()
-    data = seal(b"payload that is long enough")
-    broken = {"flip": data[:-1] + b"X", "truncate": data[:3], "foreign": seal(b"not an entry")}[damage]
+    data = framed(b"payload that is long enough")
+    broken = {"flip": data[:-1] + b"X", "truncate": data[:3], "foreign": framed(b"not an entry")}[damage]
     await consensus.compare_and_set("log", None, VersionedData(seqno=SeqNo(1), data=broken))
     with pytest.raises(CorruptState, match="diff 1 of log"):
         await state_on(consensus, blob).refresh()
@@ -207,7 +207,7 @@ async def test_damaged_diffs_are_refused(damage: str) -> None:
 
 async def test_newer_formats_are_refused_with_what_to_do() -> None:
     consensus, blob = MemoryConsensus(), MemoryBlob()
-    data = seal(b"anything")
+    data = framed(b"anything")
     newer = bytes([FORMAT_VERSION + 1]) + data[1:]
     await consensus.compare_and_set("log", None, VersionedData(seqno=SeqNo(1), data=newer))
     with pytest.raises(NewerFormat, match="upgrade Tidegate"):
@@ -215,4 +215,4 @@ async def test_newer_formats_are_refused_with_what_to_do() -> None:
 
 
 def test_sealing() -> None:
-    assert unseal(seal(b"x"), "it") == b"x"
+    assert unframed(framed(b"x"), "it") == b"x"

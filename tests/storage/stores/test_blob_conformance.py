@@ -33,7 +33,7 @@ async def test_an_absent_object_is_none(blob: Blob) -> None:
     assert await blob.get("parts/none") is None
     assert await blob.get("parts/none", ByteRange(start=0, length=4)) is None
     assert await blob.size("parts/none") is None
-    assert await blob.seal("parts/none") is None
+    assert await blob.make_durable("parts/none") is None
     assert await blob.delete("parts/none") is False
 
 
@@ -42,7 +42,7 @@ async def test_what_is_put_is_read_back(blob: Blob, data: bytes) -> None:
     await blob.put("parts/s1/a.parquet", data)
     assert await blob.get("parts/s1/a.parquet") == data
     assert await blob.size("parts/s1/a.parquet") == len(data)
-    assert await blob.seal("parts/s1/a.parquet") == len(data)
+    assert await blob.make_durable("parts/s1/a.parquet") == len(data)
 
 
 async def test_put_replaces(blob: Blob) -> None:

@@ -77,10 +77,10 @@ async def test_sealing_stores_what_an_engine_wrote(tmp_path: Path) -> None:
     (tmp_path / "parts").mkdir()
     (tmp_path / "parts" / "written").write_bytes(b"rows")
     assert files.uri("parts/written") == str(tmp_path / "parts" / "written")
-    assert await files.seal("parts/written") == 4
+    assert await files.make_durable("parts/written") == 4
     assert await inner.get("parts/written") == b"rows"
-    assert await files.seal("parts/written") == 4
-    assert await files.seal("parts/none") is None
+    assert await files.make_durable("parts/written") == 4
+    assert await files.make_durable("parts/none") is None
 
 
 async def test_what_an_engine_wrote_gets_its_checksum_without_being_fetched(tmp_path: Path) -> None:

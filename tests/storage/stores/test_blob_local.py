@@ -110,7 +110,7 @@ async def test_engines_open_the_uri(tmp_path: Path) -> None:
     await blob.put("parts/s1/seed", b"")
     table = pa.table({"c1": [1, 2, 3]})
     pq.write_table(table, blob.uri("parts/s1/p.parquet"))
-    assert await blob.seal("parts/s1/p.parquet") == await blob.size("parts/s1/p.parquet")
+    assert await blob.make_durable("parts/s1/p.parquet") == await blob.size("parts/s1/p.parquet")
     with duckdb.connect() as engine:
         found = engine.execute("SELECT sum(c1) FROM read_parquet(?)", [blob.uri("parts/s1/p.parquet")])
         assert found.fetchone() == (6,)
