@@ -142,7 +142,7 @@ class ParallelCommit:
             self._coordinated.discard(txid)
 
     async def _appended(self, append: Awaitable[CommitResult], promised: tuple[PromisedPart, ...]) -> CommitResult:
-        """The result of appending a record. Determinate when that is not known and the transaction is aborted for it."""
+        """What came of appending a record. Determinate when that is not known, and the transaction is aborted."""
         try:
             return await append
         except Indeterminate:
