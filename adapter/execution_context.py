@@ -43,6 +43,10 @@ class SessionFacts(Protocol):
         """Bytes that the table with this oid occupies; 0 for views and for what is stored in no shard."""
         ...
 
+    def blocking_pids(self, pid: int) -> Sequence[int]:
+        """The sessions that the waiting session `pid` waits for; none when it does not wait."""
+        ...
+
     def now_ms(self) -> int:
         """The transaction's time in milliseconds since 1970."""
         ...

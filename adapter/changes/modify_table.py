@@ -23,6 +23,7 @@ from msgspec.structs import replace
 from adapter.changes.row_checks import check_parts, check_rows
 from adapter.changes.target import Target, target_of
 from adapter.execution.guards import check_writable
+from adapter.execution.relation_locks import lock_plan
 from adapter.execution.spool import RowSpool
 from adapter.execution.statement import Outcome, RowsOutcome, Running
 from adapter.plans.constant_rows import constant_value
@@ -41,7 +42,7 @@ from storage.shards.parts import ROW_ID, UploadedPart
 
 
 async def run_change(running: Running, plan: Plan) -> Outcome:
-    """Carry out INSERT, UPDATE or DELETE."""
+    """Carry out INSERT, UPDATE or DELETE. Raises BeginAgain."""
     statement = plan.statement
     match statement:
         case ir.BoundInsert():
@@ -52,6 +53,7 @@ async def run_change(running: Running, plan: Plan) -> Outcome:
             check_writable(running, "DELETE")
         case _:
             raise InternalError("not a change of rows")
+    await lock_plan(running, plan)
     running.transaction.rely_on(plan.relied_on)
     target = target_of(running, statement.relation_oid)
     change = _Change(running, target, statement.returning)

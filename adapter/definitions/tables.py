@@ -15,6 +15,7 @@ from adapter.changes.target import Target
 from adapter.definitions.catalog_changes import change, new_oid, owner_oid
 from adapter.definitions.checks import copied_checks, declared_checks, with_constraints
 from adapter.execution.guards import check_writable, own_catalog
+from adapter.execution.relation_locks import lock_plan, lock_read
 from adapter.execution.relation_names import creation_schema, describe, find_relation, look_up
 from adapter.execution.statement import Running
 from adapter.plans.plan_cache import Plan, make_plan
@@ -348,6 +349,7 @@ async def create_table_as(running: Running, statement: st.CreateTableAs) -> Comm
         columns=tuple(columns),
         shard=running.services.env.new_shard_id(),
     )
+    await lock_plan(running, plan)
     running.transaction.rely_on(plan.relied_on)
     read = await prepare_plan(running, plan) if statement.with_data else None
     change(running, added=[relation])
@@ -447,6 +449,7 @@ async def create_view(running: Running, statement: st.CreateView) -> None:
     for name in names:
         if names.count(name) > 1:
             raise DuplicateColumn(f'column "{name}" specified more than once')
+    await lock_read(running, definition.depends_on)
     running.transaction.rely_on(r for oid in definition.depends_on if (r := catalog.get(oid)) is not None)
     existing = catalog.get(catalog.relation_names.get((schema.oid, statement.name.name), 0))
     if existing is None:

@@ -2,7 +2,7 @@
 and what is kept once for all sessions (plans, commits that wait, listeners).
 
 One `Services` serves all sessions of a process. It knows no session: what needs a list of them gets a
-`SessionRegistry` besides. Everything here belongs to the event loop; nothing of it is a lock that statements pass.
+`SessionRegistry` besides. Everything here belongs to the event loop.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from adapter.execution.notifications import NotificationHub
 from adapter.plans.constant_rows import ConstantRows
 from adapter.plans.plan_cache import PlanCache
 from adapter.transactions.group_commit import GroupCommitter
+from adapter.transactions.locks.lock_table import LockTable
 from adapter.transactions.transaction import Transaction
 from adapter.wall_clock import utc_now
 from planner.errors import InvalidParameterValue
@@ -38,6 +39,7 @@ class Services:
         self.plans = PlanCache()
         self.constant_rows = ConstantRows()
         self.committer = GroupCommitter(env)
+        self.locks = LockTable(env.clock)
         self.notifications = NotificationHub()
         self.system_relations = BuiltinRelations()
         self.sequence_store = SequenceStore(env.consensus, env.clock)

@@ -17,7 +17,10 @@ from adapter.execution.prepared import PreparedStatements
 from adapter.execution.services import Services
 from adapter.plans.plan_cache import MAX_CACHED_TEXT_CHARS, Plan
 from adapter.results import Notice
-from adapter.settings.values import SettingValues, split_list
+from adapter.settings.values import SettingValues, number_of, split_list
+from adapter.transactions.locks.lock import Owner
+from adapter.transactions.locks.lock_table import Patience
+from adapter.transactions.locks.session_locks import SessionLocks
 from adapter.transactions.transaction import ISOLATION_LEVELS, Transaction
 from adapter.wall_clock import utc_now
 from planner.analyze import BindContext
@@ -43,6 +46,7 @@ class SessionState:
         backend_pid: int,
         user: str,
         database: str,
+        database_oid: int,
         values: SettingValues,
         remote_address: str | None,
     ) -> None:
@@ -59,6 +63,7 @@ class SessionState:
         self.query_text = ""
         """The latest text that the client sent to be run."""
         self.transaction: Transaction | None = None
+        self.locks = SessionLocks(services.locks, Owner(pid=backend_pid, database_oid=database_oid), self._patience)
         self.statements = PreparedStatements()
         self.portals = PortalTable()
         self.listener = Listener(backend_pid)
@@ -85,6 +90,7 @@ class SessionState:
             implicit=implicit,
             started_at=started_at,
             settings_at_start=self.values,
+            locks=self.locks,
             after=self._unsettled,
             decided_after=self.services.committer.decided_after,
         )
@@ -114,6 +120,7 @@ class SessionState:
         elif transaction.id is not None:
             self.services.transaction_ended(transaction, committed=True, csn=csn)
         transaction.end()
+        self.locks.end()
         if self.values.local:
             self.values = self.values.without_local()
         for action, channel in transaction.listens:
@@ -131,7 +138,13 @@ class SessionState:
         if not durable and services.env.peers.alone:
             await services.transaction_id(transaction)
         request = transaction.commit_request(services.env)
-        self._unsettled = await services.committer.commit_relaxed(request, durable=durable)
+        heir = self.locks.hand_over()
+        try:
+            self._unsettled = await services.committer.commit_relaxed(request, durable=durable)
+        except BaseException:
+            self.locks.let_go(heir)
+            raise
+        self._unsettled.add_done_callback(lambda _: self.locks.let_go(heir))
         return None
 
     def _settled(self, transaction: Transaction, done: asyncio.Future[Csn]) -> None:
@@ -150,7 +163,15 @@ class SessionState:
             self.services.transaction_ended(transaction, committed=False)
         transaction.abandon()
         transaction.end()
+        self.locks.end()
         self.values = self.values.undone_to(transaction.settings_at_start.without_local())
+
+    def _patience(self) -> Patience:
+        values = self.values.flat
+        return Patience(
+            lock_timeout_ms=int(number_of("lock_timeout", values["lock_timeout"])),
+            deadlock_timeout_ms=int(number_of("deadlock_timeout", values["deadlock_timeout"])),
+        )
 
     def _apply_listen(self, action: str, channel: str | None) -> None:
         channels = self.listener.channels

@@ -13,6 +13,9 @@ from msgspec import Struct
 
 from adapter.plans.predicates import ScanTemplate, scan_templates
 from adapter.results import ColumnDescription
+from adapter.transactions.locks import tags
+from adapter.transactions.locks.modes import Mode
+from adapter.transactions.locks.tags import Tag
 from planner.analyze import BindContext, analyze, command_tag
 from planner.ir import nodes as ir
 from planner.ir.rewrite import walk
@@ -54,7 +57,7 @@ BoundStatement: TypeAlias = ir.BoundStatement | st.UtilityStatement
 
 class Plan(Struct, frozen=True, kw_only=True):
     """A bound statement. `query` is the relational part that engines run, where there is one; `session_values`, `acts`
-    and `sizes` tell what has to be filled in before."""
+    and `sizes` tell what has to be filled in before, `locks` what is locked first."""
 
     parsed: Parsed
     statement: BoundStatement
@@ -65,6 +68,7 @@ class Plan(Struct, frozen=True, kw_only=True):
     columns: tuple[ColumnDescription, ...] | None
     templates: tuple[ScanTemplate, ...]
     relied_on: tuple[CatalogRecord, ...]
+    locks: tuple[tuple[Tag, Mode], ...]
     session_values: frozenset[str]
     acts: bool
     sizes: bool
@@ -158,11 +162,21 @@ def make_plan(parsed: Parsed, context: BindContext, declared: tuple[int, ...]) -
         columns=columns,
         templates=scan_templates(query.rel) if query is not None else (),
         relied_on=tuple(record for oid in dict.fromkeys(oids) if (record := catalog.get(oid)) is not None),
+        locks=_locks(written, query),
         session_values=values,
         acts=not called.isdisjoint(ACTS),
         sizes=not called.isdisjoint(SIZE_FUNCTIONS),
         tag=command_tag(statement),
     )
+
+
+def _locks(written: tuple[int, ...], query: ir.BoundQuery | None) -> tuple[tuple[Tag, Mode], ...]:
+    """What a change of the tables `written`, or a query, locks, in the order of oids."""
+    modes: dict[int, Mode] = {}
+    if query is not None:
+        modes = dict.fromkeys(query.relations, Mode.ROW_SHARE if query.for_update else Mode.ACCESS_SHARE)
+    modes.update(dict.fromkeys(written, Mode.ROW_EXCLUSIVE))
+    return tuple((tags.relation(oid), modes[oid]) for oid in sorted(modes))
 
 
 class PlanCache:

@@ -14,6 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from adapter.engines.common.engine import Engine
+from adapter.execution.relation_locks import lock_plan
 from adapter.execution.statement import RowsOutcome, Running, batches_of, select_tag
 from adapter.execution_context import ExecutionContext
 from adapter.plans.plan_cache import Plan, describe_fields
@@ -169,7 +170,8 @@ def may_skip_engines(running: Running) -> bool:
 
 
 async def run_query(running: Running, plan: Plan) -> RowsOutcome:
-    """A SELECT, VALUES or TABLE: its rows, read while the client fetches."""
+    """A SELECT, VALUES or TABLE: its rows, read while the client fetches. Raises BeginAgain."""
+    await lock_plan(running, plan)
     running.transaction.rely_on(plan.relied_on)
     read = await prepare_plan(running, plan, constants=may_skip_engines(running))
     columns = plan.columns or describe_fields(read.query.rel.fields)

@@ -10,6 +10,7 @@ from adapter.execution.session_registry import Backend, SessionRegistry
 from adapter.execution.session_settings import setting_rows
 from adapter.execution.session_state import SessionState
 from adapter.execution.statement import Running
+from adapter.queries.lock_facts import lock_rows, wait_event
 from adapter.wall_clock import utc_now
 from storage.catalog.model import CatalogSnapshot, Database, Relation, Role
 from storage.errors import UnknownShard
@@ -43,8 +44,14 @@ class Facts:
                 return self._prepared()
             case "pg_settings":
                 return setting_rows(self._session)
+            case "pg_locks":
+                return lock_rows(self._session.services.locks, self._sessions.all())
             case _:
                 return []
+
+    def blocking_pids(self, pid: int) -> list[int]:
+        """The sessions that the waiting session `pid` waits for."""
+        return self._session.services.locks.blocking(pid)
 
     def now_ms(self) -> int:
         """The transaction's time in milliseconds since 1970."""
@@ -94,6 +101,8 @@ def _activity(backend: Backend) -> Mapping[str, Any]:
         state = "idle"
     else:
         state = "idle in transaction (aborted)" if transaction.failed else "idle in transaction"
+    lock = wait_event(session.locks.owner)
+    wait = ("Lock", lock) if lock is not None else (None, None) if state == "active" else ("Client", "ClientRead")
     address, _, port = (session.remote_address or "").rpartition(":")
     return {
         "datid": database,
@@ -108,7 +117,10 @@ def _activity(backend: Backend) -> Mapping[str, Any]:
         "xact_start": None if transaction is None else transaction.started_at,
         "query_start": began_at or session.state_changed_at,
         "state_change": session.state_changed_at,
+        "wait_event_type": wait[0],
+        "wait_event": wait[1],
         "state": state,
+        "backend_xid": None if transaction is None else transaction.id,
         "query": session.query_text[:MAX_QUERY_CHARS],
         "backend_type": "client backend",
     }

@@ -14,6 +14,7 @@ from adapter.execution.session_registry import Backend
 from adapter.execution.session_settings import apply_setting, current_value
 from adapter.execution.statement import Running
 from adapter.plans.constant_rows import constant_value
+from adapter.queries.advisory_locks import ADVISORY_LOCKS
 from adapter.queries.sequences import currval, lastval, nextval, position, setval
 from adapter.wall_clock import utc_now
 from planner.errors import AdminShutdown, FeatureNotSupported, InvalidParameterValue, UndefinedObject
@@ -271,7 +272,7 @@ _ACTS: Mapping[str, Callable[..., Any]] = {
     "txid_status": _transaction_status,
     "pg_xact_status": lambda running, xid: _transaction_status(running, int(xid)),
     "pg_xact_commit_timestamp": lambda running, xid: running.services.committed_at(int(xid)),
-    "pg_advisory_unlock_all": lambda running: "",
+    **ADVISORY_LOCKS,
     "pg_reload_conf": lambda running: True,
     "timeofday": _timeofday,
     "nextval": nextval,

@@ -141,6 +141,7 @@ class Server:
             backend_pid=self.sessions.new_pid(),
             user=startup.user,
             database=startup.database,
+            database_oid=database.oid,
             values=self._session_defaults(catalog, startup, role, database),
             remote_address=startup.remote_address,
         )

@@ -211,7 +211,7 @@ class StatementLife:
         if transaction.implicit:
             self.state.roll_back_transaction()
         else:
-            transaction.failed = True
+            transaction.fail()
 
     async def commit_if_implicit(self) -> None:
         """Commit the session's transaction unless it is a block."""
@@ -344,6 +344,7 @@ class StatementLife:
         self.disarm()
         await self.state.portals.drop_all(keep_held=False)
         self.state.roll_back_transaction()
+        self.state.locks.unlock_all()
         self._sessions.remove(self)
         self._services.notifications.remove(self.state.listener)
 

@@ -60,6 +60,8 @@ cursor_tuple_fraction|real|user|0.1|-|0..1|-|-|Query Tuning / Other Planner Opti
     Sets the planner's estimate of the fraction of a cursor's rows that will be retrieved.
 DateStyle|string|user|ISO, MDY|-|-|-|reported,list_value|Client Connection Defaults / Locale and Formatting
     Sets the display format for date and time values.
+deadlock_timeout|integer|superuser|1000|ms|1..2147483647|-|-|Lock Management
+    Sets the time to wait on a lock before checking for deadlock.
 default_statistics_target|integer|user|100|-|1..10000|-|-|Query Tuning / Other Planner Options
     Sets the default statistics target.
 default_table_access_method|string|user|heap|-|-|-|-|Client Connection Defaults / Statement Behavior

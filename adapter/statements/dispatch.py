@@ -7,6 +7,7 @@ from adapter.changes.modify_table import run_change
 from adapter.definitions.dispatch import run_definition
 from adapter.definitions.tables import create_table_as
 from adapter.execution.guards import prevent_in_block, require_block
+from adapter.execution.relation_locks import lock_definition, lock_tables
 from adapter.execution.relation_names import find_relation
 from adapter.execution.statement import Outcome, Running
 from adapter.plans.plan_cache import WITHOUT_CATALOG, Plan, is_definition
@@ -20,9 +21,8 @@ from adapter.statements import settings as settings_statements
 from adapter.statements.prepare import prepare
 from adapter.statements.transactions import is_control, run_control, set_transaction
 from adapter.store_errors import CONCURRENT_DDL, serialization_failure
-from adapter.transactions.transaction import NeedsSnapshot
+from adapter.transactions.transaction import BeginAgain, NeedsSnapshot
 from planner.errors import (
-    FeatureNotSupported,
     SqlError,
     UndefinedParameter,
 )
@@ -53,8 +53,16 @@ async def _begin_and_run(running: Running, parsed: Parsed) -> Outcome:
         outcome = await _run_by_what_is_known(running, parsed)
         if outcome is not None:
             return outcome
-    catalog = await running.transaction.begin_statement(env)
-    return await run_rows(running, _plan(running, parsed, catalog))
+    transaction = running.transaction
+    reads = parsed.kind != "lock_stmt"
+    if not reads:
+        await transaction.refresh_catalog(env)
+    while True:
+        catalog = await transaction.begin_statement(env, reads=reads)
+        try:
+            return await run_rows(running, _plan(running, parsed, catalog))
+        except BeginAgain:
+            transaction.renew()
 
 
 async def _run_by_what_is_known(running: Running, parsed: Parsed) -> Outcome | None:
@@ -89,6 +97,10 @@ async def _run_by_what_is_known(running: Running, parsed: Parsed) -> Outcome | N
         outcome = await run_rows(running, plan)
         if not defines or transaction.updates:
             return outcome
+    except BeginAgain:
+        transaction.relies_on_catalog = False
+        transaction.renew()
+        return None
     except NeedsSnapshot:
         pass
     except SqlError as error:
@@ -144,6 +156,7 @@ async def _utility(running: Running, plan: Plan) -> Outcome:
     session = running.session
     if is_control(statement):
         return await run_control(running, statement)
+    await lock_definition(running, statement)
     match statement:
         case st.SetTransaction():
             return set_transaction(running, statement)
@@ -184,7 +197,9 @@ async def _utility(running: Running, plan: Plan) -> Outcome:
             notify(running, statement)
             return Command(tag="NOTIFY")
         case st.Lock():
-            return await _lock(running, statement)
+            require_block(running, "LOCK TABLE")
+            await lock_tables(running, statement)
+            return Command(tag="LOCK TABLE")
         case st.Vacuum():
             return await _vacuum(running, statement)
         case st.Checkpoint():
@@ -213,21 +228,6 @@ def _deallocate(running: Running, statement: st.Deallocate) -> Command:
         return Command(tag="DEALLOCATE ALL")
     statements.forget(statements.require(statement.name).name)
     return Command(tag="DEALLOCATE")
-
-
-async def _lock(running: Running, statement: st.Lock) -> Command:
-    """LOCK TABLE. There are no locks to wait for: what a lock promises is checked when the transaction commits.
-    Modes that keep readers or writers of other transactions waiting cannot be promised."""
-    require_block(running, "LOCK TABLE")
-    catalog = running.transaction.statement_catalog
-    relations = [find_relation(running, catalog, name) for name in statement.tables]
-    if statement.mode not in ("AccessShareLock", "RowShareLock", "RowExclusiveLock"):
-        raise FeatureNotSupported(
-            f"LOCK TABLE in this mode is not supported: {statement.mode}",
-            hint="Transactions are validated when they commit; SERIALIZABLE needs no locks.",
-        )
-    running.transaction.rely_on(relations)
-    return Command(tag="LOCK TABLE")
 
 
 async def _vacuum(running: Running, statement: st.Vacuum) -> Command:

@@ -61,6 +61,7 @@ async def discard(running: Running, statement: st.Discard) -> Command:
             session.values = session.values.reset_all()
             session.statements.forget_all()
             session.listener.channels.clear()
+            session.locks.unlock_all()
             session.sequence_values.clear()
             running.transaction.settings_at_start = session.values
         case "sequences":

@@ -26,6 +26,7 @@ from msgspec import Struct, field
 
 from adapter.plans.predicates import Conjunction
 from adapter.settings.values import SettingValues
+from adapter.transactions.locks.session_locks import SessionLocks
 from planner.errors import InvalidSavepointSpecification
 from storage.catalog.model import CatalogRecord, CatalogSnapshot, CatalogUpdate, Relation
 from storage.ids import ShardId
@@ -72,6 +73,11 @@ class NeedsSnapshot(Exception):
     """A statement that was begun without asking for the newest snapshot turns out to read rows."""
 
 
+class BeginAgain(Exception):
+    """What a statement was planned and read for has changed while it waited for a lock, which it keeps. Nothing of it
+    has happened yet, and it has to begin again, at a newer snapshot."""
+
+
 class Mark(Struct):
     """A place in a transaction that it can be taken back to; a savepoint when it has a name."""
 
@@ -108,6 +114,7 @@ class Transaction(Struct, kw_only=True):
     implicit: bool
     started_at: datetime
     settings_at_start: SettingValues
+    locks: SessionLocks
     decided_after: Callable[[Csn], tuple[Txn, ...]] | None = None
     """The transactions of this process that are decided and not durable, beyond a snapshot."""
     ahead: tuple[Txn, ...] = ()
@@ -128,6 +135,8 @@ class Transaction(Struct, kw_only=True):
     listens: list[tuple[str, str | None]] = field(default_factory=list)
     statements: int = 0
     failed: bool = False
+    fresh: bool = False
+    """Whether the statement that runs has taken the snapshot, so that nothing else has been read at it."""
     created_shards: set[ShardId] = field(default_factory=set)
     hold: ReadHold | None = None
     id: int | None = None
@@ -149,6 +158,7 @@ class Transaction(Struct, kw_only=True):
         does read then takes a new one.
         """
         self.statements += 1
+        self.fresh = False
         if reads and self.after is not None:
             await asyncio.wait((self.after,))
             self.after = None
@@ -161,6 +171,7 @@ class Transaction(Struct, kw_only=True):
             if self.first_snapshot is None and reads:
                 self.first_snapshot = self.snapshot
             self.provisional = not reads
+            self.fresh = True
             self.base_catalog = self.catalog = catalog
             if self.hold is not None and not self.has_writes:
                 self.hold.release()
@@ -169,6 +180,17 @@ class Transaction(Struct, kw_only=True):
                 self.hold = await env.leases.hold((), self.snapshot)
         assert self.catalog is not None
         return self.catalog
+
+    @property
+    def may_renew(self) -> bool:
+        """Whether the statement that runs may have another snapshot than the one that it has."""
+        return not self.updates and (self.fresh or not self.isolation.keeps_snapshot)
+
+    def renew(self) -> None:
+        """Let the statement begin again, at a newer snapshot. Only if it may (`may_renew`)."""
+        if self.isolation.keeps_snapshot:
+            self.snapshot = self.first_snapshot = None
+            self.reads.clear()
 
     @property
     def statement_catalog(self) -> CatalogSnapshot:
@@ -264,8 +286,15 @@ class Transaction(Struct, kw_only=True):
             catalog_base=self.base_catalog.csn if self.relies_on_catalog and self.base_catalog is not None else None,
         )
 
+    def fail(self) -> None:
+        """A statement of a block has failed: nothing but its end, or the way back to a savepoint, is left to it.
+
+        It lets go of its locks, those from before its last savepoint excepted."""
+        self.failed = True
+        self.locks.roll_back_to(self.savepoint_depth)
+
     def end(self) -> None:
-        """Let go of what the transaction held, after its commit or rollback."""
+        """Let go of what the transaction held, after its commit or rollback; not of its locks."""
         if self.hold is not None:
             self.hold.release()
             self.hold = None
@@ -281,6 +310,7 @@ class Transaction(Struct, kw_only=True):
     def define_savepoint(self, name: str, settings: SettingValues) -> None:
         """SAVEPOINT: a name may be used again and hides the older one."""
         self._savepoints.append(self.mark(settings, name))
+        self.locks.savepoint()
 
     def mark(self, settings: SettingValues, name: str = "") -> Mark:
         """Where the transaction is now, for `undo`."""
@@ -301,7 +331,9 @@ class Transaction(Struct, kw_only=True):
 
     def release_savepoint(self, name: str) -> None:
         """RELEASE: forgets it and all later ones. 3B001 when there is none."""
-        del self._savepoints[self._find(name) :]
+        index = self._find(name)
+        del self._savepoints[index:]
+        self.locks.release_savepoint(index + 1)
 
     def rollback_to_savepoint(self, name: str) -> tuple[SettingValues, int]:
         """ROLLBACK TO: undoes everything since, keeps the savepoint. Returns the settings as they were, and the
@@ -310,6 +342,7 @@ class Transaction(Struct, kw_only=True):
         frame = self._savepoints[index]
         del self._savepoints[index + 1 :]
         self.undo(frame)
+        self.locks.roll_back_to(index + 1)
         self.failed = False
         return frame.settings, index + 1
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
@@ -70,6 +71,40 @@ class Client:
     def status(self) -> str:
         """I, T or E."""
         return self.session.transaction_status
+
+
+class Waiting:
+    """A statement that is under way in a session."""
+
+    def __init__(self, client: Client, text: str) -> None:
+        self.client = client
+        self._task = asyncio.ensure_future(client.run(text))
+
+    async def is_blocked(self) -> bool:
+        """Whether it waits for a lock, once it does or is over."""
+        owner = self.client.session.state.locks.owner
+        while owner.waiting is None and not self._task.done():  # noqa: ASYNC110 - nobody tells that somebody waits
+            await asyncio.sleep(0.001)
+        return owner.waiting is not None
+
+    async def result(self) -> list[Any]:
+        """Its results, within a time that no lock should need."""
+        return await asyncio.wait_for(self._task, 10)
+
+    async def error(self) -> SqlError:
+        """The error that it ends in."""
+        try:
+            results = await self.result()
+        except SqlError as error:
+            return error
+        raise AssertionError(f"no error, but {results}")
+
+
+async def blocked(client: Client, text: str) -> Waiting:
+    """Begin a statement that has to wait."""
+    waiting = Waiting(client, text)
+    assert await waiting.is_blocked(), text
+    return waiting
 
 
 async def _consume(result: StatementResult) -> Any:

@@ -143,6 +143,10 @@ def _database_size(context: Entered, target: str) -> int | None:
     return sum(facts.relation_size(relation.oid) for relation in context.objects.relations)
 
 
+def _blocking_pids(context: Entered, pid: int) -> list[int]:
+    return [] if context.facts is None else list(context.facts.blocking_pids(pid))
+
+
 def _target(text: str) -> str | int:
     """An object argument as the forms pass it: ``n`` and a name, or ``o`` and an oid."""
     return text[1:] if text.startswith("n") else int(text[1:])
@@ -300,6 +304,7 @@ UDFS: Mapping[str, Udf] = {
     "tg_relation_is_updatable": Udf(args=(OID,), result=INT4, call=_updatable),
     "tg_relation_is_publishable": Udf(args=(OID,), result=BOOL, call=_publishable),
     "tg_index_column_has_property": Udf(args=(OID, INT4, TEXT), result=BOOL, call=_index_property),
+    "tg_blocking_pids": Udf(args=(INT4,), result="INTEGER[]", call=_blocking_pids),
     "tg_current_setting": Udf(args=(TEXT, BOOL), result=TEXT, call=_current_setting),
     "tg_options_to_table": Udf(
         args=("VARCHAR[]",),

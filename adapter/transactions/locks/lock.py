@@ -55,9 +55,17 @@ class Owner(Struct, eq=False, kw_only=True):
 
     pid: int
     database_oid: int = 0
+    transactions: int = 0
+    """How many have ended."""
     waiting: Request | None = None
     segments: list[Segment] = field(default_factory=lambda: [Segment()])
     session_level: dict[tuple[Lock, Mode], int] = field(default_factory=dict)
+
+    @property
+    def has_taken(self) -> bool:
+        """Whether the transaction has taken anything, or has a savepoint."""
+        first = self.segments[0]
+        return len(self.segments) > 1 or bool(first.locks) or bool(first.rows)
 
     def takes_in_transaction(self, lock: Lock, mode: Mode) -> bool:
         """Whether the transaction itself holds `mode`, not only the session."""
@@ -169,10 +177,11 @@ class Lock:
         """Whom `request` waits for if the queue is `queue`: holders (with None), then those ahead of it, with their
         requests."""
         conflicts = CONFLICTS[request.mode]
-        for owner, held in self.holders.items():
+        # Copies: pg_blocking_pids looks from another thread.
+        for owner, held in list(self.holders.items()):
             if owner is not request.owner and conflicts & held:
                 yield owner, None
-        for ahead in queue:
+        for ahead in list(queue):
             if ahead is request:
                 return
             if conflicts >> ahead.mode & 1:

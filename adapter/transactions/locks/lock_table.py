@@ -41,7 +41,7 @@ class Patience(Struct, frozen=True, kw_only=True):
 
 
 class LockTable:
-    """See the module's contract. Belongs to the event loop."""
+    """See the module's contract. Belongs to the event loop, but for what tells who waits for whom."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -337,9 +337,10 @@ class LockTable:
 
     def blocking(self, pid: int) -> list[int]:
         """The processes that the waiting process `pid` waits for: holders, then those ahead of it in the queue."""
-        return [
-            owner.pid
+        found = {
+            owner.pid: None
             for request in self.waiting()
             if request.owner.pid == pid
             for owner, _ in request.lock.blockers(request, request.lock.queue)
-        ]
+        }
+        return list(found)

@@ -16,8 +16,9 @@ from typing import Literal, NamedTuple, TypeAlias
 
 Kind: TypeAlias = Literal["relation", "tuple", "rows", "key", "advisory"]
 
-ROWS_OF_A_BLOCK = 65535
-"""A row's id is shown as PostgreSQL shows a row's place: block and number, which begins at 1 and has 16 bits."""
+ROWS_OF_A_BLOCK = 32767
+"""A row's id is shown as PostgreSQL shows a row's place: block and number, which begins at 1 and is an int2 in
+pg_locks."""
 
 
 class Tag(NamedTuple):

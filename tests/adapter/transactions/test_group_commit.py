@@ -16,6 +16,9 @@ from adapter.sessions.options import ServerOptions
 from adapter.sessions.server import Server
 from adapter.settings.values import SettingValues
 from adapter.transactions.group_commit import GroupCommitter
+from adapter.transactions.locks.lock import Owner
+from adapter.transactions.locks.lock_table import LockTable, Patience
+from adapter.transactions.locks.session_locks import SessionLocks
 from adapter.transactions.transaction import Isolation, TableRead, Transaction
 from planner.errors import SqlError
 from storage.catalog.model import PUBLIC_SCHEMA_OID, CatalogUpdate, Column, Relation
@@ -64,6 +67,7 @@ async def _begin(env: Environment, isolation: Isolation = Isolation.SERIALIZABLE
         implicit=False,
         started_at=datetime(2026, 1, 1, tzinfo=UTC),
         settings_at_start=SettingValues(),
+        locks=SessionLocks(LockTable(env.clock), Owner(pid=1), Patience),
     )
     await transaction.begin_statement(env)
     return transaction

@@ -1,0 +1,83 @@
+"""What pg_locks and pg_stat_activity show of locks.
+
+Beside relations and advisory locks pg_locks has the rows that somebody waits for or shares, each session's own virtual
+transaction, and its transaction id where one was given out. Who waits for a row waits for its ``tuple``; PostgreSQL
+shows the transaction that has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from adapter.execution.session_registry import Backend
+from adapter.transactions.locks import tags
+from adapter.transactions.locks.lock import Owner
+from adapter.transactions.locks.lock_table import LockTable
+from adapter.transactions.locks.modes import Mode, modes_of
+from adapter.transactions.locks.tags import Tag
+
+WAIT_EVENTS: Mapping[str, str] = {
+    "relation": "relation", "tuple": "tuple", "rows": "tuple", "key": "speculative token", "advisory": "advisory"
+}  # fmt: skip
+"""By kind of lock: pg_stat_activity.wait_event (PostgreSQL, "Wait Events of Type Lock")."""
+
+
+def lock_rows(table: LockTable, backends: Iterable[Backend]) -> list[Mapping[str, Any]]:
+    """The rows of pg_locks."""
+    rows: list[Mapping[str, Any]] = []
+    for backend in backends:
+        owner, transaction = backend.state.locks.owner, backend.state.transaction
+        if transaction is None:
+            continue
+        own = _row(owner, Mode.EXCLUSIVE, granted=True)
+        rows.append({**own, "locktype": "virtualxid", "virtualxid": _virtual(owner)})
+        if transaction.id is not None:
+            rows.append({**own, "locktype": "transactionid", "transactionid": transaction.id})
+    for lock, owner, held in table.held():
+        rows.extend({**_row(owner, mode, granted=True), **_named(lock.tag, owner)} for mode in modes_of(held))
+    for request in table.waiting():
+        row = _row(request.owner, request.mode, granted=False)
+        since = datetime.fromtimestamp(request.since_ms / 1000, UTC)
+        rows.append({**row, **_named(request.lock.tag, request.owner), "waitstart": since})
+    return rows
+
+
+def wait_event(owner: Owner) -> str | None:
+    """The kind of lock that a session waits for, as pg_stat_activity names it; None when it waits for none."""
+    waiting = owner.waiting
+    return None if waiting is None else WAIT_EVENTS[waiting.lock.tag.kind]
+
+
+def _virtual(owner: Owner) -> str:
+    return f"{owner.pid}/{owner.transactions + 1}"
+
+
+def _row(owner: Owner, mode: Mode, *, granted: bool) -> Mapping[str, Any]:
+    return {
+        "virtualtransaction": _virtual(owner),
+        "pid": owner.pid,
+        "mode": mode.lock_name,
+        "granted": granted,
+        "fastpath": False,
+    }
+
+
+def _named(tag: Tag, owner: Owner) -> Mapping[str, Any]:
+    match tag:
+        case Tag("advisory", database, (class_id, object_id, sub_id)):
+            return {
+                "locktype": "advisory",
+                "database": database,
+                "classid": class_id,
+                "objid": object_id,
+                "objsubid": sub_id,
+            }
+        case Tag("tuple", relation_oid, int(row_id)):
+            page, number = tags.place(row_id)
+            named = {"locktype": "tuple", "relation": relation_oid, "page": page, "tuple": number}
+            return {**named, "database": owner.database_oid}
+        case _:
+            kind = "relation" if tag.kind in ("relation", "rows") else "object"
+            return {"locktype": kind, "database": owner.database_oid, "relation": tag.space}

@@ -1,0 +1,311 @@
+"""Locks as SQL shows them: LOCK TABLE, advisory locks, what definitions and changes wait for, pg_locks."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from tests.adapter.harness import Client, Waiting, blocked
+
+Another = Callable[[], Awaitable[Client]]
+
+
+@pytest.fixture
+async def pair(client: Client, another: Another) -> tuple[Client, Client]:
+    await client.run("create table t (k int, v int); insert into t values (1, 10), (2, 20)")
+    other = await another()
+    for who in (client, other):
+        await who.run("set default_transaction_isolation = 'read committed'")
+    return client, other
+
+
+# ------------------------------------------------------------ LOCK TABLE
+
+
+async def test_lock_table_keeps_readers_waiting(pair: tuple[Client, Client]) -> None:
+    one, two = pair
+    await one.run("begin; lock table t")
+    waiting = await blocked(two, "select sum(v) from t")
+    await one.run("insert into t values (3, 30); commit")
+    assert await waiting.result() == [[(60,)]]
+
+
+@pytest.mark.parametrize(
+    ("mode", "statement", "waits"),
+    [
+        ("access share", "select * from t", False),
+        ("row exclusive", "insert into t values (3, 3)", False),
+        ("share", "select * from t", False),
+        ("share", "insert into t values (3, 3)", True),
+        ("share", "delete from t", True),
+        ("share row exclusive", "lock table t in share mode", True),
+        ("exclusive", "select * from t", False),
+        ("exclusive", "select * from t for share", True),
+        ("access exclusive", "copy t to stdout", True),
+        ("share update exclusive", "analyze t", True),
+        ("access share", "alter table t add column w int", True),
+        ("access share", "drop table t", True),
+        ("access share", "truncate t", True),
+        ("row exclusive", "create index on t (k)", True),
+        ("share", "create index on t (k)", False),
+        ("row exclusive", "comment on table t is 'x'", False),
+        ("access exclusive", "explain select * from t", True),
+        ("access exclusive", "create table u as select * from t", True),
+        ("access exclusive", "declare c cursor for select * from t", True),
+    ],
+)
+async def test_what_waits_for_what(pair: tuple[Client, Client], mode: str, statement: str, waits: bool) -> None:
+    one, two = pair
+    await one.run(f"begin; lock table t in {mode} mode")
+    if statement.startswith(("lock", "declare")):
+        await two.run("begin")
+    waiting = Waiting(two, statement)
+    assert await waiting.is_blocked() is waits
+    await one.run("commit")
+    await waiting.result()
+
+
+async def test_lock_table_nowait(pair: tuple[Client, Client]) -> None:
+    one, two = pair
+    await one.run("begin; lock table t in share mode")
+    error = await two.error("begin; lock table t in row exclusive mode nowait")
+    assert (error.sqlstate, error.message) == ("55P03", 'could not obtain lock on relation "t"')
+
+
+async def test_lock_table_of_a_view_locks_what_it_reads(pair: tuple[Client, Client]) -> None:
+    one, two = pair
+    await one.run("create view w as select k from t; create view v as select * from w")
+    await one.run("begin; lock table v in exclusive mode")
+    waiting = await blocked(two, "insert into t values (5, 5)")
+    await one.run("rollback")
+    await waiting.result()
+
+
+async def test_lock_table_errors(pair: tuple[Client, Client]) -> None:
+    one, _ = pair
+    assert (await one.error("lock table t")).sqlstate == "25P01"
+    assert (await one.error("begin; lock table absent")).sqlstate == "42P01"
+    await one.run("rollback; create sequence s")
+    error = await one.error("begin; lock table s")
+    assert (error.sqlstate, error.message) == ("42809", 'cannot lock relation "s"')
+
+
+async def test_lock_table_comes_before_the_snapshot(pair: tuple[Client, Client]) -> None:
+    one, two = pair
+    await one.run("begin isolation level repeatable read; lock table t in share mode")
+    await one.run("commit; begin isolation level repeatable read; lock table t in access share mode")
+    await two.run("insert into t values (3, 30)")
+    assert await one.value("select count(*) from t") == 3
+    await one.run("commit")
+
+
+async def test_a_definition_is_seen_by_who_waited_for_it(pair: tuple[Client, Client]) -> None:
+    one, two = pair
+    for level in ("read committed", "serializable"):
+        await one.run("begin; alter table t add column w int default 7")
+        await two.run(f"begin isolation level {level}")
+        waiting = await blocked(two, "select * from t order by k limit 1")
+        await one.run("commit")
+        assert await waiting.result() == [[(1, 10, 7)]]
+        await two.run("commit")
+        await one.run("alter table t drop column w")
+
+
+async def test_a_definition_waits_for_a_block_and_fails_neither(pair: tuple[Client, Client]) -> None:
+    one, two = pair
+    await one.run("begin; insert into t values (5, 5)")
+    waiting = await blocked(two, "alter table t add column w int")
+    await one.run("insert into t values (6, 6); commit")
+    await waiting.result()
+    assert await two.value("select count(*) from t where w is null") == 4
+
+
+async def test_waiting_for_a_table_that_is_dropped(pair: tuple[Client, Client]) -> None:
+    one, two = pair
+    await one.run("begin; drop table t")
+    waiting = await blocked(two, "insert into t values (1, 1)")
+    await one.run("commit")
+    assert (await waiting.error()).sqlstate == "42P01"
+
+
+async def test_locks_end_with_the_statement_outside_of_blocks(pair: tuple[Client, Client]) -> None:
+    one, two = pair
+    await one.run("select * from t; insert into t values (3, 3); update t set v = 0")
+    await two.run("drop table t")
+
+
+async def test_a_failed_block_keeps_no_locks(pair: tuple[Client, Client]) -> None:
+    one, two = pair
+    await one.run("begin; lock table t")
+    await one.error("select 1 / 0")
+    assert await two.value("select count(*) from t") == 2
+    await one.run("rollback")
+
+
+async def test_a_failure_keeps_what_came_before_the_savepoint(pair: tuple[Client, Client]) -> None:
+    one, two = pair
+    await one.run("create table u (a int)")
+    await one.run("begin; lock table t; savepoint s; lock table u")
+    await one.error("select 1 / 0")
+    assert await two.value("select count(*) from u") == 0
+    waiting = await blocked(two, "select count(*) from t")
+    await one.run("rollback to s; commit")
+    await waiting.result()
+
+
+async def test_rollback_to_savepoint_lets_go(pair: tuple[Client, Client]) -> None:
+    one, two = pair
+    await one.run("begin; savepoint s; lock table t; rollback to s")
+    assert await two.value("select count(*) from t") == 2
+    await one.run("lock table t; release s")
+    waiting = await blocked(two, "select count(*) from t")
+    await one.run("commit")
+    await waiting.result()
+
+
+async def test_a_session_that_ends_lets_go(pair: tuple[Client, Client], another: Another) -> None:
+    one, two = pair
+    third = await another()
+    await third.run("begin; lock table t")
+    waiting = await blocked(two, "select count(*) from t")
+    await third.session.close()
+    await waiting.result()
+    await one.run("select 1")
+
+
+# ------------------------------------------------------------ how a wait ends
+
+
+async def test_lock_timeout(pair: tuple[Client, Client]) -> None:
+    one, two = pair
+    await one.run("begin; lock table t")
+    await two.run("set lock_timeout = '20ms'")
+    error = await two.error("select * from t")
+    assert (error.sqlstate, error.message) == ("55P03", "canceling statement due to lock timeout")
+    assert two.status == "I"
+
+
+async def test_statement_timeout_while_waiting(pair: tuple[Client, Client]) -> None:
+    one, two = pair
+    await one.run("begin; lock table t")
+    await two.run("set statement_timeout = '20ms'")
+    error = await two.error("select * from t")
+    assert (error.sqlstate, error.message) == ("57014", "canceling statement due to statement timeout")
+
+
+async def test_cancel_while_waiting(pair: tuple[Client, Client]) -> None:
+    one, two = pair
+    await one.run("begin; lock table t in share mode")
+    waiting = await blocked(two, "insert into t values (9, 9)")
+    two.session.cancel()
+    assert (await waiting.error()).sqlstate == "57014"
+    await one.run("lock table t; commit")
+    assert await two.value("select count(*) from t") == 2
+
+
+async def test_deadlock(pair: tuple[Client, Client]) -> None:
+    one, two = pair
+    await one.run("create table u (a int); set deadlock_timeout = '20ms'")
+    await two.run("set deadlock_timeout = '100s'")
+    await one.run("begin; lock table t")
+    await two.run("begin; lock table u")
+    waiting = await blocked(two, "lock table t")
+    error = await one.error("lock table u")
+    assert (error.sqlstate, error.message) == ("40P01", "deadlock detected")
+    assert error.detail is not None
+    first, second = error.detail.splitlines()
+    mine, other = one.session.backend_pid, two.session.backend_pid
+    assert first.startswith(f"Process {mine} waits for AccessExclusiveLock on relation ")
+    assert first.endswith(f"; blocked by process {other}.")
+    assert second.startswith(f"Process {other} waits for AccessExclusiveLock on relation ")
+    assert error.hint == "See server log for query details."
+    await waiting.result()
+    await two.run("commit")
+
+
+# ------------------------------------------------------------ advisory locks
+
+
+async def test_advisory_locks_of_sessions(pair: tuple[Client, Client]) -> None:
+    one, two = pair
+    await one.run("begin; select pg_advisory_lock(7); rollback; select pg_advisory_lock(7)")
+    assert await two.value("select pg_try_advisory_lock(7)") is False
+    assert await two.value("select pg_try_advisory_lock_shared(7)") is False
+    assert await two.value("select pg_try_advisory_lock(0, 7)") is True
+    waiting = await blocked(two, "select pg_advisory_lock(7)")
+    assert await one.value("select pg_advisory_unlock(7)") is True
+    assert await waiting.is_blocked()
+    assert await one.value("select pg_advisory_unlock(7)") is True
+    await waiting.result()
+    assert await one.value("select pg_advisory_unlock(7)") is False
+    assert one.notices() == ["WARNING: you don't own a lock of type ExclusiveLock"]
+    await two.run("select pg_advisory_unlock_all()")
+    assert await one.value("select pg_try_advisory_lock(7)") is True
+
+
+async def test_advisory_locks_of_transactions(pair: tuple[Client, Client]) -> None:
+    one, two = pair
+    await one.run("begin; select pg_advisory_xact_lock(-1), pg_advisory_xact_lock_shared(1, -2)")
+    assert await two.value("select pg_try_advisory_xact_lock(-1)") is False
+    assert await two.value("select pg_try_advisory_xact_lock_shared(1, -2)") is True
+    waiting = await blocked(two, "select pg_advisory_xact_lock(1, -2)")
+    await one.run("commit")
+    await waiting.result()
+    assert await one.value("select pg_try_advisory_lock(1, -2)") is True
+
+
+async def test_advisory_locks_row_by_row(pair: tuple[Client, Client]) -> None:
+    one, two = pair
+    await one.run("select pg_advisory_lock(k) from t")
+    assert await two.rows("select k, pg_try_advisory_lock(k) from t order by k") == [(1, False), (2, False)]
+
+
+async def test_discard_all_lets_go_of_advisory_locks(pair: tuple[Client, Client]) -> None:
+    one, two = pair
+    await one.run("select pg_advisory_lock(1)")
+    await one.run("discard all")
+    assert await two.value("select pg_try_advisory_lock(1)") is True
+
+
+async def test_cancelling_the_wait_for_an_advisory_lock(pair: tuple[Client, Client]) -> None:
+    one, two = pair
+    await one.run("select pg_advisory_lock(1)")
+    waiting = await blocked(two, "select pg_advisory_lock(1)")
+    two.session.cancel()
+    assert (await waiting.error()).sqlstate == "57014"
+    await one.run("select pg_advisory_unlock(1)")
+    assert await one.value("select pg_try_advisory_lock(1)") is True
+
+
+# ------------------------------------------------------------ who waits for whom
+
+
+async def test_pg_locks(pair: tuple[Client, Client]) -> None:
+    one, two = pair
+    await one.run("begin; lock table t in share mode; select pg_advisory_lock(4294967298), pg_advisory_lock(-1, 3)")
+    waiting = await blocked(two, "insert into t values (9, 9)")
+    shown = await one.rows(
+        "select locktype, relation::regclass::text, classid, objid, objsubid, mode, granted, waitstart is not null"
+        " from pg_locks where locktype in ('relation', 'advisory') order by locktype, granted desc, objsubid"
+    )
+    assert shown == [
+        ("advisory", None, 1, 2, 1, "ExclusiveLock", True, False),
+        ("advisory", None, 4294967295, 3, 2, "ExclusiveLock", True, False),
+        ("relation", "t", None, None, None, "ShareLock", True, False),
+        ("relation", "t", None, None, None, "RowExclusiveLock", False, True),
+    ]
+    mine, other = one.session.backend_pid, two.session.backend_pid
+    assert await one.rows(f"select pg_blocking_pids({other}), pg_blocking_pids({mine})") == [([mine], [])]
+    asked = f"select pg_isolation_test_session_is_blocked({other}, array[{mine}]),"
+    asked += f" pg_isolation_test_session_is_blocked({other}, array[{other}])"
+    assert await one.rows(asked) == [(True, False)]
+    activity = "select wait_event_type, wait_event, state from pg_stat_activity where pid = "
+    assert await one.rows(f"{activity}{other}") == [("Lock", "relation", "active")]
+    assert await one.rows(f"{activity}{mine}") == [(None, None, "active")]
+    await one.run("commit")
+    await waiting.result()
+    assert await one.rows(f"{activity}{other}") == [("Client", "ClientRead", "idle")]
+    assert await one.value("select count(*) from pg_locks where locktype = 'relation'") == 0
+    own = "select locktype, mode, virtualxid = virtualtransaction from pg_locks where locktype = 'virtualxid'"
+    assert await one.rows(own) == [("virtualxid", "ExclusiveLock", True)]
