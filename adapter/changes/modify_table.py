@@ -23,7 +23,6 @@ from msgspec.structs import replace
 from adapter.changes.row_checks import check_parts, check_rows
 from adapter.changes.target import Target, target_of
 from adapter.execution.guards import check_writable
-from adapter.execution.relation_locks import lock_plan
 from adapter.execution.spool import RowSpool
 from adapter.execution.statement import Outcome, RowsOutcome, Running
 from adapter.plans.constant_rows import constant_value
@@ -53,7 +52,7 @@ async def run_change(running: Running, plan: Plan) -> Outcome:
             check_writable(running, "DELETE")
         case _:
             raise InternalError("not a change of rows")
-    await lock_plan(running, plan)
+    await running.transaction.lock(plan.locks)
     running.transaction.rely_on(plan.relied_on)
     target = target_of(running, statement.relation_oid)
     change = _Change(running, target, statement.returning)
@@ -85,7 +84,7 @@ class _Change:
         self._returning = returning
         self._txn = running.transaction.writable(running.services.env)
         self._rows = 0
-        self._spool = RowSpool()
+        self._spool = None if returning is None else RowSpool()
         self.numbered: dict[int, Sequence] = {}
 
     def number_rows(self, plan: Plan, statement: ir.BoundInsert) -> Plan:
@@ -180,33 +179,34 @@ class _Change:
         self._rows = sum(part.rows for part in written[0])
 
     async def _return(self, rows: RecordBatch) -> None:
-        if self._returning is None:
+        returning, spool = self._returning, self._spool
+        if returning is None or spool is None:
             return
         running = self._running
         catalog = running.transaction.catalog
         assert catalog is not None
-        query = self._returning.query
+        query = returning.query
         direct = _direct_columns(query.rel)
         if direct is not None:
             types = [field.type for field in query.rel.fields]
-            await self._spool.append(_select(rows, direct, types))
+            await spool.append(_select(rows, direct, types))
             return
         read = await prepare_read(running, catalog, query, scan_templates(query.rel), constants=False)
         table = pa.Table.from_batches([rows]).rename_columns([f"c{n}" for n in range(1, rows.num_columns + 1)])
         engine = running.engines.local
-        context = with_token(read.context, f"returning{self._spool.rows}")
+        context = with_token(read.context, f"returning{spool.rows}")
         stream = engine.execute(
             read.query, read.resolved.inputs, running.params, context, extra={ir.RETURNING_ROWS: table}
         )
         async with aclosing(_closable(stream)) as batches:
             async for batch in batches:
-                await self._spool.append(batch)
+                await spool.append(batch)
 
     async def outcome(self, plan: Plan) -> Outcome:
         """The command tag, or the rows of RETURNING."""
         name = plan.tag.split()[0]
         prefix = "INSERT 0" if name == "INSERT" else name
-        if self._returning is None:
+        if self._spool is None:
             return Command(tag=f"{prefix} {self._rows}")
         assert plan.columns is not None
         return RowsOutcome(

@@ -15,7 +15,7 @@ from adapter.changes.target import Target
 from adapter.definitions.catalog_changes import change, new_oid, owner_oid
 from adapter.definitions.checks import copied_checks, declared_checks, with_constraints
 from adapter.execution.guards import check_writable, own_catalog
-from adapter.execution.relation_locks import lock_plan, lock_read
+from adapter.execution.relation_locks import lock_read
 from adapter.execution.relation_names import creation_schema, describe, find_relation, look_up
 from adapter.execution.statement import Running
 from adapter.plans.plan_cache import Plan, make_plan
@@ -349,7 +349,7 @@ async def create_table_as(running: Running, statement: st.CreateTableAs) -> Comm
         columns=tuple(columns),
         shard=running.services.env.new_shard_id(),
     )
-    await lock_plan(running, plan)
+    await running.transaction.lock(plan.locks)
     running.transaction.rely_on(plan.relied_on)
     read = await prepare_plan(running, plan) if statement.with_data else None
     change(running, added=[relation])

@@ -13,10 +13,8 @@ from collections.abc import Iterable, Iterator
 
 from adapter.execution.relation_names import look_up, missing
 from adapter.execution.statement import Running
-from adapter.plans.plan_cache import Plan
 from adapter.transactions.locks import tags
 from adapter.transactions.locks.modes import MODES_BY_NAME, Mode
-from adapter.transactions.locks.tags import Tag
 from adapter.transactions.transaction import BeginAgain
 from planner.errors import SqlError, WrongObjectType
 from planner.statements import records as st
@@ -24,28 +22,21 @@ from planner.statements.records import QualifiedName
 from storage.catalog.model import CatalogSnapshot, Relation, Sequence
 
 
-async def lock_plan(running: Running, plan: Plan, *, begin_again: bool = True) -> None:
-    """Lock what `plan` uses. Raises what waiting for a lock raises, and with `begin_again` BeginAgain."""
-    waited = await _lock(running, plan.locks)
-    if begin_again:
-        _begin_again(running, waited)
-
-
 async def lock_definition(running: Running, statement: object) -> None:
-    """Lock what a utility statement is about. Raises as `lock_plan`."""
+    """Lock what a utility statement is about. Raises as `Transaction.lock`."""
     catalog = running.transaction.catalog
     if catalog is not None:
         wanted = [(tags.relation(oid), mode) for oid, mode in _wanted(running, statement, catalog)]
-        _begin_again(running, await _lock(running, wanted))
+        await running.transaction.lock(wanted)
 
 
 async def lock_read(running: Running, oids: Iterable[int]) -> None:
-    """Lock relations that a definition refers to. Raises as `lock_plan`."""
-    _begin_again(running, await _lock(running, [(tags.relation(oid), Mode.ACCESS_SHARE) for oid in sorted(oids)]))
+    """Lock relations that a definition refers to. Raises as `Transaction.lock`."""
+    await running.transaction.lock([(tags.relation(oid), Mode.ACCESS_SHARE) for oid in sorted(oids)])
 
 
 async def lock_tables(running: Running, statement: st.Lock) -> None:
-    """LOCK TABLE: of views also what they read. Raises 42P01, 42809, with NOWAIT 55P03, and as `lock_plan`."""
+    """LOCK TABLE: of views also what they read. Raises 42P01, 42809, with NOWAIT 55P03, and as `Transaction.lock`."""
     catalog = running.transaction.statement_catalog
     mode = MODES_BY_NAME[statement.mode]
     locks = running.session.locks
@@ -66,20 +57,6 @@ async def lock_tables(running: Running, statement: st.Lock) -> None:
                 read = [catalog.get(oid) for oid in relation.depends_on]
                 pending.extend(found for found in read if isinstance(found, Relation) and found not in pending)
         running.transaction.rely_on(pending)
-    _begin_again(running, waited)
-
-
-async def _lock(running: Running, wanted: Iterable[tuple[Tag, Mode]]) -> bool:
-    locks = running.session.locks
-    waited = False
-    for tag, mode in wanted:
-        if not locks.try_lock(tag, mode):
-            waited = True
-            await locks.lock(tag, mode)
-    return waited
-
-
-def _begin_again(running: Running, waited: bool) -> None:
     if waited and running.transaction.may_renew:
         raise BeginAgain
 

@@ -19,8 +19,7 @@ from adapter.plans.plan_cache import MAX_CACHED_TEXT_CHARS, Plan
 from adapter.results import Notice
 from adapter.settings.values import SettingValues, number_of, split_list
 from adapter.transactions.locks.lock import Owner
-from adapter.transactions.locks.lock_table import Patience
-from adapter.transactions.locks.session_locks import SessionLocks
+from adapter.transactions.locks.lock_table import Patience, SessionLocks
 from adapter.transactions.transaction import ISOLATION_LEVELS, Transaction
 from adapter.wall_clock import utc_now
 from planner.analyze import BindContext
@@ -120,7 +119,6 @@ class SessionState:
         elif transaction.id is not None:
             self.services.transaction_ended(transaction, committed=True, csn=csn)
         transaction.end()
-        self.locks.end()
         if self.values.local:
             self.values = self.values.without_local()
         for action, channel in transaction.listens:
@@ -163,7 +161,6 @@ class SessionState:
             self.services.transaction_ended(transaction, committed=False)
         transaction.abandon()
         transaction.end()
-        self.locks.end()
         self.values = self.values.undone_to(transaction.settings_at_start.without_local())
 
     def _patience(self) -> Patience:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from adapter.execution.services import Services
     from adapter.execution.session_registry import SessionRegistry
     from adapter.execution.session_state import SessionState
+    from adapter.execution_context import SessionFacts
     from adapter.transactions.transaction import Transaction
 
 
@@ -40,6 +41,7 @@ class Running(Struct, kw_only=True, eq=False):
     services: Services
     engines: Engines
     sessions: SessionRegistry
+    facts: SessionFacts
     parsed: Parsed
     params: tuple[Literal, ...]
     declared: tuple[int, ...]

@@ -14,14 +14,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from adapter.engines.common.engine import Engine
-from adapter.execution.relation_locks import lock_plan
 from adapter.execution.statement import RowsOutcome, Running, batches_of, select_tag
 from adapter.execution_context import ExecutionContext
 from adapter.plans.plan_cache import Plan, describe_fields
 from adapter.plans.predicates import ScanTemplate, scan_templates
 from adapter.plans.row_text import literal_value
 from adapter.queries.row_actions import MAX_ROWS, carry_out_for_rows
-from adapter.queries.session_facts import Facts, sized_facts
+from adapter.queries.session_facts import sized_facts
 from adapter.queries.session_functions import has_acting_calls, is_evaluated_once, with_session_values
 from adapter.results import RecordBatch
 from adapter.system_catalogs.functions.reg_columns import has_reg_columns, with_names
@@ -65,7 +64,7 @@ def execution_context(running: Running, catalog: CatalogSnapshot) -> ExecutionCo
         user=session.user,
         database=session.database,
         settings=session.values.flat,
-        facts=Facts(session, running.sessions),
+        facts=running.facts,
     )
 
 
@@ -171,7 +170,7 @@ def may_skip_engines(running: Running) -> bool:
 
 async def run_query(running: Running, plan: Plan) -> RowsOutcome:
     """A SELECT, VALUES or TABLE: its rows, read while the client fetches. Raises BeginAgain."""
-    await lock_plan(running, plan)
+    await running.transaction.lock(plan.locks)
     running.transaction.rely_on(plan.relied_on)
     read = await prepare_plan(running, plan, constants=may_skip_engines(running))
     columns = plan.columns or describe_fields(read.query.rel.fields)

@@ -28,6 +28,7 @@ from adapter.execution.prepared import check_unchanged
 from adapter.execution.session_registry import SessionRegistry
 from adapter.execution.session_state import SessionState
 from adapter.execution.statement import Outcome, RowsOutcome, Running
+from adapter.queries.session_facts import Facts
 from adapter.results import ColumnDescription, Command, CopyIn, CopyOut, RecordBatch, Rows, StatementResult
 from adapter.settings.values import number_of
 from adapter.statements.dispatch import dispatch
@@ -140,6 +141,7 @@ class StatementLife:
         self._services = state.services
         self._engines = engines
         self._sessions = sessions
+        self._facts = Facts(state, sessions)
         self._notify = notify
         self._terminate = terminate
         self._timer: asyncio.TimerHandle | None = None
@@ -175,6 +177,7 @@ class StatementLife:
             services=self._services,
             engines=self._engines,
             sessions=self._sessions,
+            facts=self._facts,
             parsed=parsed,
             params=params,
             declared=declared,

@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator
 from adapter.execution.cursors import CursorRows, RowReader
 from adapter.execution.guards import require_block
 from adapter.execution.portals import Portal
-from adapter.execution.relation_locks import lock_plan
 from adapter.execution.statement import Outcome, RowsOutcome, Running
 from adapter.plans.plan_cache import Plan
 from adapter.queries.read import run_query
@@ -81,7 +80,7 @@ async def _cursor(running: Running, portal: Portal) -> CursorRows:
             if plan is None or not isinstance(plan.statement, ir.BoundQuery):
                 raise ObjectNotInPrerequisiteState(f'portal "{portal.name}" cannot be run')
             params, running.params = running.params, portal.params
-            await lock_plan(running, plan, begin_again=False)
+            await running.transaction.lock(plan.locks, begin_again=False)
             outcome = await run_query(running, plan)
             running.params = params
             portal.rows, portal.tag = RowReader(outcome.batches), outcome.tag

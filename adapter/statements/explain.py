@@ -6,7 +6,6 @@ import json
 from typing import Any
 
 from adapter.changes.modify_table import run_change
-from adapter.execution.relation_locks import lock_plan
 from adapter.execution.statement import Outcome, RowsOutcome, Running, rows_outcome
 from adapter.plans.plan_cache import Plan
 from adapter.plans.plan_tree import Node, PlanTree, json_node, text_lines
@@ -43,7 +42,7 @@ async def run_explain(running: Running, statement: st.Explain) -> Outcome:
             pass
     if plan.query is None:
         return _output(statement, ["Utility Statement"], {"Plan": {"Node Type": "Utility Statement"}})
-    await lock_plan(running, plan)
+    await running.transaction.lock(plan.locks)
     title = _change_title(running, plan)
     # A query that acts on the session is not prepared: EXPLAIN must not act.
     constants = may_skip_engines(running)

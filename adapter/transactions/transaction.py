@@ -26,7 +26,9 @@ from msgspec import Struct, field
 
 from adapter.plans.predicates import Conjunction
 from adapter.settings.values import SettingValues
-from adapter.transactions.locks.session_locks import SessionLocks
+from adapter.transactions.locks.lock_table import SessionLocks
+from adapter.transactions.locks.modes import Mode
+from adapter.transactions.locks.tags import Tag
 from planner.errors import InvalidSavepointSpecification
 from storage.catalog.model import CatalogRecord, CatalogSnapshot, CatalogUpdate, Relation
 from storage.ids import ShardId
@@ -192,6 +194,15 @@ class Transaction(Struct, kw_only=True):
             self.snapshot = self.first_snapshot = None
             self.reads.clear()
 
+    async def lock(self, wanted: Iterable[tuple[Tag, Mode]], *, begin_again: bool = True) -> None:
+        """Take locks before the statement runs. With `begin_again`, raises BeginAgain when one had to be waited for and
+        the statement may have another snapshot; besides what waiting for a lock raises."""
+        waited = False
+        for tag, mode in wanted:
+            waited |= await self.locks.lock(tag, mode)
+        if waited and begin_again and self.may_renew:
+            raise BeginAgain
+
     @property
     def statement_catalog(self) -> CatalogSnapshot:
         """The catalog of the statement that has begun."""
@@ -294,7 +305,8 @@ class Transaction(Struct, kw_only=True):
         self.locks.roll_back_to(self.savepoint_depth)
 
     def end(self) -> None:
-        """Let go of what the transaction held, after its commit or rollback; not of its locks."""
+        """Let go of what the transaction held, after its commit or rollback."""
+        self.locks.end()
         if self.hold is not None:
             self.hold.release()
             self.hold = None

@@ -344,3 +344,75 @@ class LockTable:
             for owner, _ in request.lock.blockers(request, request.lock.queue)
         }
         return list(found)
+
+
+class SessionLocks:
+    """The locks of one session, as its transaction and its statements use them. `patience` tells how long a request
+    waits, once one has to."""
+
+    __slots__ = ("_patience", "owner", "table")
+
+    def __init__(self, table: LockTable, owner: Owner, patience: Callable[[], Patience]) -> None:
+        self.table = table
+        self.owner = owner
+        self._patience = patience
+
+    # ------------------------------------------------------------ taking
+
+    async def lock(self, tag: Tag, mode: Mode, *, for_session: bool = False) -> bool:
+        """Take a lock; whether it had to be waited for. Raises 55P03, 40P01, 53200."""
+        if self.try_lock(tag, mode, for_session=for_session):
+            return False
+        return await self.table.lock(self.owner, tag, mode, self._patience(), for_session=for_session)
+
+    def try_lock(self, tag: Tag, mode: Mode, *, for_session: bool = False) -> bool:
+        """Take a lock if that needs no waiting. Raises 53200."""
+        return self.table.try_lock(self.owner, tag, mode, for_session=for_session)
+
+    async def lock_relation(self, tag: Tag, mode: Mode, name: str, *, nowait: bool) -> bool:
+        """Take the lock of the relation `name`; 55P03 with `nowait` when it would have to be waited for."""
+        if nowait:
+            if not self.try_lock(tag, mode):
+                raise LockNotAvailable(f'could not obtain lock on relation "{name}"')
+            return False
+        return await self.lock(tag, mode)
+
+    async def lock_rows(self, relation_oid: int, row_ids: np.ndarray[Any, Any], mode: Mode) -> bool:
+        """Take rows, in the order of their ids (ascending, each once); whether one had to be waited for."""
+        return await self.table.lock_rows(self.owner, relation_oid, row_ids, mode, self._patience())
+
+    def unlock(self, tag: Tag, mode: Mode) -> bool:
+        """Undo one taking for the session; False when it does not have the lock so."""
+        return self.table.unlock(self.owner, tag, mode)
+
+    def unlock_all(self) -> None:
+        """Undo all taking for the session."""
+        self.table.unlock_all(self.owner)
+
+    # ------------------------------------------------------------ with the transaction
+
+    def savepoint(self) -> None:
+        """A savepoint is defined."""
+        self.table.mark(self.owner)
+
+    def release_savepoint(self, depth: int) -> None:
+        """The savepoint number `depth` (from 1) and all later ones are forgotten."""
+        self.table.forget_mark(self.owner, depth)
+
+    def roll_back_to(self, depth: int) -> None:
+        """Let go of what was taken since the savepoint number `depth`; 0 is the transaction's begin."""
+        self.table.release_since(self.owner, depth)
+
+    def end(self) -> None:
+        """The transaction is over."""
+        self.owner.transactions += 1
+        if self.owner.has_taken:
+            self.table.release(self.owner)
+
+    def hand_over(self) -> Owner:
+        """Give what the transaction took to a new owner, whom `let_go` releases: its commit goes on by itself."""
+        return self.table.hand_over(self.owner)
+
+    def let_go(self, heir: Owner) -> None:
+        """The commit that held on to `heir` is over."""
+        self.table.release(heir)

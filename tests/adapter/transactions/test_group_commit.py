@@ -17,8 +17,7 @@ from adapter.sessions.server import Server
 from adapter.settings.values import SettingValues
 from adapter.transactions.group_commit import GroupCommitter
 from adapter.transactions.locks.lock import Owner
-from adapter.transactions.locks.lock_table import LockTable, Patience
-from adapter.transactions.locks.session_locks import SessionLocks
+from adapter.transactions.locks.lock_table import LockTable, Patience, SessionLocks
 from adapter.transactions.transaction import Isolation, TableRead, Transaction
 from planner.errors import SqlError
 from storage.catalog.model import PUBLIC_SCHEMA_OID, CatalogUpdate, Column, Relation
