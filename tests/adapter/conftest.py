@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import pytest
 
 from adapter.sessions.server import Server
+from adapter.transactions.locks.lock_table import LockTable
 from tests.adapter.harness import Client, connect, open_server
 
 
@@ -29,5 +30,17 @@ def another(server: Server) -> Callable[[], Awaitable[Client]]:
 
     async def make() -> Client:
         return await connect(server)
+
+    return make
+
+
+@pytest.fixture
+def stranger(server: Server) -> Callable[[], Awaitable[Client]]:
+    """Makes further sessions that share no locks with others: as if they were another server's."""
+
+    async def make() -> Client:
+        client = await connect(server)
+        client.session.state.locks.table = LockTable(server.env.clock)
+        return client
 
     return make

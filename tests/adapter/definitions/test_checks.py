@@ -43,8 +43,8 @@ async def test_nothing_is_written_of_a_statement_that_fails(client: Client) -> N
     assert await client.rows("select * from t") == [(1,)]
 
 
-async def test_a_writer_that_does_not_know_a_check_cannot_commit(client: Client, another: Another) -> None:
-    other = await another()
+async def test_a_writer_that_does_not_know_a_check_cannot_commit(client: Client, stranger: Another) -> None:
+    other = await stranger()
     await client.run("create table t (a int)")
     await client.run("begin; insert into t values (-1)")
     await other.run("alter table t add check (a > 0)")
@@ -55,8 +55,8 @@ async def test_a_writer_that_does_not_know_a_check_cannot_commit(client: Client,
     assert await client.rows("select * from t") == []
 
 
-async def test_a_rule_is_no_rule_when_a_row_comes_in_the_meantime(client: Client, another: Another) -> None:
-    other = await another()
+async def test_a_rule_is_no_rule_when_a_row_comes_in_the_meantime(client: Client, stranger: Another) -> None:
+    other = await stranger()
     rules = ("add check (a > 0)", "alter a set not null", "add b int not null", "add primary key (a)")
     for rule, level in product(rules, ("read committed", "serializable")):
         await client.run("drop table if exists t; create table t (a int); insert into t values (1)")
@@ -72,8 +72,8 @@ async def test_a_rule_is_no_rule_when_a_row_comes_in_the_meantime(client: Client
     assert (await other.error("insert into t values (0)")).sqlstate == "23514"
 
 
-async def test_rows_that_come_while_a_table_is_rewritten_are_not_lost(client: Client, another: Another) -> None:
-    other = await another()
+async def test_rows_that_come_while_a_table_is_rewritten_are_not_lost(client: Client, stranger: Another) -> None:
+    other = await stranger()
     await client.run("create table t (a int); insert into t values (1)")
     await client.run("begin isolation level read committed; alter table t alter a type text using a || '!'")
     await other.run("insert into t values (2)")

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from planner.errors import SqlError
 from tests.adapter.harness import Client, blocked
 
 Another = Callable[[], Awaitable[Client]]
@@ -133,7 +134,18 @@ async def test_inserts_never_conflict(pair: tuple[Client, Client], another: Anot
     assert await pair[0].value("select count(*) from t") == 2 + 5 * len(clients)
 
 
-async def test_ddl_against_dml(pair: tuple[Client, Client]) -> None:
+async def test_ddl_against_dml_of_another_server(pair: tuple[Client, Client], stranger: Another) -> None:
+    one, two = pair[0], await stranger()
+    await one.run("begin; insert into t values (5, 5)")
+    await two.run("alter table t add column w int")
+    with pytest.raises(SqlError) as caught:
+        await one.run("commit")
+    assert caught.value.sqlstate == "40001"
+    await one.run("insert into t values (5, 5, 5)")
+    assert await one.value("select count(*) from t where w is not null") == 1
+
+
+async def test_ddl_waits_for_dml(pair: tuple[Client, Client]) -> None:
     one, two = pair
     await one.run("begin; insert into t values (5, 5)")
     waiting = await blocked(two, "alter table t add column w int")
@@ -153,7 +165,14 @@ async def test_concurrent_create_tables_in_blocks(pair: tuple[Client, Client]) -
     assert await one.rows("select * from one, two") == []
 
 
-async def test_a_view_over_a_table_that_goes(pair: tuple[Client, Client]) -> None:
+async def test_a_view_over_a_table_that_goes_on_another_server(pair: tuple[Client, Client], stranger: Another) -> None:
+    one, two = pair[0], await stranger()
+    await one.run("begin; create view w as select k from t")
+    await two.run("drop table t")
+    assert (await one.error("commit")).sqlstate == "40001"
+
+
+async def test_a_view_keeps_its_table(pair: tuple[Client, Client]) -> None:
     one, two = pair
     await one.run("begin; create view w as select k from t")
     waiting = await blocked(two, "drop table t")
