@@ -49,7 +49,7 @@ async def dispatch(running: Running) -> Outcome:
 async def _begin_and_run(running: Running, parsed: Parsed) -> Outcome:
     """Take the snapshot that a statement runs at, plan it, and run it."""
     env = running.services.env
-    if parsed.kind == "insert_stmt" or (env.oracle.asks_store and parsed.kind not in _READING):
+    if parsed.kind == "insert_stmt" or (parsed.kind not in _READING and env.oracle.asks_store):
         outcome = await _run_by_what_is_known(running, parsed)
         if outcome is not None:
             return outcome
