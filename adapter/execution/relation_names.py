@@ -14,6 +14,7 @@ from planner.errors import (
     SqlError,
     UndefinedTable,
 )
+from planner.functions.own import SCHEMA as OWN_SCHEMA
 from planner.statements.records import QualifiedName
 from storage.catalog.model import CatalogSnapshot, Record, Relation, Schema, Sequence
 
@@ -110,11 +111,13 @@ def require_schema(catalog: CatalogSnapshot, name: str) -> Schema:
 
 
 def check_schema_name(name: str) -> None:
-    """42939 for names that are PostgreSQL's own."""
+    """42939 for names that are PostgreSQL's own, or the server's."""
     if name.startswith("pg_"):
         raise ReservedName(
             f'unacceptable schema name "{name}"', detail='The prefix "pg_" is reserved for system schemas.'
         )
+    if name == OWN_SCHEMA:
+        raise ReservedName(f'unacceptable schema name "{name}"', detail="The server's own functions are in it.")
 
 
 def describe(running: Running, catalog: CatalogSnapshot, record: Record) -> str:

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from planner.catalog_data.content import columns
 from planner.errors import AmbiguousFunction, InvalidSchemaName, UndefinedFunction
-from planner.functions import registry
+from planner.functions import own, registry
 from planner.ir.nodes import Literal, RowConstructor, Scalar
 from planner.resolution.casting import coerce, explicit_cast, finish_row, resolve_unknown
 from planner.resolution.coercion import (
@@ -55,6 +55,8 @@ def overloads(level: Level, names: tuple[str, ...], location: int) -> tuple[Sign
     name = names[-1]
     context, position = level.statement.context, level.statement.position(location)
     schema = qualifier(names, context.database, position)
+    if schema == own.SCHEMA:
+        return own.functions(name)
     if schema is not None and schema not in ("pg_catalog", "information_schema"):
         if context.catalog.schema(schema) is None:
             raise InvalidSchemaName(f'schema "{schema}" does not exist', position=position)

@@ -17,6 +17,7 @@ from functools import cache
 
 from msgspec import Struct
 
+from planner.functions import own
 from planner.functions.forms.form import Form
 from planner.functions.routines import Routine, routines
 from planner.types.numeric_shapes import numeric_result
@@ -106,6 +107,7 @@ def _registry() -> _Registry:
         forms[(signature.kind is Kind.OPERATOR, signature.oid)] = given
         if routine.columns is not None:
             columns[signature.oid] = routine.columns
+    forms.update({(False, signature.oid): given for signature, given in own.FORMS.items()})
     return _Registry({name: tuple(overloads) for name, overloads in named.items()}, forms, columns)
 
 

@@ -112,23 +112,46 @@ def subtrees(tree: Tree) -> Iterator[Tree]:
                 stack.extend(value if descriptor.is_repeated else (value,))
 
 
+def parse_tree(text: str) -> Tree:
+    """The parse tree of all of `text`, a `ParseResult`. Raises 42601 and what else PostgreSQL's parser raises."""
+    if len(text) > LONG_TEXT_CHARS and _nests_too_deep(text):
+        raise too_deep()
+    try:
+        return parse(text)
+    except PgQueryError as error:
+        raise _syntax_error(error, text) from None
+    except RecursionError:
+        raise too_deep() from None
+    except Exception as error:
+        if type(error).__name__ == "DecodeError":
+            raise too_deep() from None
+        raise
+
+
+def parse_argument(text: str) -> Tree:
+    """`parse_tree` of a text that is a value of a statement: errors say in their detail where in the text they are,
+    for their position would be taken as one in the statement."""
+    try:
+        return parse_tree(text)
+    except SqlError as error:
+        if error.position is not None:
+            error.detail = error.detail or place(text, error.position - 1)
+            error.position = None
+        raise
+
+
+def place(text: str, offset: int) -> str:
+    """Where the character at `offset` of `text` is, as a sentence."""
+    line_start = text.rfind("\n", 0, offset) + 1
+    return f"Line {text.count(chr(10), 0, offset) + 1}, column {offset - line_start + 1} of the text."
+
+
 def split_and_parse(text: str) -> tuple[Parsed, ...]:
     """Every statement of `text`; empty statements (only blanks, comments, semicolons) yield nothing.
 
     Raises `SqlSyntaxError` (42601) for the whole text when any statement is malformed, as PostgreSQL does.
     """
-    if len(text) > LONG_TEXT_CHARS and _nests_too_deep(text):
-        raise _too_deep()
-    try:
-        result = parse(text)
-    except PgQueryError as error:
-        raise _syntax_error(error, text) from None
-    except RecursionError:
-        raise _too_deep() from None
-    except Exception as error:
-        if type(error).__name__ == "DecodeError":
-            raise _too_deep() from None
-        raise
+    result = parse_tree(text)
     is_ascii = text.isascii()
     encoded = b"" if is_ascii else text.encode()
     statements = []
@@ -175,7 +198,7 @@ def _syntax_error(error: PgQueryError, text: str) -> SqlError:
     if message.startswith("improper qualified name"):
         return SqlSyntaxError(message, position=position)
     if message.startswith("stack depth limit"):
-        return _too_deep()
+        return too_deep()
     if message.startswith("frame "):
         return WindowingError(message, position=position)
     if message.startswith("invalid name"):
@@ -183,7 +206,8 @@ def _syntax_error(error: PgQueryError, text: str) -> SqlError:
     return SqlSyntaxError(message, position=position)
 
 
-def _too_deep() -> StatementTooComplex:
+def too_deep() -> StatementTooComplex:
+    """PostgreSQL's error for what nests deeper than its stack."""
     return StatementTooComplex(
         "stack depth limit exceeded",
         hint='Increase the configuration parameter "max_stack_depth" (currently 2048kB), after ensuring the '

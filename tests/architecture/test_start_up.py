@@ -8,7 +8,7 @@ import sys
 import pytest
 
 SERVING = {"pyarrow", "postgast", "numpy", "structlog", "uvloop", "planner", "adapter", "storage"}
-ON_DEMAND = {"pyspark", "py4j", "pandas", "asyncpg", "duckdb", "importlib.metadata", "numpy.ma"}
+ON_DEMAND = {"pyspark", "py4j", "pandas", "asyncpg", "duckdb", "importlib.metadata", "numpy.ma", "sqlglot"}
 PARTS_ON_DEMAND = {"postgast.nodes", "postgast.format", "postgast.deparse"}
 
 

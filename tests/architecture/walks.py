@@ -30,7 +30,6 @@ import json
 import os
 import signal
 import socket
-import struct
 import sys
 import tempfile
 import threading
@@ -207,52 +206,13 @@ def _importing(frame: FrameType | None) -> bool:
     return False
 
 
-class Client:
-    """A connection that sends simple queries."""
-
-    def __init__(self, port: int) -> None:
-        self._socket = socket.create_connection(("127.0.0.1", port), timeout=TIMEOUT_S)
-        body = struct.pack(">I", 3 << 16) + b"user\0postgres\0database\0postgres\0\0"
-        self._socket.sendall(struct.pack(">I", len(body) + 4) + body)
-        self._until_ready()
-
-    def run(self, text: str) -> None:
-        """Returns when the server is ready for the next one. Raises RuntimeError for an error."""
-        body = text.encode() + b"\0"
-        self._socket.sendall(b"Q" + struct.pack(">I", len(body) + 4) + body)
-        self._until_ready()
-
-    def _until_ready(self) -> None:
-        error = b""
-        while True:
-            code, length = struct.unpack(">cI", self._exactly(5))
-            body = self._exactly(length - 4)
-            if code == b"E":
-                error = body
-            elif code == b"Z":
-                break
-        if error:
-            raise RuntimeError(error.replace(b"\0", b" ").decode())
-
-    def _exactly(self, size: int) -> bytes:
-        data = b""
-        while len(data) < size:
-            more = self._socket.recv(size - len(data))
-            if not more:
-                raise RuntimeError("the server closed the connection")
-            data += more
-        return data
-
-    def close(self) -> None:
-        self._socket.close()
-
-
 def measure(checkout: Path) -> dict[str, dict[str, Walk]]:
     """The walks of the code in `checkout`: statement -> "cold" and "hot". Once in a process: it becomes the server."""
     sys.path.insert(0, str(checkout))
     project = tomllib.loads((checkout / "pyproject.toml").read_text(encoding="utf-8"))
     module, _, function = project["project"]["scripts"]["tidegate"].partition(":")
     main = getattr(importlib.import_module(module), function)
+    client_type = importlib.import_module("sqllogictest.client").Client
     watch = Watch()
     watch.install()
     found: dict[str, dict[str, Walk]] = {}
@@ -269,12 +229,18 @@ def measure(checkout: Path) -> dict[str, dict[str, Walk]]:
                 if time.monotonic() > deadline:
                     raise RuntimeError("the server did not start")
                 time.sleep(0.02)
-            client = Client(port)
+            client = client_type(host="127.0.0.1", port=port, user="postgres", database="postgres", timeout_s=TIMEOUT_S)
+
+            def run(text: str) -> None:
+                answer = client.query(text)
+                if answer.error is not None:
+                    raise RuntimeError(answer.error)
+
             for text in PREPARATION:
-                client.run(text)
+                run(text)
             watch.watch_the_loop()
             for name, text in WALKS.items():
-                walks = list(_walks(watch, client, text))
+                walks = list(_walks(watch, run, text))
                 found[name] = {"cold": walks[0], "hot": common(walks[-REPEATS:])}
             client.close()
         except Exception as error:  # noqa: BLE001 - raised again by the main thread
@@ -294,13 +260,13 @@ def measure(checkout: Path) -> dict[str, dict[str, Walk]]:
     return found
 
 
-def _walks(watch: Watch, client: Client, text: str) -> Iterator[Walk]:
+def _walks(watch: Watch, run: Callable[[str], None], text: str) -> Iterator[Walk]:
     # One run between cold and hot: what is kept from the first run may be used in a way of its own the first time.
     for _ in range(2 + REPEATS):
         # The end of the last statement, behind its ReadyForQuery, is not the beginning of this one.
         time.sleep(PAUSE_S)
         watch.begin()
-        client.run(text)
+        run(text)
         yield watch.end()
 
 

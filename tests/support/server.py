@@ -7,12 +7,14 @@ import signal
 import subprocess
 import sys
 import time
+import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 from tests.support.postgres import free_port
 
+ROOT = Path(__file__).resolve().parents[2]
 START_TIMEOUT_S = 240.0
 
 AUDITED = {"TIDEGATE_PRUNING_AUDIT": "1"}
@@ -25,13 +27,20 @@ AS_SHIPPED: dict[str, str] = {}
 class TidegateServer:
     """A `tidegate serve` process over `data_dir`, accepting connections on `port`; its output goes to `log`.
 
-    `environment` are variables for it besides those of this process; `AUDITED` when not given.
+    `environment` are variables for it besides those of this process; `AUDITED` when not given. `checkout` is the folder
+    of the code that it runs, this one when not given.
     """
 
     def __init__(
-        self, data_dir: Path, *, arguments: tuple[str, ...] = (), environment: Mapping[str, str] | None = None
+        self,
+        data_dir: Path,
+        *,
+        arguments: tuple[str, ...] = (),
+        environment: Mapping[str, str] | None = None,
+        checkout: Path = ROOT,
     ) -> None:
         self.data_dir = data_dir
+        self.checkout = checkout
         self.arguments = arguments
         self.environment = dict(AUDITED if environment is None else environment)
         self.host = "127.0.0.1"
@@ -41,12 +50,15 @@ class TidegateServer:
 
     def start(self) -> None:
         """Starts the process and waits until it says how to connect; RuntimeError with its output if it ends."""
-        command = [sys.executable, "-m", "frontend.command.main", "serve", "--data-dir", str(self.data_dir)]
+        project = tomllib.loads((self.checkout / "pyproject.toml").read_text(encoding="utf-8"))
+        module = project["project"]["scripts"]["tidegate"].partition(":")[0]
+        command = [sys.executable, "-m", module, "serve", "--data-dir", str(self.data_dir.absolute())]
         command += ["--listen", f"{self.host}:{self.port}", *self.arguments]
         with self.log.open("ab") as log:
             printed_before = log.tell()
             self.process = subprocess.Popen(
                 command,
+                cwd=self.checkout,
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 env={**os.environ, **self.environment},
@@ -87,10 +99,14 @@ class TidegateServer:
 
 @contextmanager
 def run_server(
-    data_dir: Path, *, arguments: tuple[str, ...] = (), environment: Mapping[str, str] | None = None
+    data_dir: Path,
+    *,
+    arguments: tuple[str, ...] = (),
+    environment: Mapping[str, str] | None = None,
+    checkout: Path = ROOT,
 ) -> Iterator[TidegateServer]:
     """A server for as long as the context lasts; killed at its end if it still runs."""
-    server = TidegateServer(data_dir, arguments=arguments, environment=environment)
+    server = TidegateServer(data_dir, arguments=arguments, environment=environment, checkout=checkout)
     server.start()
     try:
         yield server

@@ -11,13 +11,14 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 from planner.errors import SqlError
-from planner.functions.udfs import formatting, json, network, numeric, regex, temporal, text
+from planner.functions.udfs import dialects, formatting, json, network, numeric, regex, temporal, text
 from planner.functions.udfs.table import Udf
 
 Connection: TypeAlias = Any
 
 UDFS: Mapping[str, Udf] = {
     **numeric.UDFS, **text.UDFS, **temporal.UDFS, **regex.UDFS, **json.UDFS, **formatting.UDFS, **network.UDFS,
+    **dialects.UDFS,
 }  # fmt: skip
 
 
