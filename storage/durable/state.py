@@ -46,8 +46,12 @@ from storage.ids import new_token, random_text
 from storage.stores.blob import Blob
 from storage.stores.consensus import FIRST_SEQNO, NO_SEQNO, Consensus, SeqNo, VersionedData
 
-FORMAT_VERSION = 1
-"""Format of every durable state: entries, rollups and the bodies in them."""
+FORMAT_VERSION = 2
+"""The newest format of durable state (entries, rollups and the bodies in them) that this version knows. What is written
+has the oldest format that says all of it, so servers of the version before go on until somebody uses what they lack."""
+
+BASE_FORMAT = 1
+"""The format of everything that the first version could say."""
 
 INLINE_ROLLUP_BYTES = 32 * 1024
 ROLLUP_MIN_DIFFS = 128
@@ -105,6 +109,14 @@ class Machine(Protocol[S, D]):
 
     def decode_state(self, data: bytes) -> S: ...
 
+    def format_of_diff(self, diff: D) -> int:
+        """The oldest format that says all of `diff`."""
+        ...
+
+    def format_of_state(self, state: S) -> int:
+        """The oldest format that says all of `state`."""
+        ...
+
 
 class Abandon(Generic[R]):
     """What a proposal returns instead of a diff when, given the present state, nothing is to be written."""
@@ -115,9 +127,9 @@ class Abandon(Generic[R]):
         self.value = value
 
 
-def framed(payload: bytes) -> bytes:
-    """`payload` behind a header (format version and checksum), which `unframed` checks."""
-    return _HEADER.pack(FORMAT_VERSION, zlib.crc32(payload)) + payload
+def framed(payload: bytes, format: int = BASE_FORMAT) -> bytes:
+    """`payload`, which has this format, behind a header (format and checksum), which `unframed` checks."""
+    return _HEADER.pack(format, zlib.crc32(payload)) + payload
 
 
 def unframed(data: bytes, what: str) -> bytes:
@@ -212,14 +224,15 @@ class DurableState(Generic[S, D]):
                     return diff
                 # NOTE: applied before it is written, so that a diff that does not fit never becomes durable.
                 after = self._machine.apply(self.state, diff)
-                if await self._append(Entry(token="", body=self._machine.encode_diff(diff)), after):
+                entry = Entry(token="", body=self._machine.encode_diff(diff))
+                if await self._append(entry, self._machine.format_of_diff(diff), after):
                     return diff
                 await self._refresh()
 
-    async def _append(self, entry: Entry, after: S) -> bool:
-        """Append `entry`, which leads to the state `after`; False when another entry came first."""
+    async def _append(self, entry: Entry, format: int, after: S) -> bool:
+        """Append `entry`, which has this format and leads to the state `after`; False when another entry came first."""
         entry = msgspec.structs.replace(entry, token=new_token(self._random), writer=self._writer)
-        data = framed(_entry_encoder.encode(entry))
+        data = framed(_entry_encoder.encode(entry), format)
         expected = self.seqno or None
         new = VersionedData(seqno=SeqNo(self.seqno + 1), data=data)
         doubtful = False
@@ -348,13 +361,14 @@ class DurableState(Generic[S, D]):
     async def _roll_up(self) -> None:
         async with self._lock:
             seqno, previous = self.seqno, self._rollup
-            data = framed(self._machine.encode_state(self.state))
+            format = self._machine.format_of_state(self.state)
+            data = framed(self._machine.encode_state(self.state), format)
             ref = RollupRef(seqno=seqno, size=len(data), inline=data)
             if len(data) > INLINE_ROLLUP_BYTES:
                 key = f"rollups/{self.key}/{seqno}-{random_text(self._random)}"
                 await self._retrying(lambda: self._blob.put(key, data))
                 ref = RollupRef(seqno=seqno, size=len(data), key=key)
-            if not await self._append(Entry(token="", rollup=ref), self.state):
+            if not await self._append(Entry(token="", rollup=ref), format, self.state):
                 await self._refresh()
                 return
             if previous is not None:

@@ -40,6 +40,7 @@ from storage.transactions.txns_state import TXNS_KEY, TxnsDiff, TxnsMachine, Txn
 from storage.transactions.xid_blocks import XidBlocks
 from storage.upkeep.compactor import Compactor
 from storage.upkeep.garbage import GarbageCollector
+from storage.upkeep.indexing import Indexer
 from storage.upkeep.maintenance import Maintenance
 from storage.upkeep.orphans import OrphanCollector
 from storage.upkeep.pruning_audit import SAMPLED_SHARE, PruningAudit
@@ -164,9 +165,11 @@ def _assemble(
         random=random,
         process=process,
     )
+    keys = KeyReader(parts, leases.renew, validate=validate)
     troubles = Troubles()
     maintenance = Maintenance(
         compactor=Compactor(cache=cache, handles=handles, parts=parts, leases=leases),
+        indexer=Indexer(handles=handles, parts=parts, keys=keys),
         garbage=GarbageCollector(
             blob=blob, consensus=consensus, txns_shard=txns_shard, handles=handles, leases=leases, oracle=oracle
         ),
@@ -196,7 +199,7 @@ def _assemble(
         peers=peers,
         oracle=oracle,
         reader=reader,
-        keys=KeyReader(parts, leases.renew),
+        keys=keys,
         outcomes=Outcomes(
             txns_shard=txns_shard, staging=staging, xids=xids, leases=leases, watch=watch, process=process
         ),

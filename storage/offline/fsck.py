@@ -17,12 +17,14 @@ from storage.catalog.sequences import SEQUENCE_PREFIX
 from storage.durable.registers import decode_register
 from storage.durable.state import Entry, unframed
 from storage.environment.identity import COMPLETE_KEY, MARKER_KEY, check_marker
-from storage.errors import CorruptData, CorruptPart, ForeignEnvironment, MissingBlob, StorageError
+from storage.errors import CorruptData, CorruptPart, ForeignEnvironment, MissingBlob, NewerFormat, StorageError
 from storage.ids import CATALOG_SHARD, ShardId
 from storage.offline.admin import Inspector
 from storage.shards import shard_state
+from storage.shards.indexes.durable_runs import open_run
+from storage.shards.indexes.runs import check as check_run
 from storage.shards.part_store import TOMBSTONE, PartStore
-from storage.shards.parts import ROW_ID, Part, read_table
+from storage.shards.parts import ROW_ID, Part, RunRef, read_table
 from storage.shards.shard import shard_key
 from storage.shards.shard_state import ShardState
 from storage.stores.consensus import FIRST_SEQNO
@@ -70,11 +72,11 @@ class Fsck:
         for shard in sorted({*txns.registered, *txns.forgotten, *txns.pending}):
             needed |= await self._check_shard(shard, txns, deep)
         needed |= {
-            part.key
+            key
             for record in txns.staged.values()
             for write in record.writes
             for part in write.parts
-            if part.key is not None
+            for key in part.files
         }
         for key in (TXNS_KEY, *(shard_key(s) for s in {*txns.registered, *txns.forgotten})):
             needed |= await self._check_rollups(key)
@@ -147,9 +149,26 @@ class Fsck:
                 continue
             if table is not None:
                 ids[part.kind].append(table.column(ROW_ID).to_numpy())
+            for index, ref in part.runs.items():
+                try:
+                    await self._check_run(part, ref, deep)
+                except (CorruptData, NewerFormat) as error:
+                    if await self._still_there(shard, part):
+                        self._problem(f"{where}, part {part.id}, key run of index {index}", str(error))
         if complete:
             self._check_row_ids(where, state, ids)
-        return {part.key for part in state.parts.values() if part.key is not None} | set(state.garbage)
+        return {key for part in state.parts.values() for key in part.files} | set(state.garbage)
+
+    async def _check_run(self, part: Part, ref: RunRef, deep: bool) -> None:
+        """Raise unless the key run `ref` of `part` is there, whole, and says of each row at most one thing."""
+        self._bytes += ref.bytes
+        size = await self._inspector.blob.size(ref.key)
+        if size is None:
+            raise MissingBlob(f"{ref.key} is not in the blob store")
+        if size != ref.bytes:
+            raise CorruptPart(f"{ref.key} has {size} bytes, expected {ref.bytes}")
+        if deep:
+            check_run(open_run(part, ref, await self._store.read_file(ref.key)))
 
     def _check_row_ids(self, where: str, state: ShardState, ids: dict[str, list[np.ndarray]]) -> None:
         inserted = np.concatenate([*ids["insert"], np.empty(0, np.int64)])

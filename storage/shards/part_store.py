@@ -1,14 +1,15 @@
 """Reading and writing parts: encoding off the event loop, upload, footers, and a cache of decoded rows.
 
-Keys are ``parts/<shard>/<process>-<random>.parquet``; the process in the name tells garbage collection whose
-uncommitted file it is. `in_flight` has the keys of this process that no durable state need refer to yet.
+Keys are ``parts/<shard>/<process>-<random>.parquet``, and ``.keys`` for key runs; the process in the name tells
+garbage collection whose uncommitted file it is. `in_flight` has the keys of this process that no durable state need
+refer to yet.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Sequence
-from typing import TypeAlias
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from typing import Protocol, TypeAlias
 
 import msgspec
 import pyarrow as pa
@@ -32,6 +33,7 @@ from storage.shards.parts import (
     Part,
     PartDigest,
     RowIdRange,
+    RunRef,
     UploadedPart,
     file_part,
     fingerprint,
@@ -77,6 +79,19 @@ def parts_prefix(shard: ShardId | None = None) -> str:
     return "parts/" if shard is None else f"parts/{shard}/"
 
 
+class RunMaker(Protocol):
+    """Makes the key runs of one index."""
+
+    @property
+    def index(self) -> int:
+        """The oid of the index."""
+        ...
+
+    def make(self, part: Part, rows: pa.Table, key: str) -> tuple[RunRef, bytes]:
+        """The run of `part`, whose stored rows are `rows`, to be stored as `key`. Runs in a thread."""
+        ...
+
+
 class PartStore:
     """See the module's contract."""
 
@@ -91,10 +106,12 @@ class PartStore:
         """How often a key entered `in_flight` or left it."""
         self._cache: BoundedMap[Slot, pa.Table] = BoundedMap(max_bytes=CACHE_BYTES)
         self._verified: BoundedMap[str, bool] = BoundedMap(max_entries=MAX_VERIFIED)
+        self.run_makers: Callable[[ShardId], Sequence[RunMaker]] = lambda shard: ()
+        """For each index of a shard, what makes the key runs of its new files."""
 
-    def new_key(self, shard: ShardId) -> str:
+    def new_key(self, shard: ShardId, kind: str = "parquet") -> str:
         """A key that nobody has used, protected until its part is committed or discarded."""
-        key = f"{parts_prefix(shard)}{self._process}-{random_text(self._random)}.parquet"
+        key = f"{parts_prefix(shard)}{self._process}-{random_text(self._random)}.{kind}"
         self.in_flight.add(key)
         self.changes += 1
         return key
@@ -108,33 +125,56 @@ class PartStore:
         return await self.upload(kind, shard, table)
 
     async def upload(self, kind: str, shard: ShardId, table: pa.Table) -> Part:
-        """Encode `table` as Parquet and store it durably under a new key."""
-        key = self.new_key(shard)
-        part, data = await asyncio.to_thread(file_part, kind, table, key)
-        failure = await self._put_once(key, data)
-        if isinstance(failure, Determinate):
-            raise failure
-        if failure is not None:
-            # Whether the file is there does not matter: nothing refers to it.
-            raise Determinate(f"a part could not be stored: {failure}") from failure
+        """Encode `table` as Parquet, with its key runs, and store it durably under a new key."""
+        part, files = await self._encoded(kind, shard, table)
+        for file, data in files:
+            failure = await self._put_once(file.key, data)
+            if isinstance(failure, Determinate):
+                raise failure
+            if failure is not None:
+                # Whether the file is there does not matter: nothing refers to it.
+                raise Determinate(f"a part could not be stored: {failure}") from failure
         return part
 
     async def prepare(self, kind: str, shard: ShardId, table: pa.Table) -> Part:
-        """Encode `table` as Parquet and begin to store it under a new key, without waiting for that."""
-        key = self.new_key(shard)
-        part, data = await asyncio.to_thread(file_part, kind, table, key)
-        self._uploads[key] = asyncio.get_running_loop().create_task(self._put_once(key, data))
+        """As `upload`, without waiting for what it stores."""
+        part, files = await self._encoded(kind, shard, table)
+        for file, data in files:
+            self._uploads[file.key] = asyncio.get_running_loop().create_task(self._put_once(file.key, data))
         return part
 
+    async def _encoded(
+        self, kind: str, shard: ShardId, table: pa.Table
+    ) -> tuple[Part, list[tuple[PromisedPart, bytes]]]:
+        """A part for `table`, and the files to store for it: its rows, and the runs of its shard's indexes."""
+        key = self.new_key(shard)
+        makers = self.run_makers(shard) if kind == "insert" else ()
+        keys = [self.new_key(shard, "keys") for _ in makers]
+        part, data, made = await asyncio.to_thread(_encoded_with_runs, kind, table, key, makers, keys)
+        files = [(PromisedPart(key, part.bytes, part.checksum), data)]
+        files += [(PromisedPart(run.key, run.bytes, run.checksum), bytes_) for run, bytes_ in made]
+        return part, files
+
+    async def add_file(self, key: str, data: bytes) -> None:
+        """Store a file that belongs to a part which is stored already, under a key from `new_key`."""
+        failure = await self._put_once(key, data)
+        if failure is not None:
+            raise Determinate(f"{key} could not be stored: {failure}") from failure
+
+    async def read_file(self, key: str, length: int | None = None) -> bytes:
+        """The file `key` that belongs to a part, or what there is of its first `length` bytes. Raises MissingBlob."""
+        data = await self._blob.get(key, None if length is None else ByteRange(start=0, length=length))
+        if data is None:
+            raise MissingBlob(f"{key} is not in the blob store")
+        return data
+
     def unfinished(self, parts: Iterable[Part]) -> tuple[PromisedPart, ...]:
-        """Those of `parts` whose upload by this process is not known to have succeeded."""
-        found = []
-        for part in parts:
-            task = self._uploads.get(part.key or "")
-            if task is not None and not (task.done() and task.result() is None):
-                assert part.key is not None
-                found.append(PromisedPart(part.key, part.bytes, part.checksum))
-        return tuple(found)
+        """The files of `parts` whose upload by this process is not known to have succeeded."""
+        return tuple([file for part in parts for file in _files(part) if self._is_under_way(file.key)])
+
+    def _is_under_way(self, key: str) -> bool:
+        task = self._uploads.get(key)
+        return task is not None and not (task.done() and task.result() is None)
 
     async def finished(self, keys: Iterable[str]) -> StorageError | None:
         """Wait for the uploads of `keys`; the first failure, or None when all are stored durably."""
@@ -237,7 +277,7 @@ class PartStore:
 
     def other_owners(self, parts: Iterable[Part]) -> frozenset[str]:
         """The other processes that wrote files of `parts`, which are not committed yet."""
-        keys = (part.key for part in parts if part.key is not None)
+        keys = [file.key for part in parts for file in _files(part)]
         owners = {key.rsplit("/", 1)[-1].rpartition("-")[0] for key in keys}
         return frozenset(owners - {self._process})
 
@@ -247,11 +287,14 @@ class PartStore:
 
     def committed(self, parts: Iterable[Part]) -> None:
         """These parts are referred to by durable state now."""
-        for part in parts:
-            if part.key is not None:
-                self.in_flight.discard(part.key)
-                self.changes += 1
-                self._uploads.pop(part.key, None)
+        self.release([file.key for part in parts for file in _files(part)])
+
+    def release(self, keys: Iterable[str]) -> None:
+        """These files are referred to by durable state now, or will never be."""
+        for key in keys:
+            self.in_flight.discard(key)
+            self.changes += 1
+            self._uploads.pop(key, None)
 
     async def read(self, part: Part, columns: Sequence[str] | None = None, *, keep: bool = True) -> pa.Table:
         """The rows of `part`, with ``_row_id`` when asked; see `storage.shards.parts.read_table`. Cached, but not with
@@ -348,3 +391,19 @@ class PartStore:
         size = table.nbytes + ENTRY_BYTES
         if size <= CACHE_BYTES // 4:
             self._cache.put(slot, table, size)
+
+
+def _encoded_with_runs(
+    kind: str, table: pa.Table, key: str, makers: Sequence[RunMaker], keys: Sequence[str]
+) -> tuple[Part, bytes, list[tuple[RunRef, bytes]]]:
+    """Runs in a thread."""
+    part, data = file_part(kind, table, key, keyed=bool(makers))
+    made = [maker.make(part, table, run_key) for maker, run_key in zip(makers, keys, strict=True)]
+    runs = {maker.index: run for maker, (run, _) in zip(makers, made, strict=True)}
+    return msgspec.structs.replace(part, runs=runs), data, made
+
+
+def _files(part: Part) -> list[PromisedPart]:
+    """What `Part.files` names."""
+    found = [PromisedPart(run.key, run.bytes, run.checksum) for run in part.runs.values()]
+    return found if part.key is None else [PromisedPart(part.key, part.bytes, part.checksum), *found]

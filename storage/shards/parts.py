@@ -47,6 +47,12 @@ PROVISIONAL_ROW_ID = 1 << 62
 _MAX_STAT_CHARS = 64
 _DICTIONARY_SAMPLE_ROWS = 4096
 _ROW_GROUP_ROWS = 1 << 19
+_KEYED_ROW_GROUP_ROWS = 1 << 16
+"""Rows of a row group where rows are read by key: such a reading decodes one row group."""
+
+RUNS_FORMAT = 2
+"""The format (`storage.durable.state`) of what names key runs. A server that does not know it would take their files
+for orphans."""
 _EPOCH_DATE = datetime.date(1970, 1, 1)
 _EPOCH = datetime.datetime(1970, 1, 1)  # noqa: DTZ001 - timestamps without a zone are naive
 _EPOCH_UTC = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
@@ -88,6 +94,8 @@ class Part(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     `row_ids` of a delete part translates the provisional ids of rows that its own transaction inserted; a part
     that has it must be read through `read_table`, not by an engine from its file.
+
+    `runs` has its key runs, by the oid of the index. One that is missing is made when it is needed.
     """
 
     kind: str
@@ -105,6 +113,13 @@ class Part(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     first_row_id: int = -1
     schema_version: int = -1
     row_ids: tuple[RowIdRange, ...] = ()
+    runs: dict[int, RunRef] = {}
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The keys of the files that the part consists of: its rows, unless they are inline, and its key runs."""
+        runs = tuple([run.key for run in self.runs.values()])
+        return runs if self.key is None else (self.key, *runs)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -125,6 +140,22 @@ class Part(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         low = min(run.actual for run in self.row_ids)
         high = max(run.actual + run.rows - 1 for run in self.row_ids)
         return min(low, stats.min), high
+
+
+class RunRef(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A key run of a part: the file `key` beside it, in the form of `storage.shards.indexes.runs`.
+
+    `fingerprint` is that of the index's definition, `checksum` that of the run's head, `low` and `high` bound its
+    prefixes. `filter`: the filter of its hashes, when that is small.
+    """
+
+    key: str
+    bytes: int
+    fingerprint: str
+    checksum: str
+    low: int = 0
+    high: int = 0
+    filter: Bytes | None = None
 
 
 class UploadedPart(msgspec.Struct, frozen=True, kw_only=True):
@@ -176,14 +207,14 @@ def encode_ipc(table: pa.Table) -> bytes:
     return bytes(sink.getvalue().to_pybytes())
 
 
-def encode_parquet(table: pa.Table) -> bytes:
-    """`table` as one Parquet file, readable by Spark and DuckDB."""
+def encode_parquet(table: pa.Table, *, keyed: bool = False) -> bytes:
+    """`table` as one Parquet file, readable by Spark and DuckDB. `keyed`: rows of it will be read by key."""
     sink = pa.BufferOutputStream()
     pq.write_table(
         table,
         sink,
         compression="zstd",
-        row_group_size=_ROW_GROUP_ROWS,
+        row_group_size=_KEYED_ROW_GROUP_ROWS if keyed else _ROW_GROUP_ROWS,
         store_schema=True,
         use_dictionary=repetitive_columns(table),
         # For engines that verify pages by themselves.
@@ -216,9 +247,9 @@ def inline_part(kind: str, table: pa.Table) -> Part:
     )
 
 
-def file_part(kind: str, table: pa.Table, key: str) -> tuple[Part, bytes]:
-    """A Parquet part for `table` under `key`, and the bytes to upload."""
-    data = encode_parquet(table)
+def file_part(kind: str, table: pa.Table, key: str, *, keyed: bool = False) -> tuple[Part, bytes]:
+    """A Parquet part for `table` under `key`, and the bytes to upload. `keyed`: rows of it will be read by key."""
+    data = encode_parquet(table, keyed=keyed)
     part = Part(
         kind=kind,
         rows=table.num_rows,

@@ -14,14 +14,16 @@ insert parts without a row-id column do not overlap; a garbage key is no live pa
 from __future__ import annotations
 
 import itertools
-from typing import Any, TypeAlias
+from collections.abc import Iterable
+from typing import TypeAlias
 
 import msgspec
 import pyarrow as pa
 from immutables import Map
 
+from storage.durable.state import BASE_FORMAT
 from storage.ids import ShardId
-from storage.shards.parts import PROVISIONAL_ROW_ID, Part, RowIdRange, fingerprint
+from storage.shards.parts import PROVISIONAL_ROW_ID, RUNS_FORMAT, Part, RowIdRange, RunRef, fingerprint
 from storage.timestamps.csn import Csn
 
 
@@ -91,6 +93,13 @@ class Compact(msgspec.Struct, frozen=True, kw_only=True, tag="compact"):
     added: tuple[Part, ...]
 
 
+class SetRuns(msgspec.Struct, frozen=True, kw_only=True, tag="runs"):
+    """The part with the id `part` has these key runs from now on, and no others."""
+
+    part: int
+    runs: dict[int, RunRef]
+
+
 class Collected(msgspec.Struct, frozen=True, kw_only=True, tag="collected"):
     """The files `keys` are gone from the blob store."""
 
@@ -105,7 +114,7 @@ class Fence(msgspec.Struct, frozen=True, kw_only=True, tag="fence"):
     """Refuse every compaction that began before: files that it uploaded may be about to go."""
 
 
-ShardOp: TypeAlias = Append | DowngradeSince | SetHold | Compact | Collected | Drop | Fence
+ShardOp: TypeAlias = Append | DowngradeSince | SetHold | Compact | SetRuns | Collected | Drop | Fence
 
 
 class ShardDiff(msgspec.Struct, frozen=True):
@@ -194,6 +203,8 @@ def apply_op(state: ShardState, op: ShardOp) -> ShardState:
             return replace(state, holds=holds.delete(op.name)) if op.name in holds else state
         case Compact():
             return _compact(state, op)
+        case SetRuns():
+            return _set_runs(state, op)
         case Collected():
             garbage = state.garbage
             for key in op.keys:
@@ -287,25 +298,36 @@ def _compact(state: ShardState, op: Compact) -> ShardState:
     return msgspec.structs.replace(state, parts=parts, next_part_id=next_part_id, garbage=_bury(state, gone))
 
 
-def _bury(state: ShardState, parts: Any) -> Map[str, Garbage]:
+def _set_runs(state: ShardState, op: SetRuns) -> ShardState:
+    part = state.parts.get(op.part)
+    if part is None:
+        raise ValueError(f"key runs of part {op.part}, which is not in the shard")
+    after = msgspec.structs.replace(part, runs=op.runs)
+    gone = [key for key in part.files if key not in after.files]
+    return msgspec.structs.replace(state, parts=state.parts.set(op.part, after), garbage=_buried(state, gone))
+
+
+def _bury(state: ShardState, parts: Iterable[Part]) -> Map[str, Garbage]:
+    return _buried(state, [key for part in parts for key in part.files])
+
+
+def _buried(state: ShardState, keys: Iterable[str]) -> Map[str, Garbage]:
     garbage = state.garbage
-    for part in parts:
-        if part.key is not None:
-            garbage = garbage.set(part.key, Garbage(key=part.key, seqno=state.transitions + 1))
+    for key in keys:
+        garbage = garbage.set(key, Garbage(key=key, seqno=state.transitions + 1))
     return garbage
 
 
 def check(state: ShardState) -> None:
     """Assert every invariant of the module's contract."""
     assert state.since <= state.upper
-    keys = set()
+    keys: set[str] = set()
     spans: list[tuple[int, int]] = []
     for part_id, part in state.parts.items():
         assert part.id == part_id < state.next_part_id
         assert part.csn < state.upper
         assert (part.key is None) != (part.inline is None)
-        if part.key is not None:
-            keys.add(part.key)
+        keys.update(part.files)
         if part.kind == "insert" and not part.has_row_id_column and part.rows:
             spans.append(part.row_id_bounds)
     spans.sort()
@@ -341,6 +363,22 @@ class ShardMachine:
     def decode_diff(self, data: bytes) -> ShardDiff:
         """The inverse of `encode_diff`."""
         return _diff_decoder.decode(data)
+
+    def format_of_diff(self, diff: ShardDiff) -> int:
+        """See `storage.durable.state.Machine`."""
+        parts: list[Part] = []
+        for op in diff.ops:
+            if isinstance(op, SetRuns):
+                return RUNS_FORMAT
+            if isinstance(op, Append):
+                parts.extend(op.parts)
+            elif isinstance(op, Compact):
+                parts.extend(op.added)
+        return RUNS_FORMAT if any(part.runs for part in parts) else BASE_FORMAT
+
+    def format_of_state(self, state: ShardState) -> int:
+        """See `storage.durable.state.Machine`."""
+        return RUNS_FORMAT if any(part.runs for part in state.parts.values()) else BASE_FORMAT
 
     def encode_state(self, state: ShardState) -> bytes:
         """`state` as MessagePack."""

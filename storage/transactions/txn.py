@@ -24,10 +24,18 @@ import pyarrow as pa
 from msgspec import Struct, field
 
 from storage.catalog.model import CatalogUpdate
-from storage.durable.state import framed, unframed
+from storage.durable.state import BASE_FORMAT, framed, unframed
 from storage.errors import CorruptState, Determinate, StorageError
 from storage.ids import ShardId
-from storage.shards.parts import INLINE_LIMIT_BYTES, PROVISIONAL_ROW_ID, ROW_ID, Part, UploadedPart, inline_part
+from storage.shards.parts import (
+    INLINE_LIMIT_BYTES,
+    PROVISIONAL_ROW_ID,
+    ROW_ID,
+    RUNS_FORMAT,
+    Part,
+    UploadedPart,
+    inline_part,
+)
 from storage.shards.shard_state import encode_schema
 from storage.shards.writes import ShardWrites
 from storage.timestamps.csn import Csn
@@ -355,10 +363,12 @@ class Txn:
         if self._merged:
             raise ValueError("export transactions before they are merged")
         sealed = await self.seal()
-        failure = await self._writer.finished(p.key for i in sealed.shards for p in i.parts if p.key is not None)
+        parts = [part for item in sealed.shards for part in item.parts]
+        failure = await self._writer.finished(key for part in parts for key in part.files)
         if failure is not None:
             raise Determinate(f"a part could not be stored: {failure}") from failure
-        return framed(_exporter.encode(sealed))
+        format = RUNS_FORMAT if any(part.runs for part in parts) else BASE_FORMAT
+        return framed(_exporter.encode(sealed), format)
 
     @staticmethod
     def imported(writer: PartWriter, catalog_csn: Csn, data: bytes) -> Txn:

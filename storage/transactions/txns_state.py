@@ -24,7 +24,9 @@ from __future__ import annotations
 import msgspec
 from immutables import Map
 
+from storage.durable.state import BASE_FORMAT
 from storage.ids import ShardId
+from storage.shards.parts import RUNS_FORMAT
 from storage.shards.writes import PromisedPart, Write
 from storage.timestamps.csn import Csn
 
@@ -343,6 +345,17 @@ class TxnsMachine:
     def decode_diff(self, data: bytes) -> TxnsDiff:
         """The inverse of `encode_diff`."""
         return _diff_decoder.decode(data)
+
+    def format_of_diff(self, diff: TxnsDiff) -> int:
+        """See `storage.durable.state.Machine`."""
+        writes = [*diff.writes, *[write for record in diff.stages for write in record.writes]]
+        return RUNS_FORMAT if any(part.runs for write in writes for part in write.parts) else BASE_FORMAT
+
+    def format_of_state(self, state: TxnsState) -> int:
+        """See `storage.durable.state.Machine`."""
+        writes = [write for pending in state.pending.values() for write in pending]
+        writes += [write for record in state.staged.values() for write in record.writes]
+        return RUNS_FORMAT if any(part.runs for write in writes for part in write.parts) else BASE_FORMAT
 
     def encode_state(self, state: TxnsState) -> bytes:
         """`state` as MessagePack."""

@@ -8,12 +8,15 @@ lowest of all live leases, and stops at the shard's own holds.
 
 from __future__ import annotations
 
-from storage.errors import Determinate, Indeterminate, UnknownShard
+from collections.abc import Awaitable, Callable
+
+from storage.errors import CorruptData, Determinate, Indeterminate, UnknownShard
 from storage.ids import ShardId
 from storage.membership.watch import LeaseWatch
 from storage.transactions.parallel_commit import ParallelCommit
 from storage.upkeep.compactor import Compactor
 from storage.upkeep.garbage import GarbageCollector
+from storage.upkeep.indexing import Indexer
 from storage.upkeep.orphans import OrphanCollector
 from storage.upkeep.troubles import Troubles
 
@@ -25,6 +28,7 @@ class Maintenance:
         self,
         *,
         compactor: Compactor,
+        indexer: Indexer,
         garbage: GarbageCollector,
         orphans: OrphanCollector,
         watch: LeaseWatch,
@@ -32,6 +36,7 @@ class Maintenance:
         troubles: Troubles,
     ) -> None:
         self.compactor = compactor
+        self.indexer = indexer
         self.garbage = garbage
         self.orphans = orphans
         self.watch = watch
@@ -39,20 +44,28 @@ class Maintenance:
         self._troubles = troubles
 
     async def run(self, touched: set[ShardId]) -> None:
-        """One round: compact what was written to, then remove what has become garbage."""
+        """One round: compact and index what was written to, then remove what has become garbage."""
         for shard in list(touched):
             touched.discard(shard)
             if self.compactor.is_due(shard):
-                work = f"compaction of {shard}"
-                try:
-                    await self.compactor.compact(shard)
-                except UnknownShard:
-                    self._troubles.succeeded(work)  # Dropped meanwhile.
-                except (Determinate, Indeterminate) as error:
-                    self._troubles.failed(work, error)
-                    touched.add(shard)
-                else:
-                    self._troubles.succeeded(work)
+                await self._work(f"compaction of {shard}", self.compactor.compact, shard, touched)
+            if self.indexer.is_due(shard):
+                await self._work(f"key runs of {shard}", self.indexer.index, shard, touched)
         await self.watch.bury_dead()
         await self._staging.resolve_overdue()
         await self.garbage.collect()
+
+    async def _work(
+        self, name: str, work: Callable[[ShardId], Awaitable[int]], shard: ShardId, touched: set[ShardId]
+    ) -> None:
+        try:
+            await work(shard)
+        except UnknownShard:
+            self._troubles.succeeded(name)  # Dropped meanwhile.
+        except (Determinate, Indeterminate) as error:
+            self._troubles.failed(name, error)
+            touched.add(shard)
+        except CorruptData as error:
+            self._troubles.failed(name, error)
+        else:
+            self._troubles.succeeded(name)

@@ -117,10 +117,10 @@ class OrphanCollector:
         """Every file that durable state may still lead a reader to."""
         # Files of staged transactions too, and the tombstones among them, which carry the verdict.
         writes = [*state.pending.get(shard, ()), *(w for record in state.staged.values() for w in record.writes)]
-        needed = {part.key for write in writes for part in write.parts if part.key is not None}
+        needed = {key for write in writes for part in write.parts for key in part.files}
         handle = await self._stored_shard(shard)
         if handle is not None:
-            needed.update(part.key for part in handle.state.parts.values() if part.key is not None)
+            needed.update(key for part in handle.state.parts.values() for key in part.files)
             needed.update(handle.state.garbage)
         return needed
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import enum
 import hashlib
 from collections.abc import Callable
+from typing import Any
 
 import msgspec
 import pyarrow as pa
@@ -42,6 +43,13 @@ class StoredColumn(Struct, frozen=True, kw_only=True):
     name: str
     type: pa.DataType
     missing: pa.Scalar | None = None
+
+    def conform(self, stored: Any, rows: int) -> Any:
+        """The column of `rows` rows, in its type. `stored`: what their part has of it (an array of any kind); None: the
+        rows are older."""
+        if stored is None:
+            return pa.repeat(pa.scalar(None, self.type) if self.missing is None else self.missing, rows)
+        return stored if stored.type == self.type else stored.cast(self.type)
 
 
 class Computed(Struct, frozen=True, kw_only=True):

@@ -68,6 +68,8 @@ class RunHead(Struct, frozen=True, kw_only=True):
     ordered: bool
     exact: bool
     filter: bytes
+    checksum: str
+    """Of the head itself, and so of everything: it has the sections' in it."""
     sections_checksum: bytes
 
     @property
@@ -129,12 +131,12 @@ class Section:
 
 
 class KeyRun(Struct, frozen=True, kw_only=True):
-    """One run. `nbytes` is what it takes, in memory or mapped."""
+    """One run, whose bytes are `data`, in memory or mapped."""
 
     head: RunHead
     by_hash: Section | None
     by_order: Section | None
-    nbytes: int
+    data: bytes | memoryview
 
     def find(self, hash_: int) -> list[int]:
         """The positions of rows that may have the key of this hash."""
@@ -208,11 +210,11 @@ def build(definition: IndexDefinition, rows: pa.Table, tag: bytes) -> bytes:
     return b"".join((head, filter_, body))
 
 
-def read_head(definition: IndexDefinition, tag: bytes, data: bytes | memoryview, what: str) -> RunHead:
+def read_head(fingerprint: str, tag: bytes, data: bytes | memoryview, what: str) -> RunHead:
     """The head and filter of the run whose first bytes are `data`, verified. `what` names it in errors."""
     if len(data) < HEAD_BYTES or data[:8] != MAGIC:
         raise CorruptRun(f"{what} is no key run")
-    _, version, flags, entries, part_rows, filter_size, low, high, fingerprint, tagged, sections, checksum = (
+    _, version, flags, entries, part_rows, filter_size, low, high, made_for, tagged, sections, checksum = (
         _HEAD.unpack_from(data)
     )
     if version > RUN_VERSION:
@@ -226,8 +228,8 @@ def read_head(definition: IndexDefinition, tag: bytes, data: bytes | memoryview,
         raise CorruptRun(f"{what} does not match its checksum")
     if tagged != tag:
         raise CorruptRun(f"{what} was made for another part")
-    if fingerprint.hex() != definition.fingerprint:
-        raise CorruptRun(f"{what} was made for another definition of index {definition.id}")
+    if made_for.hex() != fingerprint:
+        raise CorruptRun(f"{what} was made for another definition")
     return RunHead(
         entries=entries,
         part_rows=part_rows,
@@ -237,15 +239,14 @@ def read_head(definition: IndexDefinition, tag: bytes, data: bytes | memoryview,
         ordered=bool(flags & _ORDERED),
         exact=bool(flags & _EXACT),
         filter=filter_,
+        checksum=checksum.hex(),
         sections_checksum=sections,
     )
 
 
-def decode(
-    definition: IndexDefinition, tag: bytes, data: bytes | memoryview, what: str, *, trusted: bool = False
-) -> KeyRun:
+def decode(fingerprint: str, tag: bytes, data: bytes | memoryview, what: str, *, trusted: bool = False) -> KeyRun:
     """The run whose bytes are `data`, which it keeps. `trusted`: they are what this process has just made."""
-    head = read_head(definition, tag, data, what)
+    head = read_head(fingerprint, tag, data, what)
     if len(data) != head.bytes:
         raise CorruptRun(f"{what} has {len(data)} bytes, expected {head.bytes}")
     start = HEAD_BYTES + len(head.filter)
@@ -262,8 +263,20 @@ def decode(
         head=head,
         by_hash=found[0] if head.hashed else None,
         by_order=found[-1] if head.ordered else None,
-        nbytes=len(data),
+        data=data,
     )
+
+
+def check(run: KeyRun) -> None:
+    """Raise `CorruptRun` unless every section has keys in order, and each of its part's rows once at most."""
+    for section in (run.by_hash, run.by_order):
+        if section is None:
+            continue
+        if (section.keys[1:] < section.keys[:-1]).any():
+            raise CorruptRun("its keys are not in order")
+        positions = np.unique(section.positions)
+        if len(positions) < len(section.positions) or (len(positions) and positions[-1] >= run.head.part_rows):
+            raise CorruptRun("its positions are not those of rows")
 
 
 def merged(sections: Sequence[tuple[Section, int, int]], *, descending: bool = False) -> Iterator[tuple[int, int, int]]:

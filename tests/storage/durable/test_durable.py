@@ -10,7 +10,7 @@ from storage.doubles.clock import ManualClock, SeededRandomness
 from storage.doubles.memory_blob import MemoryBlob
 from storage.doubles.memory_consensus import MemoryConsensus
 from storage.durable import state as durable_module
-from storage.durable.state import FORMAT_VERSION, Abandon, DurableState, framed, unframed
+from storage.durable.state import BASE_FORMAT, FORMAT_VERSION, Abandon, DurableState, framed, unframed
 from storage.errors import (
     CorruptState,
     Determinate,
@@ -39,6 +39,12 @@ class Log:
 
     def decode_diff(self, data: bytes) -> str:
         return data.decode()
+
+    def format_of_diff(self, diff: str) -> int:
+        return FORMAT_VERSION if diff == "new" else BASE_FORMAT
+
+    def format_of_state(self, state: tuple[str, ...]) -> int:
+        return FORMAT_VERSION if "new" in state else BASE_FORMAT
 
     def encode_state(self, state: tuple[str, ...]) -> bytes:
         return "\n".join(state).encode()
@@ -210,6 +216,26 @@ async def test_newer_formats_are_refused_with_what_to_do() -> None:
     data = framed(b"anything")
     newer = bytes([FORMAT_VERSION + 1]) + data[1:]
     await consensus.compare_and_set("log", None, VersionedData(seqno=SeqNo(1), data=newer))
+    with pytest.raises(NewerFormat, match="upgrade Tidegate"):
+        await state_on(consensus, blob).refresh()
+
+
+async def test_a_server_of_the_version_before_goes_on_until_something_new_is_written(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    consensus, blob = MemoryConsensus(), MemoryBlob()
+    writer = state_on(consensus, blob)
+    await writer.update(lambda _: "old")
+    await writer.roll_up()
+    monkeypatch.setattr(durable_module, "FORMAT_VERSION", BASE_FORMAT)
+    before = state_on(consensus, blob)
+    assert await before.refresh() == ("old",)
+    await writer.update(lambda _: "new")
+    with pytest.raises(NewerFormat, match=f"diff 3 of log has format {FORMAT_VERSION}.*upgrade Tidegate"):
+        await before.refresh()
+    # Nor can it miss it when the diff is gone, and a rollup tells.
+    await writer.roll_up()
+    await writer.roll_up()
     with pytest.raises(NewerFormat, match="upgrade Tidegate"):
         await state_on(consensus, blob).refresh()
 

@@ -3,6 +3,9 @@
 The files in ``golden/`` hold one value each, as hexadecimal MessagePack. A deliberate change of format raises
 `storage.durable.state.FORMAT_VERSION`, keeps the old files with a reader for them, and adds new ones: run with
 ``TIDEGATE_REWRITE_GOLDEN=1`` to write the files that are missing. Existing ones are never rewritten.
+
+Format 2 has parts with key runs. What says nothing of them is stamped as format 1 and read by servers that know no
+other: it differs from what those wrote in the length of a map's header alone.
 """
 
 from __future__ import annotations
@@ -15,9 +18,9 @@ import msgspec
 import pyarrow as pa
 import pytest
 
-from storage.durable.state import FORMAT_VERSION, Entry, RollupRef
+from storage.durable.state import BASE_FORMAT, FORMAT_VERSION, Entry, RollupRef
 from storage.ids import ShardId
-from storage.shards.parts import ColumnStats, Part, RowIdRange
+from storage.shards.parts import RUNS_FORMAT, ColumnStats, Part, RowIdRange, RunRef
 from storage.shards.shard_state import (
     Append,
     Collected,
@@ -26,6 +29,7 @@ from storage.shards.shard_state import (
     Drop,
     Hold,
     SetHold,
+    SetRuns,
     ShardDiff,
     ShardMachine,
     apply_diff,
@@ -88,6 +92,25 @@ SHARD_DIFF = ShardDiff(
         Collected(keys=("parts/x/server-abcd.parquet",)),
     )
 )
+RUNS = {
+    20001: RunRef(
+        key="parts/x/server-abcd.keys",
+        bytes=500,
+        fingerprint="0f",
+        checksum="f0",
+        low=1,
+        high=2**64 - 1,
+        filter=b"\xff",
+    ),
+    20002: RunRef(key="parts/x/server-efgh.keys", bytes=400, fingerprint="0e", checksum="e0"),
+}
+WITH_RUNS = msgspec.structs.replace(INSERT, runs=RUNS)
+RUNS_DIFF = ShardDiff(
+    (
+        Append(lower=Csn(0), csn=Csn(10), parts=(WITH_RUNS, DELETE), schema=SCHEMA),
+        SetRuns(part=0, runs={20002: RUNS[20002]}),
+    )
+)
 WRITE = Write(shard=SHARD, csn=Csn(20), parts=(INSERT,), schema=SCHEMA)
 STAGED = Staged(
     txid="t1",
@@ -112,6 +135,14 @@ def shard_state() -> bytes:
     return machine.encode_state(state)
 
 
+def shard_state_with_runs() -> bytes:
+    machine = ShardMachine(SHARD)
+    state = apply_diff(machine.initial(), RUNS_DIFF)
+    check_shard(state)
+    assert set(state.garbage) == {"parts/x/server-abcd.keys"}
+    return machine.encode_state(state)
+
+
 def txns_state(count: int) -> bytes:
     machine = TxnsMachine()
     state = machine.initial()
@@ -132,11 +163,20 @@ VALUES: dict[str, tuple[Any, Any]] = {
         SealedTxn,
     ),
 }
+NEW_VALUES: dict[str, tuple[Any, Any]] = {
+    "shard_diff_runs": (RUNS_DIFF, ShardDiff),
+    "txns_diff_runs": (TxnsDiff(csn=Csn(20), writes=(msgspec.structs.replace(WRITE, parts=(WITH_RUNS,)),)), TxnsDiff),
+}
+"""What format 1 cannot say."""
+
 STATES = {
     "shard_state": (shard_state, ShardMachine(SHARD)),
     "txns_state_staged": (lambda: txns_state(3), TxnsMachine()),
     "txns_state": (lambda: txns_state(4), TxnsMachine()),
 }
+
+
+NEW_STATES = {"shard_state_runs": (shard_state_with_runs, ShardMachine(SHARD))}
 
 
 def golden(name: str, encoded: bytes) -> bytes:
@@ -148,21 +188,68 @@ def golden(name: str, encoded: bytes) -> bytes:
     return bytes.fromhex(path.read_text())
 
 
-@pytest.mark.parametrize("name", VALUES)
+def old_golden(name: str) -> bytes:
+    """The bytes that a server of format 1 stored for `name`."""
+    return bytes.fromhex((GOLDEN / f"v1_{name}.hex").read_text())
+
+
+@pytest.mark.parametrize("name", [*VALUES, *NEW_VALUES])
 def test_values_keep_their_bytes(name: str) -> None:
-    value, type_ = VALUES[name]
+    value, type_ = {**VALUES, **NEW_VALUES}[name]
     encoded = msgspec.msgpack.encode(value)
     stored = golden(name, encoded)
     assert encoded == stored
     assert msgspec.msgpack.decode(stored, type=type_) == value
 
 
-@pytest.mark.parametrize("name", STATES)
+@pytest.mark.parametrize("name", [*STATES, *NEW_STATES])
 def test_states_keep_their_bytes(name: str) -> None:
-    make, machine = STATES[name]
+    make, machine = {**STATES, **NEW_STATES}[name]
     stored = golden(name, make())
     assert make() == stored
     assert machine.encode_state(machine.decode_state(stored)) == stored  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_what_servers_of_format_1_wrote_is_read_and_they_read_what_is_written_now(name: str) -> None:
+    value, type_ = VALUES[name]
+    assert msgspec.msgpack.decode(old_golden(name), type=type_) == value
+    assert msgspec.msgpack.decode(golden(name, b"")) == msgspec.msgpack.decode(old_golden(name))
+
+
+@pytest.mark.parametrize("name", STATES)
+def test_states_of_format_1_are_read_and_servers_of_format_1_read_what_is_written_now(name: str) -> None:
+    make, machine = STATES[name]
+    assert machine.encode_state(machine.decode_state(old_golden(name))) == make()  # type: ignore[attr-defined]
+    assert msgspec.msgpack.decode(golden(name, b"")) == msgspec.msgpack.decode(old_golden(name))
+
+
+STAGED_RUNS = msgspec.structs.replace(STAGED, writes=(msgspec.structs.replace(STAGED.writes[0], parts=(WITH_RUNS,)),))
+
+
+@pytest.mark.parametrize(
+    ("machine", "old", "new"),
+    [
+        (ShardMachine(SHARD), [SHARD_DIFF], [RUNS_DIFF, ShardDiff((SetRuns(part=0, runs={}),))]),
+        (ShardMachine(SHARD), [], [ShardDiff((Compact(removed=(), added=(WITH_RUNS,)),))]),
+        (TxnsMachine(), TXNS_DIFFS, [NEW_VALUES["txns_diff_runs"][0], TxnsDiff(stages=(STAGED_RUNS,))]),
+    ],
+)
+def test_what_is_written_has_the_oldest_format_that_says_it(machine: Any, old: list[Any], new: list[Any]) -> None:
+    """So that servers of the version before go on, until somebody uses what they would not understand."""
+    assert {machine.format_of_diff(diff) for diff in old} <= {BASE_FORMAT}
+    assert {machine.format_of_diff(diff) for diff in new} == {RUNS_FORMAT}
+
+
+def test_a_state_has_the_format_of_its_parts() -> None:
+    machine = ShardMachine(SHARD)
+    state = apply_diff(machine.initial(), RUNS_DIFF)
+    assert machine.format_of_state(state) == RUNS_FORMAT
+    assert machine.format_of_state(apply_diff(state, ShardDiff((SetRuns(part=0, runs={}),)))) == BASE_FORMAT
+    txns = apply_txns(TxnsMachine().initial(), TxnsDiff(csn=Csn(20), registers=(SHARD,)))
+    with_runs = msgspec.structs.replace(WRITE, csn=Csn(21), parts=(WITH_RUNS,), schema=None)
+    after = apply_txns(txns, TxnsDiff(csn=Csn(21), writes=(with_runs,)))
+    assert (TxnsMachine().format_of_state(txns), TxnsMachine().format_of_state(after)) == (BASE_FORMAT, RUNS_FORMAT)
 
 
 def test_the_schema_of_the_golden_files_can_be_read() -> None:

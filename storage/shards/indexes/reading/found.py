@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from storage.shards.indexes.definition import Domain, IndexDefinition, KeyColumn, StoredColumn
 from storage.shards.indexes.keys import WIDE_DECIMAL, Ints, Values, key_arrays, values_of
-from storage.shards.indexes.reading.row_groups import RowGroup, conform
+from storage.shards.indexes.reading.row_groups import RowGroup
 from storage.shards.parts import Part
 
 
@@ -43,7 +43,7 @@ class Gathered:
             stored = group.columns.get(column.name)
             if stored is not None:
                 stored = stored.slice(int(at[0]), 1) if where is None else stored.take(where)
-            pieces.append(conform(column, stored, len(at)))
+            pieces.append(column.conform(stored, len(at)))
         self._row_ids.append(part.first_row_id + positions if group.row_ids is None else group.row_ids[at])
         self._keys.append(keys)
 
@@ -101,7 +101,7 @@ def rows_at(columns: Sequence[StoredColumn], places: Sequence[tuple[RowGroup, in
         pieces = []
         for group, at in places:
             stored = group.columns.get(column.name)
-            pieces.append(conform(column, None if stored is None else stored.slice(at, 1), 1))
+            pieces.append(column.conform(None if stored is None else stored.slice(at, 1), 1))
         if len(pieces) == 1:
             arrays.append(pieces[0])
         else:

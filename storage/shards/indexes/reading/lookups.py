@@ -79,9 +79,15 @@ def _candidates(
             found += [(view.inline[part], position) for part, position in rows if part in view.inline]
         for lowest, highest, part in view.bounds(index):
             if lowest <= high and low <= highest:
-                run = yield from sources.run(part, index)
-                positions = run.find(hashed) if index.hashed else run.between(low, high)
-                found += [(part, position) for position in positions]
+                if not index.hashed:
+                    run = yield from sources.run(part, index)
+                    found += [(part, position) for position in run.between(low, high)]
+                    continue
+                holding = sources.runs.get(part, index)
+                if holding is None:
+                    holding = yield from sources.run_with(part, index, np.array([hashed], np.uint64))
+                if holding is not None:
+                    found += [(part, position) for position in holding.find(hashed)]
     return found
 
 
@@ -130,10 +136,11 @@ def _places_by_hash(
             keys = yield from sources.table_keys(view, index)
             found += _by_part(view, *keys.by_hash.probe(hashed))
         for part in view.files:
-            run = yield from sources.run(part, index)
-            numbers, positions = run.probe(ascending)
-            if len(numbers):
-                found.append((part, order[numbers], positions))
+            run = yield from sources.run_with(part, index, ascending)
+            if run is not None:
+                numbers, positions = run.probe(ascending)
+                if len(numbers):
+                    found.append((part, order[numbers], positions))
     return found
 
 

@@ -9,8 +9,9 @@ import pyarrow as pa
 
 from storage.ids import ShardId
 from storage.shards.indexes.definition import Computed, Domain, IndexDefinition, KeyColumn, StoredColumn
+from storage.shards.indexes.durable_runs import durable_run
 from storage.shards.indexes.keys import hashes, in_index, key_arrays, prefixes, values_of
-from storage.shards.indexes.reading.row_groups import RowGroup, conform
+from storage.shards.indexes.reading.row_groups import RowGroup
 from storage.shards.indexes.reading.small_parts import ONE_BY_ONE, DeletedRows, PartKeys, TableKeys
 from storage.shards.indexes.scalar_keys import Plain, hash_of, plain_scalar, prefix_of
 from storage.shards.parts import Part
@@ -77,7 +78,7 @@ def keys_of(definition: IndexDefinition, group: RowGroup) -> PartKeys:
 def inputs_of(definition: IndexDefinition, group: RowGroup) -> pa.Table:
     """The stored columns that the keys of `definition` follow from."""
     return pa.table(
-        {column.name: conform(column, group.columns.get(column.name), group.rows) for column in definition.inputs}
+        {column.name: column.conform(group.columns.get(column.name), group.rows) for column in definition.inputs}
     )
 
 
@@ -100,11 +101,14 @@ def plain_key(columns: Sequence[KeyColumn], group: RowGroup, at: int) -> tuple[P
 
 def _one(column: StoredColumn, group: RowGroup, at: int) -> pa.Array:
     stored = group.columns.get(column.name)
-    return conform(column, None if stored is None else stored.slice(at, 1), 1)
+    return column.conform(None if stored is None else stored.slice(at, 1), 1)
 
 
 def prefix_bounds(definition: IndexDefinition, part: Part) -> tuple[int, int]:
-    """The lowest and highest prefix that a row of `part` can have, from its statistics."""
+    """The lowest and highest prefix that a row of `part` can have, from its record."""
+    ref = durable_run(part, definition)
+    if ref is not None and definition.ordered:
+        return ref.low, ref.high
     column = definition.columns[0]
     everything = 0, (1 << 64) - 1
     if isinstance(column.source, Computed) or column.padded:

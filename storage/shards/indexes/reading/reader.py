@@ -18,7 +18,9 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from storage.errors import MissingBlob
+from storage.ids import ShardId
 from storage.shards.indexes.definition import IndexDefinition, StoredColumn
+from storage.shards.indexes.durable_runs import IndexRunMaker
 from storage.shards.indexes.reading import lookups, ranges
 from storage.shards.indexes.reading.found import Found
 from storage.shards.indexes.reading.ranges import KeyRange
@@ -36,12 +38,29 @@ class KeyReader:
     committed, inserts and deletes, on top of them. `columns` are what is wanted of the rows; with none, the ids alone.
 
     The awaited methods raise MissingBlob and CorruptPart when a part cannot be read; all raise what computed columns
-    raise. `on_missing` is awaited before a MissingBlob is raised: it may know a better error.
+    raise. `on_missing` is awaited before a MissingBlob is raised: it may know a better error. `validate`: key runs
+    that are read are compared with their parts.
     """
 
-    def __init__(self, parts: PartStore, on_missing: Callable[[], Awaitable[object]] | None = None) -> None:
-        self.sources = Sources(parts)
+    def __init__(
+        self,
+        parts: PartStore,
+        on_missing: Callable[[], Awaitable[object]] | None = None,
+        *,
+        validate: bool = False,
+    ) -> None:
+        self.sources = Sources(parts, validate=validate)
+        self._parts = parts
         self._on_missing = on_missing
+        self.definitions_of: Callable[[ShardId], Sequence[IndexDefinition]] = lambda shard: ()
+        """The indexes of a shard, as far as `provide` was told."""
+        self.provided = False
+
+    def provide(self, definitions_of: Callable[[ShardId], Sequence[IndexDefinition]]) -> None:
+        """From now on `definitions_of` says which indexes the files of a shard get key runs of, when they are written,
+        compacted, or looked after in the background. Readings need none of it."""
+        self.definitions_of, self.provided = definitions_of, True
+        self._parts.run_makers = lambda shard: [IndexRunMaker(index) for index in definitions_of(shard)]
 
     def use_scratch(self, folder: Path) -> None:
         """Keep what is made for reading in files in `folder`, which exists, and not in memory."""

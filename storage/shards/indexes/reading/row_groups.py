@@ -12,7 +12,7 @@ import asyncio
 import tempfile
 from bisect import bisect_right
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +20,6 @@ import pyarrow.parquet as pq
 from msgspec import Struct
 
 from storage.bounded_map import BoundedMap
-from storage.shards.indexes.definition import StoredColumn
 from storage.shards.indexes.keys import Ints
 from storage.shards.part_store import PartStore
 from storage.shards.parts import ROW_ID, Part, read_table
@@ -166,13 +165,6 @@ def decode_inline(part: Part) -> RowGroup:
     assert part.inline is not None
     columns = [*part.columns, ROW_ID] if part.has_row_id_column else list(part.columns)
     return _row_group(0, read_table(part, part.inline, columns))
-
-
-def conform(column: StoredColumn, stored: Any, rows: int) -> Any:
-    """`column` of `rows` stored rows in its type. `stored`: what their part has of it; None: the rows are older."""
-    if stored is None:
-        return pa.repeat(pa.scalar(None, column.type) if column.missing is None else column.missing, rows)
-    return stored if stored.type == column.type else stored.cast(column.type)
 
 
 def _row_group(first: int, table: pa.Table) -> RowGroup:

@@ -15,8 +15,10 @@ import numpy as np
 
 from storage.bounded_map import BoundedMap
 from storage.ids import ShardId
+from storage.shards.indexes import filters
 from storage.shards.indexes.definition import IndexDefinition
-from storage.shards.indexes.keys import Ints, Mask
+from storage.shards.indexes.durable_runs import durable_run
+from storage.shards.indexes.keys import Ints, Keys, Mask
 from storage.shards.indexes.reading.part_views import PartView, keys_of
 from storage.shards.indexes.reading.row_groups import RowGroup, RowGroups, decode_inline
 from storage.shards.indexes.reading.run_store import RunStore
@@ -86,10 +88,10 @@ async def awaited(steps: Steps[R]) -> R:
 class Sources:
     """See the module. Belongs to the event loop."""
 
-    def __init__(self, parts: PartStore) -> None:
+    def __init__(self, parts: PartStore, *, validate: bool) -> None:
         self._parts = parts
         self.rows = RowGroups(parts)
-        self.runs = RunStore(parts, self.rows)
+        self.runs = RunStore(parts, self.rows, validate=validate)
         self._views: BoundedMap[tuple[ShardId, bool, int, int], PartView] = BoundedMap(max_entries=MAX_VIEWS)
         self._small: BoundedMap[ShardId, SmallParts] = BoundedMap(max_bytes=SMALL_BYTES)
 
@@ -116,6 +118,23 @@ class Sources:
         if found is None:
             found = yield lambda: self.runs.load(part, index)
         return found
+
+    def run_with(self, part: Part, index: IndexDefinition, hashed: Keys) -> Steps[KeyRun | None]:
+        """The key run of a file; None when a filter says that it has none of the hashes `hashed`."""
+        found = self.runs.get(part, index)
+        if found is not None:
+            return found
+        ref = durable_run(part, index)
+        if ref is not None:
+            filter_ = ref.filter
+            if filter_ is None:
+                head = self.runs.head(ref)
+                if head is None:
+                    head = yield lambda: self.runs.load_head(part, ref)
+                filter_ = None if head is None else head.filter
+            if filter_ and not filters.may_hold_each(filter_, hashed).any():
+                return None
+        return (yield from self.run(part, index))
 
     def group(self, part: Part, number: int) -> Steps[RowGroup]:
         """A row group of `part`."""

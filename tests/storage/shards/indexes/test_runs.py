@@ -29,7 +29,7 @@ TAG = runs.part_tag(inline_part("insert", ROWS))
 
 
 def decoded(data: bytes, index: IndexDefinition = INDEX, tag: bytes = TAG) -> runs.KeyRun:
-    return runs.decode(index, tag, data, "the run")
+    return runs.decode(index.fingerprint, tag, data, "the run")
 
 
 def test_a_run_keeps_its_bytes() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from storage.doubles.clock import ManualClock
 from storage.environment.environment import Environment
 from storage.ids import ShardId
 from storage.shards.indexes.definition import IndexDefinition
@@ -33,7 +34,7 @@ def some_rows(chance: random.Random, count: int) -> list[tuple[int, str | None]]
     return [(chance.randrange(40) - 5, chance.choice(TEXTS)) for _ in range(count)]
 
 
-async def some_change(chance: random.Random, env: Environment, shard: ShardId) -> None:
+async def some_change(chance: random.Random, env: Environment, clock: ManualClock, shard: ShardId) -> None:
     """One change of the table: a small part, a file, a deletion, a compaction."""
     what = chance.choice(["insert", "insert", "many", "file", "delete", "delete", "compact"])
     if what == "insert":
@@ -44,7 +45,13 @@ async def some_change(chance: random.Random, env: Environment, shard: ShardId) -
         await write_file(env, shard, rows(*some_rows(chance, chance.randrange(1, 60))))
     elif what == "compact":
         await env.applier.apply_all()
+        clock.advance(3_000)
+        await env.txns_shard.advance_to_now(env.oracle)
+        await env.leases.keep_alive()
+        # What it replaces is not collected here: older snapshots go on.
         await env.maintenance.compactor.compact(shard)
+        if chance.random() < 0.5 and env.maintenance.indexer.is_due(shard):
+            await env.maintenance.indexer.index(shard)
     else:
         await delete_some(chance, env, shard)
 
@@ -79,14 +86,22 @@ async def test_every_reading_finds_what_is_there(seed: int, monkeypatch: pytest.
     monkeypatch.setattr("storage.shards.indexes.levels.MAX_RECENT", 8)
     monkeypatch.setattr("storage.shards.indexes.reading.small_parts.MIN_DEAD_ROWS", 20)
     monkeypatch.setattr("storage.shards.indexes.reading.ranges.FIRST_ROWS", 4)
-    env = await Stores(seed).open()
+    monkeypatch.setattr("storage.upkeep.compaction.MERGE_FACTOR", 4)
+    clock = ManualClock()
+    env = await Stores(seed, clock).open()
     reader = env.keys
     if seed % 2:
         reader.use_scratch(tmp_path)
+    if seed % 3:
+        # Files of a few rows, with durable runs of some of the indexes.
+        monkeypatch.setattr("storage.shards.part_store.INLINE_LIMIT_BYTES", 600)
+        monkeypatch.setattr("storage.transactions.txn.INLINE_LIMIT_BYTES", 600)
+        monkeypatch.setattr("storage.shards.parts._KEYED_ROW_GROUP_ROWS", 8)
+        reader.provide(lambda shard: INDEXES[: seed % 3])
     shard = await create(env, *some_rows(chance, 5))
     kept = []
-    for _ in range(25):
-        await some_change(chance, env, shard)
+    for _ in range(40):
+        await some_change(chance, env, clock, shard)
         kept.append(await env.reader.snapshot(shard, await env.oracle.read_ts("user")))
         # An old snapshot now and then: what is known of small parts serves all of them.
         parts = kept[-1] if chance.random() < 0.7 else chance.choice(kept[-3:])

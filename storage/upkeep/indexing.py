@@ -1,0 +1,81 @@
+"""Giving files the key runs that they lack: those older than their index, and those that an engine wrote.
+
+Any process may do it at any time; whoever comes second finds it done. Nobody waits for it: a reading makes what it
+needs itself. A crash leaves uploads that nothing refers to, for `storage.upkeep.orphans`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from storage.durable.state import Abandon
+from storage.ids import ShardId
+from storage.shards.indexes.definition import IndexDefinition
+from storage.shards.indexes.durable_runs import durable_run, run_ref
+from storage.shards.indexes.reading.reader import KeyReader
+from storage.shards.part_store import PartStore
+from storage.shards.parts import Part, RunRef
+from storage.shards.shard import DataShard
+from storage.shards.shard_state import SetRuns, ShardDiff, ShardState
+from storage.transactions.shard_handles import ShardHandles
+
+
+class Indexer:
+    """The making of key runs in the background, as far as one process sees to it."""
+
+    def __init__(self, *, handles: ShardHandles, parts: PartStore, keys: KeyReader) -> None:
+        self._handles = handles
+        self._parts = parts
+        self._keys = keys
+
+    def is_due(self, shard: ShardId) -> bool:
+        """Whether a file of `shard` lacks a run, or has one that no index needs."""
+        handle = self._handles.opened(shard)
+        if handle is None or not self._keys.provided:
+            return False
+        definitions = self._keys.definitions_of(shard)
+        return any(_is_due(part, definitions) for part in handle.state.parts.values())
+
+    async def index(self, shard: ShardId) -> int:
+        """Make the runs that files of `shard` lack. Returns how many parts have others now.
+
+        Raises MissingBlob and CorruptPart when a part cannot be read.
+        """
+        handle = await self._handles.open(shard)
+        definitions = self._keys.definitions_of(shard)
+        changed = 0
+        for part in [part for part in handle.state.parts.values() if _is_due(part, definitions)]:
+            changed += await self._index(handle, part, definitions)
+        return changed
+
+    async def _index(self, handle: DataShard, part: Part, definitions: Sequence[IndexDefinition]) -> bool:
+        epoch = handle.state.epoch
+        runs: dict[int, RunRef] = {}
+        new: list[str] = []
+        for definition in definitions:
+            ref = durable_run(part, definition)
+            if ref is None:
+                run = await self._keys.sources.runs.load(part, definition)
+                key = self._parts.new_key(handle.shard, "keys")
+                new.append(key)
+                await self._parts.add_file(key, bytes(run.data))
+                ref = run_ref(definition, part, run.data, key)
+            runs[definition.id] = ref
+
+        def propose(state: ShardState) -> ShardDiff | Abandon[None]:
+            # NOTE: in another epoch the others may have taken this process for dead, and its new files for orphans.
+            if state.dropped or state.epoch != epoch or state.parts.get(part.id) != part:
+                return Abandon(None)
+            return ShardDiff((SetRuns(part=part.id, runs=runs),))
+
+        done = await handle.update(propose)
+        # Named by the state now, or by nothing for ever.
+        self._parts.release(new)
+        return done
+
+
+def _is_due(part: Part, definitions: Sequence[IndexDefinition]) -> bool:
+    if part.key is None or part.kind != "insert":
+        return False
+    wanted = {definition.id for definition in definitions}
+    return part.runs.keys() != wanted or any(durable_run(part, definition) is None for definition in definitions)
