@@ -27,10 +27,9 @@ from adapter.results import ColumnDescription, CopyIn, RecordBatch
 from planner.errors import FeatureNotSupported, WrongObjectType
 from planner.ir import nodes as ir
 from planner.ir.physical import arrow_type
-from planner.ir.rewrite import walk
+from planner.ir.rewrite import is_volatile, walk
 from planner.statements import records as st
 from planner.syntax.parse import split_and_parse
-from planner.types.signature import Volatility
 from planner.types.type_names import format_type
 from planner.types.types import SqlType, column_type
 from storage.catalog.model import CatalogSnapshot, Column, Sequence
@@ -89,7 +88,7 @@ async def _default(running: Running, catalog: CatalogSnapshot, column: Column) -
             known, name = constant_value(node.args[0], ())
             if known:
                 return _Default(type=type_, sequence=find_sequence(running, name))
-    if any(isinstance(n, ir.Call) and n.signature.volatility is Volatility.VOLATILE for n in walk(query)):
+    if is_volatile(query):
         return _Default(type=type_, expression=column.default)
     (constant,) = await evaluate(running, catalog, query)
     return _Default(type=type_, value=constant)

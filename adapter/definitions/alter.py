@@ -57,12 +57,10 @@ from planner.errors import (
     UndefinedObject,
     WrongObjectType,
 )
-from planner.ir import nodes as ir
-from planner.ir.rewrite import walk
+from planner.ir.rewrite import is_volatile
 from planner.statements import records as st
 from planner.syntax.parse import split_and_parse
 from planner.types import types as t
-from planner.types.signature import Volatility
 from planner.types.type_names import format_type
 from storage.catalog.model import (
     CatalogSnapshot,
@@ -255,9 +253,7 @@ async def _add_column(running: Running, relation: Relation, action: st.AddColumn
         column = checked_default(running, column)
         if has_rows and column.default is not None:
             query = default_query(running, column)
-            if any(
-                isinstance(node, ir.Call) and node.signature.volatility is Volatility.VOLATILE for node in walk(query)
-            ):
+            if is_volatile(query):
                 raise FeatureNotSupported(
                     "adding a column with a volatile default to a table with rows is not supported"
                 )

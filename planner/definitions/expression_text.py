@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 from planner.definitions.deparse import literal_text as shown_literal
 from planner.ir import nodes as ir
 from planner.ir import written as w
+from planner.ir.rewrite import transform
 from planner.resolution.coercion import Context, pathway
 from planner.syntax.identifiers import quote_identifier
 from planner.types import types as t
@@ -300,6 +301,11 @@ class _Printer:
     def _case(self, node: ir.Case) -> str:
         return self._case_lines(node, None)
 
+    def _let(self, node: ir.Let) -> str:
+        held = ir.LetValue(id=node.id, type=node.value.type)
+        body = transform(node.body, lambda part: node.value if part == held else None)
+        return self.expr(body, implicit=True)
+
     def _simple_case(self, node: w.SimpleCase) -> str:
         return self._case_lines(node.case, node.subject)
 
@@ -348,6 +354,7 @@ _METHODS: Mapping[type, Any] = {
     ir.BooleanTest: _Printer._boolean_test,
     ir.Distinct: _Printer._distinct,
     ir.Case: _Printer._case,
+    ir.Let: _Printer._let,
     ir.Coalesce: _Printer._coalesce,
     ir.MinMax: _Printer._min_max,
     ir.InList: _Printer._in_list,

@@ -12,6 +12,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
+from planner.dialects.error_text import END, start_of_error
 from planner.dialects.literals import Literals
 from planner.ir.nodes import Interval
 from planner.types.types import SqlType
@@ -118,7 +119,12 @@ class Dialect(Literals):
 
     def raise_sql(self, sqlstate: str, message: str) -> str:
         """An expression that raises a PostgreSQL error; see `planner.lowering.engine_errors`."""
-        return self.error(self.string(f"TG:{sqlstate}:{message}"))
+        return self.error(self.string(start_of_error(sqlstate, message)))
+
+    def raise_invalid_input(self, type_name: str, text: str) -> str:
+        """An expression that refuses a text as the input of a type."""
+        start = self.string(start_of_error("22P02", f'invalid input syntax for type {type_name}: "'))
+        return self.error(f"concat({start}, {text}, {self.string(chr(34) + END)})")
 
     @abstractmethod
     def distinct(self, left: str, right: str, *, negated: bool) -> str:

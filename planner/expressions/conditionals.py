@@ -33,7 +33,8 @@ class _Barrier:
 def _case(level: Level, tree: Tree) -> Scalar:
     statement = level.statement
     with _Barrier(level, "CASE"):
-        subject = resolve_unknown(statement, bind(level, tree.arg)) if tree.HasField("arg") else None
+        written = resolve_unknown(statement, bind(level, tree.arg)) if tree.HasField("arg") else None
+        subject, whole = (None, None) if written is None else statement.once(written)
         conditions: list[Scalar] = []
         results: list[Scalar] = []
         for node in tree.args:
@@ -50,9 +51,10 @@ def _case(level: Level, tree: Tree) -> Scalar:
     values, type = unify(statement, [otherwise, *results], "CASE")
     whens = tuple(zip(conditions, values[1:], strict=True))
     result = Case(whens=whens, otherwise=values[0] if tree.HasField("defresult") else None, type=type)
-    if subject is not None:
-        statement.written_as(result, SimpleCase(subject=subject, case=result))
-    return statement.at(result, tree.location)
+    if written is None or whole is None:
+        return statement.at(result, tree.location)
+    form = SimpleCase(subject=written, case=result)
+    return statement.at(statement.written_as(whole(result), form), tree.location)
 
 
 def _coalesce(level: Level, tree: Tree) -> Scalar:

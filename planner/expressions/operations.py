@@ -12,7 +12,7 @@ from planner.expressions.bind import bind
 from planner.expressions.record_arrays import compare_with_rows
 from planner.expressions.subqueries import compare_row_with_subquery
 from planner.ir.nodes import BoolOp, Case, Distinct, InList, Literal, QuantifiedArray, RowConstructor, Scalar
-from planner.ir.rewrite import column_ids
+from planner.ir.rewrite import column_ids, transform
 from planner.ir.written import InArray, NullIf
 from planner.resolution.casting import coerce, unify
 from planner.resolution.coercion import RECORDARRAY, Context, common_type
@@ -104,11 +104,12 @@ def _nullif(level: Level, tree: Tree) -> Scalar:
     statement = level.statement
     left, right = bind(level, tree.lexpr), bind(level, tree.rexpr)
     signature = find_operator(level, "=", left.type.oid, right.type.oid, tree.location)
-    call = build_call(level, signature, [left, right], tree.location)
+    subject, whole = statement.once(left)
+    call = build_call(level, signature, [subject, right], tree.location)
     # The result is the left argument as the = operator takes it.
     kept = call.args[0]
-    result = Case(whens=((call, Literal(value=None, type=kept.type)),), otherwise=kept, type=kept.type)
-    statement.written_as(result, NullIf(args=call.args))
+    result = whole(Case(whens=((call, Literal(value=None, type=kept.type)),), otherwise=kept, type=kept.type))
+    statement.written_as(result, NullIf(args=transform(call.args, lambda node: left if node is subject else None)))
     return statement.at(result, _leftmost(level, left, tree.location))
 
 

@@ -142,6 +142,23 @@ class Case(Struct, frozen=True, kw_only=True):
     type: SqlType
 
 
+class Let(Struct, frozen=True, kw_only=True):
+    """`body`, in which `LetValue` of the same `id` stands for `value`, evaluated once. The binder makes it of a
+    volatile expression that one construct needs more than once (a simple CASE, NULLIF)."""
+
+    id: int
+    value: Scalar
+    body: Scalar
+    type: SqlType
+
+
+class LetValue(Struct, frozen=True, kw_only=True):
+    """The value of an enclosing `Let`."""
+
+    id: int
+    type: SqlType
+
+
 class Coalesce(Struct, frozen=True, kw_only=True):
     """COALESCE; all arguments have the result's type."""
 
@@ -269,6 +286,8 @@ Scalar: TypeAlias = (
     | BooleanTest
     | Distinct
     | Case
+    | Let
+    | LetValue
     | Coalesce
     | MinMax
     | InList

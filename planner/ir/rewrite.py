@@ -9,6 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from planner.ir import nodes as ir
+from planner.types.signature import Volatility
 from planner.types.types import SqlType
 
 _NO_NODES = frozenset({"type", "signature", "equals", "operator", "operators", "name", "names", "kind", "fields"})
@@ -133,3 +134,8 @@ def _field_names(cls: type[Struct]) -> tuple[str, ...]:
         names = tuple([name for name in cls.__struct_fields__ if name not in _SKIPPED])
         _NAMES[cls] = names
     return names
+
+
+def is_volatile(node: Any) -> bool:
+    """Whether evaluating `node` twice could give two values."""
+    return any(isinstance(part, ir.Call) and part.signature.volatility is Volatility.VOLATILE for part in walk(node))

@@ -1,8 +1,7 @@
 """Exceptions of the engines as PostgreSQL's errors.
 
-What a lowered query raises on purpose reads ``TG:<sqlstate>:<message>`` (with detail and hint after unit separators, up
-to a record separator); the rest is told by the engine's own text (DuckDB) or error class (Spark). What is not known
-here is our bug: XX000.
+What a lowered query raises on purpose is text of ours (planner.dialects.error_text); the rest is told by the engine's
+own text (DuckDB) or error class (Spark). What is not known here is our bug: XX000.
 """
 
 from __future__ import annotations
@@ -12,9 +11,11 @@ from collections.abc import Mapping
 
 from planner import errors
 from planner.dialects.engine_name import EngineName
+from planner.dialects.error_text import END, parts_of
 from planner.errors import InternalError, SqlError
 
-_OWN = re.compile(r"TG:([0-9A-Z]{5}):([^\x1e]*?)(?:\x1e|\n|$| SQLSTATE: P0001|$)", re.S)
+_OWN = re.compile(rf"TG:([0-9A-Z]{{5}}):([^{END}]*){END}|TG:([0-9A-Z]{{5}}):(.*?)(?: SQLSTATE: P0001|$)", re.M)
+"""An error of ours: up to its record separator, or a text of one line."""
 _BITS = {
     "INT16": "smallint",
     "INT32": "integer",
@@ -45,12 +46,11 @@ def _named(sqlstate: str, message: str, detail: str | None = None, hint: str | N
 
 
 def _own(message: str) -> SqlError | None:
-    start = message.find("TG:")
-    match = _OWN.match(message, start) if start >= 0 else None
+    match = _OWN.search(message)
     if match is None:
         return None
-    parts = match[2].split("\x1f")
-    return _named(match[1], parts[0], *parts[1:3])
+    message, *more = parts_of(match[2] or match[4] or "")
+    return _named(match[1] or match[3], message, *more)
 
 
 def translate(
@@ -58,8 +58,8 @@ def translate(
 ) -> SqlError:
     """The SqlError for an exception: `message` is the engine's text, `condition` and `parameters` Spark's error class
     (``DIVIDE_BY_ZERO``) and its message parameters."""
-    # A subquery that Spark refuses is quoted with the errors that it might have raised.
-    refused = condition is not None and condition.startswith("UNSUPPORTED_SUBQUERY")
+    # What Spark refuses it quotes, with the errors that it might have raised.
+    refused = condition is not None and condition != "USER_RAISED_EXCEPTION"
     own = None if refused else _own(message)
     if own is not None:
         return own

@@ -14,7 +14,19 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from planner.errors import AmbiguousParameter, IndeterminateDatatype, UndefinedParameter
-from planner.ir.nodes import AggregateCall, ColumnRef, Field, FunctionCall, Origin, Param, Rel, Scalar
+from planner.ir.nodes import (
+    AggregateCall,
+    ColumnRef,
+    Field,
+    FunctionCall,
+    Let,
+    LetValue,
+    Origin,
+    Param,
+    Rel,
+    Scalar,
+)
+from planner.ir.rewrite import is_volatile
 from planner.ir.written import Form
 from planner.syntax.parse import Parsed, Tree
 from planner.types.system_relations import SystemRelations
@@ -237,6 +249,15 @@ class Statement:
             origins[id] = origin
             fields.append(Field(id=id, name=name, type=type, origin=origin))
         return fields
+
+    def once(self, value: Scalar) -> tuple[Scalar, Callable[[Scalar], Scalar]]:
+        """What stands for `value` in a construct that needs it more than once, and what to make of that construct."""
+        if not is_volatile(value):
+            return value, lambda body: body
+        id = self.next_id
+        self.next_id = id + 1
+        stand_in = self.at(LetValue(id=id, type=value.type), self.location(value))
+        return stand_in, lambda body: Let(id=id, value=value, body=body, type=body.type)
 
     # ---- positions
 

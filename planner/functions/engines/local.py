@@ -10,6 +10,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
+from planner.dialects.error_text import error_text
 from planner.errors import SqlError
 from planner.functions.udfs import dialects, formatting, json, network, numeric, regex, temporal, text
 from planner.functions.udfs.table import Udf
@@ -24,10 +25,7 @@ UDFS: Mapping[str, Udf] = {
 
 def encode_error(error: SqlError) -> str:
     """The text by which an SqlError passes through an engine's exception."""
-    parts = [f"TG:{error.sqlstate}:{error.message}"]
-    if error.detail or error.hint:
-        parts += [error.detail or "", error.hint or ""]
-    return "\x1f".join(parts) + "\x1e"
+    return error_text(error.sqlstate, error.message, error.detail, error.hint)
 
 
 def _wrapped(udf: Udf) -> Callable[..., Any]:

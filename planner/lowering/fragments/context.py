@@ -12,13 +12,26 @@ from planner.errors import FeatureNotSupported, InternalError
 from planner.functions.engines.spark import checked, portable
 from planner.functions.forms.form import SessionSettings
 from planner.ir.nodes import Literal, Param
-from planner.lowering.fragments.fragment import Fragment, column
+from planner.lowering.fragments.fragment import Fragment, column, simple
 
 _IN_PYTHON: Mapping[EngineName, Callable[[str], str | None]] = {"local": str, "spark": portable}
 """A template that calls functions in Python, written for the local engine, as each engine says it."""
 _RAISING: Mapping[EngineName, Callable[[str], str]] = {"local": str, "spark": checked}
 
 _FIRST_ADDED = 1 << 30
+
+
+@dataclass(slots=True)
+class Hoisted:
+    """Subqueries taken out of an expression: they are to be the members of a struct called `name`."""
+
+    name: str
+    fragments: list[Fragment] = field(default_factory=list)
+
+    def take(self, fragment: Fragment) -> Fragment:
+        """Takes out a fragment; returns what stands for it."""
+        self.fragments.append(fragment)
+        return simple(f"{self.name}.a{len(self.fragments) - 1}")
 
 
 @dataclass(slots=True)
@@ -32,6 +45,10 @@ class Context:
     settings: SessionSettings
     dialect: Dialect = field(init=False)
     columns: dict[int, Fragment] = field(default_factory=dict)
+    held: dict[int, Fragment] = field(default_factory=dict)
+    """By id of an `ir.Let`: what stands for its value."""
+    hoisted: Hoisted | None = None
+    """Where no subquery may stand: those taken out so far."""
     aliases: int = 0
     variables: int = 0
     added: int = 0

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from planner.dialects.dialect import Dialect
 from planner.dialects.quoting import BRACE
+from planner.errors import FeatureNotSupported
 from planner.functions.engines.spark import without_lambda
 from planner.lowering.fragments.context import Context
 from planner.lowering.fragments.fragment import Fragment, made, simple
@@ -54,17 +55,22 @@ def calls_python(template: str, dialect: Dialect) -> bool:
     return _template(template, dialect).python
 
 
-def fill(ctx: Context, template: str, args: Sequence[Fragment]) -> Fragment:
-    """`template` with ``{i}`` replaced by ``args[i]``; arguments that it repeats are evaluated once.
+def fill(ctx: Context, template: str, args: Sequence[Fragment], *, repeats: int | None = None) -> Fragment:
+    """`template` with ``{i}`` replaced by ``args[i]``; arguments that it repeats are evaluated once. The engine
+    evaluates the argument `repeats` more than once where it stands, so that too is bound when it is volatile.
 
     Raises 0A000 where the engine can evaluate a volatile one only several times.
     """
     dialect = ctx.dialect
     read = _template(template, dialect)
+    if repeats is not None and args[repeats].volatile:
+        read = replace(read, repeated=tuple(sorted({*read.repeated, repeats})))
     if not read.repeated and (dialect.python_in_lambdas or not read.python):
         return _join(read, args)
     if not dialect.let_of_subqueries and any(arg.subquery for arg in args):
         # The engine allows no subquery in or around a lambda; it computes equal subqueries once.
+        if repeats is not None and args[repeats].volatile:
+            raise _not_once(ctx)
         return _repeating(ctx, _template(without_lambda(template), dialect), args)
     bound = [index for index in read.repeated if _needs_binding(args[index])]
     if not bound or (read.python and not dialect.python_in_lambdas):
@@ -87,11 +93,25 @@ def fill(ctx: Context, template: str, args: Sequence[Fragment]) -> Fragment:
     return made(dialect.let(value, name, body.sql), body, *[args[index] for index in bound])
 
 
+def let(ctx: Context, value: Fragment, name: str, body: Fragment) -> Fragment:
+    """`body`, in which `name` stands for `value`. Raises 0A000 where the engine's binding cannot hold one of them."""
+    dialect = ctx.dialect
+    if body.subquery or (body.python and not dialect.python_in_lambdas):
+        raise _not_once(ctx)
+    if value.subquery and not dialect.let_of_subqueries:
+        raise _not_once(ctx)
+    return made(dialect.let(value.sql, name, body.sql), value, body)
+
+
 def _repeating(ctx: Context, template: _Template, args: Sequence[Fragment]) -> Fragment:
     """The template with its arguments as they are, however often it names them."""
     if any(args[index].volatile for index in template.repeated):
-        raise ctx.unsupported("a volatile expression in this place")
+        raise _not_once(ctx)
     return _join(template, args)
+
+
+def _not_once(ctx: Context) -> FeatureNotSupported:
+    return ctx.unsupported("a volatile expression in this place")
 
 
 def _join(template: _Template, args: Sequence[Fragment]) -> Fragment:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from planner.ir import nodes as ir
+from planner.ir.rewrite import is_volatile
 from planner.lowering.fragments.fragment import Fragment, listed, made
 from planner.lowering.relations.foreign import looks_foreign
 from planner.lowering.relations.inlining import inlinable
@@ -33,6 +34,7 @@ def grouped(relations: RelationLowering, rel: ir.Aggregate) -> Select:
         or any(looks_foreign(call, select, start) for call in rel.calls)
     ):
         select = relations.wrap(select)
+    select, calls = _with_volatile_columns(relations, select, rel.calls)
     keys = [scalars.typed(key, field.type) for key, field in zip(rel.keys, rel.fields, strict=False)]
     computed = {
         index: key
@@ -53,7 +55,7 @@ def grouped(relations: RelationLowering, rel: ir.Aggregate) -> Select:
         columns[field.id] = value if same is value else made(f"first({value})", value)
         if same is not value and rel.grouping_sets is not None:
             columns[field.id] = made(f"CASE WHEN grouping({same}) = 0 THEN first({value}) END", same, value)
-    for field, call in zip(rel.fields[len(keys) :], rel.calls, strict=False):
+    for field, call in zip(rel.fields[len(keys) :], calls, strict=False):
         columns[field.id] = aggregate(scalars, call)
     for field, grouping in zip(rel.fields[len(keys) + len(rel.calls) :], rel.groupings, strict=True):
         told = [compared[index] for index in grouping]
@@ -71,6 +73,35 @@ def grouped(relations: RelationLowering, rel: ir.Aggregate) -> Select:
     select.columns = columns
     ctx.scans = enclosing
     return select
+
+
+def _with_volatile_columns(
+    relations: RelationLowering, select: Select, calls: tuple[ir.AggregateCall, ...]
+) -> tuple[Select, tuple[ir.AggregateCall, ...]]:
+    """What is volatile in aggregates as columns first: an aggregate's template may name an argument twice, and Spark
+    aggregates nothing that is volatile."""
+    if not is_volatile(calls):
+        return select, calls
+    columns: dict[int, Fragment] = {}
+
+    def computed(expr: ir.Scalar) -> ir.Scalar:
+        if not is_volatile(expr):
+            return expr
+        id = relations.ctx.new_id()
+        columns[id] = relations.scalars.lower(expr)
+        return ir.ColumnRef(id=id, type=expr.type)
+
+    changed = tuple([
+        replace(
+            call,
+            args=tuple([computed(arg) for arg in call.args]),
+            order_by=tuple([replace(key, expr=computed(key.expr)) for key in call.order_by]),
+            filter=None if call.filter is None else computed(call.filter),
+        )
+        for call in calls
+    ])  # fmt: skip
+    select.columns = {**select.columns, **columns}
+    return relations.wrap(select), changed
 
 
 def _grouping_sets(sets: Sequence[Sequence[int]], keys: Sequence[Fragment]) -> Fragment:

@@ -47,7 +47,10 @@ class Relations:
 
     def subquery(self, rel: ir.Rel) -> Fragment:
         """A node as a SELECT whose columns are ``c<id>``, in the order of its fields."""
-        return self.complete(self.build(rel), rel.fields)
+        outer, self.ctx.hoisted = self.ctx.hoisted, None
+        text = self.complete(self.build(rel), rel.fields)
+        self.ctx.hoisted = outer
+        return text
 
     def complete(self, select: Select, fields: Sequence[ir.Field], names: Sequence[str] | None = None) -> Fragment:
         """A SELECT with exactly the columns `fields`, under `names` if given."""

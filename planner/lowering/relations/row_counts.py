@@ -52,7 +52,7 @@ def _computed(scalars: Scalars, expr: ir.Scalar, clause: str, sqlstate: str, for
         return made(sql, count)
     if ctx.params is None:
         return simple("1")
-    if count.subquery:
+    if count.subquery or count.volatile:
         raise ctx.unsupported(f"a {clause} that is not a constant")
     # The engine takes constants only, and refuses a negative one itself (see engine_errors).
     return made(f"CAST(least(coalesce({count}, {for_null}), 2147483647) AS INT)", count)

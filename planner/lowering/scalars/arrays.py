@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from planner.ir import nodes as ir
 from planner.ir.physical import element_type
 from planner.lowering.fragments.fragment import Fragment, listed, made, simple
-from planner.lowering.fragments.templates import fill
+from planner.lowering.fragments.templates import fill, let
 from planner.lowering.scalars.logic import BOOLEAN
 from planner.lowering.scalars.routines import call
 from planner.lowering.scalars.scalars import Handler, Scalars
@@ -69,12 +69,12 @@ def _quantified(scalars: Scalars, expr: ir.QuantifiedArray) -> Fragment:
         ]
         return made(f"({listed(tests, ' OR ' if expr.quantifier == 'any' else ' AND ')})", *tests)
     array = scalars.lower(expr.array)
-    if ctx.dialect.let_of_subqueries and arg.subquery:
-        # A lambda cannot hold a subquery.
+    if arg.volatile or (arg.subquery and ctx.dialect.let_of_subqueries):
+        # The test of one element, a lambda, cannot hold a subquery, and is evaluated for each.
         name = ctx.variable()
         body = _over_list(scalars, expr, simple(f"{name}.a0"), simple(f"{name}.a1"), element)
-        value = ctx.dialect.struct([("a0", arg.sql), ("a1", array.sql)])
-        return made(ctx.dialect.let(value, name, body.sql), body, arg, array)
+        value = made(ctx.dialect.struct([("a0", arg.sql), ("a1", array.sql)]), arg, array)
+        return let(ctx, value, name, body)
     return _over_list(scalars, expr, arg, array, element)
 
 

@@ -153,9 +153,7 @@ def _checked_number(ctx: Context, target: SqlType, name: str, plain: str) -> str
 
 
 def _checked(ctx: Context, pattern: str, then: str, name: str) -> str:
-    prefix = ctx.dialect.string(f'TG:22P02:invalid input syntax for type {name}: "')
-    suffix = ctx.dialect.string('"')
-    fault = ctx.dialect.error(f"concat({prefix}, {{0}}, {suffix})")
+    fault = ctx.dialect.raise_invalid_input(name, "{0}")
     test = ctx.dialect.matches_fully("{0}", pattern)
     return f"CASE WHEN {test} THEN {then} WHEN {{0}} IS NOT NULL THEN {fault} END"
 
@@ -177,8 +175,7 @@ def _from_text(ctx: Context, target: SqlType) -> str:
         pattern = r"\s*[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[nN][aA][nN]|[iI][nN][fF]([iI][nN][iI][tT][yY])?)\s*"
         return _checked(ctx, pattern, plain.replace("{0}", "trim({0})"), name)
     if target.oid == types.BOOL:
-        prefix = ctx.dialect.string('TG:22P02:invalid input syntax for type boolean: "')
-        fault = ctx.dialect.error(f"concat({prefix}, {{0}}, {ctx.dialect.string(chr(34))})")
+        fault = ctx.dialect.raise_invalid_input("boolean", "{0}")
         return (
             f"CASE WHEN lower(trim({{0}})) IN ({_TRUE}) THEN TRUE WHEN lower(trim({{0}})) IN ({_FALSE}) THEN FALSE "
             f"WHEN {{0}} IS NOT NULL THEN {fault} END"

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from planner.ir import nodes as ir
+from planner.lowering.fragments.context import Hoisted
 from planner.lowering.fragments.fragment import Fragment, listed, made, simple
-from planner.lowering.fragments.templates import fill
+from planner.lowering.fragments.templates import fill, let
 from planner.lowering.scalars.routines import call
 from planner.lowering.scalars.scalars import Handler, Scalars
 from planner.lowering.scalars.scan_constants import held_beside
@@ -47,6 +48,29 @@ def _case(scalars: Scalars, expr: ir.Case) -> Fragment:
     return made(f"CASE{branches} ELSE {otherwise} END", otherwise, *[part for when in whens for part in when])
 
 
+def _let(scalars: Scalars, expr: ir.Let) -> Fragment:
+    ctx = scalars.ctx
+    value = scalars.lower(expr.value)
+    if not value.volatile:
+        # It became a constant since it was bound.
+        ctx.held[expr.id] = value
+        return scalars.lower(expr.body)
+    name = ctx.variable()
+    ctx.held[expr.id] = simple(name)
+    hoisted = Hoisted(ctx.variable())
+    outer, ctx.hoisted = ctx.hoisted, hoisted
+    result = let(ctx, value, name, scalars.lower(expr.body))
+    ctx.hoisted = outer
+    if not hoisted.fragments:
+        return result
+    members = [(f"a{index}", fragment.sql) for index, fragment in enumerate(hoisted.fragments)]
+    return let(ctx, made(ctx.dialect.struct(members), *hoisted.fragments), hoisted.name, result)
+
+
+def _let_value(scalars: Scalars, expr: ir.LetValue) -> Fragment:
+    return scalars.ctx.held[expr.id]
+
+
 def _coalesce(scalars: Scalars, expr: ir.Coalesce) -> Fragment:
     args = [scalars.typed(arg, expr.type) for arg in expr.args]
     return made(f"coalesce({listed(args)})", *args)
@@ -77,7 +101,12 @@ def _in_list(scalars: Scalars, expr: ir.InList) -> Fragment:
         values = held_beside(scalars, arg, expr.items) or [scalars.lower(item) for item in expr.items]
         items = [scalars.comparable(value, item.type) for value, item in zip(values, expr.items, strict=True)]
         key = scalars.comparable(arg, expr.arg.type)
-        return made(f"({key} {'NOT IN' if expr.negated else 'IN'} ({listed(items)}))", key, *items)
+        word = "NOT IN" if expr.negated else "IN"
+        if key.volatile:
+            # An engine may compare the list's items one by one, each with another value.
+            places = ", ".join([f"{{{number}}}" for number in range(1, len(items) + 1)])
+            return fill(scalars.ctx, f"({{0}} {word} ({places}))", [key, *items], repeats=0)
+        return made(f"({key} {word} ({listed(items)}))", key, *items)
     # One test for each item, all of the same argument.
     values = [scalars.lower(item) for item in expr.items]
     tests = [
@@ -93,6 +122,8 @@ HANDLERS: Mapping[type, Handler] = {
     ir.BooleanTest: _boolean_test,
     ir.Distinct: _distinct,
     ir.Case: _case,
+    ir.Let: _let,
+    ir.LetValue: _let_value,
     ir.Coalesce: _coalesce,
     ir.MinMax: _min_max,
     ir.InList: _in_list,

@@ -43,7 +43,10 @@ class Scalars:
 
     def lower(self, expr: ir.Scalar) -> Fragment:
         """The expression's SQL."""
-        return self._handlers[expr.__class__](self, expr)
+        fragment = self._handlers[expr.__class__](self, expr)
+        if fragment.subquery and self.ctx.hoisted is not None:
+            return self.ctx.hoisted.take(fragment)
+        return fragment
 
     def condition(self, expr: ir.Scalar) -> Fragment:
         """The expression where only true matters (WHERE, ON, FILTER): IN (subquery) may become a semi-join."""

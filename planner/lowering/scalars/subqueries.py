@@ -66,6 +66,9 @@ def _compared(scalars: Scalars, expr: ir.QuantifiedSubquery, *, exact: bool) -> 
     names = [operator.name for operator in expr.operators]
     key = scalars.comparable if set(names) <= {"=", "<>"} else scalars.key
     args = [key(scalars.lower(arg), arg.type) for arg in expr.args]
+    if not dialect.quantified_subqueries and any(arg.volatile for arg in args):
+        # It would be another value for each row of the subquery.
+        raise scalars.ctx.unsupported("a volatile expression compared with the rows of a subquery")
     alias = scalars.ctx.alias()
     inner = _inside(scalars, expr.rel)
     source = made(f"({inner}) AS {alias}", inner)

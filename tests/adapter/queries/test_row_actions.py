@@ -11,6 +11,17 @@ async def test_nextval_for_each_row_in_order(client: Client) -> None:
     assert await client.value("SELECT nextval('numbers')") == 4
 
 
+async def test_a_call_that_a_construct_needs_twice_is_made_once(client: Client) -> None:
+    await client.tag("CREATE SEQUENCE numbers")
+    assert await client.value("SELECT CASE nextval('numbers') WHEN 2 THEN 'two' WHEN 1 THEN 'one' END") == "one"
+    assert await client.value("SELECT nullif(nextval('numbers'), 3)") == 2
+    rows = await client.rows(
+        "SELECT CASE nextval('numbers') WHEN 4 THEN 'four' WHEN 3 THEN 'three' END FROM generate_series(1, 3)"
+    )
+    assert rows == [("three",), ("four",), (None,)]
+    assert await client.value("SELECT nextval('numbers')") == 6
+
+
 async def test_limit_stops_the_calls(client: Client) -> None:
     await client.tag("CREATE SEQUENCE numbers")
     assert await client.rows("SELECT nextval('numbers') FROM generate_series(1, 5) LIMIT 2") == [(1,), (2,)]
