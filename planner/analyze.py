@@ -17,7 +17,8 @@ from planner.command_tags import command_tag
 from planner.definitions.views import ViewDefinition, define_query, define_view
 from planner.errors import DatatypeMismatch, SqlSyntaxError, StatementTooComplex
 from planner.expressions.bind import bind_clause
-from planner.ir.nodes import BoundDelete, BoundInsert, BoundQuery, BoundStatement, BoundUpdate, Scalar
+from planner.ir.bound import BoundDelete, BoundInsert, BoundQuery, BoundStatement, BoundUpdate
+from planner.ir.nodes import Scalar
 from planner.queries.binder import new_statement
 from planner.queries.dml import bind_delete, bind_insert, bind_update, bound_query
 from planner.resolution.casting import coerce_to_target

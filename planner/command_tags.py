@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from planner.ir.nodes import BoundDelete, BoundInsert, BoundQuery, BoundUpdate
+from planner.ir.bound import BoundDelete, BoundInsert, BoundQuery, BoundUpdate
 from planner.statements import records as st
 
 _FIXED: dict[type, str] = {

@@ -5,13 +5,13 @@ from __future__ import annotations
 from adapter.execution.guards import own_catalog
 from adapter.execution.statement import Running
 from planner.definitions.defaults import bind_default
-from planner.ir import nodes as ir
+from planner.ir.bound import BoundQuery
 from planner.syntax.parse import Parsed
 from planner.types.types import column_type
 from storage.catalog.model import Column
 
 
-def default_query(running: Running, column: Column, written: Parsed | None = None) -> ir.BoundQuery:
+def default_query(running: Running, column: Column, written: Parsed | None = None) -> BoundQuery:
     """The column's DEFAULT as a query of one value. Raises the binder's errors for a bad one; they have positions where
     `written` gives it as it stands in the statement."""
     assert column.default is not None

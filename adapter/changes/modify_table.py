@@ -34,6 +34,7 @@ from adapter.queries.session_functions import has_acting_calls
 from adapter.results import Command, RecordBatch
 from planner.errors import InternalError
 from planner.ir import nodes as ir
+from planner.ir.bound import BoundDelete, BoundInsert, BoundStatement, BoundUpdate, Returning
 from planner.ir.physical import arrow_type
 from planner.types.types import SqlType
 from storage.catalog.model import Sequence
@@ -44,11 +45,11 @@ async def run_change(running: Running, plan: Plan) -> Outcome:
     """Carry out INSERT, UPDATE or DELETE. Raises BeginAgain."""
     statement = plan.statement
     match statement:
-        case ir.BoundInsert():
+        case BoundInsert():
             check_writable(running, "INSERT")
-        case ir.BoundUpdate():
+        case BoundUpdate():
             check_writable(running, "UPDATE")
-        case ir.BoundDelete():
+        case BoundDelete():
             check_writable(running, "DELETE")
         case _:
             raise InternalError("not a change of rows")
@@ -56,7 +57,7 @@ async def run_change(running: Running, plan: Plan) -> Outcome:
     running.transaction.rely_on(plan.relied_on)
     target = target_of(running, statement.relation_oid)
     change = _Change(running, target, statement.returning)
-    if isinstance(statement, ir.BoundInsert):
+    if isinstance(statement, BoundInsert):
         plan = change.number_rows(plan, statement)
     read = await prepare_plan(running, plan)
     _check_constants(read)
@@ -78,7 +79,7 @@ def _check_constants(read: PreparedRead) -> None:
 class _Change:
     """One statement's change of one table, in progress."""
 
-    def __init__(self, running: Running, target: Target, returning: ir.Returning | None) -> None:
+    def __init__(self, running: Running, target: Target, returning: Returning | None) -> None:
         self._running = running
         self._target = target
         self._returning = returning
@@ -87,7 +88,7 @@ class _Change:
         self._spool = None if returning is None else RowSpool()
         self.numbered: dict[int, Sequence] = {}
 
-    def number_rows(self, plan: Plan, statement: ir.BoundInsert) -> Plan:
+    def number_rows(self, plan: Plan, statement: BoundInsert) -> Plan:
         """Take columns whose value is nextval() out of the source, to be numbered row by row as they come."""
         rel = statement.source.rel
         if not isinstance(rel, ir.Project) or isinstance(rel.input, ir.OneRow):
@@ -106,7 +107,7 @@ class _Change:
         query = replace(statement.source, rel=replace(rel, exprs=tuple(exprs)))
         return replace(plan, query=query, acts=has_acting_calls(query))
 
-    async def read_then_write(self, read: PreparedRead, statement: ir.BoundStatement) -> None:
+    async def read_then_write(self, read: PreparedRead, statement: BoundStatement) -> None:
         """Read the rows to change, batch by batch, and write what becomes of them."""
         width = len(self._target.columns)
         async with aclosing(_closable(read.stream())) as batches:
@@ -115,12 +116,12 @@ class _Change:
                     continue
                 columns = batch.columns
                 match statement:
-                    case ir.BoundInsert():
+                    case BoundInsert():
                         await self.insert(await self._with_numbers(columns, batch.num_rows))
-                    case ir.BoundUpdate():
+                    case BoundUpdate():
                         self.delete(columns[0], columns[1 : 1 + width])
                         await self.insert(columns[1 + width :])
-                    case ir.BoundDelete():
+                    case BoundDelete():
                         self.delete(columns[0], columns[1:])
                         await self._return(self._batch(columns[1:]))
                 self._rows += batch.num_rows
@@ -147,14 +148,14 @@ class _Change:
     def _batch(self, columns: SequenceOf[Any]) -> RecordBatch:
         return pa.record_batch(list(columns), names=self._target.names)
 
-    async def write_by_engine(self, read: PreparedRead, statement: ir.BoundStatement) -> None:
+    async def write_by_engine(self, read: PreparedRead, statement: BoundStatement) -> None:
         """Let the engine that reads the rows write what becomes of them, as parts."""
         target, width = self._target, len(self._target.columns)
         old = ((*range(1 + width),), [ROW_ID, *target.names])
         match statement:
-            case ir.BoundInsert():
+            case BoundInsert():
                 sets = [((*range(width),), target.names)]
-            case ir.BoundUpdate():
+            case BoundUpdate():
                 sets = [old, ((*range(1 + width, 1 + 2 * width),), target.names)]
             case _:
                 sets = [old]

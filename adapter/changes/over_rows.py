@@ -15,12 +15,11 @@ from adapter.queries.session_functions import with_session_values
 from adapter.results import RecordBatch
 from planner.errors import FeatureNotSupported
 from planner.ir import nodes as ir
+from planner.ir.bound import BoundQuery
 from planner.resolution.session_values import session_values
 
 
-async def over_rows(
-    running: Running, query: ir.BoundQuery, rows: RecordBatch, purpose: str
-) -> AsyncIterator[RecordBatch]:
+async def over_rows(running: Running, query: BoundQuery, rows: RecordBatch, purpose: str) -> AsyncIterator[RecordBatch]:
     """The batches of `query`, which reads `rows` as `RETURNING_ROWS` and no table. `purpose` tells executions for one
     statement apart."""
     query = await with_session_values(running, query, session_values(query), acts=False)
@@ -33,7 +32,7 @@ async def over_rows(
             yield batch
 
 
-def engine_over_rows(running: Running, query: ir.BoundQuery) -> Engine:
+def engine_over_rows(running: Running, query: BoundQuery) -> Engine:
     """The engine that computes `query` over rows at hand: the local one, to which they are near, unless only Spark can.
     0A000 when none can."""
     local, spark = running.engines.local, running.engines.spark()

@@ -19,7 +19,7 @@ from adapter.plans.predicates import scan_templates
 from adapter.queries.read import prepare_read
 from planner.definitions.row_expressions import bind_conditions, bind_null_rows
 from planner.errors import CheckViolation, NotNullViolation
-from planner.ir import nodes as ir
+from planner.ir.bound import BoundQuery
 from storage.catalog.model import CatalogSnapshot, Column, Constraint, Relation, Schema
 
 
@@ -49,7 +49,7 @@ async def check_existing_rows(running: Running, oid: int, rules: NewRules) -> No
             raise _violated(catalog, relation, checks[found[-1] - 1])
 
 
-async def _first_row(running: Running, catalog: CatalogSnapshot, query: ir.BoundQuery) -> list[Any] | None:
+async def _first_row(running: Running, catalog: CatalogSnapshot, query: BoundQuery) -> list[Any] | None:
     """A row of `query`, None when it has none."""
     query = replace(query, for_update=True)
     read = await prepare_read(running, catalog, query, scan_templates(query.rel))

@@ -37,7 +37,7 @@ from planner.errors import (
     UndefinedObject,
     WrongObjectType,
 )
-from planner.ir import nodes as ir
+from planner.ir.bound import BoundQuery
 from planner.ir.physical import arrow_type
 from planner.statements import records as st
 from planner.syntax.identifiers import quote_identifier, quote_literal
@@ -370,9 +370,9 @@ async def _source_plan(running: Running, statement: st.CreateTableAs, catalog: C
         await bind_execute_params(running, plan.statement)
         assert prepared.parsed is not None
         plan = running.session.plan(prepared.parsed, catalog, running.declared)
-        if not isinstance(plan.statement, ir.BoundQuery):
+        if not isinstance(plan.statement, BoundQuery):
             raise WrongObjectType("prepared statement is not a SELECT")
-    if not isinstance(plan.statement, ir.BoundQuery):
+    if not isinstance(plan.statement, BoundQuery):
         raise FeatureNotSupported("CREATE TABLE AS of this statement is not supported")
     return plan
 

@@ -20,7 +20,7 @@ from adapter.engines.router import choose
 from adapter.engines.with_files import EngineWithFiles
 from adapter.settings.values import number_of
 from planner.errors import SqlError
-from planner.ir.nodes import BoundQuery
+from planner.ir.bound import BoundQuery
 from storage.environment.environment import Environment
 from storage.stores.blob_files import BlobFiles
 

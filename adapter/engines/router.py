@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from adapter.engines.common.engine import Engine, TableInput
 from planner.errors import FeatureNotSupported
-from planner.ir.nodes import BoundQuery
+from planner.ir.bound import BoundQuery
 
 
 class Route(Struct, frozen=True, kw_only=True):

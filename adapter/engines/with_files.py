@@ -15,7 +15,8 @@ import pyarrow as pa
 
 from adapter.engines.common.engine import Engine, EngineName, RecordBatch, TableInput, WrittenPart
 from adapter.execution_context import ExecutionContext
-from planner.ir.nodes import BoundQuery, Literal
+from planner.ir.bound import BoundQuery
+from planner.ir.nodes import Literal
 from storage.ids import ShardId
 from storage.stores.blob_files import BlobFiles
 

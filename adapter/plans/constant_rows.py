@@ -16,6 +16,7 @@ import pyarrow as pa
 from adapter.results import RecordBatch
 from planner.errors import FeatureNotSupported
 from planner.ir import nodes as ir
+from planner.ir.bound import BoundQuery
 from planner.ir.physical import arrow_type, element_type
 from planner.types import types as t
 from planner.types.types import SqlType
@@ -52,10 +53,10 @@ class ConstantRows:
     event loop."""
 
     def __init__(self) -> None:
-        self._kept: BoundedMap[int, tuple[ir.BoundQuery, RecordBatch]] = BoundedMap(max_entries=MAX_KEPT_ROWS)
+        self._kept: BoundedMap[int, tuple[BoundQuery, RecordBatch]] = BoundedMap(max_entries=MAX_KEPT_ROWS)
         """By identity of the query, which an entry keeps alive."""
 
-    def of(self, query: ir.BoundQuery, params: Sequence[ir.Literal]) -> RecordBatch | None:
+    def of(self, query: BoundQuery, params: Sequence[ir.Literal]) -> RecordBatch | None:
         """See `constant_batch`."""
         known = self._kept.get(id(query))
         if known is not None:

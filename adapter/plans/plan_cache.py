@@ -7,7 +7,6 @@ sessions of a server process and holds the most recently used plans.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TypeAlias
 
 from msgspec import Struct
 
@@ -16,8 +15,9 @@ from adapter.results import ColumnDescription
 from adapter.transactions.locks import tags
 from adapter.transactions.locks.modes import Mode
 from adapter.transactions.locks.tags import Tag
-from planner.analyze import BindContext, analyze, command_tag
+from planner.analyze import AnyStatement, BindContext, analyze, command_tag
 from planner.ir import nodes as ir
+from planner.ir.bound import BoundDelete, BoundInsert, BoundQuery, BoundUpdate
 from planner.ir.rewrite import walk
 from planner.resolution.session_values import ACTS
 from planner.statements import records as st
@@ -52,18 +52,16 @@ _DEFINITIONS = (
     st.AlterSetting,
 )  # fmt: skip
 
-BoundStatement: TypeAlias = ir.BoundStatement | st.UtilityStatement
-
 
 class Plan(Struct, frozen=True, kw_only=True):
     """A bound statement. `query` is the relational part that engines run, where there is one; `session_values`, `acts`
     and `sizes` tell what has to be filled in before, `locks` what is locked first."""
 
     parsed: Parsed
-    statement: BoundStatement
+    statement: AnyStatement
     catalog: CatalogSnapshot
     search_path: tuple[str, ...]
-    query: ir.BoundQuery | None
+    query: BoundQuery | None
     param_types: tuple[SqlType, ...]
     columns: tuple[ColumnDescription, ...] | None
     templates: tuple[ScanTemplate, ...]
@@ -101,17 +99,17 @@ def _inner_param_types(statement: object, context: BindContext, declared: tuple[
         return ()
     inner = analyze(statement.query, context, declared)
     match inner:
-        case ir.BoundQuery():
+        case BoundQuery():
             return inner.param_types
-        case ir.BoundInsert():
+        case BoundInsert():
             return inner.source.param_types
-        case ir.BoundUpdate() | ir.BoundDelete():
+        case BoundUpdate() | BoundDelete():
             return inner.read.param_types
         case _:
             return _inner_param_types(inner, context, declared)
 
 
-def _asked_and_called(query: ir.BoundQuery | None) -> tuple[frozenset[str], frozenset[str]]:
+def _asked_and_called(query: BoundQuery | None) -> tuple[frozenset[str], frozenset[str]]:
     """The names of the session values and of the functions and operators anywhere in `query`."""
     asked: set[str] = set()
     called: set[str] = set()
@@ -136,18 +134,18 @@ def describe_fields(fields: tuple[ir.Field, ...]) -> tuple[ColumnDescription, ..
 def make_plan(parsed: Parsed, context: BindContext, declared: tuple[int, ...]) -> Plan:
     """Bind `parsed`. Raises the binder's errors."""
     statement = analyze(parsed, context, declared)
-    query: ir.BoundQuery | None = None
+    query: BoundQuery | None = None
     columns: tuple[ColumnDescription, ...] | None = None
     written: tuple[int, ...] = ()
     match statement:
-        case ir.BoundQuery():
+        case BoundQuery():
             query = statement
             columns = describe_fields(query.rel.fields)
-        case ir.BoundInsert():
+        case BoundInsert():
             query, written = statement.source, (statement.relation_oid,)
-        case ir.BoundUpdate() | ir.BoundDelete():
+        case BoundUpdate() | BoundDelete():
             query, written = statement.read, (statement.relation_oid,)
-    if isinstance(statement, (ir.BoundInsert, ir.BoundUpdate, ir.BoundDelete)) and statement.returning is not None:
+    if isinstance(statement, (BoundInsert, BoundUpdate, BoundDelete)) and statement.returning is not None:
         columns = describe_fields(statement.returning.query.rel.fields)
     oids = (*written, *(query.relations if query is not None else ()))
     catalog = context.catalog
@@ -170,7 +168,7 @@ def make_plan(parsed: Parsed, context: BindContext, declared: tuple[int, ...]) -
     )
 
 
-def _locks(written: tuple[int, ...], query: ir.BoundQuery | None) -> tuple[tuple[Tag, Mode], ...]:
+def _locks(written: tuple[int, ...], query: BoundQuery | None) -> tuple[tuple[Tag, Mode], ...]:
     """What a change of the tables `written`, or a query, locks, in the order of oids."""
     modes: dict[int, Mode] = {}
     if query is not None:

@@ -27,6 +27,7 @@ from adapter.system_catalogs.functions.reg_columns import has_reg_columns, with_
 from adapter.transactions.snapshots import ResolvedTables, resolve
 from adapter.transactions.transaction import NeedsSnapshot
 from planner.ir import nodes as ir
+from planner.ir.bound import BoundQuery
 from planner.resolution.session_values import session_values
 from storage.catalog.model import CatalogSnapshot
 
@@ -38,7 +39,7 @@ class PreparedRead(Struct, frozen=True, kw_only=True):
     """A query ready to run. `rows` holds its rows when they are constants; otherwise `engine` runs it, and `reason`
     says why that one."""
 
-    query: ir.BoundQuery
+    query: BoundQuery
     params: tuple[ir.Literal, ...]
     context: ExecutionContext
     resolved: ResolvedTables
@@ -71,7 +72,7 @@ def execution_context(running: Running, catalog: CatalogSnapshot) -> ExecutionCo
 async def prepare_read(
     running: Running,
     catalog: CatalogSnapshot,
-    query: ir.BoundQuery,
+    query: BoundQuery,
     templates: Sequence[ScanTemplate],
     *,
     values: frozenset[str] | None = None,
@@ -90,7 +91,7 @@ async def prepare_read(
     query = await with_session_values(running, query, names, acts=acts and not per_row)
     if per_row:
 
-        async def read_rows(inner: ir.BoundQuery) -> list[tuple[Any, ...]]:
+        async def read_rows(inner: BoundQuery) -> list[tuple[Any, ...]]:
             return await _rows_of(await prepare_read(running, catalog, inner, scan_templates(inner.rel), sizes=sizes))
 
         query = await carry_out_for_rows(running, query, read_rows)

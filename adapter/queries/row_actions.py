@@ -17,6 +17,7 @@ from adapter.execution.statement import Running
 from adapter.queries.session_functions import carry_out_calls, has_acting_calls
 from planner.errors import FeatureNotSupported
 from planner.ir import nodes as ir
+from planner.ir.bound import BoundQuery
 from planner.ir.rewrite import transform, walk
 from planner.resolution.session_values import ACTS
 from planner.types.types import INT8, SqlType
@@ -24,7 +25,7 @@ from planner.types.types import INT8, SqlType
 MAX_ROWS = 100_000
 """Rows of one such query: they are held in memory, each as Python values."""
 
-ReadRows = Callable[[ir.BoundQuery], Awaitable[Sequence[Sequence[Any]]]]
+ReadRows = Callable[[BoundQuery], Awaitable[Sequence[Sequence[Any]]]]
 """Runs a query and returns its rows as `ir.Literal` has values; at most `MAX_ROWS` + 1 of them."""
 
 
@@ -32,7 +33,7 @@ def _unsupported() -> FeatureNotSupported:
     return FeatureNotSupported("functions that act on the session are only supported in the outermost select list")
 
 
-async def carry_out_for_rows(running: Running, query: ir.BoundQuery, read_rows: ReadRows) -> ir.BoundQuery:
+async def carry_out_for_rows(running: Running, query: BoundQuery, read_rows: ReadRows) -> BoundQuery:
     """`query` with its acting calls carried out for each row, over constant rows."""
     above: list[ir.Limit | ir.Sort | ir.Project] = []
     rel: ir.Rel = query.rel

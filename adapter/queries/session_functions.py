@@ -19,6 +19,7 @@ from adapter.queries.sequences import currval, lastval, nextval, position, setva
 from adapter.wall_clock import utc_now
 from planner.errors import AdminShutdown, FeatureNotSupported, InvalidParameterValue, UndefinedObject
 from planner.ir import nodes as ir
+from planner.ir.bound import BoundQuery
 from planner.ir.rewrite import transform, walk
 from planner.resolution.session_values import ACTS, substitute
 from planner.statements.records import Notify
@@ -34,9 +35,7 @@ MAX_PAYLOAD_BYTES = 7999
 _T = TypeVar("_T")
 
 
-async def with_session_values(
-    running: Running, query: ir.BoundQuery, names: frozenset[str], *, acts: bool
-) -> ir.BoundQuery:
+async def with_session_values(running: Running, query: BoundQuery, names: frozenset[str], *, acts: bool) -> BoundQuery:
     """`query` with the session values of these names, and (with `acts`) the calls that act on the session, replaced by
     literals. Each call is carried out once, so `is_evaluated_once` has to hold. 0A000 for a call whose arguments are
     computed."""

@@ -11,11 +11,12 @@ from adapter.plans.row_text import literal_value
 from adapter.queries.read import prepare_read
 from planner.analyze import bind_execute
 from planner.ir import nodes as ir
+from planner.ir.bound import BoundQuery
 from planner.statements import records as st
 from storage.catalog.model import CatalogSnapshot
 
 
-async def evaluate(running: Running, catalog: CatalogSnapshot, query: ir.BoundQuery) -> tuple[Any, ...]:
+async def evaluate(running: Running, catalog: CatalogSnapshot, query: BoundQuery) -> tuple[Any, ...]:
     """The values of the single row of `query`, as `ir.Literal` has them."""
     read = await prepare_read(running, catalog, query, scan_templates(query.rel))
     stream: Any = read.stream()

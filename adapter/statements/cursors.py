@@ -19,7 +19,7 @@ from planner.errors import (
     InvalidCursorName,
     ObjectNotInPrerequisiteState,
 )
-from planner.ir import nodes as ir
+from planner.ir.bound import BoundQuery
 from planner.statements import records as st
 
 BINARY_FORMATS = (1,)
@@ -31,7 +31,7 @@ async def declare(running: Running, statement: st.DeclareCursor, plan: Plan) -> 
     session = running.session
     if not statement.hold:
         require_block(running, "DECLARE CURSOR")
-    if not isinstance(plan.statement, ir.BoundQuery):
+    if not isinstance(plan.statement, BoundQuery):
         raise InvalidCursorDefinition("DECLARE CURSOR must specify a SELECT or VALUES command")
     if plan.statement.for_update and (statement.hold or statement.scroll):
         what = "WITH HOLD" if statement.hold else "SCROLL"
@@ -77,7 +77,7 @@ async def _cursor(running: Running, portal: Portal) -> CursorRows:
     if portal.cursor is None:
         if portal.rows is None:
             plan = portal.plan
-            if plan is None or not isinstance(plan.statement, ir.BoundQuery):
+            if plan is None or not isinstance(plan.statement, BoundQuery):
                 raise ObjectNotInPrerequisiteState(f'portal "{portal.name}" cannot be run')
             params, running.params = running.params, portal.params
             await running.transaction.lock(plan.locks, begin_again=False)

@@ -26,7 +26,7 @@ from planner.errors import (
     SqlError,
     UndefinedParameter,
 )
-from planner.ir import nodes as ir
+from planner.ir.bound import BoundDelete, BoundInsert, BoundQuery, BoundUpdate
 from planner.statements import records as st
 from planner.syntax.parse import Parsed, subtrees
 from storage.catalog.model import CatalogSnapshot
@@ -79,7 +79,7 @@ async def _run_by_what_is_known(running: Running, parsed: Parsed) -> Outcome | N
     except SqlError:
         return None
     defines = running.may_retry and not running.in_block and is_definition(plan.statement)
-    if not defines and (not isinstance(plan.statement, ir.BoundInsert) or plan.reads):
+    if not defines and (not isinstance(plan.statement, BoundInsert) or plan.reads):
         return None
     # A savepoint for every INSERT of a block would cut what it writes into pieces.
     mark = transaction.mark(session.values) if transaction.txn is None else None
@@ -138,9 +138,9 @@ def _refuse_parameters(parsed: Parsed) -> None:
 async def run_rows(running: Running, plan: Plan) -> Outcome:
     """Run a query or a change of rows (or SELECT INTO, which is a utility statement)."""
     match plan.statement:
-        case ir.BoundQuery():
+        case BoundQuery():
             return await run_query(running, plan)
-        case ir.BoundInsert() | ir.BoundUpdate() | ir.BoundDelete():
+        case BoundInsert() | BoundUpdate() | BoundDelete():
             return await run_change(running, plan)
         case _:
             return await _utility(running, plan)

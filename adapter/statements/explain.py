@@ -14,7 +14,7 @@ from adapter.queries.single_row import bind_execute_params
 from adapter.results import ColumnDescription, Command, CopyIn, CopyOut
 from adapter.wall_clock import utc_now
 from planner.errors import FeatureNotSupported
-from planner.ir import nodes as ir
+from planner.ir.bound import BoundDelete, BoundInsert, BoundQuery, BoundUpdate
 from planner.statements import records as st
 from planner.types import types as t
 from planner.types.types import SqlType
@@ -61,8 +61,8 @@ async def run_explain(running: Running, statement: st.Explain) -> Outcome:
 
 def _change_title(running: Running, plan: Plan) -> str | None:
     statement = plan.statement
-    verb = {ir.BoundInsert: "Insert", ir.BoundUpdate: "Update", ir.BoundDelete: "Delete"}.get(type(statement))
-    if verb is None or not isinstance(statement, (ir.BoundInsert, ir.BoundUpdate, ir.BoundDelete)):
+    verb = {BoundInsert: "Insert", BoundUpdate: "Update", BoundDelete: "Delete"}.get(type(statement))
+    if verb is None or not isinstance(statement, (BoundInsert, BoundUpdate, BoundDelete)):
         return None
     relation = plan.catalog.get(statement.relation_oid)
     return f"{verb} on {relation.name if isinstance(relation, Relation) else statement.relation_oid}"
@@ -70,7 +70,7 @@ def _change_title(running: Running, plan: Plan) -> str | None:
 
 async def _analyze(running: Running, plan: Plan) -> int:
     """Run it, and count the rows."""
-    run = run_query if isinstance(plan.statement, ir.BoundQuery) else run_change
+    run = run_query if isinstance(plan.statement, BoundQuery) else run_change
     outcome = await run(running, plan)
     count = 0
     match outcome:

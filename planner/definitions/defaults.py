@@ -8,7 +8,8 @@ from typing import TypeVar
 from planner.definitions.deparse import literal_text
 from planner.errors import DatatypeMismatch
 from planner.expressions.bind import DEFAULT_CLAUSE, bind_clause
-from planner.ir.nodes import BoundQuery, Literal, Scalar
+from planner.ir.bound import BoundQuery
+from planner.ir.nodes import Literal, Scalar
 from planner.queries.binder import new_statement
 from planner.queries.dml import assign, bound_query, parse_expression
 from planner.queries.relations import bind_in_view

@@ -13,11 +13,11 @@ from msgspec import Struct
 
 from planner.definitions.expression_text import NotPrintable, expression_text, printed
 from planner.expressions.bind import CHECK_CLAUSE, bind_clause
+from planner.ir.bound import BoundQuery
 from planner.ir.nodes import (
     RETURNING_ROWS,
     ArrayConstructor,
     BoolOp,
-    BoundQuery,
     Case,
     Cast,
     ColumnRef,

@@ -9,7 +9,8 @@ from msgspec import Struct
 
 from planner.errors import DatatypeMismatch, SqlError
 from planner.expressions.bind import TRANSFORM_CLAUSE, bind_clause
-from planner.ir.nodes import BoundQuery, ColumnRef, Project, Scalar
+from planner.ir.bound import BoundQuery
+from planner.ir.nodes import ColumnRef, Project, Scalar
 from planner.queries.binder import new_statement
 from planner.queries.dml import bound_query, in_shape
 from planner.queries.relations import scan_table

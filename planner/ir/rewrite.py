@@ -8,6 +8,7 @@ from typing import Any, TypeVar, get_args
 from msgspec import Struct
 from msgspec.structs import replace
 
+from planner.ir import bound
 from planner.ir import nodes as ir
 from planner.types.signature import Volatility
 from planner.types.types import SqlType
@@ -19,7 +20,7 @@ _NODES: dict[type, tuple[str, ...]] = {
     cls: tuple(
         name for name in cls.__struct_fields__ if name not in _NO_NODES and cls.__annotations__[name] not in _PLAIN
     )
-    for cls in vars(ir).values()
+    for cls in (*vars(ir).values(), *vars(bound).values())
     if isinstance(cls, type)
     and issubclass(cls, Struct)
     and cls not in (Struct, ir.Field, ir.Origin, ir.Interval, ir.Literal)

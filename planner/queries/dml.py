@@ -19,12 +19,9 @@ from planner.errors import (
     WrongObjectType,
 )
 from planner.expressions.bind import DEFAULT_CLAUSE, bind, bind_clause
+from planner.ir.bound import BoundDelete, BoundInsert, BoundQuery, BoundUpdate, Returning
 from planner.ir.nodes import (
     RETURNING_ROWS,
-    BoundDelete,
-    BoundInsert,
-    BoundQuery,
-    BoundUpdate,
     ColumnRef,
     CteScan,
     Deduplicate,
@@ -33,7 +30,6 @@ from planner.ir.nodes import (
     Param,
     Project,
     Rel,
-    Returning,
     Scalar,
     ScalarSubquery,
     Values,

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from planner.dialects.engine_name import EngineName
 from planner.errors import SqlError
-from planner.ir.nodes import BoundQuery
+from planner.ir.bound import BoundQuery
 from tests.differential.harness import Engines, Error, Oracle, Outcome, comparable
 
 FOLDER = Path(__file__).parent / "cases"

@@ -28,7 +28,8 @@ from planner.dialects.engine_name import EngineName
 from planner.errors import SqlError
 from planner.functions.engines.spark import NAMES
 from planner.functions.forms.form import SessionSettings
-from planner.ir.nodes import BoundQuery, Field, Literal
+from planner.ir.bound import BoundQuery
+from planner.ir.nodes import Field, Literal
 from planner.ir.physical import arrow_schema, arrow_type
 from planner.lowering.engine_errors import translate
 from planner.lowering.fragments.sources import ScanSource, constants_layout

@@ -12,7 +12,8 @@ import psycopg
 
 from planner.analyze import analyze
 from planner.errors import SqlError
-from planner.ir.nodes import BoundQuery, Literal, Project
+from planner.ir.bound import BoundQuery
+from planner.ir.nodes import Literal, Project
 from planner.syntax.identifiers import quote_literal
 from planner.syntax.parse import split_and_parse
 from planner.values.text_values import format_text, parse_text

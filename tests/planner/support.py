@@ -9,6 +9,7 @@ from pathlib import Path
 from planner.analyze import BindContext, analyze, define_view
 from planner.errors import SqlError
 from planner.ir import nodes as ir
+from planner.ir.bound import BoundDelete, BoundInsert, BoundQuery, BoundUpdate
 from planner.statements.records import CreateTable, CreateView
 from planner.syntax.parse import split_and_parse
 from planner.types.system_relations import BuiltinRelations
@@ -95,20 +96,20 @@ class Described:
 
 def output_rel(bound: object) -> ir.Rel | None:
     """The relation whose columns the client sees."""
-    if isinstance(bound, ir.BoundQuery):
+    if isinstance(bound, BoundQuery):
         return bound.rel
-    if isinstance(bound, (ir.BoundInsert, ir.BoundUpdate, ir.BoundDelete)) and bound.returning is not None:
+    if isinstance(bound, (BoundInsert, BoundUpdate, BoundDelete)) and bound.returning is not None:
         return bound.returning.query.rel
     return None
 
 
-def input_query(bound: object) -> ir.BoundQuery | None:
+def input_query(bound: object) -> BoundQuery | None:
     """The query that holds a statement's parameters."""
-    if isinstance(bound, ir.BoundQuery):
+    if isinstance(bound, BoundQuery):
         return bound
-    if isinstance(bound, ir.BoundInsert):
+    if isinstance(bound, BoundInsert):
         return bound.source
-    if isinstance(bound, (ir.BoundUpdate, ir.BoundDelete)):
+    if isinstance(bound, (BoundUpdate, BoundDelete)):
         return bound.read
     return None
 

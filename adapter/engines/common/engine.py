@@ -13,7 +13,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 from msgspec import Struct
 
 from adapter.execution_context import ExecutionContext
-from planner.ir.nodes import BoundQuery
+from planner.ir.bound import BoundQuery
 from planner.ir.nodes import Literal as LiteralValue
 from storage.catalog.model import Relation
 from storage.ids import ShardId

@@ -20,7 +20,8 @@ from adapter.execution_context import ExecutionContext
 from planner.errors import FeatureNotSupported, SqlError
 from planner.functions.forms.form import SessionSettings
 from planner.ir import nodes as ir
-from planner.ir.nodes import BoundQuery, Literal
+from planner.ir.bound import BoundQuery
+from planner.ir.nodes import Literal
 from planner.ir.rewrite import walk
 from planner.lowering.fragments.sources import ScanSource
 from planner.lowering.lower import LoweredQuery, lower

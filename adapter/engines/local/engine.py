@@ -47,8 +47,9 @@ from adapter.system_catalogs.local_engine import LocalCatalog, Scope
 from adapter.system_catalogs.relations.contents import SystemCatalogs
 from planner.errors import ObjectNotInPrerequisiteState, QueryCanceled
 from planner.functions.engines import local as local_udfs
-from planner.ir.nodes import BoundQuery, SystemScan
+from planner.ir.bound import BoundQuery
 from planner.ir.nodes import Literal as LiteralValue
+from planner.ir.nodes import SystemScan
 from planner.lowering.engine_errors import translate
 from planner.lowering.fragments.sources import ScanSource
 from storage.environment.environment import Environment

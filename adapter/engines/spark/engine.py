@@ -39,7 +39,7 @@ from adapter.engines.spark.warming import exercise
 from adapter.execution_context import ExecutionContext
 from planner.errors import FeatureNotSupported, IoError, ObjectNotInPrerequisiteState, QueryCanceled, SqlError
 from planner.functions.engines.spark import used
-from planner.ir.nodes import BoundQuery
+from planner.ir.bound import BoundQuery
 from planner.ir.nodes import Literal as LiteralValue
 from planner.lowering.fragments.sources import ScanSource
 from storage.environment.environment import Environment

@@ -13,7 +13,8 @@ from msgspec import Struct
 
 from adapter.engines.common.engine import TableInput
 from planner.ir import nodes as ir
-from planner.ir.nodes import BoundQuery, Literal
+from planner.ir.bound import BoundQuery
+from planner.ir.nodes import Literal
 from planner.ir.physical import element_type
 from planner.types import types
 from planner.types.types import SqlType

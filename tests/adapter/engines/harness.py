@@ -14,6 +14,7 @@ from adapter.execution_context import ExecutionContext
 from adapter.plans.constant_rows import batch_of
 from planner.functions.registry import aggregates, operators
 from planner.ir import nodes as ir
+from planner.ir.bound import BoundQuery
 from planner.ir.physical import arrow_type
 from planner.types import types
 from planner.types.types import SqlType, column_type
@@ -127,7 +128,7 @@ class World:
     async def rows(
         self,
         engine: Engine,
-        query: ir.BoundQuery,
+        query: BoundQuery,
         tables: Mapping[int, TableInput],
         params: Sequence[ir.Literal] = (),
         context: ExecutionContext | None = None,
@@ -159,9 +160,9 @@ def scan(relation: Relation, *, row_id: bool = False, first: int = 1) -> ir.Scan
     return ir.Scan(relation_oid=relation.oid, fields=fields, row_id=last if row_id else None)
 
 
-def query(rel: ir.Rel, *relations: Relation) -> ir.BoundQuery:
+def query(rel: ir.Rel, *relations: Relation) -> BoundQuery:
     """`rel` as a bound query."""
-    return ir.BoundQuery(rel=rel, relations=frozenset(relation.oid for relation in relations))
+    return BoundQuery(rel=rel, relations=frozenset(relation.oid for relation in relations))
 
 
 def ordered(rel: ir.Rel) -> ir.Sort:
@@ -186,13 +187,13 @@ def literal(value: object, type: SqlType = INT8) -> ir.Literal:
     return ir.Literal(value=value, type=type)
 
 
-def constants(*values: ir.Scalar) -> ir.BoundQuery:
+def constants(*values: ir.Scalar) -> BoundQuery:
     """`SELECT value, ...`."""
     fields = tuple(ir.Field(id=index, name="x", type=value.type) for index, value in enumerate(values, 1))
     return query(ir.Project(input=ir.OneRow(), exprs=values, fields=fields))
 
 
-def endless(relation: Relation) -> ir.BoundQuery:
+def endless(relation: Relation) -> BoundQuery:
     """Counts the pairs of rows of `relation` with itself, four times over: more than can be counted in a test."""
     joined: ir.Rel = scan(relation, first=100)
     for first in (200, 300, 400):

@@ -10,6 +10,7 @@ from adapter.engines.common.engine import EngineName, TableInput
 from adapter.engines.router import choose
 from planner.errors import FeatureNotSupported
 from planner.ir import nodes as ir
+from planner.ir.bound import BoundQuery
 from storage.catalog.model import Relation
 
 LIMIT = 32 << 20
@@ -20,7 +21,7 @@ class FakeEngine:
     name: EngineName
     reason: str | None = None
 
-    def unsupported(self, query: ir.BoundQuery) -> str | None:
+    def unsupported(self, query: BoundQuery) -> str | None:
         return self.reason
 
 
@@ -29,12 +30,12 @@ def read(size: int) -> dict[int, TableInput]:
     return {1: TableInput(relation=relation, inserts=(), deletes=(), bytes=size, rows=1)}
 
 
-QUERY = ir.BoundQuery(rel=ir.OneRow(), relations=frozenset({1}))
-CATALOG = ir.BoundQuery(rel=ir.OneRow(), system=True)
+QUERY = BoundQuery(rel=ir.OneRow(), relations=frozenset({1}))
+CATALOG = BoundQuery(rel=ir.OneRow(), system=True)
 
 
 def route(
-    query: ir.BoundQuery, size: int, engine: str, *, local: str | None = None, spark: str | None = None
+    query: BoundQuery, size: int, engine: str, *, local: str | None = None, spark: str | None = None
 ) -> tuple[str, str]:
     chosen = choose(
         query,

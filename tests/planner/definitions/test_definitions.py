@@ -17,6 +17,7 @@ from planner.errors import (
     UndefinedParameter,
 )
 from planner.ir import nodes as ir
+from planner.ir.bound import BoundQuery
 from planner.ir.nodes import Literal
 from planner.resolution.session_values import session_values, substitute
 from planner.statements.records import CreateView, Execute
@@ -74,7 +75,7 @@ def test_a_view_does_not_see_columns_added_later() -> None:
         [CatalogUpdate(record=old, diff=-1), CatalogUpdate(record=new, diff=1)], Csn(catalog.csn + 1)
     )
     bound = analyze(split_and_parse("select * from w")[0], context_of(catalog))
-    assert isinstance(bound, ir.BoundQuery)
+    assert isinstance(bound, BoundQuery)
     assert [field.name for field in bound.rel.fields] == ["a", "x", "y", "z"]
 
 
@@ -155,14 +156,14 @@ def test_session_values_are_found_and_replaced() -> None:
     assert names == {"now", "current_user", "setting:TimeZone", "setting_or_null:x.y"}
     replaced = substitute(bound, {name: Literal(value="v", type=SqlType(TEXT)) for name in names})
     assert session_values(replaced) == frozenset()
-    assert isinstance(replaced, ir.BoundQuery)
+    assert isinstance(replaced, BoundQuery)
     assert isinstance(replaced.rel, ir.Project)
     assert replaced.rel.exprs[0] == Literal(value="v", type=SqlType(TIMESTAMPTZ))
 
 
 def test_long_chains_are_bound() -> None:
     sql = "select " + " || ".join(["'a'"] * 800)
-    assert isinstance(analyze(split_and_parse(sql)[0], corpus_context()), ir.BoundQuery)
+    assert isinstance(analyze(split_and_parse(sql)[0], corpus_context()), BoundQuery)
 
 
 def test_endless_nesting_is_an_error_not_a_crash() -> None:

@@ -7,7 +7,7 @@ import pytest
 from planner.analyze import analyze
 from planner.dialects.engine_name import EngineName
 from planner.dialects.of_engine import dialect_of
-from planner.ir.nodes import BoundQuery
+from planner.ir.bound import BoundQuery
 from planner.lowering.lower import lower
 from planner.syntax.parse import split_and_parse
 from storage.catalog.model import CatalogSnapshot, bootstrap_updates

@@ -27,6 +27,7 @@ from adapter.engines.spark.runtime import Profile, Spark, SparkRuntime, SparkSet
 from planner.errors import DivisionByZero, InvalidParameterValue, ObjectNotInPrerequisiteState, QueryCanceled
 from planner.functions.registry import aggregates, functions, operators
 from planner.ir import nodes as ir
+from planner.ir.bound import BoundQuery
 from planner.types import types
 from planner.types.types import SqlType
 from tests.adapter.engines.harness import INT8, World, constants, literal, query, same, scan
@@ -103,7 +104,7 @@ async def test_a_result_that_outgrows_collecting_is_spooled(world: World, spark:
     assert rows == 1200
 
 
-def long_count() -> ir.BoundQuery:
+def long_count() -> BoundQuery:
     """Counts for longer than a test, in code that can be interrupted."""
     numbers = ir.Field(id=1, name="g", type=INT8)
     series = next(s for s in functions("generate_series") if s.args == (types.INT8, types.INT8))

@@ -1,0 +1,66 @@
+"""What binding a query or a change of rows makes: relations of the IR with what else is known of the statement."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from msgspec import Struct, field
+
+from planner.ir.nodes import Rel
+from planner.types.types import SqlType
+
+
+class BoundQuery(Struct, frozen=True, kw_only=True):
+    """A SELECT, VALUES or TABLE. The result's columns are `rel.fields`, in order. `param_types[i]` is the type of
+    $i+1. `relations` are the oids of all user tables and views read (views are expanded); `system` is true when a
+    system relation is read."""
+
+    rel: Rel
+    param_types: tuple[SqlType, ...] = ()
+    relations: frozenset[int] = field(default_factory=frozenset)
+    system: bool = False
+    volatile: bool = False
+    for_update: bool = False
+
+
+class BoundInsert(Struct, frozen=True, kw_only=True):
+    """INSERT. `source` yields one column for each of `columns` (attnums), already coerced to the column's type
+    (assignment), defaults filled in for all live columns of the table, so `columns` is every live attnum in order.
+    `returning` reads `Scan` fields through the ids in `returning_fields` (one per column)."""
+
+    relation_oid: int
+    columns: tuple[int, ...]
+    source: BoundQuery
+    not_null: tuple[int, ...]
+    returning: Returning | None = None
+
+
+class BoundUpdate(Struct, frozen=True, kw_only=True):
+    """UPDATE. `read` yields: the row id (int8), every live column's old value (attnum order), then every live
+    column's new value (assignment-coerced, attnum order). One row per changed row (a join that matches a row
+    several times keeps one)."""
+
+    relation_oid: int
+    columns: tuple[int, ...]
+    read: BoundQuery
+    not_null: tuple[int, ...]
+    returning: Returning | None = None
+
+
+class BoundDelete(Struct, frozen=True, kw_only=True):
+    """DELETE. `read` yields the row id (int8), then every live column's old value (attnum order)."""
+
+    relation_oid: int
+    columns: tuple[int, ...]
+    read: BoundQuery
+    returning: Returning | None = None
+
+
+class Returning(Struct, frozen=True, kw_only=True):
+    """RETURNING: `query` reads the affected rows as `CteScan(cte=RETURNING_ROWS)`, whose columns are the table's
+    live columns."""
+
+    query: BoundQuery
+
+
+BoundStatement: TypeAlias = BoundQuery | BoundInsert | BoundUpdate | BoundDelete
