@@ -9,8 +9,8 @@ Values are kept in the form that SHOW prints (canonical text). Rules and message
 
 from __future__ import annotations
 
+import math
 import re
-import zoneinfo
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal, InvalidOperation
@@ -28,6 +28,7 @@ from planner.errors import (
     UndefinedObject,
 )
 from planner.values.interval_text import parse_interval
+from planner.values.time_zones import named_zone
 
 _BOOLS = {"on": "on", "true": "on", "yes": "on", "1": "on", "off": "off", "false": "off", "no": "off", "0": "off"}
 _MEMORY_UNITS = {"B": Decimal(1) / 1024, "kB": Decimal(1), "MB": Decimal(1024), "GB": Decimal(1024**2)}
@@ -269,35 +270,43 @@ def _client_encoding(setting: Setting, text: str) -> str:
     raise _invalid(setting, text)
 
 
-_ZONES: dict[str, str] = {}
+_INTERVAL = re.compile(r"interval\s+'([^']*)'", re.IGNORECASE)
+_HOURS = re.compile(r"\s*[+-]?(\d+\.?\d*([eE][+-]?\d+)?|\.\d+([eE][+-]?\d+)?|nan|inf(inity)?)", re.IGNORECASE)
 
 
 def time_zone_name(setting: Setting, text: str) -> str:
-    """The canonical spelling of a time zone: an IANA name in any case, or an offset, in hours or as the text of an
-    interval constant, as PostgreSQL's own POSIX form (`5` is `<+05>-05`)."""
-    if not _ZONES:
-        _ZONES.update({name.lower(): name for name in zoneinfo.available_timezones()})
-    known = _ZONES.get(text.strip().lower())
-    if known is not None:
-        return known
-    interval = re.fullmatch(r"interval\s+'([^']*)'", text.strip(), re.IGNORECASE)
-    try:
-        hours = _interval_hours(setting, text, interval[1]) if interval else Decimal(text.strip())
-    except InvalidOperation:
-        hours = None
-    if hours is not None and -24 < hours < 24:
-        minutes = int(hours * 60)
-        sign = "-" if minutes < 0 else "+"
-        reverse = "+" if minutes < 0 else "-"
-        whole, rest = divmod(abs(minutes), 60)
-        digits = f"{whole:02d}" + (f":{rest:02d}" if rest else "")
-        return f"<{sign}{digits}>{reverse}{digits}"
-    if re.fullmatch(r"(<[^>]+>|[A-Za-z]{3,})[+-]?\d{1,2}(:\d{2})?", text.strip()):
-        return text.strip()
-    raise _invalid(setting, text)
+    """The canonical spelling of a time zone (check_timezone). A number of hours or the text of an interval constant is
+    a distance east of Greenwich and becomes PostgreSQL's own POSIX form (`5` is `<+05>-05`); all else is a name."""
+    written = _INTERVAL.fullmatch(text.strip())
+    if written is not None:
+        return _distance(setting, text, _interval_seconds(setting, text, written[1]))
+    if _HOURS.fullmatch(text) is not None:
+        hours = float(text)
+        return _distance(setting, text, int(hours * 3600) if math.isfinite(hours) else None)
+    zone = None if text[:8].lower() == "interval" else named_zone(text)
+    if zone is None:
+        raise _invalid(setting, text)
+    if zone.offset is not None and zone.offset.seconds % 60:
+        raise InvalidParameterValue(
+            f'time zone "{text}" appears to use leap seconds', detail="PostgreSQL does not support leap seconds."
+        )
+    return zone.name
 
 
-def _interval_hours(setting: Setting, text: str, written: str) -> Decimal:
+def _distance(setting: Setting, text: str, seconds: int | None) -> str:
+    if seconds is None or abs(seconds) >= 86_400:
+        raise _invalid(setting, text, detail="UTC timezone offset is out of range.")
+    sign, reverse = ("-", "+") if seconds < 0 else ("+", "-")
+    minutes, rest = divmod(abs(seconds), 60)
+    digits = f"{minutes // 60:02d}"
+    if minutes % 60 or rest:
+        digits += f":{minutes % 60:02d}"
+    if rest:
+        digits += f":{rest:02d}"
+    return f"<{sign}{digits}>{reverse}{digits}"
+
+
+def _interval_seconds(setting: Setting, text: str, written: str) -> int:
     try:
         value = parse_interval(written)
     except SqlError:
@@ -305,7 +314,7 @@ def _interval_hours(setting: Setting, text: str, written: str) -> Decimal:
     if value.months or value.days:
         unit = "months" if value.months else "days"
         raise _invalid(setting, text, detail=f"Cannot specify {unit} in time zone interval.")
-    return Decimal(value.micros) / 3_600_000_000
+    return int(value.micros / 1_000_000)
 
 
 @lru_cache(maxsize=1024)

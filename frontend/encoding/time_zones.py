@@ -1,17 +1,16 @@
 """The session's TimeZone applied to instants.
 
-A zone is an IANA name or a POSIX offset as PostgreSQL shows it (`<+03>-03`, `UTC+3`: hours *west* of Greenwich). Arrow
-computes local times where its tables reach (it ignores the rules that continue after them); the standard library
-does the years from 2037 on, once per distinct quarter of an hour.
+What a zone is called is `planner.values.time_zones`'s. Arrow computes local times of the places that it knows where its
+tables reach (it ignores the rules that continue after them); the standard library does the rest, once per distinct
+quarter of an hour.
 """
 
 from __future__ import annotations
 
-import re
-from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
 from typing import Any
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import numpy.typing as npt
@@ -19,49 +18,36 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec import Struct
 
+from planner.values.time_zones import named_zone
+
 Int64Vector = npt.NDArray[np.int64]
 
 MICROS_PER_SECOND = 1_000_000
 _TABLE_END_MICROS = int(datetime(2037, 1, 1, tzinfo=UTC).timestamp()) * MICROS_PER_SECOND
 _TABLE_BEGIN_MICROS = int(datetime(1, 1, 2, tzinfo=UTC).timestamp()) * MICROS_PER_SECOND
 _BUCKET_MICROS = 900 * MICROS_PER_SECOND
-_POSIX = re.compile(r"(?:<([^>]+)>|([A-Za-z]{3,}))([+-]?)(\d{1,3})(?::(\d{2})(?::(\d{2}))?)?")
 
 
 class Zone(Struct, frozen=True, kw_only=True):
     """A resolved time zone. `fixed_seconds` is its offset east of Greenwich when it has only one; `arrow_name` the
-    name under which Arrow knows it otherwise."""
+    name under which Arrow knows it otherwise, if it does."""
 
     info: tzinfo
     fixed_seconds: int | None
     arrow_name: str | None
 
 
-@lru_cache(maxsize=1)
-def _names_by_folded() -> dict[str, str]:
-    return {name.casefold(): name for name in available_timezones()}
-
-
 @lru_cache(maxsize=256)
 def resolve_zone(name: str) -> Zone:
-    """The zone of this name; raises KeyError when there is none."""
-    if name.casefold() in ("utc", "etc/utc", "gmt", "zulu", "z"):
-        return Zone(
-            info=timezone(timedelta(0), "GMT" if name.casefold() == "gmt" else "UTC"), fixed_seconds=0, arrow_name=None
-        )
-    canonical = _names_by_folded().get(name.casefold())
-    if canonical is not None:
-        try:
-            return Zone(info=ZoneInfo(canonical), fixed_seconds=None, arrow_name=canonical)
-        except ZoneInfoNotFoundError as error:
-            raise KeyError(name) from error
-    match = _POSIX.fullmatch(name)
-    if match is None:
+    """The zone of the setting TimeZone; raises KeyError when there is none."""
+    found = named_zone(name)
+    if found is None:
         raise KeyError(name)
-    bracketed, bare, sign, hours, minutes, seconds = match.groups()
-    west = int(hours) * 3600 + int(minutes or 0) * 60 + int(seconds or 0)
-    east = west if sign == "-" else -west
-    return Zone(info=timezone(timedelta(seconds=east), bracketed or bare), fixed_seconds=east, arrow_name=None)
+    if found.offset is not None:
+        seconds = found.offset // timedelta(seconds=1)
+        return Zone(info=found.info, fixed_seconds=seconds, arrow_name=None)
+    place = isinstance(found.info, ZoneInfo) and found.info.key == found.name
+    return Zone(info=found.info, fixed_seconds=None, arrow_name=found.name if place else None)
 
 
 def _offsets_by_bucket(zone: Zone, micros: Int64Vector) -> Int64Vector:
@@ -99,6 +85,8 @@ def utc_offsets(zone: Zone, micros: Int64Vector) -> Int64Vector:
     """Seconds east of Greenwich for every instant (microseconds since 1970)."""
     if zone.fixed_seconds is not None:
         return np.full(len(micros), zone.fixed_seconds, dtype=np.int64)
+    if zone.arrow_name is None:
+        return _offsets_by_bucket(zone, micros)
     inside = (micros >= _TABLE_BEGIN_MICROS) & (micros < _TABLE_END_MICROS)
     offsets = np.zeros(len(micros), dtype=np.int64)
     if inside.any():

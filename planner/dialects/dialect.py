@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from planner.dialects.error_text import END, start_of_error
-from planner.dialects.literals import Literals
+from planner.dialects.time_zones import TimeZones
 from planner.ir.nodes import Interval
 from planner.types.types import SqlType
 
@@ -21,7 +21,7 @@ JSON_FRACTIONS = r'("(?:[^"\\]|\\.)*")|(\.[0-9]*[1-9])0*|\.0+'
 """The strings of a JSON text, kept by group 1, and the fractions of its numbers, of which group 2 keeps what counts."""
 
 
-class Dialect(Literals):
+class Dialect(TimeZones):
     """One engine's SQL."""
 
     # ------------------------------------------------------------ what the engine has
@@ -252,14 +252,6 @@ class Dialect(Literals):
         """The microseconds since midnight of a time."""
 
     @abstractmethod
-    def moment_micros(self, moment: str, oid: int) -> str:
-        """The microseconds since 1970 of a timestamp or timestamptz (`oid` tells which)."""
-
-    @abstractmethod
-    def moment_of_micros(self, micros: str, oid: int) -> str:
-        """The timestamp or timestamptz that many microseconds after 1970."""
-
-    @abstractmethod
     def time_of_timestamp(self, timestamp: str) -> str:
         """The time of day of a timestamp."""
 
@@ -268,21 +260,9 @@ class Dialect(Literals):
         """The time of day that many microseconds after midnight, fewer than a day has."""
 
     @abstractmethod
-    def micros_interval(self, micros: str) -> str:
-        """That many microseconds as the engine's own interval, to add to a timestamp."""
-
-    @abstractmethod
     def interval_struct(self, months: str, days: str, micros: str) -> str:
         """An interval of these parts, SQL of whole numbers of any type."""
 
     @abstractmethod
     def frame_interval(self, interval: Interval) -> str | None:
         """The engine's own interval as the offset of a window frame; None for one that it cannot say."""
-
-    @abstractmethod
-    def to_local_time(self, timezone: str, moment: str = "{0}", zone: str | None = None) -> str:
-        """A timestamptz as the wall-clock timestamp in `zone` (an SQL string), by default the session's `timezone`."""
-
-    @abstractmethod
-    def from_local_time(self, timezone: str, timestamp: str = "{0}", zone: str | None = None) -> str:
-        """A wall-clock timestamp in `zone` (an SQL string), by default the session's `timezone`, as a timestamptz."""

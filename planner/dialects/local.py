@@ -232,12 +232,14 @@ class LocalDialect(Dialect):
     def frame_interval(self, interval: Interval) -> str | None:
         return f"(to_months({interval.months}) + to_days({interval.days}) + to_microseconds({interval.micros}))"
 
-    def to_local_time(self, timezone: str, moment: str = "{0}", zone: str | None = None) -> str:
-        if zone is None and is_utc(timezone):
-            return f"CAST({moment} AS TIMESTAMP)"
-        return f"({moment} AT TIME ZONE {zone or quoted(self.string(timezone))})"
+    def python(self, name: str, *args: str) -> str:
+        return f"{name}({', '.join(args)})"
 
-    def from_local_time(self, timezone: str, timestamp: str = "{0}", zone: str | None = None) -> str:
-        if zone is None and is_utc(timezone):
-            return f"CAST({timestamp} AS TIMESTAMPTZ)"
-        return f"({timestamp} AT TIME ZONE {zone or quoted(self.string(timezone))})"
+    def if_finite(self, moment: str, then: str, otherwise: str) -> str:
+        return f"CASE WHEN isfinite({moment}) THEN {then} ELSE {otherwise} END"
+
+    def wall_in_place(self, moment: str, place: str) -> str:
+        return f"({moment} AT TIME ZONE {place})"
+
+    def moment_in_place(self, timestamp: str, place: str) -> str:
+        return f"({timestamp} AT TIME ZONE {place})"

@@ -11,7 +11,6 @@ from planner.dialects import spark_texts
 from planner.dialects.dialect import JSON_FRACTIONS, Dialect
 from planner.dialects.engine_name import EngineName
 from planner.dialects.literals import COMMON_TYPES
-from planner.dialects.quoting import quoted
 from planner.dialects.time_zones import is_utc
 from planner.errors import FeatureNotSupported
 from planner.ir.nodes import Interval
@@ -21,6 +20,12 @@ from planner.types.types import NumericShape, SqlType
 _DAY = r"\d\d\d\d-\d\d-\d\d"
 _CLOCK = r"\d\d:\d\d(:\d\d(\.\d\d?\d?\d?\d?\d?)?)?"
 _HEX4 = "[0-9a-fA-F]" * 4
+_LONG = "make_dt_interval(0, 6)"
+"""Longer than any hour that comes twice."""
+
+BEFORE_PYTHON = "transform(array("
+AFTER_PYTHON = "), u -> CASE WHEN u.e IS NULL THEN u.v ELSE raise_error(u.e) END)[0]"
+"""Around a call of a function in Python: its value, or the error that it returns in its place."""
 
 
 class SparkDialect(Dialect):
@@ -258,14 +263,19 @@ class SparkDialect(Dialect):
         micros = interval.days * 86_400_000_000 + interval.micros
         return f"INTERVAL '{micros // 1_000_000}.{micros % 1_000_000:06d}' SECOND"
 
-    def to_local_time(self, timezone: str, moment: str = "{0}", zone: str | None = None) -> str:
-        if zone is None and is_utc(timezone):
-            return f"CAST({moment} AS TIMESTAMP_NTZ)"
-        zone = zone or quoted(self.string(timezone))
-        return f"convert_timezone('UTC', {zone}, CAST({moment} AS TIMESTAMP_NTZ))"
+    def python(self, name: str, *args: str) -> str:
+        # A function returns its error beside its value.
+        return f"{BEFORE_PYTHON}{name}({', '.join(args)}){AFTER_PYTHON}"
 
-    def from_local_time(self, timezone: str, timestamp: str = "{0}", zone: str | None = None) -> str:
-        if zone is None and is_utc(timezone):
-            return f"CAST({timestamp} AS TIMESTAMP)"
-        zone = zone or quoted(self.string(timezone))
-        return f"CAST(convert_timezone({zone}, 'UTC', {timestamp}) AS TIMESTAMP)"
+    def if_finite(self, moment: str, then: str, otherwise: str) -> str:
+        return then
+
+    def wall_in_place(self, moment: str, place: str) -> str:
+        return f"convert_timezone('UTC', {place}, CAST({moment} AS TIMESTAMP_NTZ))"
+
+    def moment_in_place(self, timestamp: str, place: str) -> str:
+        # Spark takes the first of an hour that comes twice, PostgreSQL the second: the one that counts from after.
+        first = f"convert_timezone({place}, 'UTC', {timestamp})"
+        second = f"(convert_timezone({place}, 'UTC', {timestamp} + {_LONG}) - {_LONG})"
+        again = f"convert_timezone('UTC', {place}, {second})"
+        return f"CAST(CASE WHEN {again} = {timestamp} THEN {second} ELSE {first} END AS TIMESTAMP)"

@@ -1,11 +1,101 @@
-"""Which names of time zones mean UTC, where conversions are not needed."""
+"""Moments and wall clocks: conversions between timestamptz and timestamp.
+
+A zone whose distance to UTC never changes is added or taken away; the engines know the places of the time zone
+database. All else (POSIX rules, abbreviations whose meaning changed, zones that only the execution knows) is
+`planner.values.time_zones` called in Python.
+"""
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from datetime import timedelta
+from zoneinfo import ZoneInfo
+
+from planner.dialects.literals import Literals
+from planner.dialects.quoting import quoted
+from planner.types.types import TIMESTAMP, TIMESTAMPTZ
+from planner.values.time_zones import Zone, setting_zone
+
+_UNKNOWN_TO_ENGINES = ("Etc/", "posix/", "right/", "SystemV/")
+"""Folders of the time zone database that engines know otherwise than PostgreSQL, or not at all."""
+
 UTC_NAMES = frozenset({"utc", "gmt", "etc/utc", "zulu", "universal", "z", "etc/gmt", "uct", "etc/universal"})
-"""In lower case."""
+"""Names that mean UTC, where conversions are not needed; in lower case."""
 
 
 def is_utc(zone: str) -> bool:
     """Whether a time zone's name means UTC."""
     return zone.lower() in UTC_NAMES
+
+
+class TimeZones(Literals):
+    """One engine's conversions. A `Zone` is known now; an SQL string (a place of a template) names one later."""
+
+    @abstractmethod
+    def python(self, name: str, *args: str) -> str:
+        """A call of one of our functions in Python."""
+
+    @abstractmethod
+    def micros_interval(self, micros: str) -> str:
+        """That many microseconds as the engine's own interval, to add to a timestamp."""
+
+    @abstractmethod
+    def moment_micros(self, moment: str, oid: int) -> str:
+        """The microseconds since 1970 of a timestamp or timestamptz (`oid` tells which)."""
+
+    @abstractmethod
+    def moment_of_micros(self, micros: str, oid: int) -> str:
+        """The timestamp or timestamptz that many microseconds after 1970."""
+
+    @abstractmethod
+    def if_finite(self, moment: str, then: str, otherwise: str) -> str:
+        """`then`, or `otherwise` where a moment is infinite."""
+
+    @abstractmethod
+    def wall_in_place(self, moment: str, place: str) -> str:
+        """A timestamptz as the wall-clock timestamp in a place of the time zone database, an SQL string."""
+
+    @abstractmethod
+    def moment_in_place(self, timestamp: str, place: str) -> str:
+        """A wall-clock timestamp in a place of the time zone database, an SQL string, as a timestamptz."""
+
+    def to_local_time(self, timezone: str, moment: str = "{0}") -> str:
+        """A timestamptz as the wall-clock timestamp in the session's zone `timezone`."""
+        return self.wall(setting_zone(timezone), moment)
+
+    def from_local_time(self, timezone: str, timestamp: str = "{0}") -> str:
+        """A wall-clock timestamp in the session's zone `timezone` as a timestamptz."""
+        return self.moment(setting_zone(timezone), timestamp)
+
+    def wall(self, zone: Zone | str, moment: str) -> str:
+        """A timestamptz as the wall-clock timestamp in `zone`."""
+        plain = f"CAST({moment} AS {self.scalar_types[TIMESTAMP]})"
+        if isinstance(zone, Zone) and zone.offset is not None:
+            return self._shifted(plain, zone.offset)
+        name = quoted(self.string(zone.name)) if isinstance(zone, Zone) else zone
+        if isinstance(zone, Zone) and _known_to_engines(zone):
+            return self.wall_in_place(moment, name)
+        micros = self.python("tg_wall", self.moment_micros(moment, TIMESTAMPTZ), name)
+        return self.if_finite(moment, self.moment_of_micros(micros, TIMESTAMP), plain)
+
+    def moment(self, zone: Zone | str, timestamp: str) -> str:
+        """A wall-clock timestamp in `zone` as a timestamptz."""
+        target = self.scalar_types[TIMESTAMPTZ]
+        if isinstance(zone, Zone) and zone.offset is not None:
+            return f"CAST({self._shifted(timestamp, -zone.offset)} AS {target})"
+        name = quoted(self.string(zone.name)) if isinstance(zone, Zone) else zone
+        if isinstance(zone, Zone) and _known_to_engines(zone):
+            return self.moment_in_place(timestamp, name)
+        micros = self.python("tg_moment", self.moment_micros(timestamp, TIMESTAMP), name)
+        return self.if_finite(timestamp, self.moment_of_micros(micros, TIMESTAMPTZ), f"CAST({timestamp} AS {target})")
+
+    def _shifted(self, timestamp: str, offset: timedelta) -> str:
+        micros = offset // timedelta(microseconds=1)
+        if not micros:
+            return timestamp
+        return f"({timestamp} {'-' if micros < 0 else '+'} {self.micros_interval(str(abs(micros)))})"
+
+
+def _known_to_engines(zone: Zone) -> bool:
+    place = isinstance(zone.info, ZoneInfo) and zone.info.key == zone.name
+    return place and "/" in zone.name and not zone.name.startswith(_UNKNOWN_TO_ENGINES)

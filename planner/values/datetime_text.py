@@ -8,19 +8,17 @@ range; infinity and -infinity are the strings themselves.
 from __future__ import annotations
 
 import re
-from datetime import UTC, date, datetime, time, timedelta, timezone, tzinfo
-from functools import lru_cache
-from zoneinfo import ZoneInfo
+from datetime import UTC, date, datetime, time, timedelta, timezone
 
 from msgspec import Struct
 
-from planner.catalog_data.content import columns
 from planner.errors import (
     DatetimeFieldOverflow,
     InvalidDatetimeFormat,
     InvalidParameterValue,
     InvalidTimeZoneDisplacementValue,
 )
+from planner.values.time_zones import Zone, fixed, setting_zone, written_zone
 
 _MONTHS = {
     name: number
@@ -56,8 +54,10 @@ _FIELD = re.compile(
     r"(?P<iso>\d{4,6}-\d{1,2}-\d{1,2})(?=$|[\sTtZz+,-]|$)"
     r"|(?P<time>\d{1,2}:\d{1,2}(?::\d{1,2}(?:\.\d*)?)?)"
     r"|(?P<zone>[+-]\d{1,2}(?::\d{1,2}(?::\d{1,2})?|\d{2,4})?)(?=$|[\s)])"
-    r"|(?P<name>[A-Za-z]+/[A-Za-z_]+(?:/[A-Za-z_]+)*)"
+    r"|(?P<name>[A-Za-z]+/[A-Za-z0-9_+-]+(?:/[A-Za-z0-9_+-]+)*)"
+    r"|(?P<posix>(?!" + "|".join(_MONTHS) + r")(?:[A-Za-z]{2,}[+-]?\d{1,2}(?::\d{2}){0,2}(?:[A-Za-z]{3,})?)(?=\s|$))"
     r"|(?P<date>(?:\d+|[A-Za-z]{3,9})(?P<sep>[-/.])(?:\d+|[A-Za-z]{3,9})(?:(?P=sep)\d+)?)"
+    r"|(?P<compact>[Tt]\d{4}(?:\d{2}(?:\.\d*)?)?)(?![\d:])"
     r"|(?P<number>\d+(?:\.\d+)?)"
     r"|(?P<julian>[Jj]\d+)"
     r"|(?P<word>[A-Za-z][A-Za-z_]*(?:/[A-Za-z_+\-0-9/]+)?\.?)"
@@ -83,7 +83,7 @@ class _Fields(Struct):
     day: int | None = None
     time: tuple[int, int, int, int] | None = None
     """Hour, minute, second, microsecond; hour 24 only with nothing after it, second 60 allowed."""
-    zone: tzinfo | None = None
+    zone: Zone | None = None
     bc: bool = False
     meridiem: str | None = None
     special: str | None = None
@@ -128,9 +128,9 @@ def parse_timetz(text: str, date_style: str, zone: str) -> time:
     if fields.time is None:
         raise invalid("time with time zone", text)
     micros = _micros(fields.time) % 86_400_000_000
-    offset = fields.zone or load_zone(zone)
-    moment = _midnight(date(2000, 1, 1)) + timedelta(microseconds=micros)
-    return moment.time().replace(tzinfo=timezone(moment.replace(tzinfo=offset).utcoffset() or timedelta()))
+    wall = _midnight(date(2000, 1, 1)) + timedelta(microseconds=micros)
+    found = fields.zone or setting_zone(zone)
+    return wall.time().replace(tzinfo=timezone(found.offset_at(found.moment(wall))))
 
 
 def parse_timestamp(text: str, date_style: str) -> datetime | str:
@@ -156,7 +156,7 @@ def parse_timestamptz(text: str, date_style: str, zone: str) -> datetime | str:
         raise invalid("timestamp with time zone", text)
     local = _moment(fields, text)
     try:
-        return local.replace(tzinfo=fields.zone or load_zone(zone)).astimezone(UTC)
+        return (fields.zone or setting_zone(zone)).moment(local)
     except OverflowError:
         raise DatetimeFieldOverflow(f'timestamp out of range: "{text}"') from None
 
@@ -197,17 +197,21 @@ def _fields(text: str, date_style: str, *, needs_date: bool) -> _Fields:
             if fields.time is not None:
                 raise Malformed
             fields.time = _clock(value)
+        elif kind == "compact":
+            if fields.time is not None:
+                raise Malformed
+            fields.time = _clock(f"{value[1:3]}:{value[3:5]}:{value[5:] or 0}")
         elif kind == "zone":
             if fields.time is None and fields.day is None:
                 raise Malformed
-            fields.zone = _offset(value)
+            fields.zone = parse_distance(value)
         elif kind == "date":
             _separated_date(fields, value, match.group("sep"), date_style)
         elif kind == "number":
             _number(fields, value, numbers, needs_date)
         elif kind == "julian":
             _julian(fields, int(value[1:]))
-        elif kind == "name":
+        elif kind in ("name", "posix"):
             fields.zone = _named_zone(value)
         elif kind == "word":
             _word(fields, value.rstrip(".").lower(), value)
@@ -235,7 +239,9 @@ def _clock(value: str) -> tuple[int, int, int, int]:
     return hour, minute, second, micro
 
 
-def _offset(value: str) -> tzinfo:
+def parse_distance(value: str) -> Zone:
+    """The zone of a distance to UTC such as ``-08``, ``+5:30`` or ``+0530``: east where it is positive. Raises
+    ValueError for other text, 22009 when it is out of range."""
     sign = -1 if value[0] == "-" else 1
     body = value[1:]
     if ":" in body:
@@ -249,7 +255,7 @@ def _offset(value: str) -> tzinfo:
     hours, minutes, seconds = (*parts, 0, 0)[:3]
     if hours > 15 or minutes > 59 or seconds > 59:
         raise InvalidTimeZoneDisplacementValue("time zone displacement out of range")
-    return timezone(sign * timedelta(hours=hours, minutes=minutes, seconds=seconds))
+    return fixed(sign * timedelta(hours=hours, minutes=minutes, seconds=seconds), "")
 
 
 def _month(word: str) -> int:
@@ -338,8 +344,8 @@ def _word(fields: _Fields, word: str, raw: str) -> None:
         fields.special = word
     elif word in ("infinity", "inf"):
         fields.special = "infinity"
-    elif word == "z" or word in ("zulu", "utc", "gmt", "ut", "uct"):
-        fields.zone = UTC
+    elif word == "dst" and fields.zone is not None and fields.zone.offset is not None:
+        fields.zone = fixed(fields.zone.offset + timedelta(hours=1), fields.zone.name)
     else:
         fields.zone = _named_zone(raw)
 
@@ -421,62 +427,10 @@ def _moment(fields: _Fields, text: str) -> datetime:
         raise DatetimeFieldOverflow(f'timestamp out of range: "{text}"') from None
 
 
-# ---------------------------------------------------------------- time zones
-
-
-@lru_cache(maxsize=1)
-def _abbreviations() -> dict[str, timedelta]:
-    data = columns("pg_timezone_abbrevs")
-    names = next(values for name, values in data.items() if name.endswith("abbrev"))
-    offsets = next(values for name, values in data.items() if name.endswith("offset"))
-    return {str(name).lower(): _clock_offset(str(value)) for name, value in zip(names, offsets, strict=True)}
-
-
-def _clock_offset(text: str) -> timedelta:
-    sign = -1 if text.startswith("-") else 1
-    hours, minutes, seconds = (int(part) for part in text.lstrip("+-").split(":"))
-    return sign * timedelta(hours=hours, minutes=minutes, seconds=seconds)
-
-
-@lru_cache(maxsize=1)
-def _zone_names() -> dict[str, str]:
-    data = columns("pg_timezone_names")
-    return {str(name).lower(): str(name) for name in data["name"]}
-
-
-def _named_zone(raw: str) -> tzinfo:
-    lowered = raw.lower()
-    offset = _abbreviations().get(lowered)
-    if offset is not None:
-        return timezone(offset)
-    name = _zone_names().get(lowered)
-    if name is None:
+def _named_zone(raw: str) -> Zone:
+    zone = written_zone(raw)
+    if zone is None:
         if "/" in raw:
-            raise InvalidParameterValue(f'time zone "{lowered}" not recognized')
+            raise InvalidParameterValue(f'time zone "{raw.lower()}" not recognized')
         raise Malformed
-    return ZoneInfo(name)
-
-
-@lru_cache(maxsize=256)
-def load_zone(name: str) -> tzinfo:
-    """The time zone that a TimeZone setting names: an IANA name, an abbreviation, an offset in hours, or a POSIX
-    specification like ``UTC+3`` (whose sign is reversed). Raises 22023."""
-    lowered = name.strip().lower()
-    if lowered in ("utc", "gmt", "z", "zulu", "uct", "etc/utc", "greenwich"):
-        return UTC
-    known = _zone_names().get(lowered)
-    if known is not None:
-        return ZoneInfo(known)
-    offset = _abbreviations().get(lowered)
-    if offset is not None:
-        return timezone(offset)
-    match = re.fullmatch(r"(?:interval\s*)?'?([+-]?)(\d{1,2})(?::(\d{2})|(\.\d+))?(?::\d{2})?'?", lowered)
-    if match:
-        hours = int(match.group(2)) + float(match.group(4) or 0) + int(match.group(3) or 0) / 60
-        return timezone(timedelta(hours=-hours if match.group(1) == "-" else hours))
-    match = re.fullmatch(r"<?([a-z+\-0-9]{1,8}?)>?([+-]\d{1,2})(?::(\d{2}))?", lowered)
-    if match:
-        sign = -1 if match.group(2)[0] == "+" else 1
-        minutes = abs(int(match.group(2))) * 60 + int(match.group(3) or 0)
-        return timezone(timedelta(minutes=sign * minutes))
-    raise InvalidParameterValue(f'time zone "{name}" not recognized')
+    return zone

@@ -26,7 +26,6 @@ from planner.types.type_names import element_of, format_type
 from planner.types.types import SqlType, numeric_precision_scale
 from planner.values.bytea_text import from_escapes, from_hex
 from planner.values.datetime_text import (
-    load_zone,
     parse_date,
     parse_time,
     parse_timestamp,
@@ -36,6 +35,7 @@ from planner.values.datetime_text import (
 from planner.values.interval_text import format_interval, parse_interval
 from planner.values.json_text import check_json, normalize_jsonb
 from planner.values.network_text import parse_cidr, parse_inet
+from planner.values.time_zones import setting_zone
 
 _EMPTY: Mapping[str, str] = {}
 _SPACE = " \t\n\r\v\f"
@@ -524,9 +524,10 @@ def _format_datetime(value: datetime, settings: Mapping[str, str]) -> str:
     zone = ""
     abbreviation = ""
     if value.tzinfo is not None:
-        value = value.astimezone(load_zone(_zone(settings)))
-        zone = _offset_text(value.utcoffset() or timedelta())
-        name = value.tzname() or ""
+        found = setting_zone(_zone(settings))
+        zone = _offset_text(found.offset_at(value))
+        name = value.astimezone(found.info).tzname() or ""
+        value = found.wall(value)
         abbreviation = " " + name if name.isalpha() else " " + zone
     style, _, order = date_style(settings).upper().partition(",")
     clock = _clock_text(value.time())

@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 from planner.dialects.of_engine import dialect_of
+from planner.dialects.spark import AFTER_PYTHON, BEFORE_PYTHON
 from planner.errors import SqlError
 from planner.functions.engines.local import UDFS, encode_error
 from planner.functions.udfs.table import INTERVAL
@@ -42,7 +43,7 @@ _CALL = re.compile(r"\b([A-Za-z_]\w*)\(")
 _USED = re.compile(r"\b(tg_\w+)\(")
 _STRING = dialect_of("spark").string_constant
 _PARENTHESES = re.compile(rf"{_STRING.pattern}|[()]", re.DOTALL)
-_PLAIN = frozenset({"CAST", "coalesce", "array", "unix_micros", "timestamp_micros", "convert_timezone"})
+_PLAIN = frozenset({"CAST", "coalesce", "array", "unix_micros", "timestamp_micros"})
 
 
 def result_type(name: str) -> str:
@@ -84,32 +85,26 @@ def portable(template: str) -> str | None:
     text = re.sub(r"epoch_us\((\{\d+\})\)", r"unix_micros(CAST(\1 AS TIMESTAMP))", text)
     text = re.sub(r"^make_timestamp\((.*)\)$", r"CAST(timestamp_micros(\1) AS TIMESTAMP_NTZ)", text)
     text = re.sub(r"^make_timestamptz\((.*)\)$", r"timestamp_micros(\1)", text)
-    text = re.sub(
-        r"^\((.*) AT TIME ZONE ('[^']*'|\{\d+\})\)$", r"CAST(convert_timezone(\2, 'UTC', \1) AS TIMESTAMP)", text
-    )
     called = frozenset(_CALL.findall(text))
     if "[" in text or " TIME ZONE " in text or not called & NAMES or not called <= NAMES | _PLAIN:
         return None
     return checked(text)
 
 
-_BEFORE, _AFTER = "transform(array(", "), u -> CASE WHEN u.e IS NULL THEN u.v ELSE raise_error(u.e) END)[0]"
-
-
 def without_lambda(text: str) -> str:
     """What `checked` made, for arguments with subqueries, which Spark allows in no lambda. The call is written three
     times; Spark evaluates it once."""
-    start = text.find(_BEFORE + "tg_")
+    start = text.find(BEFORE_PYTHON + "tg_")
     if start < 0:
         return text
-    begin = start + len(_BEFORE)
+    begin = start + len(BEFORE_PYTHON)
     end = _closing(text, text.index("(", begin) + 1)
     call = text[begin:end]
-    if not text.startswith(_AFTER, end):
+    if not text.startswith(AFTER_PYTHON, end):
         return text[:begin] + without_lambda(text[begin:])
     call = without_lambda(call)
     made = f"CASE WHEN {call}.e IS NULL THEN {call}.v ELSE raise_error({call}.e) END"
-    return text[:start] + made + without_lambda(text[end + len(_AFTER) :])
+    return text[:start] + made + without_lambda(text[end + len(AFTER_PYTHON) :])
 
 
 def _closing(text: str, start: int) -> int:
@@ -123,11 +118,13 @@ def _closing(text: str, start: int) -> int:
 
 
 def checked(text: str) -> str:
-    """Spark SQL `text` in which each call of a UDF gives its value or raises its error."""
+    """Spark SQL `text` in which each call of a UDF gives its value or raises its error. Calls that do already stay."""
     match = _USED.search(text)
     if match is None:
         return text
     end = _closing(text, match.end())
+    if text.endswith(BEFORE_PYTHON, 0, match.start()):
+        return text[:end] + checked(text[end:])
     arguments = checked(text[match.end() : end - 1])
-    result = f"{_BEFORE}{match[1]}({arguments}){_AFTER}"
+    result = f"{BEFORE_PYTHON}{match[1]}({arguments}){AFTER_PYTHON}"
     return text[: match.start()] + result + checked(text[end:])

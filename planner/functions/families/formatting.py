@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from planner.dialects.quoting import quoted
 from planner.functions.engines.spark import checked
 from planner.functions.forms.form import CallSite, Form, both, local_only
-from planner.types.types import TIMESTAMPTZ
+from planner.types.types import TIMESTAMP, TIMESTAMPTZ
 
 
 def _to_char_moment(site: CallSite) -> str | None:
@@ -21,10 +21,9 @@ def _to_char_moment(site: CallSite) -> str | None:
         if simple is not None:
             return f"date_format({source}, '{simple}')"
     zone = quoted(site.dialect.string(site.settings.timezone if zoned else ""))
-    made = f"tg_to_char_timestamp({source}, {{1}}, {zone})"
-    if site.engine == "local":
-        return f"CASE WHEN isfinite({{0}}) AND {{1}} <> '' THEN {made} END"
-    return f"CASE WHEN {{1}} <> '' THEN {checked(made)} END"
+    plain = f"CAST({{0}} AS {site.dialect.scalar_types[TIMESTAMP]})"
+    made = site.dialect.python("tg_to_char_timestamp", plain, "{1}", zone)
+    return site.dialect.if_finite("{0}", f"CASE WHEN {{1}} <> '' THEN {made} END", "NULL")
 
 
 _SIMPLE_FIELDS = {
@@ -69,8 +68,10 @@ def forms() -> Mapping[str, Form]:
         kind = {"float4": "float4", "float8": "float8"}.get(type, "numeric")
         given[f"to_char({type},text)"] = local_only(f"tg_to_char_number(CAST({{0}} AS VARCHAR), {{1}}, '{kind}')")
     given["to_date(text,text)"] = local_only("CAST(tg_to_timestamp({0}, {1}) AS DATE)")
-    given["to_timestamp(text,text)"] = local_only(
-        lambda site: site.dialect.from_local_time(site.settings.timezone, "tg_to_timestamp({0}, {1})")
+    given["to_timestamp(text,text)"] = both(
+        lambda site: site.dialect.from_local_time(
+            site.settings.timezone, site.dialect.python("tg_to_timestamp", "{0}", "{1}")
+        )
     )
     given["to_number(text,text)"] = local_only("CAST(tg_to_number({0}, {1}) AS {t})")
     return given

@@ -5,22 +5,38 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Mapping
 
+from msgspec import Struct
+
 from planner.errors import InvalidDatetimeFormat
 from planner.functions.udfs.template_patterns import DAYS, MONTHS, ordinal, tokens
-from planner.values.datetime_text import load_zone
+from planner.values.time_zones import setting_zone
+
+
+class _Clock(Struct, frozen=True):
+    """What a time zone is at a moment: its distance east of Greenwich and its abbreviation."""
+
+    offset: dt.timedelta
+    name: str
+
 
 _ROMAN = ["I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X", "XI", "XII"]
 
 
 def to_char_timestamp(value: dt.datetime, pattern: str, zone: str) -> str:
-    """to_char(timestamp, pattern); `zone` is the session's time zone for timestamptz and empty otherwise."""
+    """to_char(timestamp, pattern). For timestamptz `value` is in UTC and `zone` the session's time zone, which is empty
+    otherwise."""
+    clock = None
+    if zone:
+        found, moment = setting_zone(zone), value.replace(tzinfo=dt.UTC)
+        value = found.wall(moment)
+        clock = _Clock(found.offset_at(moment), moment.astimezone(found.info).tzname() or "")
     out: list[str] = []
     for token, text, fill, _ in tokens(pattern):
         if token != "field":
             out.append(text)
             continue
         field, _, suffix = text.partition("\0")
-        shown = _moment_field(value, field, fill, zone)
+        shown = _moment_field(value, field, fill, clock)
         out.append(ordinal(shown, suffix) if suffix and shown.lstrip("-").isdigit() else shown)
     return "".join(out)
 
@@ -35,7 +51,7 @@ def _cased(names: list[str], index: int, field: str, fill: bool, width: int) -> 
     return shown if fill else shown.ljust(width)
 
 
-def _moment_field(value: dt.datetime, field: str, fill: bool, zone: str) -> str:
+def _moment_field(value: dt.datetime, field: str, fill: bool, clock: _Clock | None) -> str:
     iso_year, iso_week, iso_day = value.isocalendar()
     hour12 = value.hour % 12 or 12
     day_of_year = value.timetuple().tm_yday
@@ -101,15 +117,13 @@ def _moment_field(value: dt.datetime, field: str, fill: bool, zone: str) -> str:
         roman = _ROMAN[value.month - 1]
         roman = roman if fill else roman.ljust(4)
         return roman if field == "RM" else roman.lower()
-    return _zone_field(value, field, zone)
+    return _zone_field(field, clock)
 
 
-def _zone_field(value: dt.datetime, field: str, zone: str) -> str:
-    if not zone:
+def _zone_field(field: str, clock: _Clock | None) -> str:
+    if clock is None:
         return "+00" if field in ("OF", "TZH") else "00" if field == "TZM" else ""
-    local = value.replace(tzinfo=load_zone(zone))
-    offset = local.utcoffset() or dt.timedelta()
-    minutes = int(offset.total_seconds()) // 60
+    minutes = int(clock.offset / dt.timedelta(minutes=1))
     sign = "-" if minutes < 0 else "+"
     hours, rest = divmod(abs(minutes), 60)
     if field == "TZH":
@@ -118,8 +132,7 @@ def _zone_field(value: dt.datetime, field: str, zone: str) -> str:
         return f"{rest:02d}"
     if field == "OF":
         return f"{sign}{hours:02d}" + (f":{rest:02d}" if rest else "")
-    name = local.tzname() or ""
-    return name if field == "TZ" else name.lower()
+    return clock.name if field == "TZ" else clock.name.lower()
 
 
 def to_char_interval(interval: Mapping[str, int], pattern: str) -> str:

@@ -11,13 +11,20 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from planner.errors import DatetimeFieldOverflow, DivisionByZero, FeatureNotSupported, InvalidParameterValue
+from planner.errors import (
+    DatetimeFieldOverflow,
+    DivisionByZero,
+    FeatureNotSupported,
+    InvalidParameterValue,
+    InvalidTimeZoneDisplacementValue,
+)
 from planner.functions.udfs.table import INTERVAL, Udf
 from planner.ir.nodes import Interval
 from planner.types import types
 from planner.types.types import SqlType
-from planner.values.datetime_text import load_zone
+from planner.values.datetime_text import parse_distance
 from planner.values.text_values import format_text, parse_text
+from planner.values.time_zones import Zone, setting_zone, zone_of
 
 EPOCH = dt.datetime.fromisoformat("1970-01-01")
 MICROSECOND = dt.timedelta(microseconds=1)
@@ -47,13 +54,13 @@ def make_interval(months: int, days: int, micros: int) -> IntervalValue:
     return {"months": months, "days": days, "micros": micros}
 
 
-def add_interval(micros: int, interval: Mapping[str, int], zone: dt.tzinfo | None = None) -> int:
+def add_interval(micros: int, interval: Mapping[str, int], zone: Zone | None = None) -> int:
     """A moment plus an interval: months (clamped to the month's last day), days, microseconds; months and days by the
     wall clock of `zone`."""
     if interval["months"] or interval["days"]:
         wall = moment(micros)
         if zone is not None:
-            wall = wall.replace(tzinfo=dt.UTC).astimezone(zone).replace(tzinfo=None)
+            wall = zone.wall(wall.replace(tzinfo=dt.UTC))
         month = wall.year * 12 + wall.month - 1 + interval["months"]
         year, index = divmod(month, 12)
         if not 1 <= year <= 9999:
@@ -61,9 +68,19 @@ def add_interval(micros: int, interval: Mapping[str, int], zone: dt.tzinfo | Non
         day = min(wall.day, calendar.monthrange(year, index + 1)[1])
         wall = wall.replace(year=year, month=index + 1, day=day) + dt.timedelta(days=interval["days"])
         if zone is not None:
-            wall = wall.replace(tzinfo=zone).astimezone(dt.UTC).replace(tzinfo=None)
+            wall = zone.moment(wall).replace(tzinfo=None)
         micros = micros_of(wall)
     return micros + interval["micros"]
+
+
+def wall(micros: int, zone: str) -> int:
+    """What clocks of a zone show at a moment: timestamptz AT TIME ZONE."""
+    return micros_of(zone_of(zone).wall(moment(micros).replace(tzinfo=dt.UTC)))
+
+
+def moment_of_wall(micros: int, zone: str) -> int:
+    """The moment at which clocks of a zone show this: timestamp AT TIME ZONE."""
+    return micros_of(zone_of(zone).moment(moment(micros)).replace(tzinfo=None))
 
 
 def age(left: int, right: int) -> IntervalValue:
@@ -96,7 +113,7 @@ def series(start: int, stop: int, step: Mapping[str, int], zone: str) -> list[in
     total = (step["months"] * DAYS_PER_MONTH + step["days"]) * DAY + step["micros"]
     if total == 0:
         raise InvalidParameterValue("step size cannot equal zero")
-    clock = load_zone(zone) if zone else None
+    clock = setting_zone(zone) if zone else None
     found: list[int] = []
     current = start
     while current <= stop if total > 0 else current >= stop:
@@ -238,6 +255,30 @@ def make_timestamp(year: int, month: int, day: int, hour: int, minute: int, seco
     return dt.datetime.combine(make_date(year, month, day), make_time(hour, minute, seconds))
 
 
+def make_timestamptz(
+    year: int, month: int, day: int, hour: int, minute: int, seconds: float, zone: str
+) -> int:  # fmt: skip
+    """make_timestamptz() with a zone: its name, or a distance that is east of Greenwich where it is positive."""
+    wall = make_timestamp(year, month, day, hour, minute, seconds)
+    if zone[:1].isdigit():
+        raise InvalidParameterValue(
+            f'invalid input syntax for type numeric time zone: "{zone}"',
+            hint='Numeric time zones must have "-" or "+" as first character.',
+        )
+    return micros_of((_distance(zone) or zone_of(zone)).moment(wall).replace(tzinfo=None))
+
+
+def _distance(text: str) -> Zone | None:
+    if text[:1] not in ("+", "-"):
+        return None
+    try:
+        return parse_distance(text)
+    except InvalidTimeZoneDisplacementValue:
+        raise InvalidParameterValue(f'numeric time zone "{text}" out of range') from None
+    except ValueError:
+        return None
+
+
 def _settings(given: str) -> dict[str, str]:
     zone, _, style = given.partition(";")
     return {"TimeZone": zone, "DateStyle": style}
@@ -309,6 +350,9 @@ UDFS: Mapping[str, Udf] = {
     "tg_date_in": Udf((_T, _T), "DATE", date_in),
     "tg_timestamp_in": Udf((_T, _T), "TIMESTAMP", timestamp_in),
     "tg_timestamptz_in": Udf((_T, _T), _B, timestamptz_in),
+    "tg_make_timestamptz": Udf((_I, _I, _I, _I, _I, _F, _T), _B, make_timestamptz),
+    "tg_wall": Udf((_B, _T), _B, wall),
+    "tg_moment": Udf((_B, _T), _B, moment_of_wall),
     "tg_timestamptz_out": Udf((_B, _T), _T, timestamptz_out),
     "tg_time_in": Udf((_T,), "TIME", time_in),
     "tg_interval_in": Udf((_T,), INTERVAL, interval_in),

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
-from planner.dialects.time_zones import is_utc
 from planner.functions.engines.spark import checked
 from planner.functions.forms.form import CallSite, Form, both, local_only
 from planner.functions.forms.intervals import unless_null
+from planner.functions.forms.zones import moment_in, wall_in
 from planner.types.types import INTERVAL, TIMESTAMP, TIMESTAMPTZ
 
 
@@ -20,9 +19,6 @@ def _age(site: CallSite) -> str:
     if site.engine == "local":
         return f"tg_age(epoch_us({places[0]}), epoch_us({places[1]}))"
     return checked(f"tg_age({', '.join([f'unix_micros(CAST({place} AS TIMESTAMP))' for place in places])})")
-
-
-_POSIX_OFFSET = re.compile(r"([+-])(\d{1,2})(?::(\d\d))?")
 
 
 def _shifted(site: CallSite, micros: str) -> str:
@@ -38,19 +34,10 @@ def _shifted(site: CallSite, micros: str) -> str:
 
 def _timezone(site: CallSite) -> str | None:
     if site.arg_types[0].oid == INTERVAL:
-        return _shifted(site, "{0}.micros")
-    zone = "{0}"
-    constant = site.constants[0]
-    offset = _POSIX_OFFSET.fullmatch(constant) if isinstance(constant, str) else None
-    if offset is not None:
-        # As in POSIX, what is added to the local time to get UTC.
-        minutes = (int(offset[2]) * 60 + int(offset[3] or 0)) * (1 if offset[1] == "-" else -1)
-        return _shifted(site, f"{minutes * 60_000_000}")
-    if isinstance(constant, str) and is_utc(constant):
-        zone = "'UTC'"
-    if site.arg_types[1].oid == TIMESTAMPTZ:
-        return site.dialect.to_local_time(site.settings.timezone, "{1}", zone)
-    return site.dialect.from_local_time(site.settings.timezone, "{1}", zone)
+        words = "concat('TG:22023:interval time zone \"', {text:0}, '\" must not include months or days')"
+        whole = "{0}.months <> 0 OR {0}.days <> 0"
+        return f"CASE WHEN {whole} THEN {site.dialect.error(words)} ELSE {_shifted(site, '{0}.micros')} END"
+    return wall_in(site, 0, "{1}") if site.arg_types[1].oid == TIMESTAMPTZ else moment_in(site, 0, "{1}")
 
 
 def _make_interval(site: CallSite) -> str:
@@ -79,13 +66,9 @@ def _make_date(site: CallSite) -> str:
     )
 
 
-def _make_timestamp(site: CallSite) -> str | None:
-    if site.engine != "local":
-        return None
-    wall = "tg_make_timestamp({0}, {1}, {2}, {3}, {4}, {5})"
-    if site.type.oid == TIMESTAMPTZ:
-        return site.dialect.from_local_time(site.settings.timezone, wall, "{6}" if len(site.constants) > 6 else None)
-    return wall
+def _make_timestamptz(site: CallSite) -> str:
+    wall = site.dialect.python("tg_make_timestamp", "{0}", "{1}", "{2}", "{3}", "{4}", "{5}")
+    return site.dialect.from_local_time(site.settings.timezone, wall)
 
 
 def _to_timestamp(site: CallSite) -> str:
@@ -107,9 +90,13 @@ def forms() -> Mapping[str, Form]:
     given["make_interval(int4,int4,int4,int4,int4,int4,float8)"] = both(_make_interval)
     given["make_date(int4,int4,int4)"] = both(_make_date)
     given["make_time(int4,int4,float8)"] = local_only("tg_make_time({0}, {1}, {2})")
-    given["make_timestamp(int4,int4,int4,int4,int4,float8)"] = local_only(_make_timestamp)
-    given["make_timestamptz(int4,int4,int4,int4,int4,float8)"] = local_only(_make_timestamp)
-    given["make_timestamptz(int4,int4,int4,int4,int4,float8,text)"] = local_only(_make_timestamp)
+    given["make_timestamp(int4,int4,int4,int4,int4,float8)"] = local_only(
+        "tg_make_timestamp({0}, {1}, {2}, {3}, {4}, {5})"
+    )
+    given["make_timestamptz(int4,int4,int4,int4,int4,float8)"] = both(_make_timestamptz)
+    given["make_timestamptz(int4,int4,int4,int4,int4,float8,text)"] = local_only(
+        "make_timestamptz(tg_make_timestamptz({0}, {1}, {2}, {3}, {4}, {5}, {6}))"
+    )
     given["to_timestamp(float8)"] = both(_to_timestamp)
     for name in ("justify_days", "justify_hours", "justify_interval"):
         given[f"{name}(interval)"] = local_only(f"tg_{name}({{0}})")

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from planner.dialects.time_zones import is_utc
 from planner.functions.forms.form import CallSite, Form, both
 from planner.functions.forms.intervals import unless_null
+from planner.functions.forms.zones import moment_in, wall_in
 from planner.types.types import DATE, INTERVAL, TIME, TIMESTAMP, TIMESTAMPTZ
 
 _UNIT_ALIASES = {
@@ -227,14 +228,26 @@ def _trunc(site: CallSite) -> str | None:
     if type == INTERVAL:
         return _trunc_interval(site, field)
     if type == TIMESTAMPTZ:
-        zone = None
-        if len(site.constants) > 2:
-            zone = "{2}"
-        elif is_utc(site.settings.timezone):
-            return _trunc_moment(site, field, "{1}")
-        wall = site.dialect.to_local_time(site.settings.timezone, "{1}", zone)
-        return site.dialect.from_local_time(site.settings.timezone, _trunc_moment(site, field, wall), zone)
+        return _trunc_zoned(site, field)
     return _trunc_moment(site, field, "{1}")
+
+
+_WITHIN_A_DAY = ("hour", "minute", "second", "millisecond", "microsecond")
+
+
+def _trunc_zoned(site: CallSite, field: str) -> str:
+    """date_trunc of a timestamptz by the clocks of the zone that is given, or of the session's."""
+    given = len(site.constants) > 2
+    timezone = site.settings.timezone
+    if not given and is_utc(timezone):
+        return _trunc_moment(site, field, "{1}")
+    wall = wall_in(site, 2, "{1}") if given else site.dialect.to_local_time(timezone, "{1}")
+    truncated = _trunc_moment(site, field, wall)
+    if field in _WITHIN_A_DAY:
+        # What is taken off is taken off the moment itself: of an hour that comes twice it stays in its own.
+        micros = [site.dialect.moment_micros(moment, TIMESTAMP) for moment in (wall, truncated)]
+        return f"({{1}} - {site.dialect.micros_interval(f'({micros[0]} - {micros[1]})')})"
+    return moment_in(site, 2, truncated) if given else site.dialect.from_local_time(timezone, truncated)
 
 
 def _trunc_moment(site: CallSite, field: str, source: str) -> str:
