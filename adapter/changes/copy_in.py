@@ -15,6 +15,7 @@ from msgspec import Struct
 from adapter.changes.copy_options import copy_columns, copy_format, refuse_files
 from adapter.changes.defaults import default_query
 from adapter.changes.row_checks import check_rows
+from adapter.changes.statement_keys import statement_keys
 from adapter.changes.target import Target, target_of
 from adapter.execution.guards import check_writable
 from adapter.execution.relation_names import find_relation
@@ -112,6 +113,7 @@ class _Load:
         self._defaults = defaults
         self._txn = running.transaction.writable(running.services.env)
         self._rows = 0
+        self._keys = statement_keys(running, target)
 
     async def write(self, batch: RecordBatch) -> None:
         """Add rows; returns when the buffer has room again."""
@@ -127,6 +129,8 @@ class _Load:
         rows = pa.record_batch(arrays, names=self._target.names)
         await check_rows(self._running, self._target, rows)
         self._txn.write(self._target.shard, rows)
+        if self._keys is not None:
+            self._keys.add(arrays)
         self._rows += batch.num_rows
         await self._txn.spill()
 
@@ -151,7 +155,9 @@ class _Load:
         return pa.concat_arrays(arrays)
 
     async def finish(self) -> int:
-        """All rows have come: their number."""
+        """All rows have come: their number. Raises 23505 and 23503."""
+        if self._keys is not None:
+            await self._keys.finish()
         return self._rows
 
     async def abort(self, reason: BaseException | None) -> None:

@@ -21,6 +21,7 @@ import pyarrow as pa
 from msgspec.structs import replace
 
 from adapter.changes.row_checks import check_parts, check_rows
+from adapter.changes.statement_keys import StatementKeys, statement_keys
 from adapter.changes.target import Target, target_of
 from adapter.execution.guards import check_writable
 from adapter.execution.spool import RowSpool
@@ -38,7 +39,7 @@ from planner.ir.bound import BoundDelete, BoundInsert, BoundStatement, BoundUpda
 from planner.ir.physical import arrow_type
 from planner.types.types import SqlType
 from storage.catalog.model import Sequence
-from storage.shards.parts import ROW_ID, UploadedPart
+from storage.shards.parts import ROW_ID, Part, UploadedPart
 
 
 async def run_change(running: Running, plan: Plan) -> Outcome:
@@ -61,10 +62,12 @@ async def run_change(running: Running, plan: Plan) -> Outcome:
         plan = change.number_rows(plan, statement)
     read = await prepare_plan(running, plan)
     _check_constants(read)
-    if statement.returning is None and not change.numbered and read.engine is not None and read.engine.name == "spark":
+    if change.may_be_written_by_engine(statement) and read.engine is not None and read.engine.name == "spark":
         await change.write_by_engine(read, statement)
     else:
         await change.read_then_write(read, statement)
+    if change.keys is not None:
+        await change.keys.finish()
     return await change.outcome(plan)
 
 
@@ -87,6 +90,13 @@ class _Change:
         self._rows = 0
         self._spool = None if returning is None else RowSpool()
         self.numbered: dict[int, Sequence] = {}
+        self.keys = statement_keys(running, target)
+
+    def may_be_written_by_engine(self, statement: BoundStatement) -> bool:
+        """Whether the rows need not pass this process. Those that others refer to do when they are changed, since what
+        refers to them may have to follow, row by row."""
+        referenced = self._target.keys is not None and bool(self._target.keys.referenced)
+        return self._returning is None and not self.numbered and (not referenced or isinstance(statement, BoundInsert))
 
     def number_rows(self, plan: Plan, statement: BoundInsert) -> Plan:
         """Take columns whose value is nextval() out of the source, to be numbered row by row as they come."""
@@ -117,12 +127,20 @@ class _Change:
                 columns = batch.columns
                 match statement:
                     case BoundInsert():
-                        await self.insert(await self._with_numbers(columns, batch.num_rows))
+                        columns = await self._with_numbers(columns, batch.num_rows)
+                        await self.insert(columns)
+                        if self.keys is not None:
+                            self.keys.add(columns)
                     case BoundUpdate():
-                        self.delete(columns[0], columns[1 : 1 + width])
-                        await self.insert(columns[1 + width :])
+                        old, new = columns[1 : 1 + width], columns[1 + width :]
+                        self.delete(columns[0], old)
+                        await self.insert(new)
+                        if self.keys is not None:
+                            self.keys.move(old, new)
                     case BoundDelete():
                         self.delete(columns[0], columns[1:])
+                        if self.keys is not None:
+                            self.keys.remove(columns[1:])
                         await self._return(self._batch(columns[1:]))
                 self._rows += batch.num_rows
                 await self._txn.spill()
@@ -151,6 +169,7 @@ class _Change:
     async def write_by_engine(self, read: PreparedRead, statement: BoundStatement) -> None:
         """Let the engine that reads the rows write what becomes of them, as parts."""
         target, width = self._target, len(self._target.columns)
+        assigned = self._assigned(statement) if isinstance(statement, BoundUpdate) else None
         old = ((*range(1 + width),), [ROW_ID, *target.names])
         match statement:
             case BoundInsert():
@@ -177,7 +196,24 @@ class _Change:
             else:
                 taken = [await self._txn.write_part(target.shard, uploaded) for uploaded in uploads]
                 await check_parts(self._running, target, taken)
+                if self.keys is not None and (assigned is None or self.keys.touched_by(assigned)):
+                    await self._note_parts(self.keys, taken)
         self._rows = sum(part.rows for part in written[0])
+
+    def _assigned(self, statement: BoundUpdate) -> frozenset[int] | None:
+        """The columns (attnums) that an UPDATE may change; None when that is not plain."""
+        rel, width = statement.read.rel, len(self._target.columns)
+        if not isinstance(rel, ir.Project):
+            return None
+        old, new = rel.exprs[1 : 1 + width], rel.exprs[1 + width :]
+        pairs = zip(self._target.columns, old, new, strict=True)
+        return frozenset(column.attnum for column, before, after in pairs if before != after)
+
+    async def _note_parts(self, keys: StatementKeys, parts: SequenceOf[Part]) -> None:
+        for part in parts:
+            rows = await self._running.services.env.reader.read_part(part, self._target.names)
+            for batch in rows.to_batches():
+                keys.add(batch.columns)
 
     async def _return(self, rows: RecordBatch) -> None:
         returning, spool = self._returning, self._spool

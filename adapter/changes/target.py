@@ -7,6 +7,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from adapter.changes.table_checks import TableChecks, table_checks
+from adapter.changes.table_keys import TableKeys, table_keys
 from adapter.execution.statement import Running
 from planner.errors import WrongObjectType
 from planner.types.types import SqlType, column_type
@@ -15,7 +16,7 @@ from storage.ids import ShardId
 
 
 class Target(Struct, frozen=True, kw_only=True):
-    """The table that is written: its live columns in attnum order, those that may not be NULL, and its checks."""
+    """The table that is written: its live columns in attnum order, those that may not be NULL, its checks, its keys."""
 
     relation: Relation
     schema_name: str
@@ -23,6 +24,7 @@ class Target(Struct, frozen=True, kw_only=True):
     columns: tuple[Column, ...]
     not_null: frozenset[int]
     checks: TableChecks | None
+    keys: TableKeys | None
 
     @property
     def names(self) -> list[str]:
@@ -52,4 +54,5 @@ def target_of(running: Running, relation_oid: int) -> Target:
         columns=columns,
         not_null=frozenset(column.attnum for column in columns if column.not_null),
         checks=table_checks(running, catalog, relation) if relation.constraints else None,
+        keys=table_keys(catalog, relation),
     )

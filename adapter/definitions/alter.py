@@ -22,14 +22,15 @@ from adapter.definitions.checks import (
     refuse_duplicate,
     remove_constraints,
     retyped_checks,
+    with_constraints,
     without_constraints,
 )
 from adapter.definitions.drop import dependents_of, direct_dependents, remove, report_cascade
 from adapter.definitions.existing_rows import NewRules, check_existing_rows
+from adapter.definitions.keys import declared_keys, forget_names, name_in_parents, referring, with_not_null
 from adapter.definitions.tables import (
     checked_default,
     column_of,
-    declare_constraints,
     fill_table,
     make_shard,
     missing_value,
@@ -261,11 +262,12 @@ async def _add_column(running: Running, relation: Relation, action: st.AddColumn
     if column.missing is None:
         rules.not_null.add(column.attnum)
     changed = msgspec.structs.replace(relation, columns=(*relation.columns, column))
-    columns, constraints = declare_constraints(
-        running, relation.name, relation.oid, list(changed.columns), [d for d in action.constraints if d.kind != "c"]
-    )
-    changed = msgspec.structs.replace(changed, columns=tuple(columns))
-    change(running, removed=[relation], added=[changed, *added, *constraints])
+    keys = declared_keys(running, changed, action.constraints)
+    columns = tuple(with_not_null(changed.columns, action.constraints))
+    changed = with_constraints(msgspec.structs.replace(changed, columns=columns), keys)
+    change(running, removed=[relation], added=[changed, *added, *keys])
+    name_in_parents(running, keys)
+    rules.keys.extend(key.oid for key in keys if key.validated)
     _alter_shard(running, changed)
     checks = add_checks(running, changed, [d for d in action.constraints if d.kind == "c"])
     rules.checks.extend(check.oid for check in checks)
@@ -302,6 +304,12 @@ def _drop_column(running: Running, relation: Relation, action: st.DropColumn) ->
         return
     catalog = own_catalog(running)
     lost = [record for record in catalog.constraints(relation.oid) if column.attnum in record.columns]
+    for key in list(lost):
+        rests = [foreign for foreign in referring(catalog, key) if foreign not in lost]
+        if rests:
+            what = f"column {column.name} of table {shown_name(running, catalog, relation)}"
+            _drop_referring(running, rests, what, what, cascade=action.cascade)
+            lost += rests
     changed = without_constraints(_without_column(relation, column), lost)
     what = f"column {column.name} of table {shown_name(running, catalog, relation)}"
     _drop_dependents(running, catalog, relation, changed, what, cascade=action.cascade)
@@ -320,6 +328,7 @@ def _drop_column(running: Running, relation: Relation, action: st.DropColumn) ->
         removed=[relation, *parts, *(old for old, _ in views)],
         added=[changed, *(new for _, new in views)],
     )
+    forget_names(running, lost)
     _alter_shard(running, changed)
 
 
@@ -507,24 +516,48 @@ def _add_constraint(running: Running, relation: Relation, definition: st.Constra
         checks = add_checks(running, relation, (unplaced,))
         rules.checks.extend(check.oid for check in checks if check.validated)
         return
-    columns, constraints = declare_constraints(
-        running, relation.name, relation.oid, list(relation.columns), (unplaced,)
-    )
-    refuse_duplicate(own_catalog(running), relation, constraints[0].name)
-    changed = msgspec.structs.replace(relation, columns=tuple(columns))
-    removed = [relation] if changed != relation else []
-    change(running, removed=removed, added=[*([changed] if removed else []), *constraints])
+    if unplaced.name is not None and unplaced.kind == "f":
+        refuse_duplicate(own_catalog(running), relation, unplaced.name)
+    keys = declared_keys(running, relation, (unplaced,))
+    columns = tuple(with_not_null(relation.columns, (unplaced,)))
+    changed = with_constraints(msgspec.structs.replace(relation, columns=columns), keys)
+    change(running, removed=[relation], added=[changed, *keys])
+    name_in_parents(running, keys)
+    rules.keys.extend(key.oid for key in keys if key.validated)
 
 
 def _drop_constraint(running: Running, relation: Relation, action: st.DropConstraint) -> None:
     record = find_constraint(own_catalog(running), relation, action.name)
     if record is not None:
-        remove_constraints(running, relation, [record])
+        catalog = own_catalog(running)
+        lost = referring(catalog, record)
+        if lost:
+            table = shown_name(running, catalog, relation)
+            what, rests_on = f"constraint {record.name} on table {table}", f"index {record.name}"
+            _drop_referring(running, lost, what, rests_on, cascade=action.cascade)
+        remove_constraints(running, relation, [record, *lost])
         return
     message = f'constraint "{action.name}" of relation "{relation.name}" does not exist'
     if not action.if_exists:
         raise UndefinedObject(message)
     running.session.notice(Notice(severity="NOTICE", sqlstate="00000", message=f"{message}, skipping"))
+
+
+def _drop_referring(running: Running, lost: Sequence[Constraint], what: str, rests_on: str, *, cascade: bool) -> None:
+    """2BP01 for `what` is dropped when the foreign keys `lost` rest on it, unless they go with it (CASCADE)."""
+    catalog = own_catalog(running)
+    tables = [record for foreign in lost if isinstance(record := catalog.get(foreign.relation), Relation)]
+    named = [
+        f"constraint {foreign.name} on table {shown_name(running, catalog, table)}"
+        for foreign, table in zip(lost, tables, strict=True)
+    ]
+    if not cascade:
+        raise DependentObjectsStillExist(
+            f"cannot drop {what} because other objects depend on it",
+            detail="\n".join(f"{name} depends on {rests_on}" for name in named),
+            hint="Use DROP ... CASCADE to drop the dependent objects too.",
+        )
+    report_cascade(running, [f"drop cascades to {name}" for name in named])
 
 
 def _validate_constraint(running: Running, relation: Relation, action: st.ValidateConstraint, rules: NewRules) -> None:
@@ -540,6 +573,8 @@ def _validate_constraint(running: Running, relation: Relation, action: st.Valida
     change(running, removed=[record], added=[msgspec.structs.replace(record, validated=True)])
     if record.kind == "c":
         rules.checks.append(record.oid)
+    else:
+        rules.keys.append(record.oid)
 
 
 def _set_owner(running: Running, record: Relation | SequenceRecord, owner: str) -> None:

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from adapter.changes.over_rows import engine_over_rows
 from adapter.definitions.catalog_changes import change, new_oid
+from adapter.definitions.keys import forget_names
 from adapter.execution.guards import own_catalog
 from adapter.execution.statement import Running
 from planner.definitions.object_names import free_name
@@ -168,3 +169,4 @@ def remove_constraints(running: Running, relation: Relation, constraints: Sequen
     changed = without_constraints(relation, constraints)
     moved = [relation] if changed is not relation else []
     change(running, removed=[*moved, *constraints, *comments], added=[changed] if moved else [])
+    forget_names(running, constraints)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from adapter.definitions.catalog_changes import change, owner_oid
+from adapter.definitions.keys import forget_names
 from adapter.execution.guards import own_catalog
 from adapter.execution.relation_names import SYSTEM_SCHEMAS, describe, kind_of, look_up, shown_name
 from adapter.execution.statement import Running
@@ -226,6 +227,7 @@ def remove(running: Running, catalog: CatalogSnapshot, records: Iterable[Record]
         ):
             gone[record.oid] = record
     change(running, removed=gone.values())
+    forget_names(running, gone.values())
     txn = running.transaction.writable(running.services.env)
     for record in gone.values():
         if isinstance(record, Relation) and record.shard is not None:

@@ -14,6 +14,7 @@ from adapter.changes.row_checks import check_rows
 from adapter.changes.target import Target
 from adapter.definitions.catalog_changes import change, new_oid, owner_oid
 from adapter.definitions.checks import copied_checks, declared_checks, with_constraints
+from adapter.definitions.keys import declared_keys, name_in_parents, with_not_null
 from adapter.execution.guards import check_writable, own_catalog
 from adapter.execution.relation_locks import lock_read
 from adapter.execution.relation_names import creation_schema, describe, find_relation, look_up
@@ -25,16 +26,12 @@ from adapter.results import Command, Notice
 from planner.analyze import define_view
 from planner.definitions.defaults import stored_default
 from planner.errors import (
-    DependentObjectsStillExist,
     DuplicateColumn,
     DuplicateTable,
     FeatureNotSupported,
     InvalidColumnReference,
-    InvalidForeignKey,
     InvalidTableDefinition,
     SqlSyntaxError,
-    UndefinedColumn,
-    UndefinedObject,
     WrongObjectType,
 )
 from planner.ir.bound import BoundQuery
@@ -104,29 +101,26 @@ async def create_table(running: Running, statement: st.CreateTable) -> None:
     if len(columns) > MAX_COLUMNS:
         raise InvalidTableDefinition(f"tables can have at most {MAX_COLUMNS} columns")
     name = statement.name.name
-    keys = [definition for definition in statement.constraints if definition.kind in "pu"]
-    columns, constraints = declare_constraints(running, name, table_oid, columns, keys)
     relation = Relation(
         oid=table_oid,
         name=name,
         schema=schema.oid,
         owner=owner_oid(running),
         kind="r",
-        columns=tuple(columns),
+        columns=tuple(with_not_null(columns, statement.constraints)),
         shard=running.services.env.new_shard_id(),
     )
     # Nothing is there yet that they would have to be held against.
     valid = [msgspec.structs.replace(definition, not_valid=False) for definition in statement.constraints]
-    constraints.extend(declared_checks(running, relation, valid))
+    constraints = declared_checks(running, relation, valid)
     for like, source in likes:
         if "constraints" in like.including:
             constraints.extend(copied_checks(running, relation, source, constraints))
+    constraints.extend(declared_keys(running, relation, valid, constraints))
     relation = with_constraints(relation, constraints)
     change(running, added=[relation, *sequences, *constraints])
+    name_in_parents(running, constraints)
     make_shard(running, relation)
-    # A table may refer to itself.
-    foreign_keys = [definition for definition in statement.constraints if definition.kind == "f"]
-    change(running, added=declare_constraints(running, name, table_oid, columns, foreign_keys)[1])
 
 
 def make_shard(running: Running, relation: Relation) -> None:
@@ -232,86 +226,6 @@ async def missing_value(running: Running, column: Column) -> str | None:
     return None if value is None else format_text(value, column_type(column.type_oid, column.typmod))
 
 
-def declare_constraints(
-    running: Running,
-    table: str,
-    table_oid: int,
-    columns: list[Column],
-    definitions: Sequence[st.ConstraintDefinition],
-) -> tuple[list[Column], list[Constraint]]:
-    """Declared keys. They are recorded for the tools that look for them and are not enforced, which a warning says;
-    a primary key's columns are NOT NULL."""
-    constraints: list[Constraint] = []
-    catalog = own_catalog(running)
-    for definition in definitions:
-        by_name = {column.name: column for column in columns if not column.dropped}
-        for name in definition.columns:
-            if name not in by_name:
-                if definition.kind == "f":
-                    raise UndefinedColumn(f'column "{name}" referenced in foreign key constraint does not exist')
-                raise UndefinedColumn(f'column "{name}" named in key does not exist', position=definition.position)
-        attnums = tuple(by_name[name].attnum for name in definition.columns)
-        if definition.kind == "p":
-            if any(known.kind == "p" for known in constraints) or _has_primary_key(catalog, table_oid):
-                raise InvalidTableDefinition(f'multiple primary keys for table "{table}" are not allowed')
-            columns = [
-                msgspec.structs.replace(column, not_null=True) if column.attnum in attnums else column
-                for column in columns
-            ]
-        foreign = None
-        foreign_columns: tuple[int, ...] = ()
-        if definition.foreign_table is not None:
-            foreign = find_relation(running, catalog, definition.foreign_table)
-            keys = [record for record in (*catalog.all(), *constraints) if isinstance(record, Constraint)]
-            foreign_columns = _referenced(foreign, [key for key in keys if key.relation == foreign.oid], definition)
-        what = {"p": "PRIMARY KEY", "u": "UNIQUE", "f": "FOREIGN KEY"}[definition.kind]
-        running.session.warn("01000", f"{what} constraints are recorded but not enforced")
-        suffix = {"p": "pkey", "u": "key", "f": "fkey"}[definition.kind]
-        middle = "" if definition.kind == "p" else "_" + "_".join(definition.columns)
-        constraints.append(
-            Constraint(
-                oid=new_oid(running),
-                name=definition.name or f"{table}{middle}_{suffix}",
-                relation=table_oid,
-                kind=definition.kind,
-                columns=attnums,
-                foreign_relation=None if foreign is None else foreign.oid,
-                foreign_columns=foreign_columns,
-            )
-        )
-    return columns, constraints
-
-
-def _has_primary_key(catalog: CatalogSnapshot, table_oid: int) -> bool:
-    return any(isinstance(r, Constraint) and r.relation == table_oid and r.kind == "p" for r in catalog.all())
-
-
-def _referenced(foreign: Relation, keys: Sequence[Constraint], definition: st.ConstraintDefinition) -> tuple[int, ...]:
-    """The columns that a foreign key refers to: those that it names, which must be one of the `keys` of `foreign`, or
-    its primary key. Raises 42703, 42704 and 42830."""
-    if definition.foreign_columns:
-        attnums = tuple(_foreign_column(foreign, name).attnum for name in definition.foreign_columns)
-    else:
-        primary = next((key for key in keys if key.kind == "p"), None)
-        if primary is None:
-            raise UndefinedObject(f'there is no primary key for referenced table "{foreign.name}"')
-        attnums = primary.columns
-    if len(attnums) != len(definition.columns):
-        raise InvalidForeignKey("number of referencing and referenced columns for foreign key disagree")
-    if not any(key.kind in "pu" and sorted(key.columns) == sorted(attnums) for key in keys):
-        raise InvalidForeignKey(
-            f'there is no unique constraint matching given keys for referenced table "{foreign.name}"'
-        )
-    return attnums
-
-
-def _foreign_column(relation: Relation, name: str) -> Column:
-    column = relation.column(name)
-    if column is None:
-        raise UndefinedColumn(f'column "{name}" referenced in foreign key constraint does not exist')
-    return column
-
-
 # ---------------------------------------------------------------- CREATE TABLE AS
 
 
@@ -397,6 +311,7 @@ async def fill_table(running: Running, relation: Relation, schema_name: str, rea
         columns=columns,
         not_null=frozenset(column.attnum for column in columns if column.not_null),
         checks=None,
+        keys=None,
     )
     txn = running.transaction.writable(running.services.env)
     if read.engine is not None and read.engine.name == "spark" and not target.not_null:
@@ -517,7 +432,7 @@ async def truncate(running: Running, statement: st.Truncate) -> None:
     ]
     if referencing:
         if not statement.cascade:
-            raise DependentObjectsStillExist(
+            raise FeatureNotSupported(
                 "cannot truncate a table referenced in a foreign key constraint",
                 detail=f'Table "{_name_of(catalog, referencing[0].relation)}" references '
                 f'"{_name_of(catalog, referencing[0].foreign_relation or 0)}".',

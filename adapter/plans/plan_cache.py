@@ -41,7 +41,6 @@ SIZE_FUNCTIONS = frozenset({"pg_relation_size", "pg_table_size", "pg_total_relat
 WITHOUT_CATALOG = frozenset({
     "transaction_stmt", "variable_set_stmt", "variable_show_stmt", "discard_stmt", "deallocate_stmt", "listen_stmt",
     "execute_stmt", "unlisten_stmt", "notify_stmt", "fetch_stmt", "close_portal_stmt", "checkpoint_stmt",
-    "constraints_set_stmt",
 })  # fmt: skip
 """Statements that name nothing of the catalog: they need not know the newest one."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Context, Decimal
 from typing import Any
 
@@ -24,17 +24,25 @@ _TIMESTAMP_INFINITY = 2**63 - 1
 def row_text(batch: Any, row: int, types: Sequence[SqlType], settings: Mapping[str, str]) -> str:
     """The values of one row of a record batch, as PostgreSQL lists them in a detail."""
     fields = []
-    for column, type_ in zip(batch.columns, types, strict=True):
-        value = literal_value(column, row, type_)
-        if value is None:
-            fields.append("null")
-            continue
-        text = format_text(_shown(value, type_), type_, settings)
+    for text in _texts(batch.columns, row, types, settings):
         encoded = text.encode()
         if len(encoded) > MAX_FIELD_BYTES:
             text = encoded[:MAX_FIELD_BYTES].decode(errors="ignore") + "..."
         fields.append(text)
     return f"({', '.join(fields)})"
+
+
+def key_text(
+    names: Sequence[str], columns: Sequence[Any], row: int, types: Sequence[SqlType], settings: Mapping[str, str]
+) -> str:
+    """One key, as PostgreSQL names it in a detail: ``(a, b)=(1, x)``."""
+    return f"({', '.join(names)})=({', '.join(_texts(columns, row, types, settings))})"
+
+
+def _texts(columns: Sequence[Any], row: int, types: Sequence[SqlType], settings: Mapping[str, str]) -> Iterator[str]:
+    for column, type_ in zip(columns, types, strict=True):
+        value = literal_value(column, row, type_)
+        yield "null" if value is None else format_text(_shown(value, type_), type_, settings)
 
 
 def _shown(value: Any, type_: SqlType) -> Any:

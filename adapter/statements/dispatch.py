@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from adapter.changes import copy_in, copy_out
 from adapter.changes.modify_table import run_change
+from adapter.changes.table_keys import table_keys
 from adapter.definitions.dispatch import run_definition
 from adapter.definitions.tables import create_table_as
 from adapter.execution.guards import prevent_in_block, require_block
@@ -19,7 +20,7 @@ from adapter.statements import cursors as cursor_statements
 from adapter.statements import explain
 from adapter.statements import settings as settings_statements
 from adapter.statements.prepare import prepare
-from adapter.statements.transactions import is_control, run_control, set_transaction
+from adapter.statements.transactions import is_control, run_control, set_constraints, set_transaction
 from adapter.store_errors import CONCURRENT_DDL, serialization_failure
 from adapter.transactions.transaction import BeginAgain, NeedsSnapshot
 from planner.errors import (
@@ -29,7 +30,7 @@ from planner.errors import (
 from planner.ir.bound import BoundDelete, BoundInsert, BoundQuery, BoundUpdate
 from planner.statements import records as st
 from planner.syntax.parse import Parsed, subtrees
-from storage.catalog.model import CatalogSnapshot
+from storage.catalog.model import CatalogSnapshot, Relation
 
 _READING = frozenset({"select_stmt", "update_stmt", "delete_stmt", "merge_stmt", "copy_stmt", "explain_stmt"})
 """Statements that are not worth the attempt to run them without asking for the newest snapshot."""
@@ -65,6 +66,13 @@ async def _begin_and_run(running: Running, parsed: Parsed) -> Outcome:
             transaction.renew()
 
 
+def _has_keys(plan: Plan) -> bool:
+    """Whether the rows that the plan writes are looked up by their keys: in the newest snapshot."""
+    assert isinstance(plan.statement, BoundInsert)
+    relation = plan.catalog.get(plan.statement.relation_oid)
+    return isinstance(relation, Relation) and table_keys(plan.catalog, relation) is not None
+
+
 async def _run_by_what_is_known(running: Running, parsed: Parsed) -> Outcome | None:
     """Run a statement that reads no rows without asking for the newest snapshot; None when that may not be.
 
@@ -79,7 +87,7 @@ async def _run_by_what_is_known(running: Running, parsed: Parsed) -> Outcome | N
     except SqlError:
         return None
     defines = running.may_retry and not running.in_block and is_definition(plan.statement)
-    if not defines and (not isinstance(plan.statement, BoundInsert) or plan.reads):
+    if not defines and (not isinstance(plan.statement, BoundInsert) or plan.reads or _has_keys(plan)):
         return None
     # A savepoint for every INSERT of a block would cut what it writes into pieces.
     mark = transaction.mark(session.values) if transaction.txn is None else None
@@ -205,7 +213,7 @@ async def _utility(running: Running, plan: Plan) -> Outcome:
         case st.Checkpoint():
             return Command(tag="CHECKPOINT")
         case st.SetConstraints():
-            return Command(tag="SET CONSTRAINTS")
+            return await set_constraints(running, statement)
         case st.CreateTableAs():
             return await create_table_as(running, statement)
         case _:

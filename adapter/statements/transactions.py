@@ -6,6 +6,7 @@ statements before it; COMMIT or ROLLBACK inside an implicit transaction ends it 
 
 from __future__ import annotations
 
+from adapter.changes.key_checks import check_deferred
 from adapter.execution.guards import in_failed_transaction, set_isolation, set_read_only
 from adapter.execution.statement import Running
 from adapter.results import Command
@@ -15,8 +16,11 @@ from planner.errors import (
     InvalidParameterValue,
     NoActiveSqlTransaction,
     ObjectNotInPrerequisiteState,
+    UndefinedObject,
+    WrongObjectType,
 )
 from planner.statements import records as st
+from storage.catalog.model import Relation
 
 NO_TRANSACTION = "there is no transaction in progress"
 
@@ -78,11 +82,66 @@ async def _commit(running: Running, statement: st.Commit) -> Command:
         if statement.chain:
             raise NoActiveSqlTransaction("COMMIT AND CHAIN can only be used in transaction blocks")
         session.warn("25P01", NO_TRANSACTION)
+    if transaction.deferred:
+        await _check_at_commit(running)
     await session.commit_transaction()
     await session.portals.drop_all(keep_held=True)
     if statement.chain:
         _chain(running, transaction)
     return Command(tag="COMMIT")
+
+
+async def _check_at_commit(running: Running) -> None:
+    """What was deferred is checked in the newest snapshot that the isolation level allows; the transaction is over when
+    that fails."""
+    try:
+        await running.transaction.begin_statement(running.services.env)
+        await check_deferred(running)
+    except BaseException:
+        running.session.roll_back_transaction()
+        raise
+
+
+async def set_constraints(running: Running, statement: st.SetConstraints) -> Command:
+    """SET CONSTRAINTS: which constraints the transaction checks at its end; what becomes immediate is checked now."""
+    transaction = running.transaction
+    if not running.in_block:
+        running.session.warn("25P01", "SET CONSTRAINTS can only be used in transaction blocks")
+        return Command(tag="SET CONSTRAINTS")
+    if not statement.names:
+        transaction.timings = {0: statement.deferred}
+        if not statement.deferred:
+            await check_deferred(running)
+        return Command(tag="SET CONSTRAINTS")
+    oids = frozenset(oid for name in statement.names for oid in _constraints_called(running, name))
+    transaction.timings = {**transaction.timings, **dict.fromkeys(oids, statement.deferred)}
+    if not statement.deferred:
+        await check_deferred(running, oids)
+    return Command(tag="SET CONSTRAINTS")
+
+
+def _constraints_called(running: Running, name: st.QualifiedName) -> list[int]:
+    """The oids of the constraints that SET CONSTRAINTS names: all of that name in the first schema that has one. 42704
+    for none, 42809 for one that cannot be deferred."""
+    catalog = running.transaction.statement_catalog
+    schemas = (name.schema,) if name.schema is not None else running.session.search_path()
+    for schema_name in schemas:
+        schema = catalog.schema(schema_name)
+        if schema is None:
+            continue
+        found = [
+            constraint
+            for oid in catalog.constraint_oids
+            if isinstance(relation := catalog.get(oid), Relation) and relation.schema == schema.oid
+            for constraint in catalog.constraints(oid)
+            if constraint.name == name.name
+        ]
+        for constraint in found:
+            if not constraint.deferrable:
+                raise WrongObjectType(f'constraint "{name.name}" is not deferrable')
+        if found:
+            return [constraint.oid for constraint in found]
+    raise UndefinedObject(f'constraint "{name.name}" does not exist')
 
 
 async def _rollback(running: Running, chain: bool) -> Command:

@@ -243,8 +243,9 @@ class GroupCommitter(Struct, eq=False):
         """Whether nothing that commits before `waiting` can make it conflict: it only adds rows, and no definition
         waits that could change their table."""
         request = waiting.request
-        adds = not request.reads and not any(request.txn.deletes_from(shard) for shard in request.txn.shards)
-        return self._may_promise(waiting) and adds and not self._defining
+        if request.reads or request.claims or any(request.txn.deletes_from(shard) for shard in request.txn.shards):
+            return False
+        return self._may_promise(waiting) and not self._defining
 
     def _may_promise(self, waiting: _Waiting) -> bool:
         if waiting.request.txn.xid is None:
@@ -344,7 +345,7 @@ class GroupCommitter(Struct, eq=False):
         if not cache.state.staged:
             return None
         changed = {shard for shard in request.txn.shards - request.created if request.txn.deletes_from(shard)}
-        needed = {read.shard for read in request.reads} | changed
+        needed = {read.shard for read in request.reads} | {claim.shard for claim in request.claims} | changed
         return next((record for shard in needed if (record := cache.undecided(shard)) is not None), None)
 
     async def _park(self, waiting: _Waiting, record: Staged) -> None:
@@ -444,11 +445,11 @@ class GroupCommitter(Struct, eq=False):
         accepted: list[_Waiting] = []
         for waiting in group:
             earlier = [member.request for member in accepted]
-            reason = await conflict(self.env, waiting.request, until, earlier)
-            if reason is None:
+            failure = await conflict(self.env, waiting.request, until, earlier)
+            if failure is None:
                 accepted.append(waiting)
             else:
-                waiting.done.set_exception(serialization_failure(reason))
+                waiting.done.set_exception(failure)
         return accepted
 
 
@@ -466,6 +467,7 @@ def _shards(group: list[_Waiting]) -> set[ShardId]:
     for waiting in group:
         shards |= waiting.request.txn.shards
         shards |= {read.shard for read in waiting.request.reads}
+        shards |= {claim.shard for claim in waiting.request.claims}
         if waiting.request.catalog_reads or waiting.request.catalog_updates:
             shards.add(CATALOG_SHARD)
     return shards

@@ -11,25 +11,21 @@ import bisect
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-import msgspec
-import numpy as np
-import pyarrow as pa
 from msgspec import Struct
 
 from adapter.engines.common.engine import TableInput
 from adapter.plans.predicates import Conjunction, ScanTemplate, bind_templates, may_match
 from adapter.store_errors import CONCURRENT_DDL, serialization_failure
+from adapter.transactions.parts_ahead import parts_ahead
 from adapter.transactions.transaction import TableRead, Transaction
 from planner.errors import InternalError
 from planner.ir import nodes as ir
 from storage.catalog.model import CatalogSnapshot, Relation
 from storage.errors import AsOfNotReadable, UnknownShard
-from storage.ids import ShardId
-from storage.shards.parts import PROVISIONAL_ROW_ID, ROW_ID, Part, inline_part, read_table
+from storage.shards.parts import Part
 
 if TYPE_CHECKING:
     from storage.environment.environment import Environment
-    from storage.transactions.txn import Txn
 
 
 class ResolvedTables(Struct, frozen=True, kw_only=True):
@@ -141,37 +137,3 @@ def _hitting(deletes: Sequence[Part], inserts: Sequence[Part]) -> tuple[Part, ..
         if place < len(firsts) and firsts[place] <= high:
             hitting.append(part)
     return tuple(hitting)
-
-
-ROWS_AHEAD = 1 << 50
-"""Provisional row ids of one transaction; those of different ones are moved apart by so much."""
-
-MAX_AHEAD = 4_000
-"""Transactions whose moved row ids fit into 63 bits."""
-
-
-def parts_ahead(transactions: Sequence[Txn], shard: ShardId) -> tuple[Part, ...]:
-    """What `transactions` write to `shard`, in order, as parts whose provisional row ids do not meet.
-
-    A transaction that deletes rows of its own from a file is left out: its ids are fixed.
-    """
-    found: list[Part] = []
-    for number, txn in enumerate(transactions[:MAX_AHEAD], 1):
-        parts = [_moved(part, number * ROWS_AHEAD) for part in txn.local_parts(shard)]
-        if None not in parts:
-            found.extend(part for part in parts if part is not None)
-    return tuple(found)
-
-
-def _moved(part: Part, offset: int) -> Part | None:
-    """`part` with its provisional row ids raised by `offset`; None when that cannot be."""
-    if part.kind == "insert":
-        return msgspec.structs.replace(part, first_row_id=part.first_row_id + offset)
-    if part.row_id_bounds[1] < PROVISIONAL_ROW_ID:
-        return part
-    if part.inline is None:
-        return None
-    table = read_table(part, part.inline)
-    ids = table.column(ROW_ID).to_numpy()
-    moved = pa.array(np.where(ids >= PROVISIONAL_ROW_ID, ids + offset, ids), pa.int64())
-    return inline_part("delete", table.set_column(0, table.schema.field(0), moved))

@@ -17,15 +17,17 @@ costs the same whatever has been done before it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from enum import Enum
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 from msgspec import Struct, field
 
 from adapter.plans.predicates import Conjunction
 from adapter.settings.values import SettingValues
+from adapter.transactions.claims import Claim
 from adapter.transactions.locks.lock_table import SessionLocks
 from adapter.transactions.locks.modes import Mode
 from adapter.transactions.locks.tags import Tag
@@ -71,6 +73,15 @@ class TableRead(Struct, frozen=True, kw_only=True):
     conjunctions: tuple[Conjunction, ...]
 
 
+class DeferredKeys(Struct, frozen=True, kw_only=True):
+    """Keys (by columns) that have to be checked against the constraint with oid `constraint` once that is immediate.
+    `referenced`: they are of rows that a foreign key refers to, and no longer there."""
+
+    constraint: int
+    keys: tuple[pa.Array, ...]
+    referenced: bool = False
+
+
 class NeedsSnapshot(Exception):
     """A statement that was begun without asking for the newest snapshot turns out to read rows."""
 
@@ -90,6 +101,9 @@ class Mark(Struct):
     updates: int
     notifications: int
     listens: int
+    claims: int
+    deferred: tuple[DeferredKeys, ...]
+    timings: Mapping[int, bool]
 
 
 class CommitRequest(Struct, frozen=True, kw_only=True):
@@ -102,6 +116,7 @@ class CommitRequest(Struct, frozen=True, kw_only=True):
     catalog_updates: tuple[CatalogUpdate, ...]
     catalog_reads: dict[int, CatalogRecord]
     created: frozenset[ShardId] = frozenset()
+    claims: tuple[Claim, ...] = ()
     catalog_base: Csn | None = None
     """The catalog's CSN that no other change may have followed, for definitions that were worked out without asking for
     the newest catalog."""
@@ -148,6 +163,12 @@ class Transaction(Struct, kw_only=True):
     """PostgreSQL's form of the snapshot at this CSN, once somebody has asked for it."""
     in_doubt: bool = False
     """Its commit ended without anybody knowing whether it happened."""
+    claims: list[Claim] = field(default_factory=list)
+    """What the commit holds against what others have written since."""
+    deferred: tuple[DeferredKeys, ...] = ()
+    """Keys that a deferred constraint has yet to check."""
+    timings: Mapping[int, bool] = field(default_factory=dict)
+    """What SET CONSTRAINTS has said: by oid of the constraint whether it is deferred, 0 for all others."""
     _savepoints: list[Mark] = field(default_factory=list)
 
     # ------------------------------------------------------------ snapshots
@@ -291,6 +312,7 @@ class Transaction(Struct, kw_only=True):
             isolation=self.isolation,
             snapshot=snapshot,
             reads=tuple(self.reads),
+            claims=tuple(self.claims),
             catalog_updates=self.net_updates(),
             catalog_reads=self.catalog_reads,
             created=frozenset(self.created_shards),
@@ -334,6 +356,9 @@ class Transaction(Struct, kw_only=True):
             updates=len(self.updates),
             notifications=len(self.notifications),
             listens=len(self.listens),
+            claims=len(self.claims),
+            deferred=self.deferred,
+            timings=self.timings,
         )
 
     @property
@@ -373,6 +398,8 @@ class Transaction(Struct, kw_only=True):
         del self.updates[frame.updates :]
         del self.notifications[frame.notifications :]
         del self.listens[frame.listens :]
+        del self.claims[frame.claims :]
+        self.deferred, self.timings = frame.deferred, frame.timings
 
     def _find(self, name: str) -> int:
         for index in range(len(self._savepoints) - 1, -1, -1):

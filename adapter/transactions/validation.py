@@ -8,9 +8,10 @@ that go before it.
 - *Read rows* that were recorded (SERIALIZABLE, or FOR UPDATE): no row inserted or deleted since satisfies what a
   read required of its rows. A part's statistics answer most of it; otherwise the few changed rows are loaded and the
   conditions evaluated.
+- *Keys* that it claims (`adapter.transactions.claims`), at every isolation level.
 - *Catalog records* relied on are the same; catalog updates still fit the catalog as it is now.
 
-The answer is the reason of the conflict, or None. It never raises for a conflict.
+The answer is the error for the client, or None. It never raises for a conflict.
 """
 
 from __future__ import annotations
@@ -22,8 +23,10 @@ import numpy as np
 import pyarrow as pa
 
 from adapter.plans.predicates import Conjunction, any_row_matches, may_match
-from adapter.store_errors import CONCURRENT_DDL, CONCURRENT_UPDATE, READ_WRITE_DEPENDENCIES
+from adapter.store_errors import CONCURRENT_DDL, CONCURRENT_UPDATE, READ_WRITE_DEPENDENCIES, serialization_failure
+from adapter.transactions.claims import broken
 from adapter.transactions.transaction import CommitRequest, TableRead
+from planner.errors import SqlError
 from storage.catalog.model import CatalogSnapshot, CatalogUpdate, Relation, Schema
 from storage.catalog.model import Sequence as SequenceRecord
 from storage.errors import AsOfNotReadable, UnknownShard
@@ -37,21 +40,25 @@ if TYPE_CHECKING:
 
 async def conflict(
     env: Environment, request: CommitRequest, until: Csn, earlier: Sequence[CommitRequest]
-) -> str | None:
+) -> SqlError | None:
     """Why `request` may not commit after everything up to `until` and after `earlier`; None when it may."""
     catalog = env.catalog.current()
     reason = catalog_conflict(catalog, request)
     if reason is not None:
-        return reason
+        return serialization_failure(reason)
     try:
         for shard in request.txn.shards - request.created:
             if await _written_row_conflict(env, request, shard, until, earlier):
-                return CONCURRENT_UPDATE
+                return serialization_failure(CONCURRENT_UPDATE)
+        if request.claims:
+            failure = await broken(env, request.claims, request.txn, until, [member.txn for member in earlier])
+            if failure is not None:
+                return failure
         for read in request.reads:
             if await _read_conflict(env, read, until, earlier):
-                return READ_WRITE_DEPENDENCIES
+                return serialization_failure(READ_WRITE_DEPENDENCIES)
     except (AsOfNotReadable, UnknownShard):
-        return CONCURRENT_UPDATE
+        return serialization_failure(CONCURRENT_UPDATE)
     return None
 
 

@@ -60,8 +60,10 @@ def table_constraints(objects: CatalogObjects) -> Content:
             **constraint_name,
             **relation_name(objects, relation),
             **fixed,
+            "is_deferrable": "YES" if constraint.deferrable else "NO",
+            "initially_deferred": "YES" if constraint.deferred else "NO",
             "constraint_type": _CONSTRAINT_TYPES[constraint.kind],
-            "nulls_distinct": "YES" if constraint.kind == "u" else None,
+            "nulls_distinct": ("NO" if constraint.nulls_not_distinct else "YES") if constraint.kind == "u" else None,
         }
         for constraint, relation, constraint_name in _constraints(objects)
     )
@@ -131,6 +133,9 @@ def key_column_usage(objects: CatalogObjects) -> Content:
     return Content(rows=rows)
 
 
+_RULES = {"a": "NO ACTION", "r": "RESTRICT", "c": "CASCADE", "n": "SET NULL", "d": "SET DEFAULT"}
+
+
 def referential_constraints(objects: CatalogObjects) -> Content:
     """Foreign keys and the keys they refer to."""
     rows: list[Row] = []
@@ -146,9 +151,9 @@ def referential_constraints(objects: CatalogObjects) -> Content:
                 {
                     **constraint_name,
                     **unique,
-                    "match_option": "NONE",
-                    "update_rule": "NO ACTION",
-                    "delete_rule": "NO ACTION",
+                    "match_option": "FULL" if constraint.match == "f" else "NONE",
+                    "update_rule": _RULES[constraint.on_update],
+                    "delete_rule": _RULES[constraint.on_delete],
                 }
             )
     return Content(rows=rows)

@@ -233,9 +233,17 @@ def index_definition(
         _column_list(objects, table, [attnum]) + _order_text(option)
         for attnum, option in zip(keys, options, strict=True)
     ]
+    owner = derived_oids.owner_of_index(oid)
+    constraint = None if owner is None else objects.snapshot.get(owner)
+    rest = ""
+    if isinstance(constraint, Constraint):
+        if constraint.include:
+            rest += f" INCLUDE ({_column_list(objects, table, constraint.include)})"
+        if constraint.nulls_not_distinct:
+            rest += " NULLS NOT DISTINCT"
     return (
         f"CREATE {'UNIQUE ' if unique else ''}INDEX {quote_identifier(index.name)}"
-        f" ON {qualified_relation_name(objects, table, path)} USING btree ({', '.join(items)})"
+        f" ON {qualified_relation_name(objects, table, path)} USING btree ({', '.join(items)}){rest}"
     )
 
 

@@ -1,0 +1,332 @@
+"""Keys that a statement's changes have to respect: unique ones, and those of foreign keys on both sides.
+
+A statement notes the keys of the rows that it writes and removes; at its end they are looked up in what it then sees,
+the snapshot with the transaction's own rows on top. A unique key must be found once, a referred-to key at all, a
+removed key nowhere among the rows that refer (or those follow it: `adapter.changes.referential_actions`). What others
+write meanwhile is held against the same keys by the commit (`adapter.transactions.claims`).
+
+Unlike PostgreSQL's, the check is at the end of the statement, not after each row, so `SET k = k + 1` needs no
+DEFERRABLE. A deferred constraint keeps the keys until it becomes immediate (SET CONSTRAINTS) or the transaction
+commits; then they are looked up in what is there at that moment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from adapter.changes.table_keys import ForeignKey, foreign_key
+from adapter.execution.guards import own_catalog
+from adapter.execution.statement import Running
+from adapter.plans.key_indexes import constraint_index, key_arrays
+from adapter.plans.row_text import key_text
+from adapter.transactions.claims import Absent, Present, Violation
+from adapter.transactions.transaction import DeferredKeys
+from planner.errors import ForeignKeyViolation, UniqueViolation
+from planner.types.types import column_type
+from storage.catalog.model import Constraint, Relation, Schema
+from storage.shards.indexes.definition import IndexDefinition, StoredColumn
+from storage.shards.indexes.reading.found import Found
+from storage.shards.shard import ShardChanges
+from storage.timestamps.csn import Csn
+
+Keys = tuple[pa.Array, ...]
+"""Values of some columns, row by row: one array for each column."""
+
+
+def is_deferred(running: Running, constraint: Constraint) -> bool:
+    """Whether `constraint` is checked at the end of the transaction, as it and SET CONSTRAINTS say."""
+    if not constraint.deferrable or running.transaction.implicit:
+        return False
+    timings = running.transaction.timings
+    return timings.get(constraint.oid, timings.get(0, constraint.deferred))
+
+
+# ---------------------------------------------------------------- reading by key
+
+
+async def find(
+    running: Running,
+    relation: Relation,
+    index: IndexDefinition,
+    keys: Sequence[pa.Array],
+    columns: Sequence[StoredColumn] = (),
+) -> Found:
+    """The rows of `relation` with one of `keys` that the transaction sees, its own among them."""
+    transaction, env = running.transaction, running.services.env
+    shard, as_of = relation.shard, transaction.snapshot
+    assert shard is not None
+    assert as_of is not None
+    local = () if transaction.txn is None else transaction.txn.local_parts(shard)
+    if transaction.is_own_table(relation):
+        parts: Any = ShardChanges(shard=shard, after=Csn(0), until=Csn(0), inserts=(), deletes=())
+    else:
+        parts = await env.reader.snapshot(shard, as_of)
+    wanted = key_arrays(index, keys)
+    same = index.nulls_not_distinct
+    found = env.keys.lookup_columns_now(parts, index, wanted, columns, local=local, nulls_match=same)
+    if found is None:
+        found = await env.keys.lookup_columns(parts, index, wanted, columns, local=local, nulls_match=same)
+    return found
+
+
+def _taken(keys: Keys, rows: Any) -> Keys:
+    return tuple(column.take(rows) for column in keys)
+
+
+def distinct_keys(keys: Keys) -> Keys:
+    """Each key once, those with a NULL left out: what a foreign key looks for."""
+    valid = pa.array(np.ones(len(keys[0]), bool))
+    for column in keys:
+        if column.null_count:
+            valid = pc.and_(valid, column.is_valid())
+    kept = tuple(column.filter(valid) for column in keys)
+    if len(kept[0]) < 2:
+        return kept
+    try:
+        table = pa.table(list(kept), names=[str(n) for n in range(len(kept))])
+        once = table.group_by(table.column_names).aggregate([]).combine_chunks()
+    except pa.ArrowNotImplementedError:
+        return kept  # Keys that Arrow cannot group are looked up more than once.
+    return tuple(once.column(n).combine_chunks() for n in range(len(kept)))
+
+
+# ---------------------------------------------------------------- what is wrong
+
+
+def _schema_name(running: Running, relation: Relation) -> str | None:
+    schema = own_catalog(running).get(relation.schema)
+    return schema.name if isinstance(schema, Schema) else None
+
+
+def key_text_of(relation: Relation, attnums: Sequence[int], keys: Keys, row: int, settings: Mapping[str, str]) -> str:
+    """The key in `row` of `keys`, which are those of the columns `attnums`."""
+    by_attnum = {column.attnum: column for column in relation.columns}
+    columns = [by_attnum[attnum] for attnum in attnums]
+    types = [column_type(column.type_oid, column.typmod) for column in columns]
+    return key_text([column.name for column in columns], keys, row, types, settings)
+
+
+def duplicate(running: Running, relation: Relation, constraint: Constraint, keys: Keys) -> Violation:
+    """23505 for the key of a number."""
+    settings, schema = running.session.values, _schema_name(running, relation)
+
+    def violation(row: int) -> UniqueViolation:
+        return UniqueViolation(
+            f'duplicate key value violates unique constraint "{constraint.name}"',
+            detail=f"Key {key_text_of(relation, constraint.columns, keys, row, settings)} already exists.",
+            schema=schema,
+            table=relation.name,
+            constraint=constraint.name,
+        )
+
+    return violation
+
+
+def not_present(running: Running, key: ForeignKey, keys: Keys) -> Violation:
+    """23503 for a referring key of a number."""
+    settings, schema = running.session.values, _schema_name(running, key.child)
+
+    def violation(row: int) -> ForeignKeyViolation:
+        text = key_text_of(key.child, key.constraint.columns, keys, row, settings)
+        return ForeignKeyViolation(
+            f'insert or update on table "{key.child.name}" violates foreign key constraint "{key.constraint.name}"',
+            detail=f'Key {text} is not present in table "{key.parent.name}".',
+            schema=schema,
+            table=key.child.name,
+            constraint=key.constraint.name,
+        )
+
+    return violation
+
+
+def still_referenced(running: Running, key: ForeignKey, keys: Keys) -> Violation:
+    """23503 for a referred-to key of a number."""
+    settings, schema = running.session.values, _schema_name(running, key.child)
+
+    def violation(row: int) -> ForeignKeyViolation:
+        text = key_text_of(key.parent, key.constraint.foreign_columns, keys, row, settings)
+        return ForeignKeyViolation(
+            f'update or delete on table "{key.parent.name}" violates foreign key constraint '
+            f'"{key.constraint.name}" on table "{key.child.name}"',
+            detail=f'Key {text} is still referenced from table "{key.child.name}".',
+            schema=schema,
+            table=key.child.name,
+            constraint=key.constraint.name,
+        )
+
+    return violation
+
+
+def _mixed(running: Running, key: ForeignKey) -> ForeignKeyViolation:
+    return ForeignKeyViolation(
+        f'insert or update on table "{key.child.name}" violates foreign key constraint "{key.constraint.name}"',
+        detail="MATCH FULL does not allow mixing of null and nonnull key values.",
+        schema=_schema_name(running, key.child),
+        table=key.child.name,
+        constraint=key.constraint.name,
+    )
+
+
+# ---------------------------------------------------------------- the checks
+
+
+async def check_unique(
+    running: Running, relation: Relation, constraint: Constraint, index: IndexDefinition, keys: Keys
+) -> None:
+    """23505 when a key is in more than one row; others must not add one of them."""
+    violation = duplicate(running, relation, constraint, keys)
+    found = await find(running, relation, index, keys)
+    if len(found.keys) > 1:
+        twice = np.flatnonzero(np.bincount(found.keys) > 1)
+        if len(twice):
+            raise violation(int(twice[0]))
+    transaction = running.transaction
+    if not transaction.is_own_table(relation):
+        assert relation.shard is not None
+        assert transaction.snapshot is not None
+        transaction.claims.append(
+            Absent(
+                shard=relation.shard,
+                index=index,
+                keys=tuple(key_arrays(index, keys)),
+                as_of=transaction.snapshot,
+                violation=violation,
+            )
+        )
+
+
+def _for_parent(key: ForeignKey, keys: Keys) -> Keys:
+    """Referring keys as values of the columns that they refer to, whose types may be wider."""
+    sources = [column.source for column in key.parent_index.columns]
+    return tuple(
+        column if not isinstance(source, StoredColumn) or column.type == source.type else _cast(column, source.type)
+        for column, source in zip(keys, sources, strict=True)
+    )
+
+
+def _cast(column: pa.Array, type_: pa.DataType) -> pa.Array:
+    if pa.types.is_integer(column.type) and pa.types.is_integer(type_):
+        return column  # Looked up by value, whatever the width.
+    return column.cast(type_, safe=False)
+
+
+async def check_referring(running: Running, key: ForeignKey, keys: Keys) -> None:
+    """23503 when a row that `keys` refer to is not there; it must stay."""
+    if key.constraint.match == "f" and len(keys) > 1:
+        nulls = np.sum([np.asarray(column.is_null()) for column in keys], axis=0)
+        if ((nulls > 0) & (nulls < len(keys))).any():
+            raise _mixed(running, key)
+    once = distinct_keys(keys)
+    if not len(once[0]):
+        return
+    wanted = _for_parent(key, once)
+    violation = not_present(running, key, once)
+    found = await find(running, key.parent, key.parent_index, wanted)
+    missing = np.setdiff1d(np.arange(len(once[0])), found.keys)
+    if len(missing):
+        raise violation(_first_of(keys, once, missing))
+    transaction = running.transaction
+    if not transaction.is_own_table(key.parent):
+        assert key.parent.shard is not None
+        assert transaction.snapshot is not None
+        transaction.rely_on([key.parent])
+        transaction.claims.append(
+            Present(
+                shard=key.parent.shard,
+                index=key.parent_index,
+                keys=tuple(key_arrays(key.parent_index, wanted)),
+                as_of=transaction.snapshot,
+                violation=violation,
+            )
+        )
+
+
+def _first_of(keys: Keys, once: Keys, missing: Any) -> int:
+    """The place in `once` of the missing key that comes first in `keys`: PostgreSQL checks row by row."""
+    if len(missing) == 1:
+        return int(missing[0])
+    wanted = {tuple(column[int(n)].as_py() for column in once): int(n) for n in missing}
+    rows = zip(*(column.to_pylist() for column in keys), strict=True)
+    return next(wanted[row] for row in rows if row in wanted)
+
+
+async def gone_keys(running: Running, key: ForeignKey, keys: Keys) -> Keys:
+    """Those of `keys` that no row of the referred-to table has (any more)."""
+    once = distinct_keys(keys)
+    if not len(once[0]):
+        return once
+    found = await find(running, key.parent, key.parent_index, once)
+    return _taken(once, pa.array(np.setdiff1d(np.arange(len(once[0])), found.keys)))
+
+
+async def check_unreferenced(running: Running, key: ForeignKey, keys: Keys) -> None:
+    """23503 when a row refers to one of `keys`, which are gone; nobody else may add one."""
+    if not len(keys[0]):
+        return
+    violation = still_referenced(running, key, keys)
+    found = await find(running, key.child, key.child_index, keys)
+    if len(found.keys):
+        raise violation(int(found.keys.min()))
+    claim_unreferenced(running, key, keys, violation)
+
+
+def claim_unreferenced(running: Running, key: ForeignKey, keys: Keys, violation: Violation) -> None:
+    """Nobody else may add a row that refers to one of `keys`."""
+    transaction = running.transaction
+    if transaction.is_own_table(key.child):
+        return
+    assert key.child.shard is not None
+    assert transaction.snapshot is not None
+    transaction.rely_on([key.child])
+    transaction.claims.append(
+        Absent(
+            shard=key.child.shard,
+            index=key.child_index,
+            keys=tuple(key_arrays(key.child_index, keys)),
+            as_of=transaction.snapshot,
+            violation=violation,
+        )
+    )
+
+
+# ---------------------------------------------------------------- deferred constraints
+
+
+def defer(running: Running, constraint: Constraint, keys: Keys, *, referenced: bool = False) -> None:
+    """Check `keys` against `constraint` later."""
+    transaction = running.transaction
+    held = DeferredKeys(constraint=constraint.oid, keys=keys, referenced=referenced)
+    transaction.deferred = (*transaction.deferred, held)
+
+
+async def check_deferred(running: Running, constraints: frozenset[int] | None = None) -> None:
+    """Check what was deferred: of `constraints`, or of all."""
+    transaction = running.transaction
+    due = [held for held in transaction.deferred if constraints is None or held.constraint in constraints]
+    if not due:
+        return
+    catalog = own_catalog(running)
+    for held in due:
+        constraint = catalog.get(held.constraint)
+        if not isinstance(constraint, Constraint):
+            continue  # It was dropped meanwhile.
+        if constraint.kind in "pu":
+            relation = catalog.get(constraint.relation)
+            assert isinstance(relation, Relation)
+            index = constraint_index(relation, constraint)
+            await check_unique(running, relation, constraint, index, held.keys)
+            continue
+        key = foreign_key(catalog, constraint)
+        if held.referenced:
+            await check_unreferenced(running, key, await gone_keys(running, key, held.keys))
+        else:
+            # Only rows that are still there refer to anything.
+            once = distinct_keys(held.keys)
+            found = await find(running, key.child, key.child_index, once)
+            await check_referring(running, key, _taken(once, pa.array(np.unique(found.keys))))
+    transaction.deferred = tuple(held for held in transaction.deferred if held not in due)

@@ -1,0 +1,241 @@
+"""The keys that one statement writes and removes in one table, and what is done about them when it ends.
+
+Rows that follow a removed key (ON DELETE and ON UPDATE ... CASCADE, SET NULL, SET DEFAULT) are changed like a statement
+changes them, with the checks of their own table; so one statement may reach any number of tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from adapter.changes.defaults import default_query
+from adapter.changes.key_checks import (
+    Keys,
+    check_referring,
+    check_unique,
+    check_unreferenced,
+    claim_unreferenced,
+    defer,
+    find,
+    gone_keys,
+    is_deferred,
+    still_referenced,
+)
+from adapter.changes.row_checks import check_rows
+from adapter.changes.table_keys import ForeignKey, TableKeys, places_of
+from adapter.changes.target import Target, target_of
+from adapter.execution.guards import own_catalog
+from adapter.execution.statement import Running
+from adapter.plans.constant_rows import array_of
+from adapter.plans.key_indexes import stored_columns
+from adapter.queries.single_row import evaluate
+from adapter.results import RecordBatch
+from storage.shards.parts import ROW_ID
+
+SET_DEFAULT = "d"
+"""pg_constraint.confdeltype and confupdtype of SET DEFAULT; a is NO ACTION, r RESTRICT, c CASCADE, n SET NULL."""
+
+
+class StatementKeys:
+    """See the module. Rows are given as one array for each live column of the table."""
+
+    def __init__(self, running: Running, target: Target, keys: TableKeys) -> None:
+        self._running = running
+        self._target = target
+        self._keys = keys
+        self._own_places = [*(key.places for key in keys.unique), *(key.child_places for key in keys.foreign)]
+        self._new: list[list[Keys]] = [[] for _ in self._own_places]
+        """For each unique and foreign key: those of new rows."""
+        self._removed: list[list[Keys]] = [[] for _ in keys.referenced]
+        """For each foreign key that refers to the table: keys of rows that were deleted."""
+        self._moved: list[list[tuple[Keys, Keys]]] = [[] for _ in keys.referenced]
+        """The same for rows that were updated: keys before and after."""
+
+    def touched_by(self, attnums: frozenset[int]) -> bool:
+        """Whether one of the columns `attnums` is part of a key."""
+        return self._keys.touches(attnums)
+
+    def add(self, columns: Sequence[Any]) -> None:
+        """Rows have been inserted."""
+        for noted, places in zip(self._new, self._own_places, strict=True):
+            noted.append(_of(columns, places))
+
+    def remove(self, columns: Sequence[Any]) -> None:
+        """Rows have been deleted."""
+        for noted, key in zip(self._removed, self._keys.referenced, strict=True):
+            noted.append(_of(columns, key.parent_places))
+
+    def move(self, old: Sequence[Any], new: Sequence[Any]) -> None:
+        """Rows have been updated: `old` became `new`, row by row."""
+        for noted, places in zip(self._new, self._own_places, strict=True):
+            _, after = _changed(_of(old, places), _of(new, places))
+            if len(after[0]):
+                noted.append(after)
+        for moved, key in zip(self._moved, self._keys.referenced, strict=True):
+            before, after = _changed(_of(old, key.parent_places), _of(new, key.parent_places))
+            if len(after[0]):
+                moved.append((before, after))
+
+    async def finish(self) -> None:
+        """The statement has written everything: check its keys, and let follow what refers to removed ones."""
+        running, keys = self._running, self._keys
+        for noted, unique in zip(self._new, keys.unique, strict=False):
+            if not noted:
+                continue
+            new = _joined(noted)
+            if is_deferred(running, unique.constraint):
+                defer(running, unique.constraint, new)
+            else:
+                await check_unique(running, self._target.relation, unique.constraint, unique.index, new)
+        for removed, moved, key in zip(self._removed, self._moved, keys.referenced, strict=True):
+            if removed:
+                await self._deleted(key, _joined(removed))
+            if moved:
+                before, after = _joined([pair[0] for pair in moved]), _joined([pair[1] for pair in moved])
+                await self._updated(key, before, after)
+        for noted, key in zip(self._new[len(keys.unique) :], keys.foreign, strict=True):
+            if not noted:
+                continue
+            new = _joined(noted)
+            if is_deferred(running, key.constraint):
+                defer(running, key.constraint, new)
+            else:
+                await check_referring(running, key, new)
+
+    # ------------------------------------------------------------ referential actions
+
+    async def _deleted(self, key: ForeignKey, removed: Keys) -> None:
+        constraint = key.constraint
+        match constraint.on_delete:
+            case "r":
+                await check_unreferenced(self._running, key, await gone_keys(self._running, key, removed))
+            case "a":
+                await self._no_action(key, removed)
+            case "c":
+                await self._follow(key, await gone_keys(self._running, key, removed), None, ())
+            case action:
+                attnums = constraint.delete_columns or constraint.columns
+                values = await self._values(key, attnums, action)
+                places = places_of(key.child, attnums)
+                await self._follow(key, await gone_keys(self._running, key, removed), values, places)
+
+    async def _updated(self, key: ForeignKey, before: Keys, after: Keys) -> None:
+        constraint = key.constraint
+        match constraint.on_update:
+            case "r":
+                await check_unreferenced(self._running, key, await gone_keys(self._running, key, before))
+            case "a":
+                await self._no_action(key, before)
+            case "c":
+                valid = np.ones(len(before[0]), bool)
+                for column in before:
+                    valid &= np.asarray(column.is_valid())
+                rows = pa.array(np.flatnonzero(valid))
+                before, after = _take(before, rows), _take(after, rows)
+                await self._follow(key, before, after, key.child_places)
+            case action:
+                values = await self._values(key, constraint.columns, action)
+                await self._follow(key, await gone_keys(self._running, key, before), values, key.child_places)
+
+    async def _no_action(self, key: ForeignKey, removed: Keys) -> None:
+        if is_deferred(self._running, key.constraint):
+            defer(self._running, key.constraint, removed, referenced=True)
+        else:
+            await check_unreferenced(self._running, key, await gone_keys(self._running, key, removed))
+
+    async def _values(self, key: ForeignKey, attnums: Sequence[int], action: str) -> Keys:
+        """The one key that SET NULL or SET DEFAULT gives to the columns `attnums`."""
+        running, catalog = self._running, own_catalog(self._running)
+        target = target_of(running, key.child.oid)
+        columns = []
+        for place in places_of(key.child, tuple(attnums)):
+            column, type_ = target.columns[place], target.types[place]
+            value = None
+            if action == SET_DEFAULT and column.default is not None:
+                (value,) = await evaluate(running, catalog, default_query(running, column))
+            columns.append(array_of(type_, [value]))
+        return tuple(columns)
+
+    async def _follow(self, key: ForeignKey, gone: Keys, values: Keys | None, places: Sequence[int]) -> None:
+        """Delete the rows that refer to `gone` (`values` None), or give their columns at `places` the `values`:
+        those of the same number, or the only ones."""
+        if not len(gone[0]):
+            return
+        running = self._running
+        target = target_of(running, key.child.oid)
+        found = await find(running, key.child, key.child_index, gone, stored_columns(key.child))
+        claim_unreferenced(running, key, gone, still_referenced(running, key, gone))
+        if not len(found.keys):
+            return
+        txn = running.transaction.writable(running.services.env)
+        running.transaction.rely_on([key.child])
+        old = list(found.rows.columns)
+        row_ids = pa.array(found.row_ids, pa.int64())
+        txn.delete(target.shard, pa.record_batch([row_ids, *old], names=[ROW_ID, *target.names]))
+        after = statement_keys(running, target)
+        if values is None:
+            if after is not None:
+                after.remove(old)
+        else:
+            new = list(old)
+            numbers = pa.array(found.keys if len(values[0]) > 1 else np.zeros(len(found.keys), np.int64))
+            for place, column in zip(places, values, strict=True):
+                new[place] = column.take(numbers).cast(old[place].type)
+            rows: RecordBatch = pa.record_batch(new, names=target.names)
+            await check_rows(running, target, rows)
+            txn.write(target.shard, rows)
+            if after is not None:
+                after.move(old, new)
+        await txn.spill()
+        if after is not None:
+            await after.finish()
+
+
+def statement_keys(running: Running, target: Target) -> StatementKeys | None:
+    """What notes the keys of a statement that changes `target`; None when the table has no keys."""
+    return None if target.keys is None else StatementKeys(running, target, target.keys)
+
+
+def _of(columns: Sequence[Any], places: Sequence[int]) -> Keys:
+    return tuple(columns[place] for place in places)
+
+
+def _take(keys: Keys, rows: pa.Array) -> Keys:
+    return tuple(column.take(rows) for column in keys)
+
+
+def _joined(pieces: Sequence[Keys]) -> Keys:
+    if len(pieces) == 1:
+        return pieces[0]
+    return tuple(pa.concat_arrays([_plain(piece[n]) for piece in pieces]) for n in range(len(pieces[0])))
+
+
+def _plain(column: Any) -> Any:
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+
+def _changed(before: Keys, after: Keys) -> tuple[Keys, Keys]:
+    """The rows whose key is not what it was."""
+    if all(one.equals(other) for one, other in zip(before, after, strict=True)):
+        return tuple(column.slice(0, 0) for column in before), tuple(column.slice(0, 0) for column in after)
+    changed = np.zeros(len(before[0]), bool)
+    for one, other in zip(before, after, strict=True):
+        changed |= _differs(one, other)
+    rows = pa.array(np.flatnonzero(changed))
+    return _take(before, rows), _take(after, rows)
+
+
+def _differs(one: Any, other: Any) -> Any:
+    """Row by row whether two columns differ; NULL differs from a value only."""
+    try:
+        same = pc.fill_null(pc.equal(one, other), False)
+    except pa.ArrowNotImplementedError:
+        pairs = zip(one.to_pylist(), other.to_pylist(), strict=True)
+        return np.array([left != right for left, right in pairs], bool)
+    both_null = pc.and_(one.is_null(), other.is_null())
+    return ~np.asarray(pc.or_(same, both_null))

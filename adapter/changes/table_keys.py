@@ -1,0 +1,119 @@
+"""The keys of a table: those that are unique in it, by which it refers to others, and by which others refer to it.
+
+A table's record names every constraint that a change of its rows has to respect, so a change that was planned before
+one came cannot commit.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from adapter.plans.key_indexes import constraint_index, key_index
+from storage.bounded_map import BoundedMap
+from storage.catalog.model import CatalogSnapshot, Constraint, Relation
+from storage.shards.indexes.definition import IndexDefinition
+
+MAX_KEPT = 1000
+"""Tables whose keys are kept."""
+
+
+class UniqueKey(Struct, frozen=True, kw_only=True):
+    """A primary key or unique constraint. `places` are those of its columns among the live ones."""
+
+    constraint: Constraint
+    index: IndexDefinition
+    places: tuple[int, ...]
+
+
+class ForeignKey(Struct, frozen=True, kw_only=True):
+    """A foreign key of `child` to `parent`. `child_index` is by the referring columns, `parent_index` by those referred
+    to, in the same order; the places are those among the live columns of each."""
+
+    constraint: Constraint
+    child: Relation
+    child_index: IndexDefinition
+    child_places: tuple[int, ...]
+    parent: Relation
+    parent_index: IndexDefinition
+    parent_places: tuple[int, ...]
+
+
+class TableKeys(Struct, frozen=True, kw_only=True):
+    """The keys of one table, each kind in the order in which PostgreSQL checks them."""
+
+    unique: tuple[UniqueKey, ...]
+    foreign: tuple[ForeignKey, ...]
+    referenced: tuple[ForeignKey, ...]
+
+    def touches(self, attnums: frozenset[int]) -> bool:
+        """Whether one of the columns `attnums` is part of a key."""
+        own = [*(key.constraint for key in self.unique), *(key.constraint for key in self.foreign)]
+        return any(not attnums.isdisjoint(constraint.columns) for constraint in own) or any(
+            not attnums.isdisjoint(key.constraint.foreign_columns) for key in self.referenced
+        )
+
+
+_kept: BoundedMap[int, tuple[CatalogSnapshot, TableKeys | None]] = BoundedMap(max_entries=MAX_KEPT)
+
+
+def table_keys(catalog: CatalogSnapshot, relation: Relation) -> TableKeys | None:
+    """The keys of `relation` as `catalog` has it; None when it has none."""
+    if not relation.constraints:
+        return None
+    known = _kept.get(relation.oid)
+    if known is not None and known[0] is catalog:
+        return known[1]
+    found = _table_keys(catalog, relation)
+    _kept.put(relation.oid, (catalog, found))
+    return found
+
+
+def _table_keys(catalog: CatalogSnapshot, relation: Relation) -> TableKeys | None:
+    constraints = [record for oid in relation.constraints if isinstance(record := catalog.get(oid), Constraint)]
+    unique = [constraint for constraint in constraints if constraint.kind in "pu"]
+    foreign = [constraint for constraint in constraints if constraint.kind == "f"]
+    if not unique and not foreign:
+        return None
+    return TableKeys(
+        unique=tuple(
+            UniqueKey(
+                constraint=constraint,
+                index=constraint_index(relation, constraint),
+                places=places_of(relation, constraint.columns),
+            )
+            for constraint in unique
+        ),
+        foreign=tuple(
+            foreign_key(catalog, constraint)
+            for constraint in sorted(foreign, key=lambda constraint: constraint.name)
+            if constraint.relation == relation.oid
+        ),
+        referenced=tuple(
+            foreign_key(catalog, constraint)
+            for constraint in sorted(foreign, key=lambda constraint: constraint.name)
+            if constraint.foreign_relation == relation.oid
+        ),
+    )
+
+
+def foreign_key(catalog: CatalogSnapshot, constraint: Constraint) -> ForeignKey:
+    """The foreign key that `constraint` declares."""
+    child = catalog.get(constraint.relation)
+    parent = catalog.get(constraint.foreign_relation or 0)
+    assert isinstance(child, Relation)
+    assert isinstance(parent, Relation)
+    return ForeignKey(
+        constraint=constraint,
+        child=child,
+        child_index=constraint_index(child, constraint),
+        child_places=places_of(child, constraint.columns),
+        parent=parent,
+        parent_index=key_index(parent, constraint.foreign_columns),
+        parent_places=places_of(parent, constraint.foreign_columns),
+    )
+
+
+def places_of(relation: Relation, attnums: tuple[int, ...]) -> tuple[int, ...]:
+    """The places of columns among the live ones."""
+    live = [column.attnum for column in relation.live_columns()]
+    return tuple(live.index(attnum) for attnum in attnums)

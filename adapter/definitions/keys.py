@@ -1,0 +1,285 @@
+"""Keys of tables: PRIMARY KEY, UNIQUE and FOREIGN KEY declared with a table, added to one, and let go of.
+
+The records of both tables name a foreign key, since changes of either side have to respect it. Rows that are there
+already are looked at by `adapter.definitions.existing_rows`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+
+from msgspec.structs import replace
+
+from adapter.definitions.catalog_changes import change, new_oid
+from adapter.execution.guards import own_catalog
+from adapter.execution.relation_names import find_relation
+from adapter.execution.statement import Running
+from planner.catalog_data.content import types as builtin_types
+from planner.definitions.object_names import free_name
+from planner.errors import (
+    DatatypeMismatch,
+    DuplicateColumn,
+    DuplicateTable,
+    InvalidForeignKey,
+    InvalidTableDefinition,
+    ObjectNotInPrerequisiteState,
+    UndefinedColumn,
+    UndefinedObject,
+    WrongObjectType,
+)
+from planner.statements import records as st
+from planner.types import types as t
+from planner.types.type_names import format_type
+from storage.catalog.model import CatalogRecord, CatalogSnapshot, Column, Constraint, Relation
+
+_WITHOUT_ORDER = frozenset({t.JSON, 142, 600, 601, 602, 603, 604, 628, 718})
+"""json, xml and the geometric types: no index can have them as keys."""
+
+_STRINGS = frozenset({t.TEXT, t.VARCHAR, t.BPCHAR, t.NAME})
+
+_LABELS = {"p": "pkey", "u": "key", "f": "fkey"}
+
+
+def with_not_null(columns: Sequence[Column], definitions: Iterable[st.ConstraintDefinition]) -> list[Column]:
+    """`columns`, those of a primary key NOT NULL."""
+    names = {name for definition in definitions if definition.kind == "p" for name in definition.columns}
+    return [replace(column, not_null=True) if column.name in names else column for column in columns]
+
+
+def declared_keys(
+    running: Running,
+    relation: Relation,
+    definitions: Iterable[st.ConstraintDefinition],
+    known: Collection[Constraint] = (),
+) -> list[Constraint]:
+    """The records of the keys in `definitions`, for `relation`, whose record need not be in the catalog yet; `known`
+    are other new constraints of it. Foreign keys come last, so that they may refer to the others.
+
+    Raises 42703, 42701, 42704, 42830, 42804, 42P16, 42P07.
+    """
+    catalog = own_catalog(running)
+    keys: list[Constraint] = []
+    for definition in sorted(definitions, key=lambda definition: definition.kind == "f"):
+        if definition.kind == "f":
+            keys.append(_foreign_key(running, relation, definition, (*known, *keys)))
+        elif definition.kind in "pu":
+            keys.append(_unique_key(running, catalog, relation, definition, (*known, *keys)))
+    return keys
+
+
+def _unique_key(
+    running: Running,
+    catalog: CatalogSnapshot,
+    relation: Relation,
+    definition: st.ConstraintDefinition,
+    known: Collection[Constraint],
+) -> Constraint:
+    title = "primary key" if definition.kind == "p" else "unique"
+    own = [*catalog.constraints(relation.oid), *known]
+    if definition.kind == "p" and any(constraint.kind == "p" for constraint in own):
+        raise InvalidTableDefinition(f'multiple primary keys for table "{relation.name}" are not allowed')
+    columns = []
+    for number, name in enumerate(definition.columns):
+        column = relation.column(name)
+        if column is None:
+            raise UndefinedColumn(f'column "{name}" named in key does not exist', position=definition.position)
+        if name in definition.columns[:number]:
+            raise DuplicateColumn(f'column "{name}" appears twice in {title} constraint', position=definition.position)
+        if column.type_oid in _WITHOUT_ORDER:
+            raise UndefinedObject(
+                f'data type {format_type(column.type_oid)} has no default operator class for access method "btree"',
+                hint="You must specify an operator class for the index or define a default operator class for the "
+                "data type.",
+            )
+        columns.append(column)
+    include = []
+    for name in definition.include:
+        column = relation.column(name)
+        if column is None:
+            raise UndefinedColumn(f'column "{name}" named in key does not exist', position=definition.position)
+        include.append(column.attnum)
+    taken = _taken_names(catalog, relation, known)
+    if definition.name is not None and definition.name in taken:
+        raise DuplicateTable(f'relation "{definition.name}" already exists')
+    middle = None if definition.kind == "p" else "_".join((*definition.columns, *definition.include))
+    return Constraint(
+        oid=new_oid(running),
+        name=definition.name or free_name(relation.name, middle, _LABELS[definition.kind], taken.__contains__),
+        relation=relation.oid,
+        kind=definition.kind,
+        columns=tuple(column.attnum for column in columns),
+        enforced=True,
+        deferrable=definition.deferrable,
+        deferred=definition.deferred,
+        include=tuple(include),
+        nulls_not_distinct=definition.nulls_not_distinct,
+    )
+
+
+def _taken_names(catalog: CatalogSnapshot, relation: Relation, known: Iterable[Constraint]) -> set[str]:
+    """Names that no index of the table's schema may get: those of relations and of other keys."""
+    taken = {name for schema, name in catalog.relation_names if schema == relation.schema}
+    taken.add(relation.name)
+    taken.update(constraint.name for constraint in known)
+    for oid in catalog.constraint_oids:
+        other = catalog.get(oid)
+        if isinstance(other, Relation) and other.schema == relation.schema:
+            taken.update(constraint.name for constraint in catalog.constraints(oid))
+    return taken
+
+
+# ---------------------------------------------------------------- foreign keys
+
+
+def _foreign_key(
+    running: Running, relation: Relation, definition: st.ConstraintDefinition, known: Collection[Constraint]
+) -> Constraint:
+    catalog = own_catalog(running)
+    assert definition.foreign_table is not None
+    itself = definition.foreign_table.name == relation.name and catalog.get(relation.oid) is None
+    parent = relation if itself else find_relation(running, catalog, definition.foreign_table)
+    if parent.oid == relation.oid:
+        parent = relation
+    if parent.kind != "r":
+        raise WrongObjectType(f'referenced relation "{parent.name}" is not a table')
+    columns = [_referring_column(relation, name) for name in definition.columns]
+    keys = [*catalog.constraints(parent.oid), *(key for key in known if key.relation == parent.oid)]
+    referenced = _referenced(parent, keys, definition)
+    taken = {constraint.name for constraint in (*catalog.constraints(relation.oid), *known)}
+    name = definition.name or free_name(relation.name, "_".join(definition.columns), "fkey", taken.__contains__)
+    for column, attnum in zip(columns, referenced, strict=True):
+        other = next(other for other in parent.columns if other.attnum == attnum)
+        if not _comparable(column.type_oid, other.type_oid):
+            raise DatatypeMismatch(
+                f'foreign key constraint "{name}" cannot be implemented',
+                detail=f'Key columns "{column.name}" and "{other.name}" are of incompatible types: '
+                f"{format_type(column.type_oid)} and {format_type(other.type_oid)}.",
+            )
+    delete_columns = []
+    for named in definition.delete_columns:
+        column = _referring_column(relation, named)
+        if column.attnum not in [known_column.attnum for known_column in columns]:
+            raise InvalidForeignKey(f'column "{named}" referenced in ON DELETE SET action must be part of foreign key')
+        delete_columns.append(column.attnum)
+    if definition.match == "p":
+        raise InvalidForeignKey("MATCH PARTIAL not yet implemented")
+    return Constraint(
+        oid=new_oid(running),
+        name=name,
+        relation=relation.oid,
+        kind="f",
+        columns=tuple(column.attnum for column in columns),
+        foreign_relation=parent.oid,
+        foreign_columns=referenced,
+        enforced=True,
+        validated=not definition.not_valid,
+        deferrable=definition.deferrable,
+        deferred=definition.deferred,
+        match=definition.match or "s",
+        on_update=definition.on_update or "a",
+        on_delete=definition.on_delete or "a",
+        delete_columns=tuple(delete_columns),
+    )
+
+
+def _referring_column(relation: Relation, name: str) -> Column:
+    column = relation.column(name)
+    if column is None:
+        raise UndefinedColumn(f'column "{name}" referenced in foreign key constraint does not exist')
+    return column
+
+
+def _referenced(parent: Relation, keys: Sequence[Constraint], definition: st.ConstraintDefinition) -> tuple[int, ...]:
+    """The columns that a foreign key refers to: those that it names, which must be one of the `keys` of `parent`, or
+    its primary key. Raises 42703, 42704 and 42830."""
+    if definition.foreign_columns:
+        attnums = tuple(_referring_column(parent, name).attnum for name in definition.foreign_columns)
+    else:
+        primary = next((key for key in keys if key.kind == "p"), None)
+        if primary is None:
+            raise UndefinedObject(f'there is no primary key for referenced table "{parent.name}"')
+        attnums = primary.columns
+    if len(attnums) != len(definition.columns):
+        raise InvalidForeignKey("number of referencing and referenced columns for foreign key disagree")
+    matching = [key for key in keys if key.kind in "pu" and sorted(key.columns) == sorted(attnums)]
+    if not matching:
+        raise InvalidForeignKey(
+            f'there is no unique constraint matching given keys for referenced table "{parent.name}"'
+        )
+    if all(key.deferrable for key in matching):
+        title = "primary key" if not definition.foreign_columns else "unique constraint"
+        raise ObjectNotInPrerequisiteState(f'cannot use a deferrable {title} for referenced table "{parent.name}"')
+    return attnums
+
+
+def _comparable(one: int, other: int) -> bool:
+    """Whether PostgreSQL has an equality for keys of the types ``one`` and ``other``."""
+    if one == other:
+        return True
+    if one in _STRINGS and other in _STRINGS:
+        return True
+    rows = builtin_types()
+    first, second = rows.get(one), rows.get(other)
+    if first is None or second is None:
+        return False
+    return first.category == second.category and first.category in "ND"
+
+
+def name_in_parents(running: Running, constraints: Iterable[Constraint]) -> None:
+    """Name new foreign keys in the records of the tables that they refer to."""
+    for constraint in constraints:
+        if constraint.kind == "f" and constraint.foreign_relation != constraint.relation:
+            parent = own_catalog(running).get(constraint.foreign_relation or 0)
+            assert isinstance(parent, Relation)
+            named = replace(parent, constraints=(*parent.constraints, constraint.oid))
+            change(running, removed=[parent], added=[named])
+
+
+def without_names(catalog: CatalogSnapshot, gone: Iterable[CatalogRecord]) -> list[tuple[Relation, Relation]]:
+    """The records (before, after) of tables that stay and name constraints of `gone`."""
+    records = list(gone)
+    oids = {record.oid for record in records}
+    tables = {
+        oid
+        for record in records
+        if isinstance(record, Constraint)
+        for oid in (record.relation, record.foreign_relation or 0)
+        if oid not in oids
+    }
+    found = []
+    for oid in sorted(tables):
+        table = catalog.get(oid)
+        if isinstance(table, Relation) and not oids.isdisjoint(table.constraints):
+            kept = tuple(constraint for constraint in table.constraints if constraint not in oids)
+            found.append((table, replace(table, constraints=kept)))
+    return found
+
+
+def forget_names(running: Running, gone: Iterable[CatalogRecord]) -> None:
+    """Take constraints that are `gone` out of the records of the tables that still name them."""
+    pairs = without_names(own_catalog(running), gone)
+    if pairs:
+        change(running, removed=[before for before, _ in pairs], added=[after for _, after in pairs])
+
+
+def referring(catalog: CatalogSnapshot, key: Constraint) -> list[Constraint]:
+    """The foreign keys that rest on the unique `key`: no other one has the same columns."""
+    if key.kind not in "pu":
+        return []
+    others = [
+        other
+        for other in catalog.constraints(key.relation)
+        if other.kind in "pu" and other.oid != key.oid and sorted(other.columns) == sorted(key.columns)
+    ]
+    table = catalog.get(key.relation)
+    if others or not isinstance(table, Relation):
+        return []
+    named = [catalog.get(oid) for oid in table.constraints]
+    return [
+        record
+        for record in named
+        if isinstance(record, Constraint)
+        and record.kind == "f"
+        and record.foreign_relation == key.relation
+        and sorted(record.foreign_columns) == sorted(key.columns)
+    ]

@@ -1,0 +1,82 @@
+"""What the storage has to know of a key: the columns of a table as the columns of an index.
+
+Types that the storage can order are keys as they are. Of the others (arrays, records) only equality is known here, by
+the text of their values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+import pyarrow as pa
+
+from adapter.engines.common.scan_sources import scan_columns
+from adapter.plans.constant_rows import array_of
+from planner.ir.physical import arrow_type
+from planner.types import types as t
+from planner.types.types import column_type
+from storage.catalog.model import Constraint, Relation
+from storage.shards.indexes.definition import Computed, IndexDefinition, KeyColumn, StoredColumn, domain_of
+
+
+@lru_cache(maxsize=4096)
+def stored_column(relation: Relation, attnum: int) -> StoredColumn:
+    """The column `attnum` of `relation` as the storage has it."""
+    column = next(column for column in relation.columns if column.attnum == attnum)
+    type_ = column_type(column.type_oid, column.typmod)
+    missing = None
+    if column.missing is not None:
+        (scan,) = [scan for scan in scan_columns(relation) if scan.name == f"c{attnum}"]
+        missing = array_of(type_, [scan.missing.value])[0]
+    return StoredColumn(name=f"c{attnum}", type=arrow_type(type_), missing=missing)
+
+
+@lru_cache(maxsize=4096)
+def stored_columns(relation: Relation) -> tuple[StoredColumn, ...]:
+    """All live columns of `relation`, in attnum order."""
+    return tuple(stored_column(relation, column.attnum) for column in relation.live_columns())
+
+
+@lru_cache(maxsize=4096)
+def key_index(relation: Relation, attnums: tuple[int, ...], *, nulls_not_distinct: bool = False) -> IndexDefinition:
+    """The index by the columns `attnums` of `relation`. The same for the same table: what has been made of its parts is
+    found again."""
+    return IndexDefinition(
+        id=relation.oid,
+        columns=tuple(_key_column(relation, attnum) for attnum in attnums),
+        nulls_not_distinct=nulls_not_distinct,
+    )
+
+
+def constraint_index(relation: Relation, constraint: Constraint) -> IndexDefinition:
+    """The index of a primary key, a unique constraint, or of the referring columns of a foreign key."""
+    return key_index(relation, constraint.columns, nulls_not_distinct=constraint.nulls_not_distinct)
+
+
+def _key_column(relation: Relation, attnum: int) -> KeyColumn:
+    stored = stored_column(relation, attnum)
+    column = next(column for column in relation.columns if column.attnum == attnum)
+    if domain_of(stored.type) is not None:
+        return KeyColumn(source=stored, padded=column.type_oid == t.BPCHAR)
+    return KeyColumn(
+        source=Computed(
+            text=f"text of {stored.name}",
+            type=pa.string(),
+            inputs=(stored,),
+            evaluate=lambda table: values_as_text(table.column(0)),
+        )
+    )
+
+
+def values_as_text(values: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """A text for each value that is the same for the same values, NULL for NULL."""
+    return pa.array([None if value is None else repr(value) for value in values.to_pylist()], pa.string())
+
+
+def key_arrays(index: IndexDefinition, columns: Sequence[pa.Array]) -> list[pa.Array]:
+    """Values of the stored columns of `index` as its keys, which `KeyReader` is asked for."""
+    return [
+        values if isinstance(column.source, StoredColumn) else values_as_text(values)
+        for column, values in zip(index.columns, columns, strict=True)
+    ]

@@ -1,0 +1,104 @@
+"""What a transaction claims of keys: that nobody else has written one, or that a row with it stays.
+
+A statement checks its keys against what it sees: the snapshot and the transaction's own rows. What others commit
+between that snapshot and this commit is checked by the commit, with the same look-up over the rows that came since; so
+a claim holds whoever writes (another session, a member of the same commit group, another server), since nobody commits
+beside the validation. A claim that is broken is the error that PostgreSQL gives, not a serialization failure: who came
+first is known, and trying again would find the same.
+
+`Absent`: no row that others added has one of the keys. For a unique key those are the keys of the rows that this
+transaction added; for a referenced row that it deleted, those that referring rows would have.
+`Present`: a row with each of the keys is there after everything else; for rows that this transaction's rows refer to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+from msgspec import Struct
+
+from adapter.store_errors import CONCURRENT_UPDATE, serialization_failure
+from adapter.transactions.parts_ahead import moved_parts
+from planner.errors import SqlError
+from storage.ids import ShardId
+from storage.shards.indexes.definition import IndexDefinition
+from storage.shards.parts import PROVISIONAL_ROW_ID, Part
+from storage.timestamps.csn import Csn
+
+if TYPE_CHECKING:
+    from storage.environment.environment import Environment
+    from storage.transactions.txn import Txn
+
+Violation = Callable[[int], SqlError]
+"""The error for the key of a number."""
+
+
+class Absent(Struct, frozen=True, kw_only=True):
+    """No row of `shard` that others have added after `as_of` has one of `keys` (by columns) in `index`."""
+
+    shard: ShardId
+    index: IndexDefinition
+    keys: tuple[pa.Array, ...]
+    as_of: Csn
+    violation: Violation
+
+
+class Present(Struct, frozen=True, kw_only=True):
+    """A row of `shard` with each of `keys` is still there that was there at `as_of`."""
+
+    shard: ShardId
+    index: IndexDefinition
+    keys: tuple[pa.Array, ...]
+    as_of: Csn
+    violation: Violation
+
+
+Claim = Absent | Present
+
+
+async def broken(
+    env: Environment, claims: Sequence[Claim], own: Txn, until: Csn, earlier: Sequence[Txn]
+) -> SqlError | None:
+    """The error for a claim that does not hold after everything up to `until` and after the transactions `earlier`;
+    None when all hold. Raises AsOfNotReadable and UnknownShard."""
+    for claim in claims:
+        others: list[Part] = []
+        for number, txn in enumerate(earlier, 1):
+            if claim.shard in txn.shards:
+                moved = moved_parts(txn, claim.shard, number)
+                if moved is None:
+                    return serialization_failure(CONCURRENT_UPDATE)
+                others += moved
+        changes = await env.reader.changes(claim.shard, claim.as_of, until)
+        if isinstance(claim, Absent):
+            if changes.inserts or any(part.kind == "insert" for part in others):
+                found = await env.keys.lookup_columns(
+                    changes,
+                    claim.index,
+                    claim.keys,
+                    (),
+                    local=(*others, *_deletes(own, claim.shard)),
+                    nulls_match=claim.index.nulls_not_distinct,
+                )
+                if len(found.keys):
+                    return claim.violation(int(found.keys.min()))
+        elif changes.deletes or any(part.kind == "delete" for part in others):
+            snapshot = await env.reader.snapshot(claim.shard, until)
+            local = (*others, *own.local_parts(claim.shard))
+            found = await env.keys.lookup_columns(snapshot, claim.index, claim.keys, (), local=local)
+            missing = np.setdiff1d(np.arange(len(claim.keys[0])), found.keys)
+            if len(missing):
+                return claim.violation(int(missing[0]))
+    return None
+
+
+def _deletes(txn: Txn, shard: ShardId) -> tuple[Part, ...]:
+    """The delete parts of `txn` that name committed rows of `shard`."""
+    if not txn.deletes_from(shard):
+        return ()
+    return tuple(
+        part for part in txn.local_parts(shard) if part.kind == "delete" and part.row_id_bounds[0] < PROVISIONAL_ROW_ID
+    )

@@ -1,0 +1,60 @@
+"""What other transactions of this process will write, on top of a snapshot.
+
+That is their buffered parts, with provisional row ids that do not meet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from storage.ids import ShardId
+from storage.shards.parts import PROVISIONAL_ROW_ID, ROW_ID, Part, inline_part, read_table
+
+if TYPE_CHECKING:
+    from storage.transactions.txn import Txn
+
+ROWS_AHEAD = 1 << 50
+"""Provisional row ids of one transaction; those of different ones are moved apart by so much."""
+
+MAX_AHEAD = 4_000
+"""Transactions whose moved row ids fit into 63 bits."""
+
+
+def parts_ahead(transactions: Sequence[Txn], shard: ShardId) -> tuple[Part, ...]:
+    """What `transactions` write to `shard`, in order, as parts whose provisional row ids do not meet.
+
+    A transaction that deletes rows of its own from a file is left out: its ids are fixed.
+    """
+    moved = (moved_parts(txn, shard, number) for number, txn in enumerate(transactions[:MAX_AHEAD], 1))
+    return tuple(part for parts in moved if parts is not None for part in parts)
+
+
+def moved_parts(txn: Txn, shard: ShardId, number: int) -> tuple[Part, ...] | None:
+    """What `txn` writes to `shard`, with the provisional row ids of the transaction of this `number`, from 1 on; None
+    when it deletes rows of its own from a file, whose ids are fixed."""
+    found: list[Part] = []
+    for part in txn.local_parts(shard):
+        moved = _moved(part, number * ROWS_AHEAD)
+        if moved is None:
+            return None
+        found.append(moved)
+    return tuple(found)
+
+
+def _moved(part: Part, offset: int) -> Part | None:
+    """`part` with its provisional row ids raised by `offset`; None when that cannot be."""
+    if part.kind == "insert":
+        return msgspec.structs.replace(part, first_row_id=part.first_row_id + offset)
+    if part.row_id_bounds[1] < PROVISIONAL_ROW_ID:
+        return part
+    if part.inline is None:
+        return None
+    table = read_table(part, part.inline)
+    ids = table.column(ROW_ID).to_numpy()
+    moved = pa.array(np.where(ids >= PROVISIONAL_ROW_ID, ids + offset, ids), pa.int64())
+    return inline_part("delete", table.set_column(0, table.schema.field(0), moved))
