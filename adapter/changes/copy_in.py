@@ -15,7 +15,7 @@ from msgspec import Struct
 from adapter.changes.copy_options import copy_columns, copy_format, refuse_files
 from adapter.changes.defaults import default_query
 from adapter.changes.row_checks import check_rows
-from adapter.changes.statement_keys import statement_keys
+from adapter.changes.statement_keys import StatementKeys
 from adapter.changes.target import Target, target_of
 from adapter.execution.guards import check_writable
 from adapter.execution.relation_names import find_relation
@@ -113,7 +113,7 @@ class _Load:
         self._defaults = defaults
         self._txn = running.transaction.writable(running.services.env)
         self._rows = 0
-        self._keys = statement_keys(running, target)
+        self._keys = None if target.keys is None else StatementKeys(running, target, target.keys)
 
     async def write(self, batch: RecordBatch) -> None:
         """Add rows; returns when the buffer has room again."""

@@ -21,7 +21,7 @@ import pyarrow as pa
 from msgspec.structs import replace
 
 from adapter.changes.row_checks import check_parts, check_rows
-from adapter.changes.statement_keys import StatementKeys, statement_keys
+from adapter.changes.statement_keys import StatementKeys
 from adapter.changes.target import Target, target_of
 from adapter.execution.guards import check_writable
 from adapter.execution.spool import RowSpool
@@ -90,7 +90,7 @@ class _Change:
         self._rows = 0
         self._spool = None if returning is None else RowSpool()
         self.numbered: dict[int, Sequence] = {}
-        self.keys = statement_keys(running, target)
+        self.keys = None if target.keys is None else StatementKeys(running, target, target.keys)
 
     def may_be_written_by_engine(self, statement: BoundStatement) -> bool:
         """Whether the rows need not pass this process. Those that others refer to do when they are changed, since what

@@ -177,7 +177,7 @@ class StatementKeys:
         old = list(found.rows.columns)
         row_ids = pa.array(found.row_ids, pa.int64())
         txn.delete(target.shard, pa.record_batch([row_ids, *old], names=[ROW_ID, *target.names]))
-        after = statement_keys(running, target)
+        after = None if target.keys is None else StatementKeys(running, target, target.keys)
         if values is None:
             if after is not None:
                 after.remove(old)
@@ -194,11 +194,6 @@ class StatementKeys:
         await txn.spill()
         if after is not None:
             await after.finish()
-
-
-def statement_keys(running: Running, target: Target) -> StatementKeys | None:
-    """What notes the keys of a statement that changes `target`; None when the table has no keys."""
-    return None if target.keys is None else StatementKeys(running, target, target.keys)
 
 
 def _of(columns: Sequence[Any], places: Sequence[int]) -> Keys:

@@ -58,8 +58,6 @@ _kept: BoundedMap[int, tuple[CatalogSnapshot, TableKeys | None]] = BoundedMap(ma
 
 def table_keys(catalog: CatalogSnapshot, relation: Relation) -> TableKeys | None:
     """The keys of `relation` as `catalog` has it; None when it has none."""
-    if not relation.constraints:
-        return None
     known = _kept.get(relation.oid)
     if known is not None and known[0] is catalog:
         return known[1]

@@ -54,5 +54,5 @@ def target_of(running: Running, relation_oid: int) -> Target:
         columns=columns,
         not_null=frozenset(column.attnum for column in columns if column.not_null),
         checks=table_checks(running, catalog, relation) if relation.constraints else None,
-        keys=table_keys(catalog, relation),
+        keys=table_keys(catalog, relation) if relation.constraints else None,
     )

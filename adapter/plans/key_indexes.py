@@ -11,11 +11,11 @@ from functools import lru_cache
 
 import pyarrow as pa
 
-from adapter.engines.common.scan_sources import scan_columns
 from adapter.plans.constant_rows import array_of
 from planner.ir.physical import arrow_type
 from planner.types import types as t
 from planner.types.types import column_type
+from planner.values.text_values import parse_text
 from storage.catalog.model import Constraint, Relation
 from storage.shards.indexes.definition import Computed, IndexDefinition, KeyColumn, StoredColumn, domain_of
 
@@ -27,8 +27,7 @@ def stored_column(relation: Relation, attnum: int) -> StoredColumn:
     type_ = column_type(column.type_oid, column.typmod)
     missing = None
     if column.missing is not None:
-        (scan,) = [scan for scan in scan_columns(relation) if scan.name == f"c{attnum}"]
-        missing = array_of(type_, [scan.missing.value])[0]
+        missing = array_of(type_, [parse_text(column.missing, type_)])[0]
     return StoredColumn(name=f"c{attnum}", type=arrow_type(type_), missing=missing)
 
 

@@ -70,7 +70,9 @@ def _has_keys(plan: Plan) -> bool:
     """Whether the rows that the plan writes are looked up by their keys: in the newest snapshot."""
     assert isinstance(plan.statement, BoundInsert)
     relation = plan.catalog.get(plan.statement.relation_oid)
-    return isinstance(relation, Relation) and table_keys(plan.catalog, relation) is not None
+    return (
+        isinstance(relation, Relation) and bool(relation.constraints) and table_keys(plan.catalog, relation) is not None
+    )
 
 
 async def _run_by_what_is_known(running: Running, parsed: Parsed) -> Outcome | None:

@@ -1,0 +1,130 @@
+"""Keys hold between transactions that do not see each other: in one commit group, on one server and on several."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import pytest
+
+from adapter.sessions.options import ServerOptions
+from adapter.sessions.server import Server
+from adapter.transactions import validation
+from planner.errors import SqlError
+from storage.environment.named_stores import StoreNames
+from tests.adapter.harness import Client, connect
+
+CLIENTS = 8
+ROUNDS = 12
+
+
+@pytest.fixture(params=[1, 2], ids=["one server", "two servers"])
+async def clients(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[list[Client]]:
+    """Sessions on one server, or in turn on two of one environment."""
+    options = ServerOptions(
+        stores=StoreNames(data_dir=tmp_path / "data"), warm_spark=False, settings={"engine": "local"}
+    )
+    async with AsyncExitStack() as stack:
+        servers = []
+        for _ in range(request.param):
+            server = await Server.open(options)
+            stack.push_async_callback(server.close)
+            servers.append(server)
+        yield [await connect(servers[number % len(servers)]) for number in range(CLIENTS)]
+
+
+async def attempt(client: Client, text: str) -> str:
+    """Run a query string; the SQLSTATE that it ended with."""
+    try:
+        await client.run(text)
+    except SqlError as error:
+        if client.status != "I":
+            await client.run("rollback")
+        return error.sqlstate
+    return "00000"
+
+
+async def test_of_many_who_write_a_key_one_does(clients: list[Client]) -> None:
+    await clients[0].run("create table t (k int primary key, who int)")
+    for key in range(ROUNDS):
+        states = await asyncio.gather(
+            *(attempt(client, f"insert into t values ({key}, {who})") for who, client in enumerate(clients))
+        )
+        assert sorted(states) == ["00000"] + ["23505"] * (CLIENTS - 1)
+    assert await clients[0].value("select count(*) from t") == ROUNDS
+
+
+async def test_blocks_that_write_the_same_key(clients: list[Client]) -> None:
+    one, two = clients[:2]
+    await one.run("create table t (k int primary key)")
+    for key, level in enumerate(["read committed", "repeatable read", "serializable"]):
+        await two.run(f"begin isolation level {level}")
+        await two.run(f"insert into t values ({key + 100})")
+        await one.run(f"insert into t values ({key})")
+        assert await attempt(two, f"insert into t values ({key}); commit") == "23505"
+    assert await one.rows("select k from t order by k") == [(0,), (1,), (2,)]
+
+
+async def test_a_key_that_moves(clients: list[Client]) -> None:
+    """Updates that give a key away and take another: none is ever in two rows."""
+    await clients[0].run("create table t (k int unique, id int primary key)")
+    await clients[0].run("insert into t select g, g from generate_series(1, 8) g")
+    chance = random.Random(5)
+
+    async def move(client: Client) -> None:
+        for _ in range(ROUNDS):
+            text = f"update t set k = {chance.randint(1, 12)} where id = {chance.randint(1, 8)}"
+            assert await attempt(client, text) in ("00000", "23505")
+
+    await asyncio.gather(*(move(client) for client in clients))
+    assert await clients[0].value("select count(*) from t") == 8
+    assert await clients[0].value("select count(distinct k) from t") == 8
+
+
+async def test_no_row_refers_to_nothing(clients: list[Client]) -> None:
+    await clients[0].run("create table p (id int primary key)")
+    await clients[0].run("create table c (p int references p, q int references p on delete cascade)")
+    chance = random.Random(7)
+
+    async def change(client: Client) -> None:
+        for _ in range(ROUNDS):
+            key = chance.randint(1, 5)
+            text = chance.choice(
+                [
+                    f"insert into p values ({key})",
+                    f"delete from p where id = {key}",
+                    f"insert into c(p) values ({key})",
+                    f"insert into c(q) values ({key})",
+                    f"delete from c where p = {key}",
+                    f"update p set id = {key + 1} where id = {key}",
+                    f"begin; insert into p values ({key}); insert into c values ({key}, {key}); commit",
+                ]
+            )
+            assert await attempt(client, text) in ("00000", "23505", "23503", "40001")
+
+    for _ in range(3):
+        await asyncio.gather(*(change(client) for client in clients))
+        lost = "select count(*) from c where p is not null and p not in (select id from p)"
+        assert await clients[0].value(lost) == 0
+        assert await clients[0].value(lost.replace("p is", "q is").replace("and p", "and q")) == 0
+    assert await clients[0].value("select count(*) - count(distinct id) from p") == 0
+
+
+async def test_a_build_that_does_not_look_at_others_is_noticed(
+    clients: list[Client], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without what the commit holds against others, two of them write one key: so the tests above can fail."""
+
+    async def nothing(*_: object) -> None:
+        return None
+
+    monkeypatch.setattr(validation, "broken", nothing)
+    one, two = clients[:2]
+    await one.run("create table t (k int primary key)")
+    await two.run("begin isolation level repeatable read; insert into t values (2)")
+    await one.run("insert into t values (1)")
+    await two.run("insert into t values (1); commit")
+    assert await one.value("select count(*) from t where k = 1") == 2
