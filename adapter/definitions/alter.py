@@ -564,7 +564,7 @@ def _validate_constraint(running: Running, relation: Relation, action: st.Valida
     record = find_constraint(own_catalog(running), relation, action.name)
     if record is None:
         raise UndefinedObject(f'constraint "{action.name}" of relation "{relation.name}" does not exist')
-    if record.kind not in "cf":
+    if record.kind not in "cf" and record.validated:
         raise WrongObjectType(
             f'constraint "{action.name}" of relation "{relation.name}" is not a foreign key or check constraint'
         )

@@ -21,6 +21,7 @@ from adapter.sessions.options import ServerOptions, check_spark_reaches
 from adapter.sessions.scratch import Scratch
 from adapter.sessions.session import Session
 from adapter.sessions.statement_life import StatementLife
+from adapter.sessions.upgrade import enforce_recorded_keys
 from adapter.settings.values import SettingValues, canonical_value, check_changeable, require_setting
 from planner.errors import (
     AdminShutdown,
@@ -93,6 +94,7 @@ class Server:
             env.pruning.share = options.pruning_audit
         await server.services.provide_oids()
         server.services.committer.start()
+        await enforce_recorded_keys(server.services)
         return server
 
     def warm(self) -> None:

@@ -1,8 +1,8 @@
 """What a server does to an environment of an earlier version when it opens it.
 
 Keys were recorded and not enforced once. Such a key is enforced from now on, for rows that are written; since rows that
-are there may break it, it is NOT VALID (pg_constraint.convalidated) until ALTER TABLE ... VALIDATE CONSTRAINT has looked
-at them. A server of the earlier version that serves the environment meanwhile does not enforce it.
+are there may break it, it is NOT VALID (pg_constraint.convalidated) until ALTER TABLE ... VALIDATE CONSTRAINT has
+looked at them. A server of the earlier version that serves the environment meanwhile does not enforce it.
 """
 
 from __future__ import annotations
