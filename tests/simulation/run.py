@@ -12,6 +12,7 @@ import pyarrow
 
 from storage.errors import StorageError
 from tests.simulation.definitions import define
+from tests.simulation.keyed import provide_indexes
 from tests.simulation.loop import Process, SimulatedClock, SimulatedLoop, Trace, simulate
 from tests.simulation.network import CALM, Conditions
 from tests.simulation.verify import check_final, settle_statuses
@@ -50,11 +51,15 @@ async def _run(world: World) -> None:
     ready: asyncio.Future[None] = loop.create_future()
 
     async def first(server: Server) -> None:
+        if plan.keyed:
+            provide_indexes(world, server.env)
         await create_tables(world, server)
         ready.set_result(None)
         await serve(server)
 
     async def serve(server: Server) -> None:
+        if plan.keyed:
+            provide_indexes(world, server.env)
         working = [
             *(asyncio.ensure_future(client(world, server, plan.transactions)) for _ in range(plan.clients)),
             asyncio.ensure_future(define(world, server, plan.definitions)),

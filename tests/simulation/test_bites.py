@@ -13,11 +13,15 @@ from dataclasses import replace
 from typing import Any
 
 import msgspec
+import numpy as np
 import pytest
 
 from storage.durable.state import DurableState
 from storage.errors import Determinate, Indeterminate, StoreUnavailable
 from storage.membership.leases import Leases
+from storage.shards.indexes import filters
+from storage.shards.indexes.durable_runs import IndexRunMaker
+from storage.shards.indexes.reading.sources import Sources
 from storage.shards.part_store import PartStore
 from storage.shards.shard import DataShard
 from storage.timestamps.csn import Csn
@@ -53,11 +57,12 @@ def busy(seed: int) -> Plan:
     )
 
 
-def first_problem(pattern: str) -> str:
-    """The first problem of some seed that matches `pattern`."""
+def first_problem(pattern: str, *, keyed: bool = False) -> str:
+    """The first problem of some seed that matches `pattern`. `keyed`: tables have indexes, which not all seeds give."""
     others: set[str] = set()
     for seed in range(MAX_SEEDS):
-        for problem in run(seed, plan=busy(seed)).problems:
+        plan = busy(seed)
+        for problem in run(seed, plan=replace(plan, keyed=True) if keyed else plan).problems:
             if re.search(pattern, problem):
                 return problem
             others.add(problem[:100])
@@ -159,6 +164,42 @@ def uploads_over_tombstones(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(PartStore, "_put_once", put_once)
 
 
+def finds_deleted_rows_by_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reading by key looks at no delete part."""
+
+    def deleted_among(self: Sources, views: Any, row_ids: Any) -> Any:
+        yield from ()
+        return np.zeros(len(row_ids), bool)
+
+    monkeypatch.setattr(Sources, "deleted_among", deleted_among)
+
+
+def run_of_other_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A key run is made of the part's rows in another order."""
+    real = IndexRunMaker.make
+
+    def make(self: IndexRunMaker, part: Any, rows: Any, key: str) -> Any:
+        return real(self, part, rows.take(np.arange(len(rows))[::-1]), key)
+
+    monkeypatch.setattr(IndexRunMaker, "make", make)
+
+
+def filter_without_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A filter lacks the greatest hash."""
+    real = filters.build
+    monkeypatch.setattr(filters, "build", lambda hashes: real(hashes[:-1]))
+
+
+def takes_runs_for_orphans(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The orphan collection knows of no key run."""
+    real = OrphanCollector._referenced
+
+    async def referenced(self: OrphanCollector, *args: Any) -> set[str]:
+        return {key for key in await real(self, *args) if not key.endswith(".keys")}
+
+    monkeypatch.setattr(OrphanCollector, "_referenced", referenced)
+
+
 LOST = r"is lost|too many|missing|the bank holds|MissingBlob|is not in the blob store|not committed"
 
 MISTAKES: list[tuple[Callable[[pytest.MonkeyPatch], None], str]] = [
@@ -175,6 +216,14 @@ MISTAKES: list[tuple[Callable[[pytest.MonkeyPatch], None], str]] = [
 ]
 
 
+MISTAKES_OF_INDEXES: list[tuple[Callable[[pytest.MonkeyPatch], None], str]] = [
+    (finds_deleted_rows_by_key, r"in order of keys|by key .* is found"),
+    (run_of_other_rows, r"is not what its part says|by key .* is found"),
+    (filter_without_a_key, r"by key .* is found"),
+    (takes_runs_for_orphans, r"key runs cannot be used|live blobs are gone"),
+]
+
+
 def test_without_a_mistake_the_same_seeds_find_nothing() -> None:
     assert [problem for seed in range(MAX_SEEDS) for problem in run(seed, plan=busy(seed)).problems] == []
 
@@ -185,3 +234,17 @@ def test_a_mistake_is_found(
 ) -> None:
     mistake(monkeypatch)
     assert first_problem(pattern)
+
+
+def test_without_a_mistake_indexes_find_what_is_there() -> None:
+    assert [p for seed in range(MAX_SEEDS) for p in run(seed, plan=replace(busy(seed), keyed=True)).problems] == []
+
+
+@pytest.mark.parametrize(
+    ("mistake", "pattern"), MISTAKES_OF_INDEXES, ids=[mistake.__name__ for mistake, _ in MISTAKES_OF_INDEXES]
+)
+def test_a_mistake_of_an_index_is_found(
+    mistake: Callable[[pytest.MonkeyPatch], None], pattern: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mistake(monkeypatch)
+    assert first_problem(pattern, keyed=True)

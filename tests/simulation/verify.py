@@ -145,7 +145,7 @@ async def referenced_blobs(server: Server) -> tuple[set[str], dict[str, int]]:
     for shard in [*env.cache.state.registered, *env.cache.state.forgotten]:
         handle = await env.handles.open(ShardId(shard))
         await handle.refresh()
-        parts.update(part.key for part in handle.state.parts.values() if part.key is not None)
+        parts.update(key for part in handle.state.parts.values() for key in part.files)
         rollups[handle.durable.key] = int(handle.durable.oldest_rollup_seqno)
         if handle.durable.rollup_key is not None:
             parts.add(handle.durable.rollup_key)

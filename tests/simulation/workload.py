@@ -30,10 +30,13 @@ from storage.timestamps.csn import Csn
 from storage.timestamps.oracle import acquired
 from storage.transactions.txn import Txn
 from storage.transactions.txns_shard import Committed
+from tests.simulation.keyed import check_keys
 from tests.simulation.world import Attempt, Row, Server, World
 
 SCHEMA = pa.schema([pa.field("c1", pa.int64()), pa.field("c2", pa.int64())])
 COMMIT_TRIES = 6
+KEYED_READS = 0.3
+"""Share of the reads of a table with indexes that are checked by key."""
 
 
 class Conflict(Exception):
@@ -71,6 +74,8 @@ async def read_table(world: World, server: Server, table: str, as_of: Csn) -> li
     before = world.snapshots.setdefault((table, as_of), rows)
     if before != rows:
         world.problem(f"{table} at {as_of} is not immutable: {before} was read, now {rows}")
+    if world.plan.keyed and world.randomness.random() < KEYED_READS:
+        await check_keys(world, env, table, snapshot, rows)
     return list(rows)
 
 

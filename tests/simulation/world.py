@@ -68,6 +68,8 @@ class Plan:
     """Probability that a transaction has an id, and that it looks who else is running."""
     departures: float = 0.0
     """Probability that a disturbance lets all processes but one leave (or die), to come back after a while."""
+    keyed: bool = False
+    """Whether tables have indexes, and are read by key too."""
     small_limits: bool = False
     """Whether rollups, compactions, files and orphan collection come about after a few steps already."""
 
@@ -102,7 +104,8 @@ class Plan:
         )
         peers = plan.one_host and randomness.random() < 0.7
         departures = 0.3 + randomness.random() * 0.4 if peers else 0.0
-        return replace(plan, peers=peers, departures=departures, xids=0.5 if randomness.random() < 0.5 else 0.0)
+        xids = 0.5 if randomness.random() < 0.5 else 0.0
+        return replace(plan, peers=peers, departures=departures, xids=xids, keyed=randomness.random() < 0.5)
 
 
 @dataclass(slots=True)

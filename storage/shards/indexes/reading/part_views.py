@@ -12,31 +12,45 @@ from storage.shards.indexes.definition import Computed, Domain, IndexDefinition,
 from storage.shards.indexes.durable_runs import durable_run
 from storage.shards.indexes.keys import hashes, in_index, key_arrays, prefixes, values_of
 from storage.shards.indexes.reading.row_groups import RowGroup
-from storage.shards.indexes.reading.small_parts import ONE_BY_ONE, DeletedRows, PartKeys, TableKeys
+from storage.shards.indexes.reading.small_parts import ONE_BY_ONE, DeletedRows, PartKeys, SmallParts, TableKeys
 from storage.shards.indexes.scalar_keys import Plain, hash_of, plain_scalar, prefix_of
 from storage.shards.parts import Part
 
 
 class PartView:
-    """A list of parts, sorted out for those who read it again and again. `inline` and `deletes` are by id: parts of a
-    transaction that has not committed (`local`) have none yet, and are numbered by their places."""
+    """A list of parts, sorted out for those who read it again and again. `inline` and `deletes` are by their numbers in
+    `small`; `local` parts are of a transaction that has not committed."""
 
-    def __init__(self, shard: ShardId, inserts: Sequence[Part], deletes: Sequence[Part], *, local: bool) -> None:
+    def __init__(
+        self,
+        shard: ShardId,
+        small: SmallParts,
+        inserts: Sequence[Part],
+        deletes: Sequence[Part],
+        *,
+        local: bool = False,
+    ) -> None:
         self.shard = shard
-        self.local = local
+        self.small = small
         self.sources = (inserts, deletes)
         """Views are found by the identity of these, so they keep them alive."""
         if local:
             deletes = [part for part in inserts if part.kind == "delete"]
             inserts = [part for part in inserts if part.kind == "insert"]
+        self.local = local
         self.files = tuple([part for part in inserts if part.inline is None])
-        self.inline = {n if local else part.id: part for n, part in enumerate(inserts) if part.inline is not None}
-        self.deletes = {n if local else part.id: part for n, part in enumerate(deletes)}
+        self.inline = {small.number(part): part for part in inserts if part.inline is not None}
+        self.deletes = {small.number(part): part for part in deletes}
         self.keys: dict[str, TableKeys] = {}
         """By fingerprint of the definition: keys that every inline part of the view is in."""
         self.deleted: DeletedRows | None = None
         """Rows that every delete part of the view is in."""
         self._bounds: dict[str, list[tuple[int, int, Part]]] = {}
+
+    @property
+    def small_rows(self) -> int:
+        """Rows of the inline and delete parts."""
+        return sum([part.rows for part in self.inline.values()]) + sum([part.rows for part in self.deletes.values()])
 
     def bounds(self, definition: IndexDefinition) -> list[tuple[int, int, Part]]:
         """The files, each with the lowest and the highest prefix that a row in it can have."""

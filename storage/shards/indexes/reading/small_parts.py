@@ -1,20 +1,26 @@
 """What is known of the small parts of a shard: the keys of inline parts, and the row ids that delete parts name.
 
-Both are `Levels`, filled a part at a time as snapshots bring new ones, and serve every snapshot of the shard: a part's
-id names it for ever, so an entry counts where its part is among those of the snapshot. When most entries are of parts
-that compaction has replaced, it starts anew with those that are left.
+Both are `Levels`, filled a part at a time as snapshots bring new ones, and serve every snapshot of the shard: an entry
+counts where its part is among those of the snapshot. When most entries are of parts that compaction has replaced, all
+starts anew with those that are left.
+
+SUBTLE: parts are numbered here, by what they hold. The id of a part is no name for it: a reader works out the parts
+that committed writes will have before anybody has copied them into the shard, and a compaction that comes first takes
+the ids that it gave them. Row ids do not move.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TypeAlias
 
 import numpy as np
-from msgspec import Struct, field
+from msgspec import Struct
 
 from storage.shards.indexes.keys import Ints, Keys, Mask
 from storage.shards.indexes.levels import Levels
-from storage.shards.parts import Part
+from storage.shards.parts import Part, RowIdRange
+from storage.timestamps.csn import Csn
 
 ONE_BY_ONE = 8
 """So many rows are entered faster one by one than as an array."""
@@ -22,8 +28,11 @@ ONE_BY_ONE = 8
 MIN_DEAD_ROWS = 4096
 """Entries of parts that are gone, before it is worth starting anew."""
 
-KNOWN_BYTES = 100
-"""What a part that is known takes beside its rows, about."""
+KNOWN_BYTES = 500
+"""What a part that is known takes beside its rows and its bytes, about."""
+
+Holding: TypeAlias = tuple[str | bytes, int, tuple[RowIdRange, ...]]
+"""What a part's rows and row ids follow from: its file or bytes, and the ids it got."""
 
 
 class PartKeys(Struct, frozen=True):
@@ -34,43 +43,25 @@ class PartKeys(Struct, frozen=True):
     prefixes: Keys | None
 
 
-class _Known:
-    """The parts that something holds rows of, and how many of each."""
-
-    def __init__(self) -> None:
-        self.known: dict[int, int] = {}
-        self._rows = 0
-        self._next_look = MIN_DEAD_ROWS
-
-    def _note(self, part: int, rows: int) -> None:
-        self.known[part] = rows
-        self._rows += rows
-
-    def outgrown(self, live: Mapping[int, Part]) -> bool:
-        """Whether most rows are of parts that are not among `live`."""
-        if self._rows < self._next_look:
-            return False
-        # The look costs as much as there are parts, so it is worth it when there are a quarter more.
-        self._next_look = self._rows * 5 // 4
-        return self._rows > 2 * sum([rows for part, rows in self.known.items() if part in live])
-
-
-class TableKeys(_Known):
+class TableKeys:
     """The keys that one index has in the inline parts of a shard."""
 
     def __init__(self) -> None:
-        super().__init__()
+        self.known: set[int] = set()
+        """The numbers of the parts that are in."""
         self.by_hash = Levels()
         self.by_order = Levels()
 
     @property
     def nbytes(self) -> int:
         """What it takes in memory, about."""
-        return self.by_hash.nbytes + self.by_order.nbytes + KNOWN_BYTES * len(self.known)
+        return self.by_hash.nbytes + self.by_order.nbytes
 
     def add(self, part: int, keys: PartKeys) -> None:
-        """Take in a part by its id."""
-        self._note(part, len(keys.positions))
+        """Take in a part by its number, unless it is in."""
+        if part in self.known:
+            return
+        self.known.add(part)
         for levels, found in ((self.by_hash, keys.hashes), (self.by_order, keys.prefixes)):
             if found is None:
                 continue
@@ -81,21 +72,24 @@ class TableKeys(_Known):
                 levels.add_part(found, part, keys.positions)
 
 
-class DeletedRows(_Known):
+class DeletedRows:
     """The rows that the delete parts of a shard name."""
 
     def __init__(self) -> None:
-        super().__init__()
+        self.known: set[int] = set()
+        """The numbers of the parts that are in."""
         self._levels = Levels()
 
     @property
     def nbytes(self) -> int:
         """What it takes in memory, about."""
-        return self._levels.nbytes + KNOWN_BYTES * len(self.known)
+        return self._levels.nbytes
 
     def add(self, part: int, row_ids: Ints) -> None:
-        """Take in a delete part by its id."""
-        self._note(part, len(row_ids))
+        """Take in a delete part by its number, unless it is in."""
+        if part in self.known:
+            return
+        self.known.add(part)
         if len(row_ids) <= ONE_BY_ONE:
             for row_id in row_ids.tolist():
                 self._levels.add_one(row_id, part, 0)
@@ -114,16 +108,43 @@ class DeletedRows(_Known):
         return gone
 
 
-class SmallParts(Struct):
-    """What is known of the small parts of one shard. `keys` is by the definition's fingerprint."""
+class SmallParts:
+    """What is known of the small parts of one shard, or of one transaction."""
 
-    deleted: DeletedRows = field(default_factory=DeletedRows)
-    keys: dict[str, TableKeys] = field(default_factory=dict)
+    def __init__(self) -> None:
+        self.deleted = DeletedRows()
+        self.keys: dict[str, TableKeys] = {}
+        """By fingerprint of the index's definition."""
+        self._numbers: dict[Holding, int] = {}
+        self._rows = 0
+        self._bytes = 0
+        self._next_look = MIN_DEAD_ROWS
+        self._newest = Csn(0)
 
     @property
     def nbytes(self) -> int:
         """What it takes in memory, about."""
-        return self.deleted.nbytes + sum([keys.nbytes for keys in self.keys.values()])
+        return self._bytes + self.deleted.nbytes + sum([keys.nbytes for keys in self.keys.values()])
+
+    def number(self, part: Part) -> int:
+        """The number of an inline or delete part."""
+        source = part.key if part.inline is None else part.inline
+        assert source is not None
+        holding = source, part.first_row_id, part.row_ids
+        number = self._numbers.get(holding)
+        if number is None:
+            number = self._numbers[holding] = len(self._numbers)
+            self._rows += part.rows
+            self._bytes += KNOWN_BYTES + (0 if part.inline is None else len(part.inline))
+        return number
+
+    def outgrown(self, as_of: Csn, live_rows: int) -> bool:
+        """Whether most rows are of parts that have gone: at `as_of` all inline and delete parts have `live_rows`."""
+        if as_of < self._newest or self._rows < self._next_look:
+            return False
+        self._newest = as_of
+        self._next_look = self._rows * 5 // 4
+        return self._rows > 2 * live_rows
 
 
 def visible(parts: Ints, live: Mapping[int, Part]) -> Mask:

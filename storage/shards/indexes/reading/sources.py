@@ -26,6 +26,7 @@ from storage.shards.indexes.reading.small_parts import DeletedRows, PartKeys, Sm
 from storage.shards.indexes.runs import KeyRun
 from storage.shards.part_store import PartStore
 from storage.shards.parts import ROW_ID, Part, read_table
+from storage.shards.shard import ShardSnapshot
 
 MAX_VIEWS = 256
 """Lists of parts that are kept sorted out."""
@@ -92,24 +93,41 @@ class Sources:
         self._parts = parts
         self.rows = RowGroups(parts)
         self.runs = RunStore(parts, self.rows, validate=validate)
-        self._views: BoundedMap[tuple[ShardId, bool, int, int], PartView] = BoundedMap(max_entries=MAX_VIEWS)
+        self._views: BoundedMap[tuple[ShardId, int, int], PartView] = BoundedMap(max_entries=MAX_VIEWS)
         self._small: BoundedMap[ShardId, SmallParts] = BoundedMap(max_bytes=SMALL_BYTES)
 
     def views(self, parts: PartList, local: Sequence[Part]) -> list[PartView]:
         """`parts`, and the `local` ones on top of them."""
-        found = [self._view(parts.shard, parts.inserts, parts.deletes, local=False)]
+        found = [self._view(parts)]
         if local:
-            found.append(self._view(parts.shard, local, (), local=True))
+            key = parts.shard, id(local), 0
+            view = self._views.get(key)
+            if view is None:
+                view = PartView(parts.shard, SmallParts(), local, (), local=True)
+                self._views.put(key, view)
+            found.append(view)
         return found
 
-    def _view(self, shard: ShardId, inserts: Sequence[Part], deletes: Sequence[Part], *, local: bool) -> PartView:
-        key = shard, local, id(inserts), id(deletes)
+    def _view(self, parts: PartList) -> PartView:
+        key = parts.shard, id(parts.inserts), id(parts.deletes)
         view = self._views.get(key)
-        if view is None:
-            view = PartView(shard, inserts, deletes, local=local)
-            self._views.put(key, view)
-        else:
+        if view is not None:
             self._views.touch(key)
+            return view
+        small = self._small.get(parts.shard)
+        if small is None:
+            small = SmallParts()
+            self._small.put(parts.shard, small)
+        else:
+            self._small.touch(parts.shard)
+        view = PartView(parts.shard, small, parts.inserts, parts.deletes)
+        # Only all parts of a shard tell which have gone.
+        if isinstance(parts, ShardSnapshot) and small.outgrown(parts.as_of, view.small_rows):
+            self._forget_views(parts.shard)
+            small = SmallParts()
+            self._small.put(parts.shard, small)
+            view = PartView(parts.shard, small, parts.inserts, parts.deletes)
+        self._views.put(key, view)
         return view
 
     def run(self, part: Part, index: IndexDefinition) -> Steps[KeyRun]:
@@ -171,25 +189,21 @@ class Sources:
         ready = view.keys.get(index.fingerprint)
         if ready is not None:
             return ready
-        small = self._small_of(view)
-        keys = small.keys.get(index.fingerprint)
-        if keys is None or keys.outgrown(view.inline):
-            self._forget_views(view.shard)
-            keys = small.keys[index.fingerprint] = TableKeys()
+        keys = view.small.keys.get(index.fingerprint)
+        if keys is None:
+            keys = view.small.keys[index.fingerprint] = TableKeys()
         known = keys.known
-        new = [(id_, part) for id_, part in view.inline.items() if id_ not in known]
+        new = [(number, part) for number, part in view.inline.items() if number not in known]
         if sum([part.bytes for _, part in new]) <= AT_ONCE_BYTES:
-            for id_, part in new:
-                keys.add(id_, keys_of(index, self.rows.inline(part)))
+            for number, part in new:
+                keys.add(number, keys_of(index, self.rows.inline(part)))
         else:
             made = yield lambda: asyncio.to_thread(_keys_of_parts, index, [part for _, part in new])
-            for (id_, part), (group, found) in zip(new, made, strict=True):
+            for (number, part), (group, found) in zip(new, made, strict=True):
                 self.rows.keep_inline(part, group)
-                # Somebody else may have been faster.
-                if id_ not in known:
-                    keys.add(id_, found)
+                keys.add(number, found)
         view.keys[index.fingerprint] = keys
-        self._count(view, small)
+        self._keep_within_memory(view)
         return keys
 
     def is_deleted(self, views: Sequence[PartView], row_id: int) -> Steps[bool]:
@@ -212,23 +226,18 @@ class Sources:
 
     def _deleted(self, view: PartView) -> Steps[DeletedRows]:
         """The deleted rows, those of all delete parts of `view` among them."""
-        small = self._small_of(view)
-        if small.deleted.outgrown(view.deletes):
-            self._forget_views(view.shard)
-            small.deleted = DeletedRows()
-        deleted = small.deleted
+        deleted = view.small.deleted
         known = deleted.known
-        new = [(id_, part) for id_, part in view.deletes.items() if id_ not in known]
+        new = [(number, part) for number, part in view.deletes.items() if number not in known]
         if sum([part.bytes for _, part in new]) <= AT_ONCE_BYTES and all(part.inline is not None for _, part in new):
-            for id_, part in new:
-                deleted.add(id_, _ids_of(part))
+            for number, part in new:
+                deleted.add(number, _ids_of(part))
         else:
             made = yield lambda: self._ids_of_parts([part for _, part in new])
-            for (id_, _), row_ids in zip(new, made, strict=True):
-                if id_ not in known:
-                    deleted.add(id_, row_ids)
+            for (number, _), row_ids in zip(new, made, strict=True):
+                deleted.add(number, row_ids)
         view.deleted = deleted
-        self._count(view, small)
+        self._keep_within_memory(view)
         return deleted
 
     async def _ids_of_parts(self, parts: Sequence[Part]) -> list[Ints]:
@@ -238,29 +247,16 @@ class Sources:
             found.append(table.column(ROW_ID).to_numpy())
         return found
 
-    def _small_of(self, view: PartView) -> SmallParts:
-        if view.local:
-            return SmallParts()
-        small = self._small.get(view.shard)
-        if small is None:
-            small = SmallParts()
-            self._small.put(view.shard, small)
-        else:
-            self._small.touch(view.shard)
-        return small
-
-    def _count(self, view: PartView, small: SmallParts) -> None:
-        """Note what is known of small parts now, and keep within the bound."""
-        if not view.local and self._small.get(view.shard) is small:
-            self._small.resize(view.shard, small.nbytes)
-            for shard, _ in self._small.trim():
-                self._forget_views(shard)
+    def _keep_within_memory(self, view: PartView) -> None:
+        """Note what is known of small parts now, and let go of shards that were not read for longest."""
+        if self._small.get(view.shard) is view.small:
+            self._small.resize(view.shard, view.small.nbytes)
+        for shard, _ in self._small.trim():
+            self._forget_views(shard)
 
     def _forget_views(self, shard: ShardId) -> None:
-        for key, view in self._views.items():
-            if key[0] == shard and not view.local:
-                view.keys.clear()
-                view.deleted = None
+        for key in [key for key, view in self._views.items() if key[0] == shard and not view.local]:
+            self._views.pop(key)
 
 
 def _keys_of_parts(index: IndexDefinition, parts: Sequence[Part]) -> list[tuple[RowGroup, PartKeys]]:

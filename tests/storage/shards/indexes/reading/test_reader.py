@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -155,4 +156,22 @@ async def test_keys_that_collide_are_told_apart(monkeypatch: pytest.MonkeyPatch)
         assert [(n, *row) for n, row in zip(found.keys.tolist(), answer(found), strict=True)] == looked_up(
             BY_C1, await plain_rows(env, parts), wanted, False
         )
+    await env.close()
+
+
+async def test_the_id_of_a_part_is_no_name_for_it() -> None:
+    """A reader gives ids to parts that are not applied yet; a compaction that is applied first takes them."""
+    env = await Stores().open()
+    shard = await create(env, (1, "a"))
+    await insert(env, shard, (2, "b"))
+    ahead = await env.reader.snapshot(shard, await env.oracle.read_ts("user"))
+    first, second = ahead.inserts
+    compacted = msgspec.structs.replace(first, id=second.id, first_row_id=7)
+    moved = msgspec.structs.replace(second, id=second.id + 1)
+    after = msgspec.structs.replace(ahead, inserts=(compacted, moved))
+    for parts in (ahead, after, ahead):
+        for keys in ([(1,), (2,)], [(n,) for n in range(20)]):
+            found = await env.keys.lookup(parts, BY_C1, keys, COLUMNS)
+            assert [row for _, row in answer(found)] == [(1, "a"), (2, "b")]
+            assert found.row_ids.tolist() == [parts.inserts[0].first_row_id, 1]
     await env.close()
