@@ -176,9 +176,15 @@ def _mixed(running: Running, key: ForeignKey) -> ForeignKeyViolation:
 
 
 async def check_unique(
-    running: Running, relation: Relation, constraint: Constraint, index: IndexDefinition, keys: Keys
+    running: Running,
+    relation: Relation,
+    constraint: Constraint,
+    index: IndexDefinition,
+    keys: Keys,
+    others: Violation | None = None,
 ) -> None:
-    """23505 when a key is in more than one row; others must not add one of them."""
+    """23505 when a key is in more than one row. Others must not add one of them: `others` is the error when they do,
+    23505 if not given."""
     violation = duplicate(running, relation, constraint, keys)
     found = await find(running, relation, index, keys)
     if len(found.keys) > 1:
@@ -195,7 +201,7 @@ async def check_unique(
                 index=index,
                 keys=tuple(key_arrays(index, keys)),
                 as_of=transaction.snapshot,
-                violation=violation,
+                violation=others or violation,
             )
         )
 

@@ -20,6 +20,7 @@ from typing import Any
 import pyarrow as pa
 from msgspec.structs import replace
 
+from adapter.changes.on_conflict import ConflictResolution, retried
 from adapter.changes.row_checks import check_parts, check_rows
 from adapter.changes.statement_keys import StatementKeys
 from adapter.changes.target import Target, target_of
@@ -59,6 +60,8 @@ async def run_change(running: Running, plan: Plan) -> Outcome:
     target = target_of(running, statement.relation_oid)
     change = _Change(running, target, statement.returning)
     if isinstance(statement, BoundInsert):
+        if statement.on_conflict is not None:
+            change.conflicts = ConflictResolution(running, target, statement.on_conflict)
         plan = change.number_rows(plan, statement)
     read = await prepare_plan(running, plan)
     _check_constants(read)
@@ -67,7 +70,8 @@ async def run_change(running: Running, plan: Plan) -> Outcome:
     else:
         await change.read_then_write(read, statement)
     if change.keys is not None:
-        await change.keys.finish()
+        decided = () if change.conflicts is None else change.conflicts.arbiters
+        await change.keys.finish({key.constraint.oid: retried for key in decided})
     return await change.outcome(plan)
 
 
@@ -90,12 +94,15 @@ class _Change:
         self._rows = 0
         self._spool = None if returning is None else RowSpool()
         self.numbered: dict[int, Sequence] = {}
+        self.conflicts: ConflictResolution | None = None
         self.keys = None if target.keys is None else StatementKeys(running, target, target.keys)
 
     def may_be_written_by_engine(self, statement: BoundStatement) -> bool:
         """Whether the rows need not pass this process. Those that others refer to do when they are changed, since what
         refers to them may have to follow, row by row."""
         referenced = self._target.keys is not None and bool(self._target.keys.referenced)
+        if self.conflicts is not None:
+            return False
         return self._returning is None and not self.numbered and (not referenced or isinstance(statement, BoundInsert))
 
     def number_rows(self, plan: Plan, statement: BoundInsert) -> Plan:
@@ -126,6 +133,9 @@ class _Change:
                     continue
                 columns = batch.columns
                 match statement:
+                    case BoundInsert() if statement.on_conflict is not None:
+                        await self._upsert(await self._with_numbers(columns, batch.num_rows))
+                        continue
                     case BoundInsert():
                         columns = await self._with_numbers(columns, batch.num_rows)
                         await self.insert(columns)
@@ -144,6 +154,25 @@ class _Change:
                         await self._return(self._batch(columns[1:]))
                 self._rows += batch.num_rows
                 await self._txn.spill()
+
+    async def _upsert(self, columns: list[Any]) -> None:
+        """Insert rows, but for those in conflict with others, which may change instead."""
+        assert self.conflicts is not None
+        await check_rows(self._running, self._target, self._batch(columns))
+        resolved = await self.conflicts.resolve(columns)
+        if len(resolved.inserted):
+            new = [column.take(resolved.inserted) for column in columns]
+            await self.insert(new)
+            if self.keys is not None:
+                self.keys.add(new)
+            self._rows += len(resolved.inserted)
+        if resolved.old is not None and resolved.new is not None:
+            self.delete(resolved.row_ids, resolved.old)
+            await self.insert(resolved.new)
+            if self.keys is not None:
+                self.keys.move(resolved.old, resolved.new)
+            self._rows += len(resolved.new[0])
+        await self._txn.spill()
 
     async def _with_numbers(self, columns: list[Any], rows: int) -> list[Any]:
         for index, sequence in self.numbered.items():

@@ -6,7 +6,7 @@ changes them, with the checks of their own table; so one statement may reach any
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,7 @@ from adapter.plans.constant_rows import array_of
 from adapter.plans.key_indexes import stored_columns
 from adapter.queries.single_row import evaluate
 from adapter.results import RecordBatch
+from adapter.transactions.claims import Violation
 from storage.shards.parts import ROW_ID
 
 SET_DEFAULT = "d"
@@ -81,8 +82,9 @@ class StatementKeys:
             if len(after[0]):
                 moved.append((before, after))
 
-    async def finish(self) -> None:
-        """The statement has written everything: check its keys, and let follow what refers to removed ones."""
+    async def finish(self, others: Mapping[int, Violation] | None = None) -> None:
+        """The statement has written everything: check its keys, and let follow what refers to removed ones. `others`:
+        by oid of a unique key, what the commit says when somebody else has written it, if not 23505."""
         running, keys = self._running, self._keys
         for noted, unique in zip(self._new, keys.unique, strict=False):
             if not noted:
@@ -91,7 +93,8 @@ class StatementKeys:
             if is_deferred(running, unique.constraint):
                 defer(running, unique.constraint, new)
             else:
-                await check_unique(running, self._target.relation, unique.constraint, unique.index, new)
+                other = None if others is None else others.get(unique.constraint.oid)
+                await check_unique(running, self._target.relation, unique.constraint, unique.index, new, other)
         for removed, moved, key in zip(self._removed, self._moved, keys.referenced, strict=True):
             if removed:
                 await self._deleted(key, _joined(removed))

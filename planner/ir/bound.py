@@ -33,6 +33,16 @@ class BoundInsert(Struct, frozen=True, kw_only=True):
     source: BoundQuery
     not_null: tuple[int, ...]
     returning: Returning | None = None
+    on_conflict: OnConflict | None = None
+
+
+class OnConflict(Struct, frozen=True, kw_only=True):
+    """ON CONFLICT. `arbiters` are the oids of the keys that decide; all of the table when empty. `update` reads, as
+    `CteScan(cte=RETURNING_ROWS)`, the live columns of the rows that are there and then those of the rows that were to
+    be inserted; it gives for each whether it is changed, and its live columns afterwards. None is DO NOTHING."""
+
+    arbiters: tuple[int, ...]
+    update: BoundQuery | None
 
 
 class BoundUpdate(Struct, frozen=True, kw_only=True):

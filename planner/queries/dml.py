@@ -19,7 +19,7 @@ from planner.errors import (
     WrongObjectType,
 )
 from planner.expressions.bind import DEFAULT_CLAUSE, bind, bind_clause
-from planner.ir.bound import BoundDelete, BoundInsert, BoundQuery, BoundUpdate, Returning
+from planner.ir.bound import BoundDelete, BoundInsert, BoundQuery, BoundUpdate, OnConflict, Returning
 from planner.ir.nodes import (
     RETURNING_ROWS,
     ColumnRef,
@@ -37,6 +37,7 @@ from planner.ir.nodes import (
 )
 from planner.queries.common_tables import bind_with
 from planner.queries.from_clause import bind_from
+from planner.queries.on_conflict import bind_on_conflict
 from planner.queries.relations import bind_in_view, find_relation, scan_table, undefined_table
 from planner.queries.select import bind_targets
 from planner.queries.values import bind_rows
@@ -130,12 +131,8 @@ def default_value(statement: Statement, column: Column, type: SqlType) -> Scalar
 
 
 def bind_insert(statement: Statement, tree: Tree) -> BoundInsert:
-    """INSERT, of every source. ON CONFLICT is refused (0A000)."""
+    """INSERT, of every source."""
     level = Level(statement, None)
-    if tree.HasField("on_conflict_clause"):
-        raise FeatureNotSupported(
-            "ON CONFLICT is not supported", position=statement.position(tree.on_conflict_clause.location)
-        )
     tables = bind_with(level, tree.with_clause) if tree.HasField("with_clause") else []
     relation = target_table(statement, tree.relation, "inserting into")
     live = relation.live_columns()
@@ -152,6 +149,9 @@ def bind_insert(statement: Statement, tree: Tree) -> BoundInsert:
         rel = _insert_select(level, select, tree.cols, live, types, given)
     if tables:
         rel = With(tables=tuple(tables), body=rel, fields=rel.fields)
+    conflict = None
+    if tree.HasField("on_conflict_clause"):
+        conflict = bind_on_conflict(statement, relation, tree, types, _assignments)
     returning = _returning(statement, relation, tree)
     return BoundInsert(
         relation_oid=relation.oid,
@@ -159,7 +159,12 @@ def bind_insert(statement: Statement, tree: Tree) -> BoundInsert:
         source=bound_query(statement, rel),
         not_null=tuple(column.attnum for column in live if column.not_null),
         returning=_finish_returning(statement, returning),
+        on_conflict=None if conflict is None else _finish_conflict(statement, *conflict),
     )
+
+
+def _finish_conflict(statement: Statement, arbiters: tuple[int, ...], update: Rel | None) -> OnConflict:
+    return OnConflict(arbiters=arbiters, update=None if update is None else bound_query(statement, update))
 
 
 def _has_clauses(select: Tree) -> bool:

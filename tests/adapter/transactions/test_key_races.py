@@ -113,6 +113,21 @@ async def test_no_row_refers_to_nothing(clients: list[Client]) -> None:
     assert await clients[0].value("select count(*) - count(distinct id) from p") == 0
 
 
+async def test_upserts_count_what_was_done(clients: list[Client]) -> None:
+    """Every upsert either inserts or adds: nobody is told of a conflict, and nothing is lost."""
+    await clients[0].run("create table t (k int primary key, n int)")
+
+    async def count(client: Client, seed: int) -> None:
+        chance = random.Random(seed)
+        for _ in range(ROUNDS):
+            key = chance.randint(1, 3)
+            await client.run(f"insert into t values ({key}, 1) on conflict (k) do update set n = t.n + excluded.n")
+
+    await asyncio.gather(*(count(client, seed) for seed, client in enumerate(clients)))
+    assert await clients[0].value("select sum(n) from t") == CLIENTS * ROUNDS
+    assert await clients[0].value("select count(*) from t") == 3
+
+
 async def test_a_build_that_does_not_look_at_others_is_noticed(
     clients: list[Client], monkeypatch: pytest.MonkeyPatch
 ) -> None:

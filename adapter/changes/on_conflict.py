@@ -1,0 +1,164 @@
+"""INSERT ... ON CONFLICT: rows whose key is there already are left out, or change the row that has it.
+
+The key of each row is looked up before it is written, in what the statement sees; so a row is inserted, changed or left
+out by the state of one snapshot. A key that somebody else has written since then makes the commit run the statement
+again (40001 inside a block), since its decision no longer holds: see `retried`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from contextlib import aclosing
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from msgspec import Struct
+
+from adapter.changes.key_checks import find
+from adapter.changes.table_keys import UniqueKey
+from adapter.changes.target import Target
+from adapter.execution.statement import Running
+from adapter.plans.key_indexes import stored_columns
+from adapter.plans.predicates import scan_templates
+from adapter.queries.read import prepare_read, with_token
+from adapter.results import RecordBatch
+from adapter.store_errors import CONCURRENT_UPDATE, serialization_failure
+from planner.errors import CardinalityViolation, SqlError
+from planner.ir.bound import BoundQuery, OnConflict
+from planner.ir.nodes import RETURNING_ROWS
+
+
+class Resolved(Struct, frozen=True, kw_only=True):
+    """What becomes of some rows: `inserted` are written as they are (their places among them). Of the rows that are
+    there, those with the ids `row_ids` change from `old` to `new`."""
+
+    inserted: pa.Array
+    row_ids: pa.Array | None = None
+    old: list[Any] | None = None
+    new: list[Any] | None = None
+
+
+class ConflictResolution:
+    """The ON CONFLICT clause of one statement, at work."""
+
+    def __init__(self, running: Running, target: Target, clause: OnConflict) -> None:
+        keys = () if target.keys is None else target.keys.unique
+        self.arbiters = tuple(key for key in keys if not clause.arbiters or key.constraint.oid in clause.arbiters)
+        self._running = running
+        self._target = target
+        self._update = clause.update
+        self._written: list[set[Any]] = [set() for _ in self.arbiters]
+        """For each of them the keys that the statement itself has written."""
+        self._batches = 0
+
+    async def resolve(self, columns: Sequence[Any]) -> Resolved:
+        """What becomes of the rows with these columns. Raises 21000 when DO UPDATE would change a row twice."""
+        count = len(columns[0]) if columns else 0
+        taken = np.zeros(count, bool)
+        there: list[tuple[int, int, RecordBatch, int]] = []
+        """Rows that have a key: number of the new row, id, where it is."""
+        wanted = () if self._update is None else stored_columns(self._target.relation)
+        for key in self.arbiters:
+            keys = tuple(columns[place] for place in key.places)
+            found = await find(self._running, self._target.relation, key.index, keys, wanted)
+            numbers = found.keys.tolist()
+            for at, number in enumerate(numbers):
+                if not taken[number]:
+                    taken[number] = True
+                    there.append((number, int(found.row_ids[at]), found.rows, at))
+        written = [self._own(key, columns) for key in self.arbiters]
+        inserted = []
+        for number in range(count):
+            own = [values[number] for values in written]
+            before = any(value is not None and value in seen for value, seen in zip(own, self._written, strict=True))
+            if before:
+                if self._update is not None:
+                    raise _twice()
+                taken[number] = True
+            if taken[number]:
+                if self._update is None:
+                    continue
+            else:
+                inserted.append(number)
+            for value, seen in zip(own, self._written, strict=True):
+                if value is not None:
+                    seen.add(value)
+        rows = pa.array(inserted, pa.int64())
+        if self._update is None or not there:
+            return Resolved(inserted=rows)
+        there.sort(key=lambda each: each[0])
+        return await self._changed(self._update, columns, there, rows)
+
+    def _own(self, key: UniqueKey, columns: Sequence[Any]) -> list[Any]:
+        """The keys of the rows as values that are equal when the keys are; None where a NULL is in one."""
+        pythons = [columns[place].to_pylist() for place in key.places]
+        nulls = key.constraint.nulls_not_distinct
+        return [
+            None if not nulls and any(value is None for value in values) else tuple(map(_comparable, values))
+            for values in zip(*pythons, strict=True)
+        ]
+
+    async def _changed(
+        self,
+        update: BoundQuery,
+        columns: Sequence[Any],
+        there: Sequence[tuple[int, int, RecordBatch, int]],
+        inserted: pa.Array,
+    ) -> Resolved:
+        row_ids = [row_id for _, row_id, _, _ in there]
+        if len(set(row_ids)) < len(row_ids):
+            raise _twice()
+        places = pa.array([number for number, _, _, _ in there], pa.int64())
+        existing = pa.Table.from_batches([rows.slice(at, 1) for _, _, rows, at in there]).combine_chunks()
+        old = [_whole(existing.column(place)) for place in range(existing.num_columns)]
+        excluded = [column.take(places) for column in columns]
+        names = [f"c{number}" for number in range(1, len(old) + len(excluded) + 1)]
+        table = pa.table([*old, *excluded], names=names)
+        running = self._running
+        catalog = running.transaction.statement_catalog
+        read = await prepare_read(running, catalog, update, scan_templates(update.rel), constants=False)
+        context = with_token(read.context, f"conflict{self._batches}")
+        self._batches += 1
+        stream: Any = running.engines.local.execute(
+            read.query, read.resolved.inputs, running.params, context, extra={RETURNING_ROWS: table}
+        )
+        async with aclosing(stream) as found:
+            batches = [batch async for batch in found]
+        result = pa.Table.from_batches(batches).combine_chunks()
+        applies = _whole(result.column(0))
+        kept = pa.array(np.flatnonzero(np.asarray(applies.fill_null(False))), pa.int64())
+        if not len(kept):
+            return Resolved(inserted=inserted)
+        new = [_whole(result.column(place)).take(kept) for place in range(1, result.num_columns)]
+        return Resolved(
+            inserted=inserted,
+            row_ids=pa.array(row_ids, pa.int64()).take(kept),
+            old=[column.take(kept) for column in old],
+            new=[column.cast(before.type) for column, before in zip(new, old, strict=True)],
+        )
+
+
+def retried(_: int) -> SqlError:
+    """What the commit says of a key that somebody else has written meanwhile: the statement decides anew."""
+    return serialization_failure(CONCURRENT_UPDATE)
+
+
+def _twice() -> CardinalityViolation:
+    return CardinalityViolation(
+        "ON CONFLICT DO UPDATE command cannot affect row a second time",
+        hint="Ensure that no rows proposed for insertion within the same command have duplicate constrained values.",
+    )
+
+
+def _comparable(value: Any) -> Any:
+    if isinstance(value, float) and math.isnan(value):
+        return "NaN"
+    if isinstance(value, (dict, list)):
+        return repr(value)
+    return value
+
+
+def _whole(column: Any) -> Any:
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column

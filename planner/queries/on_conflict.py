@@ -1,0 +1,127 @@
+"""ON CONFLICT: which keys decide, and what becomes of the row that is there.
+
+Source of the rules: PostgreSQL's transformOnConflictClause and infer_arbiter_indexes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from planner.errors import (
+    InvalidColumnReference,
+    ObjectNotInPrerequisiteState,
+    SqlSyntaxError,
+    UndefinedColumn,
+    UndefinedObject,
+)
+from planner.expressions.bind import bind_clause
+from planner.ir.nodes import RETURNING_ROWS, ColumnRef, CteScan, Literal, Project, Rel, Scalar
+from planner.queries.relations import scan_table, schema_name
+from planner.resolution.casting import to_boolean
+from planner.resolution.operators import BOOLEAN
+from planner.resolution.statement import Level, Statement
+from planner.syntax.libpg_query import pb
+from planner.syntax.parse import Tree
+from planner.types.types import SqlType
+from storage.catalog.model import Column, Constraint, Relation
+
+Assignments = Callable[[Level, Relation, Tree, Sequence[Column], list[SqlType]], dict[int, Scalar]]
+
+
+def bind_on_conflict(
+    statement: Statement, relation: Relation, insert: Tree, types: list[SqlType], assignments: Assignments
+) -> tuple[tuple[int, ...], Rel | None]:
+    """The ON CONFLICT clause of `insert`: the oids of the keys that decide (none: all of the table), and with DO UPDATE
+    what reads the rows that are there, beside those that were to be inserted, and gives for each whether it changes and
+    its columns afterwards. `assignments` binds a SET list.
+
+    Raises 42P10, 42704, 42601, 55000, 42703, and what binding expressions raises.
+    """
+    tree = insert.on_conflict_clause
+    updates = tree.action == pb.ONCONFLICT_UPDATE
+    arbiters = _arbiters(statement, relation, tree, updates=updates)
+    changed = _update(statement, relation, insert, types, assignments) if updates else None
+    return tuple(constraint.oid for constraint in arbiters), changed
+
+
+def _arbiters(statement: Statement, relation: Relation, tree: Tree, *, updates: bool) -> list[Constraint]:
+    """The keys that decide; none when all do."""
+    constraints = statement.context.catalog.constraints(relation.oid)
+    unique = [constraint for constraint in constraints if constraint.kind in "pu"]
+    if not tree.HasField("infer"):
+        if updates:
+            raise SqlSyntaxError(
+                "ON CONFLICT DO UPDATE requires inference specification or constraint name",
+                hint="For example, ON CONFLICT (column_name).",
+                position=statement.position(tree.location),
+            )
+        _refuse_deferrable(statement, relation, unique)
+        return []
+    infer = tree.infer
+    if infer.conname:
+        named = next((constraint for constraint in constraints if constraint.name == infer.conname), None)
+        if named is None:
+            raise UndefinedObject(f'constraint "{infer.conname}" for table "{relation.name}" does not exist')
+        if named.kind not in "pu":
+            raise InvalidColumnReference("constraint in ON CONFLICT clause has no associated index")
+        found = [named]
+    else:
+        attnums = _inferred_columns(statement, relation, infer)
+        found = [constraint for constraint in unique if attnums is not None and set(constraint.columns) == attnums]
+    if not found:
+        raise InvalidColumnReference(
+            "there is no unique or exclusion constraint matching the ON CONFLICT specification"
+        )
+    _refuse_deferrable(statement, relation, found)
+    return found
+
+
+def _refuse_deferrable(statement: Statement, relation: Relation, arbiters: Sequence[Constraint]) -> None:
+    for constraint in arbiters:
+        if constraint.deferrable:
+            raise ObjectNotInPrerequisiteState(
+                "ON CONFLICT does not support deferrable unique constraints/exclusion constraints as arbiters",
+                schema=schema_name(statement.context, relation.schema),
+                table=relation.name,
+                constraint=constraint.name,
+            )
+
+
+def _inferred_columns(statement: Statement, relation: Relation, infer: Tree) -> set[int] | None:
+    """The columns that a conflict target names; None when it names expressions, which no key consists of."""
+    attnums: set[int] = set()
+    for node in infer.index_elems:
+        element = node.index_elem
+        if not element.name:
+            return None
+        column = relation.column(element.name)
+        if column is None:
+            raise UndefinedColumn(
+                f'column "{element.name}" does not exist', position=statement.position(infer.location)
+            )
+        attnums.add(column.attnum)
+    return attnums
+
+
+def _update(
+    statement: Statement, relation: Relation, insert: Tree, types: list[SqlType], assignments: Assignments
+) -> Rel:
+    tree = insert.on_conflict_clause
+    level = Level(statement, None)
+    alias = insert.relation.alias if insert.relation.HasField("alias") else None
+    existing, item = scan_table(level, relation, alias, insert.relation.location)
+    excluded, excluded_item = scan_table(level, relation, pb.Alias(aliasname="excluded"), -1)
+    for each in (item, excluded_item):
+        level.namespace.append(each)
+        level.rtes.append(each)
+    live = relation.live_columns()
+    changes = assignments(level, relation, tree, live, types)
+    condition: Scalar = Literal(value=True, type=BOOLEAN)
+    if tree.HasField("where_clause"):
+        condition = to_boolean(statement, bind_clause(level, tree.where_clause, "WHERE"), "WHERE")
+    rows: Rel = CteScan(cte=RETURNING_ROWS, fields=(*existing.fields, *excluded.fields))
+    kept = [ColumnRef(id=field.id, type=field.type) for field in existing.fields]
+    exprs = [condition, *(changes.get(index, expr) for index, expr in enumerate(kept))]
+    names = ["applies", *(column.name for column in live)]
+    fields = tuple(statement.new_field(name, expr.type) for name, expr in zip(names, exprs, strict=True))
+    return Project(input=rows, exprs=tuple(exprs), fields=fields)
