@@ -101,7 +101,7 @@ class SessionState:
         if transaction is None:
             return
         try:
-            for portal in self.portals.to_hold():
+            for portal in self.portals.to_hold() if self.portals.by_name else ():
                 assert portal.cursor is not None
                 await portal.cursor.hold()
                 portal.held = True

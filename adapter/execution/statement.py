@@ -91,9 +91,8 @@ def batches_of(*batches: RecordBatch) -> AsyncIterator[RecordBatch]:
     return _AtHand(batches)
 
 
-def select_tag(count: int) -> str:
-    """The tag of a query."""
-    return f"SELECT {count}"
+select_tag: Callable[[int], str] = "SELECT {}".format
+"""The tag of a query of so many rows."""
 
 
 def rows_outcome(columns: tuple[ColumnDescription, ...], rows: list[tuple[Any, ...]], tag: str) -> RowsOutcome:

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from adapter.plans.predicates import ScanTemplate, scan_templates
 from adapter.results import ColumnDescription
+from adapter.system_catalogs.functions.reg_columns import has_reg_columns
 from adapter.transactions.locks import tags
 from adapter.transactions.locks.modes import Mode
 from adapter.transactions.locks.tags import Tag
@@ -63,6 +64,8 @@ class Plan(Struct, frozen=True, kw_only=True):
     query: BoundQuery | None
     param_types: tuple[SqlType, ...]
     columns: tuple[ColumnDescription, ...] | None
+    reg_columns: bool
+    """Whether any of `columns` is of an oid alias type, whose names clients read beside the numbers."""
     templates: tuple[ScanTemplate, ...]
     relied_on: tuple[CatalogRecord, ...]
     locks: tuple[tuple[Tag, Mode], ...]
@@ -157,6 +160,7 @@ def make_plan(parsed: Parsed, context: BindContext, declared: tuple[int, ...]) -
         query=query,
         param_types=query.param_types if query is not None else _inner_param_types(statement, context, declared),
         columns=columns,
+        reg_columns=has_reg_columns([column.type for column in columns or ()]),
         templates=scan_templates(query.rel) if query is not None else (),
         relied_on=tuple(record for oid in dict.fromkeys(oids) if (record := catalog.get(oid)) is not None),
         locks=_locks(written, query),

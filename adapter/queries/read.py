@@ -23,7 +23,7 @@ from adapter.queries.row_actions import MAX_ROWS, carry_out_for_rows
 from adapter.queries.session_facts import sized_facts
 from adapter.queries.session_functions import has_acting_calls, is_evaluated_once, with_session_values
 from adapter.results import RecordBatch
-from adapter.system_catalogs.functions.reg_columns import has_reg_columns, with_names
+from adapter.system_catalogs.functions.reg_columns import with_names
 from adapter.transactions.snapshots import ResolvedTables, resolve
 from adapter.transactions.transaction import NeedsSnapshot
 from planner.ir import nodes as ir
@@ -88,7 +88,8 @@ async def prepare_read(
     names = session_values(query) if values is None else values
     if running.transaction.provisional and (templates or query.system or sizes or "current_snapshot" in names):
         raise NeedsSnapshot
-    query = await with_session_values(running, query, names, acts=acts and not per_row)
+    if names or acts:
+        query = await with_session_values(running, query, names, acts=acts and not per_row)
     if per_row:
 
         async def read_rows(inner: BoundQuery) -> list[tuple[Any, ...]]:
@@ -175,10 +176,10 @@ async def run_query(running: Running, plan: Plan) -> RowsOutcome:
     running.transaction.rely_on(plan.relied_on)
     read = await prepare_plan(running, plan, constants=may_skip_engines(running))
     columns = plan.columns or describe_fields(read.query.rel.fields)
-    column_types = [column.type for column in columns]
     batches = read.stream()
-    if has_reg_columns(column_types):
-        batches = with_names(batches, column_types, read.context, running.engines.catalogs)
+    if plan.reg_columns:
+        types = [column.type for column in columns]
+        batches = with_names(batches, types, read.context, running.engines.catalogs)
     return RowsOutcome(
         columns=columns,
         batches=batches,

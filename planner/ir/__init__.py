@@ -1,1 +1,4 @@
-"""TODO package docstring."""
+"""The typed intermediate representation: what binding makes and lowering prints.
+
+May import `types`. Read `nodes` first: it is the contract of the planner.
+"""

@@ -17,6 +17,6 @@ function or operator is printed by its template (planner.functions), in which a 
 to a name (`fragments.templates`). Where engines differ, the dialect is asked (planner.dialects); no lowering knows
 which engine it prints for.
 
-It imports dialects, functions, the IR and all below; nothing of binding. Read `lower.py` first, then
-`relations/relations.py` and `scalars/scalars.py`.
+May import dialects, functions, the IR and all below; nothing of binding. Read `lower` first, then
+`relations.relations` and `scalars.scalars`.
 """

@@ -1,1 +1,4 @@
-"""TODO package docstring."""
+"""Utility statements as frozen records: what `utility` makes of parse trees and the adapter carries out.
+
+May import `types` and `syntax`. Read `records` first, which gathers them all.
+"""

@@ -32,13 +32,9 @@ class PublishQueue:
     """The queue of one timeline in one process. Not thread-safe: it belongs to one event loop."""
 
     def __init__(self, visible: Csn) -> None:
-        self._visible = visible
-        self._entries: list[_Entry] = []
-
-    @property
-    def visible(self) -> Csn:
+        self.visible = visible
         """The highest CSN up to which everything acquired here is published."""
-        return self._visible
+        self._entries: list[_Entry] = []
 
     @property
     def pending(self) -> tuple[Csn, ...]:
@@ -48,8 +44,8 @@ class PublishQueue:
     def acquire(self, csn: Csn) -> None:
         """Enter `csn`, which must be above `visible` and not entered yet."""
         at = bisect.bisect_left(self._entries, csn, key=lambda entry: entry.csn)
-        if csn <= self._visible or (at < len(self._entries) and self._entries[at].csn == csn):
-            raise ValueError(f"CSN {csn} was acquired before, or too late: {self._visible} is visible")
+        if csn <= self.visible or (at < len(self._entries) and self._entries[at].csn == csn):
+            raise ValueError(f"CSN {csn} was acquired before, or too late: {self.visible} is visible")
         self._entries.insert(at, _Entry(csn))
 
     def publish(self, csn: Csn) -> asyncio.Future[None] | None:
@@ -57,7 +53,7 @@ class PublishQueue:
 
         A CSN that was not acquired here (another process's commit) is entered at its place. Idempotent.
         """
-        if csn <= self._visible:
+        if csn <= self.visible:
             return None
         at = bisect.bisect_left(self._entries, csn, key=lambda entry: entry.csn)
         if at == len(self._entries) or self._entries[at].csn != csn:
@@ -65,7 +61,7 @@ class PublishQueue:
         entry = self._entries[at]
         entry.complete = entry.publishes = True
         self._release()
-        if csn <= self._visible:
+        if csn <= self.visible:
             return None
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         entry.waiters.append(waiter)
@@ -86,7 +82,7 @@ class PublishQueue:
         del self._entries[:ready]
         for entry in released:
             if entry.publishes:
-                self._visible = max(self._visible, entry.csn)
+                self.visible = max(self.visible, entry.csn)
             for waiter in entry.waiters:
                 if not waiter.done():
                     waiter.set_result(None)

@@ -18,8 +18,8 @@ import pyarrow as pa
 
 from adapter.engines.common.lookups import Indexes, lookup_of
 from adapter.engines.common.result_batches import ResultShape
+from adapter.engines.local.database import RowSource
 from adapter.engines.local.scans import ConstantColumns
-from adapter.engines.local.small_tables import RowSource
 from adapter.engines.spark.functions import PYTHON_PATH, define
 from frontend.encoding.encoders import column_encoder
 from frontend.encoding.settings import FormatSettings

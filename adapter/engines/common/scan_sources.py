@@ -148,9 +148,11 @@ def plan_scan(table: TableInput, *, row_ids: bool, memory_bytes: int = -1) -> Sc
     groups: dict[tuple[object, ...], list[Part]] = {}
     used: set[int] = set()
     for part in table.inserts:
-        first, last = part.row_id_bounds
-        hits = [index for index, (low, high) in enumerate(bounds) if low <= last and first <= high]
-        used.update(hits)
+        hits: list[int] = []
+        if bounds:
+            first, last = part.row_id_bounds
+            hits = [index for index, (low, high) in enumerate(bounds) if low <= last and first <= high]
+            used.update(hits)
         if in_memory or part.inline is not None:
             if hits:
                 hit_inline.add(len(inline))

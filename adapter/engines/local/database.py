@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 import duckdb
 import pyarrow as pa
 
-from adapter.engines.local.small_tables import RowSource
+from planner.errors import InternalError
 from storage.bounded_map import BoundedMap
 
 Error = duckdb.Error
@@ -43,6 +43,18 @@ MAX_PREPARED_CHARS = 16 * 1024
 
 MAX_SOURCES = 256
 """Names that a cursor may know. Plans refer to what is under them, so one that knows more is not used again."""
+
+
+class RowSource:
+    """What the engine finds under a name: for the length of one execution, `rows`. Belongs to one cursor."""
+
+    def __init__(self, rows: pa.Table) -> None:
+        self.rows: pa.Table | None = rows
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        if self.rows is None:
+            raise InternalError("rows are read after their execution has ended")
+        return self.rows.__arrow_c_stream__(requested_schema)
 
 
 class Cursor:

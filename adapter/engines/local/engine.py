@@ -88,11 +88,12 @@ class _Opened(Struct, frozen=True, kw_only=True):
 
 
 class _Execution(Struct, eq=False):
-    """One running query. `canceled` is set from the event loop and read by the worker thread; `ended` once its
-    cursor has been given back."""
+    """One running query. `small` when it reads small tables only, and so nothing of the pool; `canceled` is set from
+    the event loop and read by the worker thread; `ended` once its cursor has been given back."""
 
     opened: _Opened
     cursor: Cursor
+    small: bool
     canceled: bool = False
     ended: bool = False
     scans: dict[int, LocalScan] = field(default_factory=dict)
@@ -186,7 +187,7 @@ class LocalEngine:
                 yield shape.conform(picked)
                 return
         opened = await self._opened(small)
-        execution = _Execution(opened=opened, cursor=opened.database.acquire())
+        execution = _Execution(opened=opened, cursor=opened.database.acquire(), small=small)
         running = self._running.setdefault(context.token, set())
         running.add(execution)
         try:
@@ -289,7 +290,8 @@ class LocalEngine:
     ) -> tuple[list[RecordBatch], bool]:
         cursor = execution.cursor.connection
         with self._translated(execution):
-            execution.opened.pool.drop_unused(cursor)
+            if not execution.small:
+                execution.opened.pool.drop_unused(cursor)
             tables = {oid: scan.source(execution.cursor, self._env.blob) for oid, scan in execution.scans.items()}
             system = known.needs.system
             if system:

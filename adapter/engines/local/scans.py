@@ -93,8 +93,11 @@ class LocalScan(Struct, eq=False):
         """Puts a small table's rows, with a column of each of `constants`, where the FROM item finds them."""
         if self.name is None or self.rows is None:
             return
-        self.offered = self.name + constants_layout([constant.type for constant in constants])
-        cursor.offer(self.offered, beside.of(self.rows, constants))
+        self.offered, rows = self.name, self.rows
+        if constants:
+            self.offered += constants_layout([constant.type for constant in constants])
+            rows = beside.of(rows, constants)
+        cursor.offer(self.offered, rows)
 
     def unregister(self, cursor: Cursor) -> None:
         """Takes back what `source` and `offer` made known; blocks."""

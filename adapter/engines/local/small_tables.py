@@ -2,9 +2,9 @@
 
 The engine keeps the plan of a statement that it runs again and again, but binds it anew each time when it reads one of
 the engine's own tables; that costs more than the read of a small table. What it reads as an Arrow stream it does not
-bind again, and asks for the stream each time the plan runs. So a small table is a `RowSource` under a name that only
-depends on its shard and columns, and each execution puts the rows of its snapshot there: the text of a statement, and
-with it its plan, outlives every change of the table.
+bind again, and asks for the stream each time the plan runs. So a small table is a `database.RowSource` under a name
+that only depends on its shard and columns, and each execution puts the rows of its snapshot there: the text of a
+statement, and with it its plan, outlives every change of the table.
 
 A source offers the rows as a stream and nothing else, so that the engine filters them itself and not Arrow, whose
 comparisons are not PostgreSQL's.
@@ -27,7 +27,6 @@ from adapter.engines.common.scan_sources import (
     scan_schema,
     without_deleted,
 )
-from planner.errors import InternalError
 from storage.bounded_map import BoundedMap
 from storage.ids import ShardId
 from storage.shards.parts import Part
@@ -47,18 +46,6 @@ is more than its rows."""
 
 MAX_NAMES = 1024
 """Tables (by shard and columns) whose names are remembered; one that is forgotten gets another name."""
-
-
-class RowSource:
-    """What the engine finds under a name: for the length of one execution, `rows`. Belongs to one cursor."""
-
-    def __init__(self, rows: pa.Table) -> None:
-        self.rows: pa.Table | None = rows
-
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        if self.rows is None:
-            raise InternalError("rows are read after their execution has ended")
-        return self.rows.__arrow_c_stream__(requested_schema)
 
 
 def kept_bytes(table: pa.Table, parts: int) -> int:

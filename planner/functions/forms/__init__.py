@@ -1,1 +1,4 @@
-"""TODO package docstring."""
+"""How an engine says a routine: templates, and what several families share in writing them.
+
+May import `dialects` and `types`. Read `form` first.
+"""

@@ -2,7 +2,7 @@
 
 `definition` says what an index is to storage, `keys` (and `scalar_keys`, for one key at a time) how values become
 64-bit numbers, `runs` how those of one part are stored in order, `levels` how those of many small parts are kept in
-memory. `reading` finds rows with them. Imports `storage.shards` and below it only.
+memory. `reading` finds rows with them. May import `storage.shards` and below. Read `definition` first.
 
 How to use it::
 
