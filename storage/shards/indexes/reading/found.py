@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -135,6 +136,7 @@ def _batch(rows: pa.Table) -> pa.RecordBatch:
     return batch
 
 
+@lru_cache(maxsize=16)
 def _without_columns(rows: int) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([pa.nulls(rows)], names=[""]).select([])
 

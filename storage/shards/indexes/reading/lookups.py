@@ -15,7 +15,7 @@ from storage.shards.indexes.reading.part_views import PartView, plain_key
 from storage.shards.indexes.reading.row_groups import RowGroup
 from storage.shards.indexes.reading.small_parts import visible
 from storage.shards.indexes.reading.sources import Sources, Steps
-from storage.shards.indexes.scalar_keys import Plain, hash_of, plain, prefix_of
+from storage.shards.indexes.scalar_keys import Plain, hash_of, plain, plain_scalar, prefix_of
 from storage.shards.parts import Part
 
 ONE_BY_ONE = 8
@@ -36,12 +36,44 @@ def lookup(
     """See `reader.KeyReader.lookup`."""
     if len(keys) > ONE_BY_ONE:
         arrays = arrays_of(index.columns, keys)
-        return (yield from lookup_columns(sources, views, index, arrays, columns, nulls_match))
+        return (yield from _many(sources, views, index, arrays, columns, nulls_match))
+    plain_keys = [
+        tuple([plain(column, value) for column, value in zip(index.columns, key, strict=True)]) for key in keys
+    ]
+    return (yield from _few(sources, views, index, plain_keys, columns, nulls_match))
+
+
+def lookup_columns(
+    sources: Sources,
+    views: Sequence[PartView],
+    index: IndexDefinition,
+    keys: Sequence[pa.Array],
+    columns: Sequence[StoredColumn],
+    nulls_match: bool,
+) -> Steps[Found]:
+    """See `reader.KeyReader.lookup_columns`."""
+    if len(keys[0]) > ONE_BY_ONE:
+        return (yield from _many(sources, views, index, keys, columns, nulls_match))
+    plain_keys = [
+        tuple([plain_scalar(column, array[at]) for column, array in zip(index.columns, keys, strict=True)])
+        for at in range(len(keys[0]))
+    ]
+    return (yield from _few(sources, views, index, plain_keys, columns, nulls_match))
+
+
+def _few(
+    sources: Sources,
+    views: Sequence[PartView],
+    index: IndexDefinition,
+    keys: Sequence[tuple[Plain, ...]],
+    columns: Sequence[StoredColumn],
+    nulls_match: bool,
+) -> Steps[Found]:
+    """Each key by itself."""
     numbers: list[int] = []
     row_ids: list[int] = []
     places: list[tuple[RowGroup, int]] = []
-    for number, values in enumerate(keys):
-        key = tuple([plain(column, value) for column, value in zip(index.columns, values, strict=True)])
+    for number, key in enumerate(keys):
         if not nulls_match and None in key:
             continue
         found: dict[int, tuple[RowGroup, int]] = {}
@@ -91,7 +123,7 @@ def _candidates(
     return found
 
 
-def lookup_columns(
+def _many(
     sources: Sources,
     views: Sequence[PartView],
     index: IndexDefinition,
@@ -99,7 +131,7 @@ def lookup_columns(
     columns: Sequence[StoredColumn],
     nulls_match: bool,
 ) -> Steps[Found]:
-    """See `reader.KeyReader.lookup_columns`."""
+    """All keys together, by columns."""
     wanted = values_of(index.columns, keys)
     asked = np.arange(wanted[0].rows)
     null = None if nulls_match else any_null(wanted)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -19,44 +19,72 @@ from storage.shards.parts import Part
 
 class PartView:
     """A list of parts, sorted out for those who read it again and again. `inline` and `deletes` are by their numbers in
-    `small`; `local` parts are of a transaction that has not committed."""
+    `small`."""
 
     def __init__(
         self,
         shard: ShardId,
         small: SmallParts,
-        inserts: Sequence[Part],
-        deletes: Sequence[Part],
-        *,
-        local: bool = False,
+        sources: tuple[Sequence[Part], Sequence[Part]],
+        base: PartView | None = None,
     ) -> None:
+        """A view of `sources`, with the parts of `base` in it, or none; the caller adds the others."""
         self.shard = shard
         self.small = small
-        self.sources = (inserts, deletes)
+        self.sources = sources
         """Views are found by the identity of these, so they keep them alive."""
-        if local:
-            deletes = [part for part in inserts if part.kind == "delete"]
-            inserts = [part for part in inserts if part.kind == "insert"]
-        self.local = local
-        self.files = tuple([part for part in inserts if part.inline is None])
-        self.inline = {small.number(part): part for part in inserts if part.inline is not None}
-        self.deletes = {small.number(part): part for part in deletes}
+        self.files: list[Part] = [] if base is None else list(base.files)
+        self.inline: dict[int, Part] = {} if base is None else dict(base.inline)
+        self.deletes: dict[int, Part] = {} if base is None else dict(base.deletes)
+        self.small_rows: int = 0 if base is None else base.small_rows
+        """Rows of the inline and delete parts."""
         self.keys: dict[str, TableKeys] = {}
         """By fingerprint of the definition: keys that every inline part of the view is in."""
         self.deleted: DeletedRows | None = None
         """Rows that every delete part of the view is in."""
-        self._bounds: dict[str, list[tuple[int, int, Part]]] = {}
+        self._keyed = frozenset[str]() if base is None else frozenset(base.keys)
+        self._deletes_known = base is not None and base.deleted is not None
+        self._new_inline: list[tuple[int, Part]] = []
+        self._new_deletes: list[tuple[int, Part]] = []
+        self._bounds: dict[str, list[tuple[int, int, Part]]] = {} if base is None else dict(base._bounds)
 
-    @property
-    def small_rows(self) -> int:
-        """Rows of the inline and delete parts."""
-        return sum([part.rows for part in self.inline.values()]) + sum([part.rows for part in self.deletes.values()])
+    def add(self, inserts: Sequence[Part], deletes: Sequence[Part]) -> None:
+        """Take in more parts."""
+        for part in inserts:
+            if part.inline is None:
+                self.files.append(part)
+            else:
+                number = self.small.number(part)
+                self.inline[number] = part
+                self._new_inline.append((number, part))
+                self.small_rows += part.rows
+        for part in deletes:
+            number = self.small.number(part)
+            self.deletes[number] = part
+            self._new_deletes.append((number, part))
+            self.small_rows += part.rows
+
+    def is_extended_by(self, inserts: Sequence[Part], deletes: Sequence[Part]) -> bool:
+        """Whether the view's parts are the first of these."""
+        before, gone = self.sources
+        # Most are the same objects, so that this is quick.
+        return inserts[: len(before)] == before and deletes[: len(gone)] == gone
+
+    def missing_keys(self, definition: IndexDefinition, known: Container[int]) -> list[tuple[int, Part]]:
+        """The inline parts, with their numbers, that may not be among those `known` to an index."""
+        candidates = self._new_inline if definition.fingerprint in self._keyed else self.inline.items()
+        return [(number, part) for number, part in candidates if number not in known]
+
+    def missing_deletes(self, known: Container[int]) -> list[tuple[int, Part]]:
+        """The delete parts, with their numbers, that may not be among those `known`."""
+        candidates = self._new_deletes if self._deletes_known else self.deletes.items()
+        return [(number, part) for number, part in candidates if number not in known]
 
     def bounds(self, definition: IndexDefinition) -> list[tuple[int, int, Part]]:
         """The files, each with the lowest and the highest prefix that a row in it can have."""
-        found = self._bounds.get(definition.fingerprint)
-        if found is None:
-            found = [(*prefix_bounds(definition, part), part) for part in self.files]
+        found = self._bounds.get(definition.fingerprint, [])
+        if len(found) < len(self.files):
+            found = [*found, *((*prefix_bounds(definition, part), part) for part in self.files[len(found) :])]
             self._bounds[definition.fingerprint] = found
         return found
 

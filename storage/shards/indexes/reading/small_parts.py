@@ -20,7 +20,6 @@ from msgspec import Struct
 from storage.shards.indexes.keys import Ints, Keys, Mask
 from storage.shards.indexes.levels import Levels
 from storage.shards.parts import Part, RowIdRange
-from storage.timestamps.csn import Csn
 
 ONE_BY_ONE = 8
 """So many rows are entered faster one by one than as an array."""
@@ -119,7 +118,6 @@ class SmallParts:
         self._rows = 0
         self._bytes = 0
         self._next_look = MIN_DEAD_ROWS
-        self._newest = Csn(0)
 
     @property
     def nbytes(self) -> int:
@@ -138,11 +136,10 @@ class SmallParts:
             self._bytes += KNOWN_BYTES + (0 if part.inline is None else len(part.inline))
         return number
 
-    def outgrown(self, as_of: Csn, live_rows: int) -> bool:
-        """Whether most rows are of parts that have gone: at `as_of` all inline and delete parts have `live_rows`."""
-        if as_of < self._newest or self._rows < self._next_look:
+    def outgrown(self, live_rows: int) -> bool:
+        """Whether most rows are of parts that have gone: all inline and delete parts that are left have `live_rows`."""
+        if self._rows < self._next_look:
             return False
-        self._newest = as_of
         self._next_look = self._rows * 5 // 4
         return self._rows > 2 * live_rows
 

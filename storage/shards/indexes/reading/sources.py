@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Generator, Sequence
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
+from msgspec import Struct
 
 from storage.bounded_map import BoundedMap
 from storage.ids import ShardId
@@ -27,6 +28,7 @@ from storage.shards.indexes.runs import KeyRun
 from storage.shards.part_store import PartStore
 from storage.shards.parts import ROW_ID, Part, read_table
 from storage.shards.shard import ShardSnapshot
+from storage.timestamps.csn import Csn
 
 MAX_VIEWS = 256
 """Lists of parts that are kept sorted out."""
@@ -86,6 +88,14 @@ async def awaited(steps: Steps[R]) -> R:
         steps.close()
 
 
+class _Shard(Struct):
+    """What is kept of a shard: its newest view, of the parts at `as_of`, from which the next one is made."""
+
+    small: SmallParts
+    latest: PartView | None = None
+    as_of: Csn = Csn(0)
+
+
 class Sources:
     """See the module. Belongs to the event loop."""
 
@@ -94,7 +104,7 @@ class Sources:
         self.rows = RowGroups(parts)
         self.runs = RunStore(parts, self.rows, validate=validate)
         self._views: BoundedMap[tuple[ShardId, int, int], PartView] = BoundedMap(max_entries=MAX_VIEWS)
-        self._small: BoundedMap[ShardId, SmallParts] = BoundedMap(max_bytes=SMALL_BYTES)
+        self._shards: BoundedMap[ShardId, _Shard] = BoundedMap(max_bytes=SMALL_BYTES)
 
     def views(self, parts: PartList, local: Sequence[Part]) -> list[PartView]:
         """`parts`, and the `local` ones on top of them."""
@@ -103,7 +113,9 @@ class Sources:
             key = parts.shard, id(local), 0
             view = self._views.get(key)
             if view is None:
-                view = PartView(parts.shard, SmallParts(), local, (), local=True)
+                view = PartView(parts.shard, SmallParts(), (local, ()))
+                inserts = [part for part in local if part.kind == "insert"]
+                view.add(inserts, [part for part in local if part.kind == "delete"])
                 self._views.put(key, view)
             found.append(view)
         return found
@@ -114,20 +126,34 @@ class Sources:
         if view is not None:
             self._views.touch(key)
             return view
-        small = self._small.get(parts.shard)
-        if small is None:
-            small = SmallParts()
-            self._small.put(parts.shard, small)
+        shard = self._shards.get(parts.shard)
+        if shard is None:
+            shard = _Shard(small=SmallParts())
+            self._shards.put(parts.shard, shard)
         else:
-            self._small.touch(parts.shard)
-        view = PartView(parts.shard, small, parts.inserts, parts.deletes)
-        # Only all parts of a shard tell which have gone.
-        if isinstance(parts, ShardSnapshot) and small.outgrown(parts.as_of, view.small_rows):
-            self._forget_views(parts.shard)
-            small = SmallParts()
-            self._small.put(parts.shard, small)
-            view = PartView(parts.shard, small, parts.inserts, parts.deletes)
+            self._shards.touch(parts.shard)
+        view = self._new_view(shard, parts)
         self._views.put(key, view)
+        return view
+
+    def _new_view(self, shard: _Shard, parts: PartList) -> PartView:
+        sources = inserts, deletes = parts.inserts, parts.deletes
+        latest = shard.latest
+        # Only all parts of a shard tell which have gone, and which the next snapshot will begin with.
+        if not isinstance(parts, ShardSnapshot) or latest is None or not latest.is_extended_by(inserts, deletes):
+            view = PartView(parts.shard, shard.small, sources)
+            view.add(inserts, deletes)
+        else:
+            view = PartView(parts.shard, shard.small, sources, latest)
+            before, gone = latest.sources
+            view.add(inserts[len(before) :], deletes[len(gone) :])
+        if isinstance(parts, ShardSnapshot) and parts.as_of >= shard.as_of:
+            if shard.small.outgrown(view.small_rows):
+                shard.small = SmallParts()
+                self._forget_views(parts.shard)
+                view = PartView(parts.shard, shard.small, sources)
+                view.add(inserts, deletes)
+            shard.latest, shard.as_of = view, parts.as_of
         return view
 
     def run(self, part: Part, index: IndexDefinition) -> Steps[KeyRun]:
@@ -192,8 +218,7 @@ class Sources:
         keys = view.small.keys.get(index.fingerprint)
         if keys is None:
             keys = view.small.keys[index.fingerprint] = TableKeys()
-        known = keys.known
-        new = [(number, part) for number, part in view.inline.items() if number not in known]
+        new = view.missing_keys(index, keys.known)
         if sum([part.bytes for _, part in new]) <= AT_ONCE_BYTES:
             for number, part in new:
                 keys.add(number, keys_of(index, self.rows.inline(part)))
@@ -227,8 +252,7 @@ class Sources:
     def _deleted(self, view: PartView) -> Steps[DeletedRows]:
         """The deleted rows, those of all delete parts of `view` among them."""
         deleted = view.small.deleted
-        known = deleted.known
-        new = [(number, part) for number, part in view.deletes.items() if number not in known]
+        new = view.missing_deletes(deleted.known)
         if sum([part.bytes for _, part in new]) <= AT_ONCE_BYTES and all(part.inline is not None for _, part in new):
             for number, part in new:
                 deleted.add(number, _ids_of(part))
@@ -249,13 +273,14 @@ class Sources:
 
     def _keep_within_memory(self, view: PartView) -> None:
         """Note what is known of small parts now, and let go of shards that were not read for longest."""
-        if self._small.get(view.shard) is view.small:
-            self._small.resize(view.shard, view.small.nbytes)
-        for shard, _ in self._small.trim():
-            self._forget_views(shard)
+        shard = self._shards.get(view.shard)
+        if shard is not None and shard.small is view.small:
+            self._shards.resize(view.shard, shard.small.nbytes)
+        for dropped, _ in self._shards.trim():
+            self._forget_views(dropped)
 
     def _forget_views(self, shard: ShardId) -> None:
-        for key in [key for key, view in self._views.items() if key[0] == shard and not view.local]:
+        for key in [key for key, _ in self._views.items() if key[0] == shard]:
             self._views.pop(key)
 
 
