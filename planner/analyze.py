@@ -19,8 +19,8 @@ from planner.errors import DatatypeMismatch, SqlSyntaxError, StatementTooComplex
 from planner.expressions.bind import bind_clause
 from planner.ir.bound import BoundDelete, BoundInsert, BoundQuery, BoundStatement, BoundUpdate
 from planner.ir.nodes import Scalar
-from planner.queries.binder import new_statement
 from planner.queries.dml import bind_delete, bind_insert, bind_update, bound_query
+from planner.queries.grammar import new_statement
 from planner.resolution.casting import coerce_to_target
 from planner.resolution.coercion import Context
 from planner.resolution.query import bind_query, one_row_query

@@ -11,8 +11,8 @@ from functools import lru_cache
 
 from adapter.results import ColumnDescription, Notice
 from frontend.encoding.encoders import TEXT_FORMAT
+from planner.catalog_data.content import type_length
 from planner.errors import SqlError
-from planner.types import types
 
 AUTHENTICATION_OK = b"R\0\0\0\x08\0\0\0\0"
 PARSE_COMPLETE = b"1\0\0\0\x04"
@@ -23,45 +23,6 @@ PORTAL_SUSPENDED = b"s\0\0\0\x04"
 EMPTY_QUERY_RESPONSE = b"I\0\0\0\x04"
 COPY_DONE = b"c\0\0\0\x04"
 _READY = {status: b"Z\0\0\0\x05" + status.encode() for status in "ITE"}
-
-_TYPE_LENGTHS = {
-    types.BOOL: 1,
-    types.CHAR: 1,
-    types.NAME: 64,
-    types.INT8: 8,
-    types.INT2: 2,
-    types.INT4: 4,
-    types.REGPROC: 4,
-    types.OID: 4,
-    types.TID: 6,
-    types.XID: 4,
-    29: 4,
-    5069: 8,
-    types.FLOAT4: 4,
-    types.FLOAT8: 8,
-    790: 8,
-    types.ACLITEM: 12,
-    types.DATE: 4,
-    types.TIME: 8,
-    types.TIMESTAMP: 8,
-    types.TIMESTAMPTZ: 8,
-    types.INTERVAL: 16,
-    types.TIMETZ: 12,
-    types.REGPROCEDURE: 4,
-    types.REGOPER: 4,
-    types.REGOPERATOR: 4,
-    types.REGCLASS: 4,
-    types.REGTYPE: 4,
-    types.VOID: 4,
-    types.UUID: 16,
-    3220: 8,
-    types.REGNAMESPACE: 4,
-    types.REGROLE: 4,
-    3734: 4,
-    3769: 4,
-    4191: 4,
-}
-"""pg_type.typlen where it is not -1 (variable)."""
 
 
 def message(code: str, body: bytes) -> bytes:
@@ -112,7 +73,7 @@ def row_description(columns: tuple[ColumnDescription, ...], formats: tuple[int, 
                 origin.relation_oid if origin else 0,
                 origin.attnum if origin else 0,
                 column.type.oid,
-                _TYPE_LENGTHS.get(column.type.oid, -1),
+                type_length(column.type.oid),
                 column.type.typmod,
                 formats[index] if formats else TEXT_FORMAT,
             )

@@ -33,8 +33,6 @@ class TypeRow(msgspec.Struct, frozen=True, kw_only=True):
     type: TypeKind
     category: str
     ispreferred: bool
-    delim: str
-    relid: int
     elem: int
     array: int
     basetype: int
@@ -80,14 +78,18 @@ def _read(name: str) -> bytes:
     return gzip.decompress((_FOLDER / f"{name}.json.gz").read_bytes())
 
 
-@cache
-def columns(name: str) -> Mapping[str, list[Any]]:
+def read_columns(name: str) -> dict[str, list[Any]]:
     """The relation called `name` (pg_type, sql_features, keywords, ...), column by column, in column order.
 
-    Raises FileNotFoundError for a relation without data here. The lists are shared: do not change them.
+    Raises FileNotFoundError for a relation without data here.
     """
-    decoded: Mapping[str, list[Any]] = msgspec.json.decode(_read(name), type=dict[str, list[Any]])
-    return decoded
+    return msgspec.json.decode(_read(name), type=dict[str, list[Any]])
+
+
+@cache
+def columns(name: str) -> Mapping[str, list[Any]]:
+    """`read_columns`, read once and kept. The lists are shared: do not change them."""
+    return read_columns(name)
 
 
 def has_data(name: str) -> bool:
@@ -103,6 +105,13 @@ def types() -> Mapping[int, TypeRow]:
     sources = [data["oid"], data["typtypmod"], *(data[f"typ{field}"] for field in fields)]
     names = ["oid", "typmod", *fields]
     return {row[0]: TypeRow(**dict(zip(names, row, strict=True))) for row in zip(*sources, strict=True)}
+
+
+def type_length(oid: int) -> int:
+    """pg_type.typlen: bytes of a value in PostgreSQL, -1 for no fixed length (types that are not built in among them),
+    -2 for C strings."""
+    row = types().get(oid)
+    return -1 if row is None else row.len
 
 
 @cache

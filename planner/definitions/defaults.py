@@ -10,8 +10,8 @@ from planner.errors import DatatypeMismatch
 from planner.expressions.bind import DEFAULT_CLAUSE, bind_clause
 from planner.ir.bound import BoundQuery
 from planner.ir.nodes import Literal, Scalar
-from planner.queries.binder import new_statement
 from planner.queries.dml import assign, bound_query, parse_expression
+from planner.queries.grammar import new_statement
 from planner.queries.relations import bind_in_view
 from planner.resolution.casting import coerce_to_target
 from planner.resolution.coercion import Context

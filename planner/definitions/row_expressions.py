@@ -34,8 +34,8 @@ from planner.ir.nodes import (
     Scan,
 )
 from planner.ir.rewrite import column_ids, transform
-from planner.queries.binder import new_statement
 from planner.queries.dml import bound_query, parse_expression
+from planner.queries.grammar import new_statement
 from planner.queries.relations import bind_in_view, scan_table
 from planner.resolution.casting import to_boolean
 from planner.resolution.operators import BOOLEAN, build_call, find_operator

@@ -11,8 +11,8 @@ from planner.errors import DatatypeMismatch, SqlError
 from planner.expressions.bind import TRANSFORM_CLAUSE, bind_clause
 from planner.ir.bound import BoundQuery
 from planner.ir.nodes import ColumnRef, Project, Scalar
-from planner.queries.binder import new_statement
 from planner.queries.dml import bound_query, in_shape
+from planner.queries.grammar import new_statement
 from planner.queries.relations import scan_table
 from planner.resolution.casting import coerce_to_target, finish_row
 from planner.resolution.coercion import Context

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from planner.definitions.deparse import query_text
 from planner.errors import DuplicateColumn, FeatureNotSupported, SqlSyntaxError, UndefinedParameter
-from planner.queries.binder import new_statement
+from planner.queries.grammar import new_statement
 from planner.queries.relations import find_relation, schema_name
 from planner.resolution.query import bind_query
 from planner.resolution.statement import BindContext, DefinitionNotes, Level

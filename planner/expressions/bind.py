@@ -2,7 +2,7 @@
 
 `bind` takes any expression node in the scope of a `Level`. What depends on where the expression stands (aggregates,
 window functions, set-returning functions) is judged by `level.clause`. Each module of the package binds some kinds of
-node: those in its `HANDLERS`, which `planner.queries.binder` gathers.
+node: those in its `HANDLERS`, which `planner.queries.grammar` gathers.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from planner.functions.forms.form import Form
 from planner.functions.routines import Routine, routines
 from planner.types.numeric_shapes import numeric_result
 from planner.types.signature import Kind, Signature
-from planner.types.types import ANYARRAY, ANYELEMENT, NUMERIC, SqlType
+from planner.types.types import NUMERIC, SqlType
 
 _NUMERIC_ARRAY = 1231
 
@@ -75,20 +75,6 @@ def output_columns(signature: Signature) -> tuple[tuple[str, int], ...] | None:
 def form(signature: Signature) -> Form | None:
     """How the engines say this routine."""
     return _registry().forms.get((signature.kind is Kind.OPERATOR, signature.oid))
-
-
-def all_signatures() -> tuple[Signature, ...]:
-    """Every signature there is, for the reference page and for tests."""
-    return tuple(signature for overloads in _registry().by_name.values() for signature in overloads)
-
-
-def is_polymorphic(signature: Signature) -> bool:
-    """Whether a signature still has pseudo-types that the binder must make concrete."""
-    return any(oid in POLYMORPHIC for oid in (*signature.args, signature.result))
-
-
-POLYMORPHIC = frozenset({ANYELEMENT, ANYARRAY, 2776, 3500, 5077, 5078, 5079, 2276})
-"""anyelement, anyarray, anynonarray, anyenum, anycompatible, anycompatiblearray, anycompatiblenonarray, any."""
 
 
 @cache

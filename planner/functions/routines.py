@@ -5,18 +5,15 @@ Only those over types that Tidegate has are read, the support functions of types
 
 from __future__ import annotations
 
-import gzip
-import json
 from collections.abc import Mapping
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
 
+from planner.catalog_data.content import read_columns
 from planner.types.signature import Kind, Signature, Volatility
 
-_CATALOG_DATA = Path(__file__).parent.parent / "catalog_data"
 _SCHEMAS = (11, 13000)
 """pg_catalog and information_schema."""
 
@@ -31,14 +28,14 @@ class Routine(Struct, frozen=True):
 @cache
 def routines() -> Mapping[str, Routine]:
     """Every routine of pg_catalog, keyed as families name them: ``left(text,int4)``."""
-    types = _load("pg_type")
+    types = read_columns("pg_type")
     names = dict(zip(types["oid"], types["typname"], strict=True))
     for array_oid, element in zip(types["typarray"], types["typname"], strict=True):
         if array_oid:
             names[array_oid] = element + "[]"
     found: dict[str, Routine] = {}
     ordered_sets = _ordered_sets()
-    procs = _load("pg_proc")
+    procs = read_columns("pg_proc")
     strictness: dict[int, tuple[bool, Volatility]] = {}
     for row in _rows(
         procs,
@@ -71,7 +68,7 @@ def routines() -> Mapping[str, Routine]:
             if len(out) > 1 or (out and retset):
                 columns = tuple(out)
         found[_key(name, args, names)] = Routine(signature, columns)
-    for row in _rows(_load("pg_operator"), "oid oprname oprleft oprright oprresult oprcode"):
+    for row in _rows(read_columns("pg_operator"), "oid oprname oprleft oprright oprresult oprcode"):
         oid, name, left, right, result, code = row
         args = [right] if left == 0 else [left, right]
         strict, volatility = strictness.get(code, (True, Volatility.IMMUTABLE))
@@ -88,13 +85,7 @@ def _key(name: str, args: list[int], names: Mapping[int, str]) -> str:
 
 
 def _ordered_sets() -> frozenset[int]:
-    return frozenset(oid for oid, kind in _rows(_load("pg_aggregate"), "aggfnoid aggkind") if kind != "n")
-
-
-def _load(name: str) -> dict[str, list[Any]]:
-    with gzip.open(_CATALOG_DATA / f"{name}.json.gz") as file:
-        data: dict[str, list[Any]] = json.load(file)
-    return data
+    return frozenset(oid for oid, kind in _rows(read_columns("pg_aggregate"), "aggfnoid aggkind") if kind != "n")
 
 
 def _rows(data: dict[str, list[Any]], columns: str) -> Any:

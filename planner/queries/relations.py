@@ -49,7 +49,6 @@ class Cte(Struct, kw_only=True):
     columns: list[tuple[str, SqlType, Origin | None]]
     records: dict[int, tuple[tuple[str, SqlType], ...]] = field(default_factory=dict)
     recursive: bool = False
-    self_reference_allowed: bool = False
     references: int = 0
 
 

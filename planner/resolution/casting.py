@@ -16,14 +16,13 @@ from msgspec.structs import replace
 from planner.errors import CannotCoerce, DatatypeMismatch, FeatureNotSupported, NumericValueOutOfRange, SqlError
 from planner.ir.nodes import ArrayConstructor, Cast, Collate, Literal, Param, RowConstructor, Scalar
 from planner.ir.written import Conversion
-from planner.resolution.coercion import ANY, POLYMORPHIC, Context, can_coerce, common_type, mismatched, pathway
+from planner.resolution.coercion import ANY, POLYMORPHIC, Context, can_coerce, common_type, mismatched
 from planner.resolution.date_words import moving_time
 from planner.resolution.reg_types import resolve_reg
 from planner.resolution.statement import Statement
 from planner.types.numeric_shapes import cast_type, common_shape, shape_of
 from planner.types.type_names import element_of, format_type
 from planner.types.types import (
-    BPCHAR,
     FLOAT4,
     FLOAT8,
     INT2,
@@ -38,7 +37,6 @@ from planner.types.types import (
     TEXT,
     TOO_WIDE,
     UNKNOWN,
-    VARCHAR,
     NumericShape,
     SqlType,
     column_type,
@@ -333,11 +331,3 @@ def finish_row(statement: Statement, scalar: Scalar) -> Scalar:
         done = replace(scalar, items=items)
         return statement.at(done, statement.location(scalar))
     return scalar
-
-
-def has_conversion(source: int, target: int, context: Context) -> bool:
-    """Whether a conversion exists, without polymorphic targets."""
-    return source in (target, UNKNOWN) or pathway(source, target, context) is not None
-
-
-STRING_TYPES = frozenset({TEXT, VARCHAR, BPCHAR})

@@ -17,7 +17,7 @@ from planner.catalog_data.content import casts, types
 from planner.errors import DatatypeMismatch
 from planner.types.signature import Signature
 from planner.types.type_names import array_of, element_of, format_type
-from planner.types.types import ANYARRAY, ANYELEMENT, INT2VECTOR, OIDVECTOR, RECORD, TEXT, UNKNOWN
+from planner.types.types import ANYARRAY, ANYELEMENT, INT2VECTOR, OIDVECTOR, TEXT, UNKNOWN
 
 ANY = 2276
 ANYNONARRAY = 2776
@@ -82,18 +82,6 @@ def can_coerce(source: int, target: int, context: Context) -> bool:
     if source in (target, UNKNOWN) or target == ANY or target in POLYMORPHIC:
         return True
     return pathway(source, target, context) is not None
-
-
-def binary_coercible(source: int, target: int) -> bool:
-    """Whether a value of `source` is one of `target` without conversion (IsBinaryCoercible)."""
-    if source == target or target in (ANY, ANYELEMENT, ANYCOMPATIBLE):
-        return True
-    if target in (ANYARRAY, ANYCOMPATIBLEARRAY):
-        return bool(element_of(source))
-    if target in (ANYNONARRAY, ANYCOMPATIBLENONARRAY):
-        return not element_of(source)
-    cast = casts().get((source, target))
-    return cast is not None and cast.method == "b" and cast.context == "i"
 
 
 # ---------------------------------------------------------------- overloads
@@ -441,9 +429,3 @@ def mismatched(inputs: Sequence[int]) -> tuple[int, int, int]:
         ):
             chosen = oid
     return chosen, inputs[-1], len(inputs) - 1
-
-
-def is_composite(oid: int) -> bool:
-    """Whether values of this type are rows."""
-    row = types().get(oid)
-    return oid == RECORD or (row is not None and row.type == "c")

@@ -18,13 +18,13 @@ from planner.errors import (
     UndefinedColumn,
     UndefinedTable,
 )
-from planner.ir.nodes import ColumnRef, Literal, RowConstructor, Scalar
+from planner.ir.nodes import ColumnRef, RowConstructor, Scalar
 from planner.ir.rewrite import column_ids
 from planner.ir.written import WholeRow
 from planner.resolution.statement import Level, NsColumn, NsItem, Statement
 from planner.syntax.names import strings
 from planner.syntax.parse import Tree
-from planner.types.types import OID, RECORD, SqlType
+from planner.types.types import RECORD, SqlType
 
 _MAX_FUZZY_DISTANCE = 3
 
@@ -312,8 +312,3 @@ def edit_distance(left: str, right: str, limit: int) -> int:
             current.append(min(previous[column] + 1, current[-1] + 1, previous[column - 1] + (a != b)))
         previous = current
     return previous[-1]
-
-
-def table_oid_literal(oid: int) -> Literal:
-    """The `tableoid` of a relation's rows."""
-    return Literal(value=oid, type=SqlType(OID))

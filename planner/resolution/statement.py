@@ -133,7 +133,7 @@ Handler: TypeAlias = Callable[["Level", Tree], Scalar]
 
 class Grammar(Struct, frozen=True, kw_only=True):
     """How each expression (by kind of node) and each query is bound. Expressions hold queries and queries hold
-    expressions: their modules reach each other through this table, which `planner.queries.binder` makes."""
+    expressions: their modules reach each other through this table, which `planner.queries.grammar` makes."""
 
     expressions: Mapping[str, Handler]
     query: Callable[[Level, Tree], Analyzed]
@@ -212,7 +212,6 @@ class Statement:
             number: SqlType(UNKNOWN) if oid in (0, UNKNOWN) else column_type(oid)
             for number, oid in enumerate(declared, 1)
         }
-        self.declared_count = len(self.param_types)
         self.relations: set[int] = set()
         self.system = False
         self.volatile = False

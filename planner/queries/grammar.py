@@ -1,4 +1,4 @@
-"""The binder put together: what binds each kind of expression, and each form of query."""
+"""The grammar put together: what binds each kind of expression, and each form of query."""
 
 from __future__ import annotations
 
