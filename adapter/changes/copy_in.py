@@ -50,7 +50,7 @@ async def run_copy_in(running: Running, statement: st.Copy) -> CopyIn:
     refuse_files(statement)
     check_writable(running, "COPY FROM")
     assert statement.table is not None
-    catalog = running.transaction.statement_catalog
+    catalog = running.transaction.catalog
     relation = find_relation(running, catalog, statement.table)
     if relation.kind != "r":
         raise WrongObjectType(

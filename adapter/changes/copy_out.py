@@ -20,7 +20,7 @@ from storage.catalog.model import CatalogSnapshot, Schema
 async def run_copy_out(running: Running, statement: st.Copy) -> CopyOut:
     """COPY table TO STDOUT and COPY (query) TO STDOUT."""
     refuse_files(statement)
-    catalog = running.transaction.statement_catalog
+    catalog = running.transaction.catalog
     plan = _plan(running, catalog, statement)
     if plan.columns is None:
         raise FeatureNotSupported("COPY query must have a RETURNING clause")

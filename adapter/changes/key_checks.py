@@ -42,7 +42,7 @@ def is_deferred(running: Running, constraint: Constraint) -> bool:
     """Whether `constraint` is checked at the end of the transaction, as it and SET CONSTRAINTS say."""
     if not constraint.deferrable or running.transaction.implicit:
         return False
-    timings = running.transaction.timings
+    timings = running.transaction.pending.timings
     return timings.get(constraint.oid, timings.get(0, constraint.deferred))
 
 
@@ -58,14 +58,14 @@ async def find(
 ) -> Found:
     """The rows of `relation` with one of `keys` that the transaction sees, its own among them."""
     transaction, env = running.transaction, running.services.env
-    shard, as_of = relation.shard, transaction.snapshot
+    shard, snapshot = relation.shard, transaction.snapshot
     assert shard is not None
-    assert as_of is not None
+    assert snapshot is not None
     local = () if transaction.txn is None else transaction.txn.local_parts(shard)
     if transaction.is_own_table(relation):
         parts: Any = ShardChanges(shard=shard, after=Csn(0), until=Csn(0), inserts=(), deletes=())
     else:
-        parts = await env.reader.snapshot(shard, as_of)
+        parts = await env.reader.snapshot(shard, snapshot.csn)
     wanted = key_arrays(index, keys)
     same = index.nulls_not_distinct
     found = env.keys.lookup_columns_now(parts, index, wanted, columns, local=local, nulls_match=same)
@@ -195,12 +195,12 @@ async def check_unique(
     if not transaction.is_own_table(relation):
         assert relation.shard is not None
         assert transaction.snapshot is not None
-        transaction.claims.append(
+        transaction.claim(
             Absent(
                 shard=relation.shard,
                 index=index,
                 keys=tuple(key_arrays(index, keys)),
-                as_of=transaction.snapshot,
+                as_of=transaction.snapshot.csn,
                 violation=others or violation,
             )
         )
@@ -241,12 +241,12 @@ async def check_referring(running: Running, key: ForeignKey, keys: Keys) -> None
         assert key.parent.shard is not None
         assert transaction.snapshot is not None
         transaction.rely_on([key.parent])
-        transaction.claims.append(
+        transaction.claim(
             Present(
                 shard=key.parent.shard,
                 index=key.parent_index,
                 keys=tuple(key_arrays(key.parent_index, wanted)),
-                as_of=transaction.snapshot,
+                as_of=transaction.snapshot.csn,
                 violation=violation,
             )
         )
@@ -289,12 +289,12 @@ def claim_unreferenced(running: Running, key: ForeignKey, keys: Keys, violation:
     assert key.child.shard is not None
     assert transaction.snapshot is not None
     transaction.rely_on([key.child])
-    transaction.claims.append(
+    transaction.claim(
         Absent(
             shard=key.child.shard,
             index=key.child_index,
             keys=tuple(key_arrays(key.child_index, keys)),
-            as_of=transaction.snapshot,
+            as_of=transaction.snapshot.csn,
             violation=violation,
         )
     )
@@ -306,14 +306,13 @@ def claim_unreferenced(running: Running, key: ForeignKey, keys: Keys, violation:
 def defer(running: Running, constraint: Constraint, keys: Keys, *, referenced: bool = False) -> None:
     """Check `keys` against `constraint` later."""
     transaction = running.transaction
-    held = DeferredKeys(constraint=constraint.oid, keys=keys, referenced=referenced)
-    transaction.deferred = (*transaction.deferred, held)
+    transaction.defer(DeferredKeys(constraint=constraint.oid, keys=keys, referenced=referenced))
 
 
 async def check_deferred(running: Running, constraints: frozenset[int] | None = None) -> None:
     """Check what was deferred: of `constraints`, or of all."""
     transaction = running.transaction
-    due = [held for held in transaction.deferred if constraints is None or held.constraint in constraints]
+    due = [held for held in transaction.pending.deferred if constraints is None or held.constraint in constraints]
     if not due:
         return
     catalog = own_catalog(running)
@@ -335,4 +334,4 @@ async def check_deferred(running: Running, constraints: frozenset[int] | None = 
             once = distinct_keys(held.keys)
             found = await find(running, key.child, key.child_index, once)
             await check_referring(running, key, _taken(once, pa.array(np.unique(found.keys))))
-    transaction.deferred = tuple(held for held in transaction.deferred if held not in due)
+    transaction.keep_deferred(held for held in transaction.pending.deferred if held not in due)

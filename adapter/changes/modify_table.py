@@ -250,7 +250,6 @@ class _Change:
             return
         running = self._running
         catalog = running.transaction.catalog
-        assert catalog is not None
         query = returning.query
         direct = _direct_columns(query.rel)
         if direct is not None:

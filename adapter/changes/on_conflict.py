@@ -117,7 +117,7 @@ class ConflictResolution:
         names = [f"c{number}" for number in range(1, len(old) + len(excluded) + 1)]
         table = pa.table([*old, *excluded], names=names)
         running = self._running
-        catalog = running.transaction.statement_catalog
+        catalog = running.transaction.catalog
         read = await prepare_read(running, catalog, update, scan_templates(update.rel), constants=False)
         context = with_token(read.context, f"conflict{self._batches}")
         self._batches += 1

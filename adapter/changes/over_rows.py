@@ -23,7 +23,7 @@ async def over_rows(running: Running, query: BoundQuery, rows: RecordBatch, purp
     """The batches of `query`, which reads `rows` as `RETURNING_ROWS` and no table. `purpose` tells executions for one
     statement apart."""
     query = await with_session_values(running, query, session_values(query), acts=False)
-    context = with_token(execution_context(running, running.transaction.statement_catalog), purpose)
+    context = with_token(execution_context(running, running.transaction.catalog), purpose)
     table = pa.Table.from_batches([rows]).rename_columns([f"c{n}" for n in range(1, rows.num_columns + 1)])
     engine = engine_over_rows(running, query)
     stream: Any = engine.execute(query, {}, (), context, extra={ir.RETURNING_ROWS: table})

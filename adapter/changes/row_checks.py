@@ -146,7 +146,7 @@ async def _violated_in(
     )
     inputs = {target.relation.oid: table}
     engine, _ = running.engines.choose_engine(query, inputs, running.session.values.flat)
-    context = with_token(execution_context(running, running.transaction.statement_catalog), "checks")
+    context = with_token(execution_context(running, running.transaction.catalog), "checks")
     async with aclosing(_closable(engine.execute(query, inputs, running.params, context))) as batches:
         async for batch in batches:
             if batch.num_rows:

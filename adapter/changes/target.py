@@ -40,7 +40,6 @@ class Target(Struct, frozen=True, kw_only=True):
 def target_of(running: Running, relation_oid: int) -> Target:
     """The table with `relation_oid` as the transaction sees it. Raises 42809 for what is no table."""
     catalog = running.transaction.catalog
-    assert catalog is not None
     relation = catalog.get(relation_oid)
     if not isinstance(relation, Relation) or relation.shard is None:
         name = relation.name if isinstance(relation, Relation) else str(relation_oid)

@@ -7,7 +7,7 @@ bounded queue, emptied when it is idle (PostgreSQL, "NOTIFY").
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from msgspec import Struct, field
 
@@ -37,7 +37,7 @@ class NotificationHub:
         """Stop serving it."""
         self._listeners.pop(listener, None)
 
-    def publish(self, pid: int, notifications: list[tuple[str, str]]) -> None:
+    def publish(self, pid: int, notifications: Iterable[tuple[str, str]]) -> None:
         """Hand a committed transaction's (channel, payload) pairs to those who listen."""
         distinct = list(dict.fromkeys(notifications))
         if not distinct:

@@ -24,10 +24,10 @@ from storage.catalog.model import CatalogSnapshot, Relation, Sequence
 
 async def lock_definition(running: Running, statement: object) -> None:
     """Lock what a utility statement is about. Raises as `Transaction.lock`."""
-    catalog = running.transaction.catalog
-    if catalog is not None:
-        wanted = [(tags.relation(oid), mode) for oid, mode in _wanted(running, statement, catalog)]
-        await running.transaction.lock(wanted)
+    transaction = running.transaction
+    if transaction.snapshot is not None:
+        wanted = [(tags.relation(oid), mode) for oid, mode in _wanted(running, statement, transaction.catalog)]
+        await transaction.lock(wanted)
 
 
 async def lock_read(running: Running, oids: Iterable[int]) -> None:
@@ -37,7 +37,7 @@ async def lock_read(running: Running, oids: Iterable[int]) -> None:
 
 async def lock_tables(running: Running, statement: st.Lock) -> None:
     """LOCK TABLE: of views also what they read. Raises 42P01, 42809, with NOWAIT 55P03, and as `Transaction.lock`."""
-    catalog = running.transaction.statement_catalog
+    catalog = running.transaction.catalog
     mode = MODES_BY_NAME[statement.mode]
     locks = running.session.locks
     waited = False

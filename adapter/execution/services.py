@@ -15,7 +15,7 @@ from adapter.plans.constant_rows import ConstantRows
 from adapter.plans.plan_cache import PlanCache
 from adapter.transactions.group_commit import GroupCommitter
 from adapter.transactions.locks.lock_table import LockTable
-from adapter.transactions.transaction import Transaction
+from adapter.transactions.transaction import State, Transaction
 from adapter.wall_clock import utc_now
 from planner.errors import InvalidParameterValue
 from planner.syntax.parse import Parsed, split_and_parse
@@ -75,20 +75,20 @@ class Services:
             transaction.id = xid
         return transaction.id
 
-    def transaction_ended(self, transaction: Transaction, *, committed: bool, csn: Csn | None = None) -> None:
-        """Note what became of a transaction that may have an id. `csn` is None when it had nothing to write."""
+    def transaction_ended(self, transaction: Transaction, csn: Csn | None = None) -> None:
+        """Note what became of a transaction that may have an id. `csn` is None when it committed no writes."""
         if transaction.id is None:
             return
         xid, newest = Xid(transaction.id), Csn(self.env.cache.upper - 1)
-        self.env.xids.ended(xid, in_doubt=transaction.in_doubt)
+        self.env.xids.ended(xid, in_doubt=transaction.state is State.IN_DOUBT)
         if xid % RETAIN_EVERY == 0:
             self._xids.retain(self.env.leases.read_lower())
         if not self._xids.is_running(xid):
             return
         self._xids.publish(newest)
-        if committed:
+        if transaction.state is State.COMMITTED:
             self._xids.note_committed(xid, csn or newest)
-        elif transaction.in_doubt:
+        elif transaction.state is State.IN_DOUBT:
             self._xids.forget(xid)
         else:
             self._xids.note_aborted(xid)
@@ -108,9 +108,9 @@ class Services:
     async def current_snapshot(self, transaction: Transaction) -> str:
         """PostgreSQL's form of the snapshot that the statement reads at. Stays the same as long as that does."""
         assert transaction.snapshot is not None
-        if transaction.pg_snapshot is None or transaction.pg_snapshot[0] != transaction.snapshot:
-            shown = str(await self.env.outcomes.current_snapshot(transaction.snapshot))
-            transaction.pg_snapshot = (transaction.snapshot, shown)
+        csn = transaction.snapshot.csn
+        if transaction.pg_snapshot is None or transaction.pg_snapshot[0] != csn:
+            transaction.pg_snapshot = (csn, str(await self.env.outcomes.current_snapshot(csn)))
         return transaction.pg_snapshot[1]
 
     def committed_at(self, xid: int) -> datetime | None:

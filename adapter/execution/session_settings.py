@@ -6,12 +6,12 @@ session acts as (role, session_authorization); they are read and changed where t
 
 from __future__ import annotations
 
-from adapter.execution.guards import set_isolation, set_read_only
 from adapter.execution.session_state import SessionState
 from adapter.execution.statement import Running
 from adapter.results import ColumnDescription
 from adapter.settings.catalogue import SETTINGS, Setting
 from adapter.settings.values import canonical_value, check_changeable, raw_value
+from adapter.transactions.transaction import Isolation
 from planner.errors import InsufficientPrivilege, InvalidParameterValue
 from planner.statements import records as st
 from planner.types import types as t
@@ -36,10 +36,10 @@ def apply_setting(
     shown = canonical_value(setting, value, session.values.get(setting.name))
     match setting.name:
         case "transaction_isolation":
-            set_isolation(running.transaction, shown)
+            running.transaction.set_isolation(Isolation(shown))
             return shown
         case "transaction_read_only":
-            set_read_only(running.transaction, shown == "on")
+            running.transaction.set_read_only(shown == "on")
             return shown
         case "transaction_deferrable":
             running.transaction.deferrable = shown == "on"
@@ -59,7 +59,7 @@ def reset_setting(running: Running, setting: Setting, *, local: bool) -> str:
     """Give `setting` its default, with `local` for this transaction only. Returns the value as SHOW prints it."""
     session = running.session
     if setting.name == "transaction_isolation":
-        set_isolation(running.transaction, session.values["default_transaction_isolation"])
+        running.transaction.set_isolation(Isolation(session.values["default_transaction_isolation"]))
         return running.transaction.isolation.value
     if setting.name == "role":
         session.user = session.session_user

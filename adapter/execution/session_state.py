@@ -20,7 +20,7 @@ from adapter.results import Notice
 from adapter.settings.values import SettingValues, number_of, split_list
 from adapter.transactions.locks.lock import Owner
 from adapter.transactions.locks.lock_table import Patience, SessionLocks
-from adapter.transactions.transaction import ISOLATION_LEVELS, Transaction
+from adapter.transactions.transaction import ISOLATION_LEVELS, State, Transaction
 from adapter.wall_clock import utc_now
 from planner.analyze import BindContext
 from planner.errors import StatementCompletionUnknown
@@ -110,28 +110,27 @@ class SessionState:
             if writes:
                 csn = await self._commit_writes(transaction)
         except BaseException as error:
-            transaction.in_doubt = isinstance(error, StatementCompletionUnknown)
-            self.roll_back_transaction()
+            self.roll_back_transaction(in_doubt=isinstance(error, StatementCompletionUnknown))
             raise
         self.transaction = None
+        transaction.end(State.COMMITTED)
         if csn is None and writes and self._unsettled is not None:
             self._unsettled.add_done_callback(lambda done: self._settled(transaction, done))
         elif transaction.id is not None:
-            self.services.transaction_ended(transaction, committed=True, csn=csn)
-        transaction.end()
+            self.services.transaction_ended(transaction, csn)
         if self.values.local:
             self.values = self.values.without_local()
-        for action, channel in transaction.listens:
+        for action, channel in transaction.pending.listens:
             self._apply_listen(action, channel)
-        if transaction.notifications:
-            self.services.notifications.publish(self.backend_pid, transaction.notifications)
+        if transaction.pending.notifications.length:
+            self.services.notifications.publish(self.backend_pid, transaction.pending.notifications)
 
     async def _commit_writes(self, transaction: Transaction) -> Csn | None:
         """Commit as the settings ask for; the CSN, None when it is not known yet."""
         services, values = self.services, self.values.flat
         durable = values["synchronous_commit"] != "off"
         # Who is notified looks for what the transaction did.
-        if (durable and values["synchronous_visibility"] == "on") or transaction.notifications:
+        if (durable and values["synchronous_visibility"] == "on") or transaction.pending.notifications.length:
             return await services.committer.commit(transaction.commit_request(services.env))
         if not durable and services.env.peers.alone:
             await services.transaction_id(transaction)
@@ -147,20 +146,23 @@ class SessionState:
 
     def _settled(self, transaction: Transaction, done: asyncio.Future[Csn]) -> None:
         """A commit that was answered early is visible, or has failed after all."""
-        failed = done.cancelled() or done.exception() is not None
-        transaction.in_doubt = failed
-        self.services.transaction_ended(transaction, committed=not failed, csn=None if failed else done.result())
+        if done.cancelled() or done.exception() is not None:
+            transaction.doubt()
+            self.services.transaction_ended(transaction)
+        else:
+            self.services.transaction_ended(transaction, done.result())
 
-    def roll_back_transaction(self) -> None:
-        """Undo the session's transaction, if it has one: its writes, its settings, its notifications."""
+    def roll_back_transaction(self, *, in_doubt: bool = False) -> None:
+        """Undo the session's transaction, if it has one: its writes, its settings, its notifications. `in_doubt`: its
+        commit has ended without anybody knowing whether it happened."""
         transaction = self.transaction
         if transaction is None:
             return
         self.transaction = None
-        if transaction.id is not None:
-            self.services.transaction_ended(transaction, committed=False)
         transaction.abandon()
-        transaction.end()
+        transaction.end(State.IN_DOUBT if in_doubt else State.ROLLED_BACK)
+        if transaction.id is not None:
+            self.services.transaction_ended(transaction)
         self.values = self.values.undone_to(transaction.settings_at_start.without_local())
 
     def _patience(self) -> Patience:

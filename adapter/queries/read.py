@@ -25,7 +25,7 @@ from adapter.queries.session_functions import has_acting_calls, is_evaluated_onc
 from adapter.results import RecordBatch
 from adapter.system_catalogs.functions.reg_columns import with_names
 from adapter.transactions.snapshots import ResolvedTables, resolve
-from adapter.transactions.transaction import NeedsSnapshot
+from adapter.transactions.transaction import UNREAD, NeedsSnapshot
 from planner.ir import nodes as ir
 from planner.ir.bound import BoundQuery
 from planner.resolution.session_values import session_values
@@ -86,7 +86,7 @@ async def prepare_read(
     acts = has_acting_calls(query) if acts is None else acts
     per_row = acts and not is_evaluated_once(query.rel)
     names = session_values(query) if values is None else values
-    if running.transaction.provisional and (templates or query.system or sizes or "current_snapshot" in names):
+    if running.transaction.state in UNREAD and (templates or query.system or sizes or "current_snapshot" in names):
         raise NeedsSnapshot
     if names or acts:
         query = await with_session_values(running, query, names, acts=acts and not per_row)

@@ -11,6 +11,7 @@ from adapter.execution.session_settings import setting_rows
 from adapter.execution.session_state import SessionState
 from adapter.execution.statement import Running
 from adapter.queries.lock_facts import lock_rows, wait_event
+from adapter.transactions.transaction import State
 from adapter.wall_clock import utc_now
 from storage.catalog.model import CatalogSnapshot, Database, Relation, Role
 from storage.errors import UnknownShard
@@ -100,7 +101,7 @@ def _activity(backend: Backend) -> Mapping[str, Any]:
     elif transaction is None or transaction.implicit:
         state = "idle"
     else:
-        state = "idle in transaction (aborted)" if transaction.failed else "idle in transaction"
+        state = "idle in transaction (aborted)" if transaction.state is State.FAILED else "idle in transaction"
     lock = wait_event(session.locks.owner)
     wait = ("Lock", lock) if lock is not None else (None, None) if state == "active" else ("Client", "ClientRead")
     address, _, port = (session.remote_address or "").rpartition(":")

@@ -189,7 +189,7 @@ def notify(running: Running, statement: Notify) -> None:
         raise InvalidParameterValue("channel name too long")
     if len(statement.payload.encode()) > MAX_PAYLOAD_BYTES:
         raise InvalidParameterValue("payload string too long")
-    running.transaction.notifications.append((statement.channel, statement.payload))
+    running.transaction.notify(statement.channel, statement.payload)
 
 
 async def _sleep(running: Running, seconds: float) -> str:

@@ -21,7 +21,7 @@ from adapter.sessions.statement_life import StatementLife
 from adapter.settings.values import REPORTED, SettingValues
 from adapter.statements import prepare as statement_preparation
 from adapter.statements.cursors import fetch_forward
-from adapter.transactions.transaction import FAILED, IDLE, IN_BLOCK
+from adapter.transactions.transaction import State
 from planner.errors import InternalError, InvalidCursorName, ObjectNotInPrerequisiteState
 from planner.ir.nodes import Literal
 from planner.statements.records import Copy
@@ -51,8 +51,8 @@ class Session:
         """ReadyForQuery's indicator: I, T or E."""
         transaction = self.state.transaction
         if transaction is None or transaction.implicit:
-            return IDLE
-        return FAILED if transaction.failed else IN_BLOCK
+            return "I"
+        return "E" if transaction.state is State.FAILED else "T"
 
     @property
     def settings(self) -> Mapping[str, str]:
@@ -184,7 +184,7 @@ class Session:
             if portal.cursor is not None and portal.rows is None:
                 return self._fetch_from_cursor(portal, max_rows)
             transaction = self.state.transaction
-            over = portal.rows is not None and (transaction is None or transaction.failed)
+            over = portal.rows is not None and (transaction is None or transaction.state is State.FAILED)
             if over or portal.failed or (portal.rows is None and portal.finished):
                 raise ObjectNotInPrerequisiteState(f'portal "{name}" cannot be run')
             assert portal.parsed is not None

@@ -32,6 +32,7 @@ from adapter.queries.session_facts import Facts
 from adapter.results import ColumnDescription, Command, CopyIn, CopyOut, RecordBatch, Rows, StatementResult
 from adapter.settings.values import number_of
 from adapter.statements.dispatch import dispatch
+from adapter.transactions.transaction import State
 from adapter.wall_clock import utc_now
 from planner.errors import (
     IdleInTransactionSessionTimeout,
@@ -165,7 +166,7 @@ class StatementLife:
             raise InternalError("a statement is still running")
         state = self.state
         transaction = state.transaction
-        if transaction is not None and transaction.failed and parsed.kind != "transaction_stmt":
+        if transaction is not None and transaction.state is State.FAILED and parsed.kind != "transaction_stmt":
             raise in_failed_transaction()
         now = utc_now()
         if transaction is None:

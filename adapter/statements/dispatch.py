@@ -22,7 +22,7 @@ from adapter.statements import settings as settings_statements
 from adapter.statements.prepare import prepare
 from adapter.statements.transactions import is_control, run_control, set_constraints, set_transaction
 from adapter.store_errors import CONCURRENT_DDL, serialization_failure
-from adapter.transactions.transaction import BeginAgain, NeedsSnapshot
+from adapter.transactions.transaction import BeginAgain, NeedsSnapshot, State
 from planner.errors import (
     SqlError,
     UndefinedParameter,
@@ -95,20 +95,19 @@ async def _run_by_what_is_known(running: Running, parsed: Parsed) -> Outcome | N
     mark = transaction.mark(session.values) if transaction.txn is None else None
     notices = len(session.notices)
     relied_on = dict(transaction.catalog_reads)
-    await transaction.begin_statement(env, reads=False)
-    if transaction.catalog is not plan.catalog:
+    if await transaction.begin_statement(env, reads=False) is not plan.catalog:
         return None
-    if not transaction.provisional:
+    if transaction.state is not State.PROVISIONAL:
         return await run_rows(running, plan)
-    transaction.relies_on_catalog = defines
+    if defines:
+        transaction.assume()
     outcome: Outcome | None = None
     failure: SqlError | None = None
     try:
         outcome = await run_rows(running, plan)
-        if not defines or transaction.updates:
+        if not defines or transaction.pending.updates:
             return outcome
     except BeginAgain:
-        transaction.relies_on_catalog = False
         transaction.renew()
         return None
     except NeedsSnapshot:
@@ -124,7 +123,7 @@ async def _run_by_what_is_known(running: Running, parsed: Parsed) -> Outcome | N
     if mark is None:
         raise serialization_failure(CONCURRENT_DDL) from failure
     transaction.undo(mark)
-    transaction.relies_on_catalog, transaction.catalog_reads = False, relied_on
+    transaction.catalog_reads = relied_on
     del session.notices[notices:]
     return None
 
@@ -158,7 +157,7 @@ async def run_rows(running: Running, plan: Plan) -> Outcome:
 
 def _inner(running: Running, parsed: Parsed) -> Plan:
     """The plan of a statement inside a statement, at its snapshot."""
-    return _plan(running, parsed, running.transaction.statement_catalog)
+    return _plan(running, parsed, running.transaction.catalog)
 
 
 async def _utility(running: Running, plan: Plan) -> Outcome:
@@ -198,10 +197,10 @@ async def _utility(running: Running, plan: Plan) -> Outcome:
                 return await copy_in.run_copy_in(running, statement)
             return await copy_out.run_copy_out(running, statement)
         case st.Listen():
-            running.transaction.listens.append(("listen", statement.channel))
+            running.transaction.listen("listen", statement.channel)
             return Command(tag="LISTEN")
         case st.Unlisten():
-            running.transaction.listens.append(("unlisten", statement.channel))
+            running.transaction.listen("unlisten", statement.channel)
             return Command(tag="UNLISTEN")
         case st.Notify():
             notify(running, statement)
@@ -245,7 +244,7 @@ async def _vacuum(running: Running, statement: st.Vacuum) -> Command:
     nothing to do but to check the names."""
     if not statement.analyze_only:
         prevent_in_block(running, "VACUUM")
-    catalog = running.transaction.statement_catalog
+    catalog = running.transaction.catalog
     for name in statement.tables:
         find_relation(running, catalog, name)
     return Command(tag="ANALYZE" if statement.analyze_only else "VACUUM")

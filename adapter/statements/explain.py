@@ -27,7 +27,7 @@ async def run_explain(running: Running, statement: st.Explain) -> Outcome:
         raise FeatureNotSupported(f"EXPLAIN with FORMAT {statement.format.upper()} is not supported")
     session = running.session
     began = utc_now()
-    catalog = running.transaction.statement_catalog
+    catalog = running.transaction.catalog
     plan = session.plan(statement.query, catalog, running.declared)
     title = None
     match plan.statement:
@@ -101,8 +101,9 @@ def _report(
     engine = "none" if read is None or read.engine is None else read.engine.name
     reason = "it acts on the session" if read is None else read.reason
     lines.append(f"Engine: {engine} ({reason})")
-    data.update({"Engine": engine, "Engine Reason": reason, "Snapshot CSN": running.transaction.snapshot})
-    lines.append(f"Snapshot: CSN {running.transaction.snapshot}")
+    csn = None if running.transaction.snapshot is None else running.transaction.snapshot.csn
+    data.update({"Engine": engine, "Engine Reason": reason, "Snapshot CSN": csn})
+    lines.append(f"Snapshot: CSN {csn}")
     tables = []
     if read is not None:
         for oid, table in read.resolved.inputs.items():

@@ -13,6 +13,7 @@ from adapter.execution.session_settings import describe_show
 from adapter.execution.session_state import SessionState
 from adapter.plans.plan_cache import WITHOUT_CATALOG, Plan
 from adapter.results import ColumnDescription, StatementDescription
+from adapter.transactions.transaction import State
 from adapter.wall_clock import utc_now
 from planner.errors import (
     DuplicateCursor,
@@ -48,7 +49,7 @@ def _tells_nothing_new(session: SessionState, parsed: Parsed, declared: tuple[in
     if parsed.kind in WITHOUT_CATALOG:
         return True
     transaction = session.transaction
-    if 0 in declared or (transaction is not None and transaction.failed):
+    if 0 in declared or (transaction is not None and transaction.state is State.FAILED):
         return False
     try:
         plan = _plan(session, parsed, declared)
@@ -65,7 +66,7 @@ def prepare(
     param_types: tuple[SqlType, ...] = ()
     columns: tuple[ColumnDescription, ...] | None = None
     if parsed is not None and parsed.kind != "transaction_stmt":
-        if session.transaction is not None and session.transaction.failed:
+        if session.transaction is not None and session.transaction.state is State.FAILED:
             raise in_failed_transaction()
         plan = _plan(session, parsed, declared)
         param_types, columns = plan.param_types, _columns_of(session, plan)
@@ -134,7 +135,7 @@ async def describe(session: SessionState, name: str) -> StatementDescription:
     """Describe. Raises 26000, 0A000, and 25P02 for a statement with rows in a failed transaction."""
     statement = session.statements.require(name)
     transaction = session.transaction
-    if transaction is not None and transaction.failed:
+    if transaction is not None and transaction.state is State.FAILED:
         if statement.columns is not None:
             raise in_failed_transaction()
     else:
@@ -156,7 +157,7 @@ def bind(
         )
     transaction = session.transaction
     plan: Plan | None = None
-    if transaction is not None and transaction.failed:
+    if transaction is not None and transaction.state is State.FAILED:
         if statement.parsed is not None and (
             statement.parsed.kind != "transaction_stmt" or statement.columns is not None
         ):

@@ -7,10 +7,10 @@ statements before it; COMMIT or ROLLBACK inside an implicit transaction ends it 
 from __future__ import annotations
 
 from adapter.changes.key_checks import check_deferred
-from adapter.execution.guards import in_failed_transaction, set_isolation, set_read_only
+from adapter.execution.guards import in_failed_transaction
 from adapter.execution.statement import Running
 from adapter.results import Command
-from adapter.transactions.transaction import Transaction
+from adapter.transactions.transaction import Isolation, State, Transaction
 from adapter.wall_clock import utc_now
 from planner.errors import (
     InvalidParameterValue,
@@ -38,7 +38,7 @@ def is_control(statement: object) -> bool:
 async def run_control(running: Running, statement: object) -> Command:
     """Carry out a statement of transaction control."""
     session, transaction = running.session, running.transaction
-    if transaction.failed and not isinstance(statement, _ALLOWED_WHEN_FAILED):
+    if transaction.state is State.FAILED and not isinstance(statement, _ALLOWED_WHEN_FAILED):
         raise in_failed_transaction()
     match statement:
         case st.Begin():
@@ -76,13 +76,13 @@ async def run_control(running: Running, statement: object) -> Command:
 
 async def _commit(running: Running, statement: st.Commit) -> Command:
     session, transaction = running.session, running.transaction
-    if transaction.failed:
+    if transaction.state is State.FAILED:
         return await _rollback(running, statement.chain)
     if transaction.implicit:
         if statement.chain:
             raise NoActiveSqlTransaction("COMMIT AND CHAIN can only be used in transaction blocks")
         session.warn("25P01", NO_TRANSACTION)
-    if transaction.deferred:
+    if transaction.pending.deferred.length:
         await _check_at_commit(running)
     await session.commit_transaction()
     await session.portals.drop_all(keep_held=True)
@@ -109,12 +109,12 @@ async def set_constraints(running: Running, statement: st.SetConstraints) -> Com
         running.session.warn("25P01", "SET CONSTRAINTS can only be used in transaction blocks")
         return Command(tag="SET CONSTRAINTS")
     if not statement.names:
-        transaction.timings = {0: statement.deferred}
+        transaction.set_timings({0: statement.deferred})
         if not statement.deferred:
             await check_deferred(running)
         return Command(tag="SET CONSTRAINTS")
     oids = frozenset(oid for name in statement.names for oid in _constraints_called(running, name))
-    transaction.timings = {**transaction.timings, **dict.fromkeys(oids, statement.deferred)}
+    transaction.set_timings({**transaction.pending.timings, **dict.fromkeys(oids, statement.deferred)})
     if not statement.deferred:
         await check_deferred(running, oids)
     return Command(tag="SET CONSTRAINTS")
@@ -123,7 +123,7 @@ async def set_constraints(running: Running, statement: st.SetConstraints) -> Com
 def _constraints_called(running: Running, name: st.QualifiedName) -> list[int]:
     """The oids of the constraints that SET CONSTRAINTS names: all of that name in the first schema that has one. 42704
     for none, 42809 for one that cannot be deferred."""
-    catalog = running.transaction.statement_catalog
+    catalog = running.transaction.catalog
     schemas = (name.schema,) if name.schema is not None else running.session.search_path()
     for schema_name in schemas:
         schema = catalog.schema(schema_name)
@@ -171,9 +171,9 @@ def _require_explicit_block(running: Running, what: str) -> None:
 def set_modes(running: Running, modes: st.TransactionModes) -> None:
     """SET TRANSACTION, or the modes of BEGIN: characteristics of the current transaction."""
     if modes.isolation is not None:
-        set_isolation(running.transaction, modes.isolation)
+        running.transaction.set_isolation(Isolation(modes.isolation))
     if modes.read_only is not None:
-        set_read_only(running.transaction, modes.read_only)
+        running.transaction.set_read_only(modes.read_only)
     if modes.deferrable is not None:
         running.transaction.deferrable = modes.deferrable
 

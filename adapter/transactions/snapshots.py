@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from adapter.engines.common.engine import TableInput
-from adapter.plans.predicates import Conjunction, ScanTemplate, bind_templates, may_match
+from adapter.plans.predicates import ScanTemplate, bind_templates, may_match
 from adapter.store_errors import CONCURRENT_DDL, serialization_failure
 from adapter.transactions.parts_ahead import parts_ahead
 from adapter.transactions.transaction import TableRead, Transaction
@@ -22,7 +22,9 @@ from planner.errors import InternalError
 from planner.ir import nodes as ir
 from storage.catalog.model import CatalogSnapshot, Relation
 from storage.errors import AsOfNotReadable, UnknownShard
+from storage.ids import ShardId
 from storage.shards.parts import Part
+from storage.timestamps.csn import Csn
 
 if TYPE_CHECKING:
     from storage.environment.environment import Environment
@@ -64,10 +66,13 @@ async def resolve(
         relation = catalog.get(oid)
         if not isinstance(relation, Relation) or relation.shard is None:
             continue
+        snapshot = transaction.snapshot
+        if snapshot is None:
+            raise InternalError("a table is read without a snapshot")
         needed = conjunctions.get(oid, ((),))
-        inserts, deletes = await _parts(env, transaction, relation)
-        if ahead and transaction.ahead and not transaction.is_own_table(relation):
-            beyond = parts_ahead(transaction.ahead, relation.shard)
+        inserts, deletes = await _parts(env, transaction, relation, relation.shard, snapshot.csn)
+        if ahead and snapshot.ahead and not transaction.is_own_table(relation):
+            beyond = parts_ahead(snapshot.ahead, relation.shard)
             inserts += tuple(part for part in beyond if part.kind == "insert")
             deletes += tuple(part for part in beyond if part.kind == "delete")
         totals[oid] = len(inserts)
@@ -82,16 +87,14 @@ async def resolve(
             rows=sum(part.rows for part in kept),
         )
         if record and not transaction.is_own_table(relation):
-            _record(transaction, relation, needed, for_update)
+            read = TableRead(relation_oid=oid, shard=relation.shard, as_of=snapshot.csn, conjunctions=needed)
+            transaction.record_read(read, always=for_update)
     return ResolvedTables(inputs=inputs, total_parts=totals)
 
 
 async def _parts(
-    env: Environment, transaction: Transaction, relation: Relation
+    env: Environment, transaction: Transaction, relation: Relation, shard: ShardId, as_of: Csn
 ) -> tuple[tuple[Part, ...], tuple[Part, ...]]:
-    shard, as_of = relation.shard, transaction.snapshot
-    if shard is None or as_of is None:
-        raise InternalError("a table is read without a snapshot")
     inserts: tuple[Part, ...] = ()
     deletes: tuple[Part, ...] = ()
     if not transaction.is_own_table(relation):
@@ -106,15 +109,6 @@ async def _parts(
             inserts += tuple(part for part in own if part.kind == "insert")
             deletes += tuple(part for part in own if part.kind == "delete")
     return inserts, deletes
-
-
-def _record(transaction: Transaction, relation: Relation, needed: tuple[Conjunction, ...], for_update: bool) -> None:
-    assert relation.shard is not None
-    assert transaction.snapshot is not None
-    transaction.record_read(
-        TableRead(relation_oid=relation.oid, shard=relation.shard, as_of=transaction.snapshot, conjunctions=needed),
-        always=for_update,
-    )
 
 
 def _hitting(deletes: Sequence[Part], inserts: Sequence[Part]) -> tuple[Part, ...]:

@@ -1,17 +1,46 @@
-"""One SQL transaction of a session: its snapshot, its writes, what it read, its savepoints.
+"""One SQL transaction of a session: its state, its snapshot, its writes, what it read, its savepoints.
 
 A transaction begins without a snapshot. The first statement that needs one takes the newest CSN that is visible to
 everybody, and the catalog as of then; with READ COMMITTED each statement takes a new one. Statements that only add rows
-make do with what this process knows. Writes collect in a
-`storage` transaction; DDL collects as catalog updates over `catalog`, so that later statements see them. Nothing is
-shared with other sessions before `commit_request` goes through the group committer.
+make do with what this process knows: their snapshot is provisional, and no query reads at it. Rows collect in a
+`storage` transaction; definitions, notifications and LISTENs in a `Pending`, over the snapshot's catalog, so that later
+statements see what was defined. Nothing is shared with other sessions before `commit_request` goes through the group
+committer.
+
+What each state allows, and the state that it leads to ("yes": the same one). A dot is a bug of the caller
+(`InternalError`); 25001 is the client's error.
+
+    state        to read   to add       renew  assume    define    read  write  savepoint  isolation  fail    commit
+    -----------  --------  -----------  -----  --------  --------  ----  -----  ---------  ---------  ------  ----------
+    new          reading   provisional  .      .         .         .     .      yes        yes        failed  .
+    provisional  reading   provisional  new    assuming  .         .     yes    yes        25001      failed  committing
+    reading      reading   provisional  new    .         defining  yes   yes    yes        25001      failed  committing
+    defining     defining  defining     .      .         defining  yes   yes    yes        25001      failed  committing
+    assuming     .         .            new    .         assuming  yes   yes    yes        25001      failed  committing
+    failed       .         .            .      .         .         .     .      .          .          failed  .
+    committing   .         .            .      .         .         .     .      .          .          .       .
+    committed    .         .            .      .         .         .     .      .          .          .       .
+    rolled back  .         .            .      .         .         .     .      .          .          .       .
+    in doubt     .         .            .      .         .         .     .      .          .          .       .
+
+A statement begins *to read* or *to add* (`begin_statement`). At the levels that keep their snapshot
+(`Isolation.keeps_snapshot`) one that begins to add leaves *reading* as it is, as *defining* is left at every level; and
+only the statement that took the snapshot may begin again (`renew`). *Assuming* is a definition that was worked out from
+the newest catalog known here and commits only if that was the newest of all.
+
+Each of the first five states and *committing* may end *committed* or *rolled back*, *failed* only *rolled back*. A
+commit of which nobody knows whether it happened ends *in doubt* (`end`); one that was answered early is *committed*
+until then (`doubt`).
+
+A savepoint is the old `Pending`, which never changes, and a mark in the storage transaction, so it costs the same
+whatever has been done before it. NOTIFY, LISTEN and SET CONSTRAINTS are allowed where
+a savepoint is, claims and deferred checks where rows are written. Going back to a savepoint (also out of *failed*)
+gives the state that the old `Pending` makes of the snapshot, which stays: *defining* when it defines something,
+otherwise *reading*, *provisional* or *new*.
 
 What is read is recorded (`record_read`), because a SERIALIZABLE transaction that also wrote commits only if none of
 it has changed since (see `adapter.transactions.validation`). The catalog records that statements relied on are kept
-for the same reason.
-
-A savepoint keeps references to immutable values (settings, catalog) and a mark in the storage transaction, so it
-costs the same whatever has been done before it.
+for the same reason. A savepoint takes neither back: the client has seen what was read.
 """
 
 from __future__ import annotations
@@ -19,11 +48,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
-from enum import Enum
+from enum import Enum, StrEnum
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from adapter.plans.predicates import Conjunction
 from adapter.settings.values import SettingValues
@@ -31,7 +61,8 @@ from adapter.transactions.claims import Claim
 from adapter.transactions.locks.lock_table import SessionLocks
 from adapter.transactions.locks.modes import Mode
 from adapter.transactions.locks.tags import Tag
-from planner.errors import InvalidSavepointSpecification
+from adapter.transactions.persistent_list import PersistentList
+from planner.errors import ActiveSqlTransaction, InternalError, InvalidSavepointSpecification
 from storage.catalog.model import CatalogRecord, CatalogSnapshot, CatalogUpdate, Relation
 from storage.ids import ShardId
 from storage.timestamps.csn import Csn
@@ -60,8 +91,37 @@ class Isolation(Enum):
 ISOLATION_LEVELS = {level.value: level for level in Isolation}
 """The levels by SQL's name in lower case."""
 
-IDLE, IN_BLOCK, FAILED = "I", "T", "E"
-"""ReadyForQuery's transaction status: outside a block, in one, in one that has failed."""
+
+class State(StrEnum):
+    """Where a transaction is; the module's table says what each state allows."""
+
+    NEW = "new"
+    PROVISIONAL = "provisional"
+    READING = "reading"
+    DEFINING = "defining"
+    ASSUMING = "assuming"
+    FAILED = "failed"
+    COMMITTING = "committing"
+    COMMITTED = "committed"
+    ROLLED_BACK = "rolled back"
+    IN_DOUBT = "in doubt"
+
+
+_OPEN = frozenset({State.NEW, State.PROVISIONAL, State.READING, State.DEFINING, State.ASSUMING})
+_BEGIN = _OPEN - {State.ASSUMING}
+_WRITE = _OPEN - {State.NEW}
+_RENEW = frozenset({State.PROVISIONAL, State.READING, State.ASSUMING})
+_READ = frozenset({State.READING, State.DEFINING, State.ASSUMING})
+
+_ENDS = {
+    State.COMMITTED: _OPEN | {State.COMMITTING},
+    State.ROLLED_BACK: _OPEN | {State.FAILED, State.COMMITTING},
+    State.IN_DOUBT: frozenset({State.COMMITTING}),
+}
+"""The ends of a transaction, and the states before each."""
+
+UNREAD = (State.PROVISIONAL, State.ASSUMING)
+"""The states whose snapshot is perhaps not the newest: a query has to have another one."""
 
 
 class TableRead(Struct, frozen=True, kw_only=True):
@@ -91,19 +151,40 @@ class BeginAgain(Exception):
     has happened yet, and it has to begin again, at a newer snapshot."""
 
 
-class Mark(Struct):
+class Snapshot(Struct, frozen=True, kw_only=True):
+    """What statements read: everything up to `csn`, and `catalog` as of then."""
+
+    csn: Csn
+    catalog: CatalogSnapshot
+    provisional: bool = False
+    """It is the newest that this process knew of, and perhaps not the newest of all."""
+    ahead: tuple[Txn, ...] = ()
+    """Decided transactions that are seen besides, with READ UNCOMMITTED."""
+
+
+class Pending(Struct, frozen=True, kw_only=True):
+    """What the commit will carry out besides writing rows: all that a savepoint brings back of the transaction."""
+
+    updates: tuple[CatalogUpdate, ...] = ()
+    catalog: CatalogSnapshot | None = None
+    """The snapshot's catalog after `updates`, if there are any."""
+    notifications: PersistentList[tuple[str, str]] = PersistentList()
+    listens: tuple[tuple[str, str | None], ...] = ()
+    claims: PersistentList[Claim] = PersistentList()
+    """What the commit holds against what others have written since."""
+    deferred: PersistentList[DeferredKeys] = PersistentList()
+    """Keys that a deferred constraint has yet to check."""
+    timings: Mapping[int, bool] = field(default_factory=dict)
+    """What SET CONSTRAINTS has said: by oid of the constraint whether it is deferred, 0 for all others."""
+
+
+class Mark(Struct, frozen=True, kw_only=True):
     """A place in a transaction that it can be taken back to; a savepoint when it has a name."""
 
     name: str
-    mark: StorageSavepoint | None
+    rows: StorageSavepoint | None
     settings: SettingValues
-    catalog: CatalogSnapshot | None
-    updates: int
-    notifications: int
-    listens: int
-    claims: int
-    deferred: tuple[DeferredKeys, ...]
-    timings: Mapping[int, bool]
+    pending: Pending
 
 
 class CommitRequest(Struct, frozen=True, kw_only=True):
@@ -134,42 +215,50 @@ class Transaction(Struct, kw_only=True):
     locks: SessionLocks
     decided_after: Callable[[Csn], tuple[Txn, ...]] | None = None
     """The transactions of this process that are decided and not durable, beyond a snapshot."""
-    ahead: tuple[Txn, ...] = ()
-    """Those of them that the statement sees besides its snapshot, with READ UNCOMMITTED."""
     after: asyncio.Future[Csn] | None = None
     """An earlier commit of the session; what reads waits until it is visible."""
-    snapshot: Csn | None = None
-    first_snapshot: Csn | None = None
-    provisional: bool = False
-    """The snapshot has not been read at, and is perhaps not the newest."""
-    base_catalog: CatalogSnapshot | None = None
-    catalog: CatalogSnapshot | None = None
-    updates: list[CatalogUpdate] = field(default_factory=list)
+    state: State = State.NEW
+    snapshot: Snapshot | None = None
+    first_read_at: Csn | None = None
+    """The CSN of the first snapshot that was taken to read."""
+    pending: Pending = Pending()
     txn: Txn | None = None
     reads: list[TableRead] = field(default_factory=list)
     catalog_reads: dict[int, CatalogRecord] = field(default_factory=dict)
-    notifications: list[tuple[str, str]] = field(default_factory=list)
-    listens: list[tuple[str, str | None]] = field(default_factory=list)
-    statements: int = 0
-    failed: bool = False
     fresh: bool = False
     """Whether the statement that runs has taken the snapshot, so that nothing else has been read at it."""
     created_shards: set[ShardId] = field(default_factory=set)
     hold: ReadHold | None = None
     id: int | None = None
-    relies_on_catalog: bool = False
-    """Its definitions hold for the catalog that it began with and no later one."""
     pg_snapshot: tuple[Csn, str] | None = None
     """PostgreSQL's form of the snapshot at this CSN, once somebody has asked for it."""
-    in_doubt: bool = False
-    """Its commit ended without anybody knowing whether it happened."""
-    claims: list[Claim] = field(default_factory=list)
-    """What the commit holds against what others have written since."""
-    deferred: tuple[DeferredKeys, ...] = ()
-    """Keys that a deferred constraint has yet to check."""
-    timings: Mapping[int, bool] = field(default_factory=dict)
-    """What SET CONSTRAINTS has said: by oid of the constraint whether it is deferred, 0 for all others."""
     _savepoints: list[Mark] = field(default_factory=list)
+
+    def _not_now(self, what: str) -> InternalError:
+        return InternalError(f"cannot {what} in a transaction that is {self.state.value}")
+
+    # ------------------------------------------------------------ characteristics
+
+    def set_isolation(self, isolation: Isolation) -> None:
+        """SET TRANSACTION ISOLATION LEVEL. 25001 after the first query."""
+        if self.state not in _OPEN:
+            raise self._not_now("change the isolation level")
+        if isolation is self.isolation:
+            return
+        if self.state is not State.NEW:
+            raise ActiveSqlTransaction("SET TRANSACTION ISOLATION LEVEL must be called before any query")
+        if self._savepoints:
+            raise ActiveSqlTransaction("SET TRANSACTION ISOLATION LEVEL must not be called in a subtransaction")
+        self.isolation = isolation
+
+    def set_read_only(self, read_only: bool) -> None:
+        """SET TRANSACTION READ ONLY or READ WRITE. 25001 for READ WRITE after the first query."""
+        if not read_only and self.read_only:
+            if self._savepoints:
+                raise ActiveSqlTransaction("cannot set transaction read-write mode inside a read-only transaction")
+            if self.state is not State.NEW:
+                raise ActiveSqlTransaction("transaction read-write mode must be set before any query")
+        self.read_only = read_only
 
     # ------------------------------------------------------------ snapshots
 
@@ -180,40 +269,60 @@ class Transaction(Struct, kw_only=True):
         costs no store operation: what it relies on is validated when the transaction commits. The first statement that
         does read then takes a new one.
         """
-        self.statements += 1
         self.fresh = False
+        state = self.state
+        if state not in _BEGIN:
+            raise self._not_now("begin a statement")
         if reads and self.after is not None:
             await asyncio.wait((self.after,))
             self.after = None
-        if self._needs_snapshot(reads):
+        if (
+            state is State.NEW
+            or (state is State.PROVISIONAL and reads)
+            or (state is not State.DEFINING and not self.isolation.keeps_snapshot)
+        ):
             as_of = await env.oracle.read_ts("user") if reads else Csn(env.cache.upper - 1)
             catalog = env.catalog.current()
-            self.snapshot = max(as_of, catalog.csn)
+            csn = max(as_of, catalog.csn)
+            ahead: tuple[Txn, ...] = ()
             if self.isolation is Isolation.READ_UNCOMMITTED and reads and self.decided_after is not None:
-                self.ahead = self.decided_after(self.snapshot)
-            if self.first_snapshot is None and reads:
-                self.first_snapshot = self.snapshot
-            self.provisional = not reads
+                ahead = self.decided_after(csn)
+            self.snapshot = Snapshot(csn=csn, catalog=catalog, provisional=not reads, ahead=ahead)
             self.fresh = True
-            self.base_catalog = self.catalog = catalog
+            self.state = State.READING if reads else State.PROVISIONAL
+            if self.first_read_at is None and reads:
+                self.first_read_at = csn
             if self.hold is not None and not self.has_writes:
                 self.hold.release()
                 self.hold = None
             if self.hold is None:
-                self.hold = await env.leases.hold((), self.snapshot)
-        assert self.catalog is not None
+                self.hold = await env.leases.hold((), csn)
         return self.catalog
+
+    @property
+    def catalog(self) -> CatalogSnapshot:
+        """The catalog as the statement that has begun sees it."""
+        if self.pending.catalog is not None:
+            return self.pending.catalog
+        if self.snapshot is None:
+            raise self._not_now("look at the catalog")
+        return self.snapshot.catalog
 
     @property
     def may_renew(self) -> bool:
         """Whether the statement that runs may have another snapshot than the one that it has."""
-        return not self.updates and (self.fresh or not self.isolation.keeps_snapshot)
+        if self.state not in _RENEW or self.pending.updates:
+            return False
+        return self.fresh or not self.isolation.keeps_snapshot
 
     def renew(self) -> None:
         """Let the statement begin again, at a newer snapshot. Only if it may (`may_renew`)."""
+        if not self.may_renew:
+            raise self._not_now("begin a statement again")
         if self.isolation.keeps_snapshot:
-            self.snapshot = self.first_snapshot = None
+            self.first_read_at = None
             self.reads.clear()
+        self.snapshot, self.state = None, State.NEW
 
     async def lock(self, wanted: Iterable[tuple[Tag, Mode]], *, begin_again: bool = True) -> None:
         """Take locks before the statement runs. With `begin_again`, raises BeginAgain when one had to be waited for and
@@ -224,69 +333,113 @@ class Transaction(Struct, kw_only=True):
         if waited and begin_again and self.may_renew:
             raise BeginAgain
 
-    @property
-    def statement_catalog(self) -> CatalogSnapshot:
-        """The catalog of the statement that has begun."""
-        assert self.catalog is not None
-        return self.catalog
-
-    def _needs_snapshot(self, reads: bool) -> bool:
-        if self.snapshot is None or (self.provisional and reads):
-            return True
-        return not self.isolation.keeps_snapshot and not self.updates
-
     def planning_catalog(self, env: Environment) -> CatalogSnapshot:
         """The catalog to bind a statement against: the transaction's own, or the newest that this process knows."""
-        if self.catalog is not None and (self.isolation.keeps_snapshot or self.updates):
+        if self.snapshot is not None and (self.isolation.keeps_snapshot or self.pending.updates):
             return self.catalog
         return env.catalog.current()
 
     async def refresh_catalog(self, env: Environment) -> None:
         """Let `planning_catalog` be as new as anything acknowledged so far, by whatever process."""
-        if self.catalog is None or self.provisional or not (self.isolation.keeps_snapshot or self.updates):
+        snapshot = self.snapshot
+        if snapshot is None or snapshot.provisional or not (self.isolation.keeps_snapshot or self.pending.updates):
             await env.oracle.read_ts("catalog")
+
+    def assume(self) -> None:
+        """The definitions that follow hold for the catalog that this process knew of, and no later one."""
+        if self.state is not State.PROVISIONAL:
+            raise self._not_now("assume a catalog")
+        self.state = State.ASSUMING
 
     # ------------------------------------------------------------ reads and writes
 
     def writable(self, env: Environment) -> Txn:
         """The storage transaction, begun when first needed."""
+        if self.state not in _WRITE:
+            raise self._not_now("write")
         if self.txn is None:
             self.txn = env.begin()
         return self.txn
 
     def record_read(self, read: TableRead, *, always: bool = False) -> None:
         """Remember what was read, for validation: when SERIALIZABLE, and for FOR UPDATE (`always`) at any level."""
+        if self.state not in _READ:
+            raise self._not_now("read")
         if always or self.isolation is Isolation.SERIALIZABLE:
             self.reads.append(read)
 
     def rely_on(self, records: Iterable[CatalogRecord]) -> None:
         """Remember catalog records that a statement was planned with, as they were before this transaction."""
-        base = self.base_catalog
-        if base is None:
+        if self.snapshot is None:
             return
+        base = self.snapshot.catalog
         for record in records:
             known = base.get(record.oid)
             if known is not None:
                 self.catalog_reads.setdefault(record.oid, known)
 
     def change_catalog(self, updates: Sequence[CatalogUpdate]) -> None:
-        """Add DDL to the transaction; its later statements see it."""
-        assert self.catalog is not None
-        self.catalog = self.catalog.apply(updates, self.catalog.csn)
-        self.updates.extend(updates)
+        """Add definitions to the transaction; its later statements see them."""
+        if self.state not in _READ:
+            raise self._not_now("define something")
+        catalog = self.catalog
+        self.pending = replace(
+            self.pending,
+            updates=(*self.pending.updates, *updates),
+            catalog=catalog.apply(updates, catalog.csn),
+        )
+        if self.state is State.READING:
+            self.state = State.DEFINING
+
+    def notify(self, channel: str, payload: str) -> None:
+        """NOTIFY: who listens is told when the transaction has committed."""
+        if self.state not in _OPEN:
+            raise self._not_now("notify")
+        self.pending = replace(self.pending, notifications=self.pending.notifications.add((channel, payload)))
+
+    def listen(self, action: str, channel: str | None) -> None:
+        """LISTEN and UNLISTEN (of all channels: None), which the commit carries out."""
+        if self.state not in _OPEN:
+            raise self._not_now("listen")
+        self.pending = replace(self.pending, listens=(*self.pending.listens, (action, channel)))
+
+    def claim(self, claim: Claim) -> None:
+        """Let the commit hold `claim` against what others have written."""
+        if self.state not in _WRITE:
+            raise self._not_now("claim a key")
+        self.pending = replace(self.pending, claims=self.pending.claims.add(claim))
+
+    def defer(self, keys: DeferredKeys) -> None:
+        """Have `keys` checked later."""
+        if self.state not in _WRITE:
+            raise self._not_now("defer a check")
+        self.pending = replace(self.pending, deferred=self.pending.deferred.add(keys))
+
+    def keep_deferred(self, keys: Iterable[DeferredKeys]) -> None:
+        """Of what was deferred only `keys` have still to be checked."""
+        left: PersistentList[DeferredKeys] = PersistentList()
+        for each in keys:
+            left = left.add(each)
+        self.pending = replace(self.pending, deferred=left)
+
+    def set_timings(self, timings: Mapping[int, bool]) -> None:
+        """SET CONSTRAINTS: by oid of the constraint whether it is deferred, 0 for all others."""
+        if self.state not in _OPEN:
+            raise self._not_now("set constraints")
+        self.pending = replace(self.pending, timings=timings)
 
     def is_own_table(self, relation: Relation) -> bool:
         """Whether the relation's shard was made by this transaction, so that nobody else has written to it."""
-        base = None if self.base_catalog is None else self.base_catalog.get(relation.oid)
+        base = None if self.snapshot is None else self.snapshot.catalog.get(relation.oid)
         return not (isinstance(base, Relation) and base.shard == relation.shard)
 
     def net_updates(self) -> tuple[CatalogUpdate, ...]:
         """What the transaction's DDL comes to: at most one retraction and one addition for each object."""
-        before, after = self.base_catalog, self.catalog
-        if before is None or after is None:
+        if self.snapshot is None or self.pending.catalog is None:
             return ()
+        before, after = self.snapshot.catalog, self.pending.catalog
         net: list[CatalogUpdate] = []
-        for oid in dict.fromkeys(update.record.oid for update in self.updates):
+        for oid in dict.fromkeys(update.record.oid for update in self.pending.updates):
             old, new = before.get(oid), after.get(oid)
             if old == new:
                 continue
@@ -299,39 +452,54 @@ class Transaction(Struct, kw_only=True):
     @property
     def has_writes(self) -> bool:
         """Whether there is something to commit."""
-        return bool(self.updates) or (self.txn is not None and not self.txn.is_empty)
+        return bool(self.pending.updates) or (self.txn is not None and not self.txn.is_empty)
+
+    # ------------------------------------------------------------ its end
 
     def commit_request(self, env: Environment) -> CommitRequest:
-        """What goes to the group committer."""
-        snapshot = self.snapshot if self.first_snapshot is None else self.first_snapshot
-        assert snapshot is not None
+        """What goes to the group committer. Nothing can be added any more."""
+        if self.state not in _OPEN or self.snapshot is None:
+            raise self._not_now("commit")
         txn = self.writable(env)
         txn.xid = self.id
+        assumed = self.state is State.ASSUMING
+        self.state = State.COMMITTING
         return CommitRequest(
             txn=txn,
             isolation=self.isolation,
-            snapshot=snapshot,
+            snapshot=self.snapshot.csn if self.first_read_at is None else self.first_read_at,
             reads=tuple(self.reads),
-            claims=tuple(self.claims),
+            claims=tuple(self.pending.claims),
             catalog_updates=self.net_updates(),
             catalog_reads=self.catalog_reads,
             created=frozenset(self.created_shards),
-            catalog_base=self.base_catalog.csn if self.relies_on_catalog and self.base_catalog is not None else None,
+            catalog_base=self.snapshot.catalog.csn if assumed else None,
         )
 
     def fail(self) -> None:
         """A statement of a block has failed: nothing but its end, or the way back to a savepoint, is left to it.
 
         It lets go of its locks, those from before its last savepoint excepted."""
-        self.failed = True
+        if self.state not in _OPEN and self.state is not State.FAILED:
+            raise self._not_now("fail")
+        self.state = State.FAILED
         self.locks.roll_back_to(self.savepoint_depth)
 
-    def end(self) -> None:
-        """Let go of what the transaction held, after its commit or rollback."""
+    def end(self, state: State) -> None:
+        """Let go of what the transaction held: it is COMMITTED, ROLLED_BACK or IN_DOUBT."""
+        if self.state not in _ENDS[state]:
+            raise self._not_now(f"make {state.value} what is done")
+        self.state = state
         self.locks.end()
         if self.hold is not None:
             self.hold.release()
             self.hold = None
+
+    def doubt(self) -> None:
+        """A commit that was answered early has failed after all, or nobody knows whether it happened."""
+        if self.state is not State.COMMITTED:
+            raise self._not_now("doubt the commit")
+        self.state = State.IN_DOUBT
 
     def abandon(self) -> None:
         """Drop what was written."""
@@ -348,17 +516,13 @@ class Transaction(Struct, kw_only=True):
 
     def mark(self, settings: SettingValues, name: str = "") -> Mark:
         """Where the transaction is now, for `undo`."""
+        if self.state not in _OPEN:
+            raise self._not_now("define a savepoint")
         return Mark(
             name=name,
-            mark=None if self.txn is None else self.txn.savepoint(),
+            rows=None if self.txn is None else self.txn.savepoint(),
             settings=settings,
-            catalog=self.catalog,
-            updates=len(self.updates),
-            notifications=len(self.notifications),
-            listens=len(self.listens),
-            claims=len(self.claims),
-            deferred=self.deferred,
-            timings=self.timings,
+            pending=self.pending,
         )
 
     @property
@@ -376,30 +540,28 @@ class Transaction(Struct, kw_only=True):
         """ROLLBACK TO: undoes everything since, keeps the savepoint. Returns the settings as they were, and the
         depth (portals made deeper are gone). 3B001 when there is no such savepoint."""
         index = self._find(name)
-        frame = self._savepoints[index]
+        mark = self._savepoints[index]
         del self._savepoints[index + 1 :]
-        self.undo(frame)
+        self.undo(mark)
         self.locks.roll_back_to(index + 1)
-        self.failed = False
-        return frame.settings, index + 1
+        return mark.settings, index + 1
 
-    def undo(self, frame: Mark) -> None:
-        """Take back what was done since `frame`."""
+    def undo(self, mark: Mark) -> None:
+        """Take back what was done since `mark`; what failed has not."""
+        if self.state not in _OPEN and self.state is not State.FAILED:
+            raise self._not_now("go back to a savepoint")
         if self.txn is not None:
-            if frame.mark is None:
-                self.txn.abandon()
-                self.txn = None
+            if mark.rows is None:
+                self.abandon()
             else:
-                self.txn.rollback_to(frame.mark)
-        if frame.catalog is not None:
-            self.catalog = frame.catalog
-        elif self.base_catalog is not None:
-            self.catalog = self.base_catalog
-        del self.updates[frame.updates :]
-        del self.notifications[frame.notifications :]
-        del self.listens[frame.listens :]
-        del self.claims[frame.claims :]
-        self.deferred, self.timings = frame.deferred, frame.timings
+                self.txn.rollback_to(mark.rows)
+        self.pending = mark.pending
+        if self.snapshot is None:
+            self.state = State.NEW
+        elif self.pending.updates:
+            self.state = State.DEFINING
+        else:
+            self.state = State.PROVISIONAL if self.snapshot.provisional else State.READING
 
     def _find(self, name: str) -> int:
         for index in range(len(self._savepoints) - 1, -1, -1):

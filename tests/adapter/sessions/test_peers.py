@@ -11,6 +11,7 @@ import pytest
 
 from adapter.sessions.options import ServerOptions
 from adapter.sessions.server import Server
+from adapter.transactions.transaction import State
 from planner.errors import SqlError
 from storage.environment.named_stores import StoreNames
 from tests.adapter.harness import Client, connect
@@ -285,7 +286,7 @@ async def test_inserts_of_a_block_stay_together(clients: list[Client]) -> None:
     transaction = there.session.state.transaction
     assert transaction is not None
     assert transaction.txn is not None
-    assert transaction.relies_on_catalog is False
+    assert transaction.state is State.PROVISIONAL
     (shard,) = transaction.txn.shards
     assert len(transaction.txn.local_parts(shard)) == 1
     await there.run("commit")

@@ -18,7 +18,7 @@ from adapter.settings.values import SettingValues
 from adapter.transactions.group_commit import GroupCommitter
 from adapter.transactions.locks.lock import Owner
 from adapter.transactions.locks.lock_table import LockTable, Patience, SessionLocks
-from adapter.transactions.transaction import Isolation, TableRead, Transaction
+from adapter.transactions.transaction import Isolation, State, TableRead, Transaction
 from planner.errors import SqlError
 from storage.catalog.model import PUBLIC_SCHEMA_OID, CatalogUpdate, Column, Relation
 from storage.clock import SystemClock
@@ -74,7 +74,7 @@ async def _begin(env: Environment, isolation: Isolation = Isolation.SERIALIZABLE
 
 async def _commit(env: Environment, committer: GroupCommitter, transaction: Transaction) -> None:
     await committer.commit(transaction.commit_request(env))
-    transaction.end()
+    transaction.end(State.COMMITTED)
 
 
 async def _table(env: Environment, committer: GroupCommitter, *values: int) -> Relation:
@@ -107,7 +107,7 @@ def _read(transaction: Transaction, relation: Relation, *comparisons: Comparison
     assert transaction.snapshot is not None
     transaction.record_read(
         TableRead(
-            relation_oid=relation.oid, shard=relation.shard, as_of=transaction.snapshot, conjunctions=(conjunction,)
+            relation_oid=relation.oid, shard=relation.shard, as_of=transaction.snapshot.csn, conjunctions=(conjunction,)
         )
     )
 
