@@ -62,7 +62,7 @@ async def run_copy_in(running: Running, statement: st.Copy) -> CopyIn:
     columns = copy_columns(relation, statement.columns)
     format_ = copy_format(statement.options, [column.name for column in columns], relation)
     running.transaction.rely_on([relation])
-    target = target_of(running, relation.oid)
+    target = target_of(running, catalog, relation.oid)
     defaults = {
         column.attnum: await _default(running, catalog, column) for column in target.columns if column not in columns
     }

@@ -57,7 +57,7 @@ async def run_change(running: Running, plan: Plan) -> Outcome:
             raise InternalError("not a change of rows")
     await running.transaction.lock(plan.locks)
     running.transaction.rely_on(plan.relied_on)
-    target = target_of(running, statement.relation_oid)
+    target = target_of(running, plan.catalog, statement.relation_oid)
     change = _Change(running, target, statement.returning)
     if isinstance(statement, BoundInsert):
         if statement.on_conflict is not None:

@@ -154,7 +154,7 @@ class StatementKeys:
     async def _values(self, key: ForeignKey, attnums: Sequence[int], action: str) -> Keys:
         """The one key that SET NULL or SET DEFAULT gives to the columns `attnums`."""
         running, catalog = self._running, own_catalog(self._running)
-        target = target_of(running, key.child.oid)
+        target = target_of(running, running.transaction.catalog, key.child.oid)
         columns = []
         for place in places_of(key.child, tuple(attnums)):
             column, type_ = target.columns[place], target.types[place]
@@ -170,7 +170,7 @@ class StatementKeys:
         if not len(gone[0]):
             return
         running = self._running
-        target = target_of(running, key.child.oid)
+        target = target_of(running, running.transaction.catalog, key.child.oid)
         found = await find(running, key.child, key.child_index, gone, stored_columns(key.child))
         claim_unreferenced(running, key, gone, still_referenced(running, key, gone))
         if not len(found.keys):

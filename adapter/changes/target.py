@@ -11,7 +11,7 @@ from adapter.changes.table_keys import TableKeys, table_keys
 from adapter.execution.statement import Running
 from planner.errors import WrongObjectType
 from planner.types.types import SqlType, column_type
-from storage.catalog.model import Column, Relation, Schema
+from storage.catalog.model import CatalogSnapshot, Column, Relation, Schema
 from storage.ids import ShardId
 
 
@@ -37,9 +37,8 @@ class Target(Struct, frozen=True, kw_only=True):
         return [column_type(column.type_oid, column.typmod) for column in self.columns]
 
 
-def target_of(running: Running, relation_oid: int) -> Target:
-    """The table with `relation_oid` as the transaction sees it. Raises 42809 for what is no table."""
-    catalog = running.transaction.catalog
+def target_of(running: Running, catalog: CatalogSnapshot, relation_oid: int) -> Target:
+    """The table with `relation_oid` in the statement's catalog. Raises 42809 for what is no table."""
     relation = catalog.get(relation_oid)
     if not isinstance(relation, Relation) or relation.shard is None:
         name = relation.name if isinstance(relation, Relation) else str(relation_oid)
