@@ -389,6 +389,18 @@ class InvalidTableDefinition(SyntaxErrorOrAccessRuleViolation):
     sqlstate = "42P16"
 
 
+class InvalidObjectDefinition(SyntaxErrorOrAccessRuleViolation):
+    sqlstate = "42P17"
+
+
+class GeneratedAlways(SyntaxErrorOrAccessRuleViolation):
+    sqlstate = "428C9"
+
+
+class InvalidColumnDefinition(SyntaxErrorOrAccessRuleViolation):
+    sqlstate = "42611"
+
+
 class IndeterminateDatatype(SyntaxErrorOrAccessRuleViolation):
     sqlstate = "42P18"
 

@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from adapter.changes.copy_options import copy_columns, copy_format, refuse_files
 from adapter.changes.defaults import default_query
+from adapter.changes.over_rows import computed_rows
 from adapter.changes.row_checks import check_rows
 from adapter.changes.statement_keys import StatementKeys
 from adapter.changes.target import Target, target_of
@@ -25,6 +26,7 @@ from adapter.queries.read import prepare_plan
 from adapter.queries.sequences import find_sequence, next_values
 from adapter.queries.single_row import evaluate
 from adapter.results import ColumnDescription, CopyIn, RecordBatch
+from planner.definitions.row_expressions import computing_query
 from planner.errors import FeatureNotSupported, WrongObjectType
 from planner.ir import nodes as ir
 from planner.ir.physical import arrow_type
@@ -81,7 +83,9 @@ async def run_copy_in(running: Running, statement: st.Copy) -> CopyIn:
 
 async def _default(running: Running, catalog: CatalogSnapshot, column: Column) -> _Default:
     type_ = column_type(column.type_oid, column.typmod)
-    if column.default is None:
+    if column.sequence is not None:
+        return _Default(type=type_, sequence=find_sequence(running, column.sequence))
+    if column.default is None or column.generated:
         return _Default(type=type_)
     query = default_query(running, column)
     for node in walk(query):
@@ -114,6 +118,7 @@ class _Load:
         self._txn = running.transaction.writable(running.services.env)
         self._rows = 0
         self._keys = None if target.keys is None else StatementKeys(running, target, target.keys)
+        self._computing = computing_query(target.relation, running.session.bind_context(catalog))
 
     async def write(self, batch: RecordBatch) -> None:
         """Add rows; returns when the buffer has room again."""
@@ -127,6 +132,8 @@ class _Load:
             else:
                 arrays.append(await self._default_array(self._defaults[column.attnum], type_, batch.num_rows))
         rows = pa.record_batch(arrays, names=self._target.names)
+        if self._computing is not None:
+            rows = await computed_rows(self._running, self._computing, rows, f"generated{self._rows}")
         await check_rows(self._running, self._target, rows)
         self._txn.write(self._target.shard, rows)
         if self._keys is not None:

@@ -31,14 +31,18 @@ def refuse_files(statement: st.Copy) -> None:
 
 
 def copy_columns(relation: Relation, names: Sequence[str]) -> list[Column]:
-    """The columns of a COPY of `relation`: those named, or all. 42703, 42701."""
+    """The columns of a COPY of `relation`: those named, or all that are not generated. 42703, 42701, 42P10."""
     if not names:
-        return list(relation.live_columns())
+        return [column for column in relation.live_columns() if not column.generated]
     columns: list[Column] = []
     for name in names:
         column = relation.column(name)
         if column is None:
             raise UndefinedColumn(f'column "{name}" of relation "{relation.name}" does not exist')
+        if column.generated:
+            raise InvalidColumnReference(
+                f'column "{name}" is a generated column', detail="Generated columns cannot be used in COPY."
+            )
         if column in columns:
             raise DuplicateColumn(f'column "{name}" specified more than once')
         columns.append(column)

@@ -21,6 +21,7 @@ import pyarrow as pa
 from msgspec.structs import replace
 
 from adapter.changes.on_conflict import ConflictResolution, retried
+from adapter.changes.over_rows import computed_rows
 from adapter.changes.row_checks import check_parts, check_rows
 from adapter.changes.statement_keys import StatementKeys
 from adapter.changes.target import Target, target_of
@@ -77,10 +78,12 @@ async def run_change(running: Running, plan: Plan) -> Outcome:
 
 def _check_constants(read: PreparedRead) -> None:
     """A constant that does not fit its column is an error though no row gets it: PostgreSQL folds it while planning."""
-    if isinstance(read.query.rel, ir.Project):
-        for expr in read.query.rel.exprs:
+    rel = read.query.rel
+    while isinstance(rel, ir.Project):
+        for expr in rel.exprs:
             if isinstance(expr, ir.Cast):
                 constant_value(expr, read.params)
+        rel = rel.input
 
 
 class _Change:
@@ -134,10 +137,10 @@ class _Change:
                 columns = batch.columns
                 match statement:
                     case BoundInsert() if statement.on_conflict is not None:
-                        await self._upsert(await self._with_numbers(columns, batch.num_rows))
+                        await self._upsert(await self._completed(statement, batch))
                         continue
                     case BoundInsert():
-                        columns = await self._with_numbers(columns, batch.num_rows)
+                        columns = await self._completed(statement, batch)
                         await self.insert(columns)
                         if self.keys is not None:
                             self.keys.add(columns)
@@ -174,10 +177,15 @@ class _Change:
             self._rows += len(resolved.new[0])
         await self._txn.spill()
 
-    async def _with_numbers(self, columns: list[Any], rows: int) -> list[Any]:
+    async def _completed(self, statement: BoundInsert, batch: RecordBatch) -> list[Any]:
+        """The columns of proposed rows, with their numbers and generated columns."""
+        columns: list[Any] = batch.columns
         for index, sequence in self.numbered.items():
-            values = await next_values(self._running, sequence, rows)
+            values = await next_values(self._running, sequence, batch.num_rows)
             columns[index] = pa.array(values, pa.int64()).cast(arrow_type(self._target.types[index]))
+        if statement.computed is not None and (self.numbered or statement.complete is None):
+            rows = await computed_rows(self._running, statement.computed, self._batch(columns), "generated")
+            columns = rows.columns
         return columns
 
     async def insert(self, columns: SequenceOf[Any]) -> None:

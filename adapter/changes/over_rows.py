@@ -42,3 +42,11 @@ def engine_over_rows(running: Running, query: BoundQuery) -> Engine:
     if spark is None or spark.unsupported(query) is not None:
         raise FeatureNotSupported(reason)
     return spark
+
+
+async def computed_rows(running: Running, query: BoundQuery, rows: RecordBatch, purpose: str) -> RecordBatch:
+    """The rows that `query` makes of `rows`, one of each, under their names."""
+    stream: Any = over_rows(running, query, rows, purpose)
+    async with aclosing(stream) as batches:
+        found = [batch async for batch in batches]
+    return pa.Table.from_batches(found).rename_columns(rows.schema.names).combine_chunks().to_batches()[0]

@@ -9,63 +9,54 @@ change under which one of them would no longer bind is refused or cascades.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 
 import msgspec
 
 from adapter.changes.defaults import default_query
-from adapter.definitions.catalog_changes import change
+from adapter.definitions.catalog_changes import change, require_column, with_column, without_column
 from adapter.definitions.checks import (
     add_checks,
     find_constraint,
     refuse_duplicate,
     remove_constraints,
-    retyped_checks,
     with_constraints,
     without_constraints,
 )
-from adapter.definitions.drop import dependents_of, direct_dependents, remove, report_cascade
+from adapter.definitions.drop import dependents_of, remove, report_cascade
 from adapter.definitions.existing_rows import NewRules, check_existing_rows
-from adapter.definitions.keys import declared_keys, forget_names, name_in_parents, referring, with_not_null
-from adapter.definitions.tables import (
+from adapter.definitions.generation import (
     checked_default,
-    column_of,
-    fill_table,
-    make_shard,
+    generated_from,
     missing_value,
     nextval_default,
     owned_sequence,
-    physical_schema,
+    with_generations,
 )
-from adapter.definitions.views import drop_column_in_views
+from adapter.definitions.keys import declared_keys, forget_names, name_in_parents, referring, with_not_null
+from adapter.definitions.rewriting import alter_shard, rewrite_table, set_types
+from adapter.definitions.tables import column_of
+from adapter.definitions.views import broken_views, drop_column_in_views
 from adapter.execution.guards import own_catalog
 from adapter.execution.relation_names import describe, kind_of, look_up, missing, shown_name, skip_missing
 from adapter.execution.statement import Running
-from adapter.plans.predicates import scan_templates
-from adapter.queries.read import prepare_read
 from adapter.results import Notice
-from adapter.transactions.snapshots import resolve
-from planner.definitions.transforms import ColumnChange, rewritten_rows
+from planner.definitions.transforms import ColumnChange, rewritten_rows, rows_with_column
 from planner.errors import (
-    DatatypeMismatch,
     DependentObjectsStillExist,
     DuplicateColumn,
-    FeatureNotSupported,
     InvalidTableDefinition,
-    SqlError,
+    ObjectNotInPrerequisiteState,
+    SqlSyntaxError,
     UndefinedColumn,
     UndefinedObject,
     WrongObjectType,
 )
 from planner.ir.rewrite import is_volatile
 from planner.statements import records as st
-from planner.syntax.parse import split_and_parse
-from planner.types import types as t
-from planner.types.type_names import format_type
 from storage.catalog.model import (
     CatalogSnapshot,
-    CatalogUpdate,
     Column,
     Comment,
     Constraint,
@@ -109,7 +100,7 @@ async def alter_table(running: Running, statement: st.AlterTable) -> None:
     rules = NewRules()
     for number, actions in groupby(sorted(statement.actions, key=_pass_of), key=_pass_of):
         if number == _TYPE_PASS:
-            await _set_types(running, catalog, record, types, rules)
+            await set_types(running, catalog, record, types, rules)
             continue
         for action in actions:
             current = own_catalog(running).get(record.oid)
@@ -125,6 +116,8 @@ def _pass_of(action: st.AlterTableAction) -> int:
     """When an action is carried out (tablecmds.c's AT_PASS_...)."""
     match action:
         case st.DropColumn() | st.DropConstraint() | st.SetNotNull(not_null=False) | st.SetDefault(default=None):
+            return 0
+        case st.DropExpression():
             return 0
         case st.SetColumnType():
             return _TYPE_PASS
@@ -158,7 +151,7 @@ def _check_action(
         )
     if isinstance(action, st.SetColumnType):
         assert isinstance(relation, Relation)
-        attnum = _column(relation, action.name).attnum
+        attnum = require_column(relation, action.name).attnum
         changes = {attnum: ColumnChange(type=action.type, written=action.written_using)}
         rewritten_rows(relation, [attnum], changes, running.parsed, running.session.bind_context(catalog))
 
@@ -174,6 +167,8 @@ async def _apply(running: Running, relation: Relation, action: st.AlterTableActi
             _set_default(running, relation, action)
         case st.SetNotNull():
             _set_not_null(running, relation, action, rules)
+        case st.DropExpression():
+            _drop_expression(running, relation, action)
         case st.AddConstraint():
             _add_constraint(running, relation, action.constraint, rules)
         case st.DropConstraint():
@@ -195,31 +190,8 @@ def _action_name(action: st.AlterTableAction) -> str:
         "AddConstraint": "ADD CONSTRAINT",
         "DropConstraint": "DROP CONSTRAINT",
         "ValidateConstraint": "VALIDATE CONSTRAINT",
+        "DropExpression": "ALTER COLUMN ... DROP EXPRESSION",
     }.get(type(action).__name__, type(action).__name__)
-
-
-def _column(relation: Relation, name: str) -> Column:
-    column = relation.column(name)
-    if column is None:
-        raise UndefinedColumn(f'column "{name}" of relation "{relation.name}" does not exist')
-    return column
-
-
-def with_column(relation: Relation, column: Column) -> Relation:
-    columns = tuple(column if known.attnum == column.attnum else known for known in relation.columns)
-    return msgspec.structs.replace(relation, columns=columns)
-
-
-def _without_column(relation: Relation, column: Column) -> Relation:
-    gone = msgspec.structs.replace(
-        column,
-        name=f"........pg.dropped.{column.attnum}........",
-        dropped=True,
-        not_null=False,
-        default=None,
-        missing=None,
-    )
-    return with_column(relation, gone)
 
 
 # ---------------------------------------------------------------- columns
@@ -240,53 +212,41 @@ async def _add_column(running: Running, relation: Relation, action: st.AddColumn
         return
     column = column_of(definition, len(relation.columns) + 1)
     added: list[SequenceRecord] = []
-    has_rows = await _row_count(running, relation) > 0
+    rewritten = definition.generation is not None
     if definition.serial or definition.identity:
-        if has_rows:
-            raise FeatureNotSupported("adding a serial or identity column to a table with rows is not supported")
         schema = own_catalog(running).get(relation.schema)
         assert isinstance(schema, Schema)
         sequence = owned_sequence(running, relation.name, schema, relation.oid, column)
         added.append(sequence)
-        default = nextval_default(schema, sequence)
-        column = msgspec.structs.replace(column, not_null=True, default=default)
+        column = msgspec.structs.replace(column, not_null=True, default=nextval_default(schema, sequence))
+        rewritten = True
     elif column.default is not None:
         column = checked_default(running, column)
-        if has_rows and column.default is not None:
-            query = default_query(running, column)
-            if is_volatile(query):
-                raise FeatureNotSupported(
-                    "adding a column with a volatile default to a table with rows is not supported"
-                )
-            column = msgspec.structs.replace(column, missing=await missing_value(running, column))
+        if column.default is not None:
+            rewritten = is_volatile(default_query(running, column))
+            if not rewritten:
+                column = msgspec.structs.replace(column, missing=await missing_value(running, column))
     if column.missing is None:
         rules.not_null.add(column.attnum)
     changed = msgspec.structs.replace(relation, columns=(*relation.columns, column))
+    changed = with_generations(running, changed, {column.attnum: definition}, located=False)
     keys = declared_keys(running, changed, action.constraints)
     columns = tuple(with_not_null(changed.columns, action.constraints))
     changed = with_constraints(msgspec.structs.replace(changed, columns=columns), keys)
-    change(running, removed=[relation], added=[changed, *added, *keys])
+    if rewritten:
+        catalog = own_catalog(running)
+        change(running, added=[*added, *keys])
+        numbered = {len(relation.live_columns()): added[0]} if added else {}
+        valued = changed.columns[-1] if not numbered else msgspec.structs.replace(column, default=None)
+        query = rows_with_column(relation, valued, running.session.bind_context(catalog))
+        changed = await rewrite_table(running, catalog, relation, changed, query, numbered)
+    else:
+        change(running, removed=[relation], added=[changed, *added, *keys])
+        alter_shard(running, changed)
     name_in_parents(running, keys)
     rules.keys.extend(key.oid for key in keys if key.validated)
-    _alter_shard(running, changed)
     checks = add_checks(running, changed, [d for d in action.constraints if d.kind == "c"])
     rules.checks.extend(check.oid for check in checks)
-
-
-def _alter_shard(running: Running, relation: Relation) -> None:
-    assert relation.shard is not None
-    txn = running.transaction.writable(running.services.env)
-    txn.alter_schema(relation.shard, physical_schema(relation.columns))
-
-
-async def _row_count(running: Running, relation: Relation) -> int:
-    """Rows at the transaction's snapshot; the read counts for validation."""
-    resolved = await resolve(
-        running.services.env, running.transaction, own_catalog(running), frozenset({relation.oid}), (), ()
-    )
-    table = resolved.inputs[relation.oid]
-    deleted: int = sum(part.rows for part in table.deletes)
-    return table.rows - deleted
 
 
 def _drop_column(running: Running, relation: Relation, action: st.DropColumn) -> None:
@@ -302,6 +262,7 @@ def _drop_column(running: Running, relation: Relation, action: st.DropColumn) ->
             )
         )
         return
+    relation = _drop_generated(running, relation, column, cascade=action.cascade)
     catalog = own_catalog(running)
     lost = [record for record in catalog.constraints(relation.oid) if column.attnum in record.columns]
     for key in list(lost):
@@ -310,7 +271,7 @@ def _drop_column(running: Running, relation: Relation, action: st.DropColumn) ->
             what = f"column {column.name} of table {shown_name(running, catalog, relation)}"
             _drop_referring(running, rests, what, what, cascade=action.cascade)
             lost += rests
-    changed = without_constraints(_without_column(relation, column), lost)
+    changed = without_constraints(without_column(relation, column), lost)
     what = f"column {column.name} of table {shown_name(running, catalog, relation)}"
     _drop_dependents(running, catalog, relation, changed, what, cascade=action.cascade)
     gone = {record.oid for record in lost}
@@ -329,7 +290,30 @@ def _drop_column(running: Running, relation: Relation, action: st.DropColumn) ->
         added=[changed, *(new for _, new in views)],
     )
     forget_names(running, lost)
-    _alter_shard(running, changed)
+    alter_shard(running, changed)
+
+
+def _drop_generated(running: Running, relation: Relation, column: Column, *, cascade: bool) -> Relation:
+    """Refuse, or drop with CASCADE, the columns that are generated from `column`. The table's record after that."""
+    dependents = generated_from(running, relation, column.attnum)
+    if not dependents:
+        return relation
+    table = shown_name(running, own_catalog(running), relation)
+    what = f"column {column.name} of table {table}"
+    lines = [f"column {dependent.name} of table {table}" for dependent in dependents]
+    if not cascade:
+        raise DependentObjectsStillExist(
+            f"cannot drop {what} because other objects depend on it",
+            detail="\n".join(f"{line} depends on {what}" for line in lines),
+            hint="Use DROP ... CASCADE to drop the dependent objects too.",
+        )
+    report_cascade(running, [f"drop cascades to {line}" for line in lines])
+    for dependent in dependents:
+        _drop_column(running, relation, st.DropColumn(name=dependent.name, cascade=True))
+        current = own_catalog(running).get(relation.oid)
+        assert isinstance(current, Relation)
+        relation = current
+    return relation
 
 
 def _drop_dependents(
@@ -355,35 +339,33 @@ def _drop_dependents(
     remove(running, catalog, doomed.values())
 
 
-def broken_views(
-    running: Running,
-    catalog: CatalogSnapshot,
-    relation: Relation,
-    changed: Relation,
-    edited: Mapping[Relation, Relation],
-) -> list[Relation]:
-    """The views directly over `relation` whose query (as `edited` has it) does not bind once it is `changed`."""
-    after = catalog.apply([CatalogUpdate(record=relation, diff=-1), CatalogUpdate(record=changed, diff=1)], catalog.csn)
-    broken = []
-    for record in direct_dependents(catalog, relation.oid):
-        if isinstance(record, Relation) and record.definition is not None:
-            definition = edited.get(record, record).definition or ""
-            try:
-                running.session.plan(split_and_parse(definition)[0], after)
-            except SqlError:
-                broken.append(record)
-    return broken
-
-
 def _set_default(running: Running, relation: Relation, action: st.SetDefault) -> None:
-    column = msgspec.structs.replace(_column(relation, action.name), default=action.default)
+    column = require_column(relation, action.name)
+    if column.generated:
+        raise SqlSyntaxError(
+            f'column "{column.name}" of relation "{relation.name}" is a generated column',
+            hint=None if action.default else "Use ALTER TABLE ... ALTER COLUMN ... DROP EXPRESSION instead.",
+        )
+    column = msgspec.structs.replace(column, default=action.default)
     if column.default is not None:
         column = checked_default(running, column)
     change(running, removed=[relation], added=[with_column(relation, column)])
 
 
+def _drop_expression(running: Running, relation: Relation, action: st.DropExpression) -> None:
+    column = require_column(relation, action.name)
+    if not column.generated:
+        message = f'column "{column.name}" of relation "{relation.name}" is not a stored generated column'
+        if not action.if_exists:
+            raise ObjectNotInPrerequisiteState(message)
+        running.session.notice(Notice(severity="NOTICE", sqlstate="00000", message=f"{message}, skipping"))
+        return
+    plain = msgspec.structs.replace(column, generated="", default=None)
+    change(running, removed=[relation], added=[with_column(relation, plain)])
+
+
 def _set_not_null(running: Running, relation: Relation, action: st.SetNotNull, rules: NewRules) -> None:
-    column = _column(relation, action.name)
+    column = require_column(relation, action.name)
     if action.not_null and not column.not_null:
         rules.not_null.add(column.attnum)
     if not action.not_null:
@@ -399,116 +381,13 @@ def _set_not_null(running: Running, relation: Relation, action: st.SetNotNull, r
     change(running, removed=[relation], added=[changed])
 
 
-async def _set_types(
-    running: Running,
-    catalog: CatalogSnapshot,
-    old: Relation,
-    actions: Sequence[st.SetColumnType],
-    rules: NewRules,
-) -> None:
-    """All the ALTER COLUMN TYPE of a statement: it is rewritten once, into a new shard, unless what is stored can be
-    be read as the new types. USING reads the rows of `old`, which `catalog` has: the table before the statement."""
-    relation = own_catalog(running).get(old.oid)
-    assert isinstance(relation, Relation)
-    changed = relation
-    changes: dict[int, ColumnChange] = {}
-    for action in actions:
-        column = _column(changed, action.name)
-        _check_unseen(running, relation, column)
-        if column.attnum in changes and changes[column.attnum].type != _type_of(old, column.attnum):
-            raise FeatureNotSupported(f'cannot alter type of column "{column.name}" twice')
-        column = msgspec.structs.replace(column, type_oid=action.type.oid, typmod=action.type.typmod)
-        if column.default is not None:
-            _check_converted_default(running, column)
-        changed = with_column(changed, column)
-        changes[column.attnum] = ColumnChange(type=action.type, written=action.written_using)
-    checks = retyped_checks(running, changed, changes)
-    change(running, removed=[old_check for old_check, _ in checks], added=[new_check for _, new_check in checks])
-    rules.checks.extend(check.oid for check, _ in checks if check.validated)
-    stays = not _has_written(running, relation) and all(
-        action.using is None and widens(_column(relation, action.name), action.type) for action in actions
-    )
-    if stays:
-        change(running, removed=[relation], added=[changed])
-        _alter_shard(running, changed)
-        return
-    context = running.session.bind_context(catalog)
-    live = [column.attnum for column in relation.live_columns()]
-    query = rewritten_rows(old, live, changes, running.parsed, context)
-    # A row that comes in the meantime would be missing from the new shard: validated at every isolation level.
-    query = msgspec.structs.replace(query, for_update=True)
-    read = await prepare_read(running, catalog, query, scan_templates(query.rel))
-    schema = catalog.get(old.schema)
-    assert isinstance(schema, Schema)
-    columns = tuple(msgspec.structs.replace(column, missing=None) for column in changed.columns)
-    changed = msgspec.structs.replace(changed, columns=columns, shard=running.services.env.new_shard_id())
-    change(running, removed=[relation], added=[changed])
-    make_shard(running, changed)
-    unchecked = tuple(msgspec.structs.replace(column, not_null=False) for column in columns)
-    await fill_table(running, msgspec.structs.replace(changed, columns=unchecked), schema.name, read)
-    rules.not_null.update(column.attnum for column in columns if column.not_null and column.attnum in changes)
-    assert relation.shard is not None
-    running.transaction.writable(running.services.env).forget_shard(relation.shard)
-
-
-def _type_of(relation: Relation, attnum: int) -> t.SqlType:
-    column = next(column for column in relation.columns if column.attnum == attnum)
-    return t.column_type(column.type_oid, column.typmod)
-
-
-def _check_unseen(running: Running, relation: Relation, column: Column) -> None:
-    """0A000 for a column that a view shows."""
-    catalog = own_catalog(running)
-    without = _without_column(relation, column)
-    views = broken_views(running, catalog, relation, without, dict(drop_column_in_views(catalog, relation, without)))
-    if views:
-        raise FeatureNotSupported(
-            "cannot alter type of a column used by a view or rule",
-            detail=f'rule _RETURN on {describe(running, catalog, views[0])} depends on column "{column.name}"',
-        )
-
-
-def _check_converted_default(running: Running, column: Column) -> None:
-    try:
-        default_query(running, column)
-    except DatatypeMismatch:
-        raise DatatypeMismatch(
-            f'default for column "{column.name}" cannot be cast automatically to type {format_type(column.type_oid)}'
-        ) from None
-
-
-_WIDER = {t.INT2: (t.INT4, t.INT8), t.INT4: (t.INT8,), t.FLOAT4: (t.FLOAT8,), t.VARCHAR: (t.VARCHAR, t.TEXT)}
-"""Types whose values are stored so that reading them as the others is a cast which cannot fail."""
-
-
-def widens(column: Column, wanted: t.SqlType) -> bool:
-    """Whether a file written with the type of `column` can be read as `wanted`."""
-    if column.type_oid == t.NUMERIC == wanted.oid:
-        old, new = t.numeric_precision_scale(column.typmod), t.numeric_precision_scale(wanted.typmod)
-        return old is not None and new is not None and old[1] == new[1] and old[0] <= new[0]
-    if wanted.oid not in _WIDER.get(column.type_oid, ()):
-        return False
-    if column.type_oid == t.FLOAT4:
-        # The text of a float4 is no float8's.
-        return column.missing is None
-    return wanted.typmod == -1 or (column.type_oid == wanted.oid and 0 <= column.typmod <= wanted.typmod)
-
-
-def _has_written(running: Running, relation: Relation) -> bool:
-    """Whether the open transaction has rows of its own in `relation`, made for the types as they were."""
-    txn = running.transaction.txn
-    if running.transaction.is_own_table(relation):
-        return True
-    return txn is not None and relation.shard is not None and bool(txn.local_parts(relation.shard))
-
-
 # ---------------------------------------------------------------- constraints and owners
 
 
 def _add_constraint(running: Running, relation: Relation, definition: st.ConstraintDefinition, rules: NewRules) -> None:
     if definition.kind == "p":
         rules.not_null.update(
-            column.attnum for name in definition.columns if not (column := _column(relation, name)).not_null
+            column.attnum for name in definition.columns if not (column := require_column(relation, name)).not_null
         )
     # PostgreSQL gives no positions here.
     unplaced = msgspec.structs.replace(definition, position=None, written=None)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import msgspec
+
 from adapter.execution.guards import own_catalog
 from adapter.execution.statement import Running
-from storage.catalog.model import CatalogRecord, CatalogUpdate, Role
+from planner.errors import UndefinedColumn
+from storage.catalog.model import CatalogRecord, CatalogUpdate, Column, Relation, Role
 
 
 def owner_oid(running: Running) -> int:
@@ -27,3 +30,31 @@ def change(running: Running, removed: Iterable[CatalogRecord] = (), added: Itera
 def new_oid(running: Running) -> int:
     """An oid for a new object."""
     return running.services.allocate_oid()
+
+
+def require_column(relation: Relation, name: str) -> Column:
+    """The live column called `name`. 42703."""
+    column = relation.column(name)
+    if column is None:
+        raise UndefinedColumn(f'column "{name}" of relation "{relation.name}" does not exist')
+    return column
+
+
+def with_column(relation: Relation, column: Column) -> Relation:
+    """The record with `column` in place of the one with its attnum."""
+    columns = tuple(column if known.attnum == column.attnum else known for known in relation.columns)
+    return msgspec.structs.replace(relation, columns=columns)
+
+
+def without_column(relation: Relation, column: Column) -> Relation:
+    """The record once `column` is dropped."""
+    gone = msgspec.structs.replace(
+        column,
+        name=f"........pg.dropped.{column.attnum}........",
+        dropped=True,
+        not_null=False,
+        default=None,
+        generated="",
+        missing=None,
+    )
+    return with_column(relation, gone)

@@ -61,10 +61,11 @@ def declared_checks(
 
 
 def _chosen_name(catalog: CatalogSnapshot, relation: Relation, attnums: Sequence[int], names: Collection[str]) -> str:
-    """A name that no constraint of the schema has: after the table, and the column when there is just one."""
+    """A name that no constraint of the schema has: after the table, and the column when there is just one (and not the
+    row as a whole)."""
     column = None
     if len(attnums) == 1:
-        column = next(column.name for column in relation.columns if column.attnum == attnums[0])
+        column = next((column.name for column in relation.columns if column.attnum == attnums[0]), None)
     taken = set(names)
     for oid in catalog.constraint_oids:
         other = catalog.get(oid)

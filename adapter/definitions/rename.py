@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import msgspec
 
-from adapter.definitions.alter import alter_target, with_column
-from adapter.definitions.catalog_changes import change
+from adapter.definitions.alter import alter_target
+from adapter.definitions.catalog_changes import change, with_column
 from adapter.definitions.checks import rename_in_checks
+from adapter.definitions.generation import renamed_generations
 from adapter.definitions.views import rename_column_in_views, rename_relation_in_views
 from adapter.execution.guards import own_catalog
 from adapter.execution.relation_names import require_schema
@@ -33,6 +34,7 @@ async def rename_column(running: Running, statement: st.RenameColumn) -> None:
     if relation.column(statement.new_name) is not None:
         raise DuplicateColumn(f'column "{statement.new_name}" of relation "{relation.name}" already exists')
     changed = with_column(relation, msgspec.structs.replace(column, name=statement.new_name))
+    changed = renamed_generations(running, changed, column.name, statement.new_name)
     views = rename_column_in_views(running, own_catalog(running), relation, changed, column.name, statement.new_name)
     checks = rename_in_checks(running, changed, column.name, statement.new_name)
     edited: list[tuple[CatalogRecord, CatalogRecord]] = [*views, *checks]

@@ -9,11 +9,11 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from adapter.changes.defaults import default_query
 from adapter.changes.row_checks import check_rows
 from adapter.changes.target import Target
 from adapter.definitions.catalog_changes import change, new_oid, owner_oid
 from adapter.definitions.checks import copied_checks, declared_checks, with_constraints
+from adapter.definitions.generation import checked_default, nextval_default, owned_sequence, with_generations
 from adapter.definitions.keys import declared_keys, name_in_parents, with_not_null
 from adapter.execution.guards import check_writable, own_catalog
 from adapter.execution.relation_locks import lock_read
@@ -21,10 +21,9 @@ from adapter.execution.relation_names import creation_schema, describe, find_rel
 from adapter.execution.statement import Running
 from adapter.plans.plan_cache import Plan, make_plan
 from adapter.queries.read import PreparedRead, prepare_plan
-from adapter.queries.single_row import bind_execute_params, evaluate
+from adapter.queries.single_row import bind_execute_params
 from adapter.results import Command, Notice
 from planner.analyze import define_view
-from planner.definitions.defaults import stored_default
 from planner.errors import (
     DuplicateColumn,
     DuplicateTable,
@@ -37,12 +36,9 @@ from planner.errors import (
 from planner.ir.bound import BoundQuery
 from planner.ir.physical import arrow_type
 from planner.statements import records as st
-from planner.syntax.identifiers import quote_identifier, quote_literal
-from planner.syntax.parse import Parsed
 from planner.types import types as t
 from planner.types.type_names import format_type
 from planner.types.types import SqlType, column_type
-from planner.values.text_values import format_text
 from storage.catalog.model import (
     CatalogSnapshot,
     Column,
@@ -55,8 +51,6 @@ from storage.shards.parts import UploadedPart
 
 MAX_COLUMNS = 1600
 """PostgreSQL's limit of columns in a table."""
-
-_INTEGER_MAXIMUM = {t.INT2: 2**15 - 1, t.INT4: 2**31 - 1, t.INT8: 2**63 - 1}
 
 
 def physical_schema(columns: Iterable[Column]) -> pa.Schema:
@@ -97,7 +91,8 @@ async def create_table(running: Running, statement: st.CreateTable) -> None:
     table_oid = new_oid(running)
     likes = [(like, find_relation(running, catalog, like.table, located=True)) for like in statement.likes]
     running.transaction.rely_on(source for _, source in likes)
-    columns, sequences = _columns(running, statement, likes, schema, table_oid)
+    definitions = _definitions(statement, likes)
+    columns, sequences = _columns(running, statement, definitions, schema, table_oid)
     if len(columns) > MAX_COLUMNS:
         raise InvalidTableDefinition(f"tables can have at most {MAX_COLUMNS} columns")
     name = statement.name.name
@@ -110,6 +105,10 @@ async def create_table(running: Running, statement: st.CreateTable) -> None:
         columns=tuple(with_not_null(columns, statement.constraints)),
         shard=running.services.env.new_shard_id(),
     )
+    written = {
+        attnum: column for attnum, column in enumerate(definitions, 1) if isinstance(column, st.ColumnDefinition)
+    }
+    relation = with_generations(running, relation, written)
     # Nothing is there yet that they would have to be held against.
     valid = [msgspec.structs.replace(definition, not_valid=False) for definition in statement.constraints]
     constraints = declared_checks(running, relation, valid)
@@ -136,22 +135,23 @@ def _refuse_temporary(temporary: bool) -> None:
         raise FeatureNotSupported("temporary tables are not supported")
 
 
+def _definitions(
+    statement: st.CreateTable, likes: Sequence[tuple[st.LikeClause, Relation]]
+) -> list[st.ColumnDefinition | Column]:
+    """The columns in order: those that the statement defines, and where it says LIKE those of other tables."""
+    definitions: list[st.ColumnDefinition | Column] = list(statement.columns)
+    for like, source in sorted(likes, key=lambda pair: -pair[0].index):
+        definitions[like.index : like.index] = [_like(column, like) for column in source.live_columns()]
+    return definitions
+
+
 def _columns(
     running: Running,
     statement: st.CreateTable,
-    sources: Sequence[tuple[st.LikeClause, Relation]],
+    definitions: Sequence[st.ColumnDefinition | Column],
     schema: Schema,
     table_oid: int,
 ) -> tuple[list[Column], list[SequenceRecord]]:
-    definitions: list[st.ColumnDefinition | Column] = list(statement.columns)
-    for like, source in sorted(sources, key=lambda pair: -pair[0].index):
-        copied = [
-            msgspec.structs.replace(
-                column, missing=None, default=column.default if "defaults" in like.including else None
-            )
-            for column in source.live_columns()
-        ]
-        definitions[like.index : like.index] = copied
     columns: list[Column] = []
     sequences: list[SequenceRecord] = []
     seen: set[str] = set()
@@ -173,10 +173,15 @@ def _columns(
     return columns, sequences
 
 
-def nextval_default(schema: Schema, sequence: SequenceRecord) -> str:
-    """The default of a column that takes its values from `sequence`."""
-    name = f"{quote_identifier(schema.name)}.{quote_identifier(sequence.name)}"
-    return f"nextval({quote_literal(name)}::regclass)"
+def _like(column: Column, like: st.LikeClause) -> Column:
+    """A column of a table that is LIKE the one that has `column`."""
+    kept = column.default is not None and ("generated" if column.generated else "defaults") in like.including
+    return msgspec.structs.replace(
+        column,
+        missing=None,
+        default=column.default if kept else None,
+        generated=column.generated if kept else "",
+    )
 
 
 def column_of(definition: st.ColumnDefinition, attnum: int) -> Column:
@@ -189,41 +194,6 @@ def column_of(definition: st.ColumnDefinition, attnum: int) -> Column:
         not_null=definition.not_null,
         default=definition.default,
     )
-
-
-def owned_sequence(running: Running, table: str, schema: Schema, table_oid: int, column: Column) -> SequenceRecord:
-    """The sequence behind a serial or identity column."""
-    catalog = own_catalog(running)
-    base = f"{table[:29]}_{column.name[:28]}_seq"
-    name, number = base, 0
-    while (schema.oid, name) in catalog.relation_names:
-        number += 1
-        name = f"{base}{number}"
-    return SequenceRecord(
-        oid=new_oid(running),
-        name=name,
-        schema=schema.oid,
-        owner=owner_oid(running),
-        type_oid=column.type_oid,
-        maximum=_INTEGER_MAXIMUM.get(column.type_oid, 2**63 - 1),
-        owned_by=(table_oid, column.attnum),
-    )
-
-
-def checked_default(running: Running, column: Column, written: Parsed | None = None) -> Column:
-    """The column with its DEFAULT as the catalog keeps it. Raises the binder's errors for a bad one, as `default_query`
-    does."""
-    assert column.default is not None
-    default_query(running, column, written)
-    type_ = column_type(column.type_oid, column.typmod)
-    kept = stored_default(column.default, type_, running.session.bind_context(own_catalog(running)))
-    return msgspec.structs.replace(column, default=kept)
-
-
-async def missing_value(running: Running, column: Column) -> str | None:
-    """The text of the value that existing rows get in an added column with a default."""
-    (value,) = await evaluate(running, own_catalog(running), default_query(running, column))
-    return None if value is None else format_text(value, column_type(column.type_oid, column.typmod))
 
 
 # ---------------------------------------------------------------- CREATE TABLE AS

@@ -7,17 +7,18 @@ column names; everything else in the query then still means what it meant.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import msgspec
 
+from adapter.definitions.drop import direct_dependents
 from adapter.execution.statement import Running
 from planner.definitions.deparse import query_text
-from planner.errors import InternalError
+from planner.errors import InternalError, SqlError
 from planner.syntax.libpg_query import pb
 from planner.syntax.parse import split_and_parse
-from storage.catalog.model import CatalogSnapshot, Relation, Schema
+from storage.catalog.model import CatalogSnapshot, CatalogUpdate, Relation, Schema
 
 
 def rename_relation_in_views(
@@ -125,3 +126,23 @@ def _references(message: Any) -> Iterator[Any]:
             continue
         for item in [value] if hasattr(value, "DESCRIPTOR") else value:
             yield from _references(item)
+
+
+def broken_views(
+    running: Running,
+    catalog: CatalogSnapshot,
+    relation: Relation,
+    changed: Relation,
+    edited: Mapping[Relation, Relation],
+) -> list[Relation]:
+    """The views directly over `relation` whose query (as `edited` has it) does not bind once it is `changed`."""
+    after = catalog.apply([CatalogUpdate(record=relation, diff=-1), CatalogUpdate(record=changed, diff=1)], catalog.csn)
+    broken = []
+    for record in direct_dependents(catalog, relation.oid):
+        if isinstance(record, Relation) and record.definition is not None:
+            definition = edited.get(record, record).definition or ""
+            try:
+                running.session.plan(split_and_parse(definition)[0], after)
+            except SqlError:
+                broken.append(record)
+    return broken

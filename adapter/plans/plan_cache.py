@@ -144,7 +144,7 @@ def make_plan(parsed: Parsed, context: BindContext, declared: tuple[int, ...]) -
             query = statement
             columns = describe_fields(query.rel.fields)
         case BoundInsert():
-            query, written = statement.source, (statement.relation_oid,)
+            query, written = statement.complete or statement.source, (statement.relation_oid,)
         case BoundUpdate() | BoundDelete():
             query, written = statement.read, (statement.relation_oid,)
     if isinstance(statement, (BoundInsert, BoundUpdate, BoundDelete)) and statement.returning is not None:

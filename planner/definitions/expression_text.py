@@ -80,7 +80,7 @@ class _Printer:
         node = self.form(node)
         if isinstance(node, (ir.Cast, w.Conversion)):
             if not node.explicit and not implicit:
-                return self.inside(node.arg, node, implicit=False)
+                return self._twice_enclosed(node, self.inside(node.arg, node, implicit=False))
             return self._conversion(node)
         for kind, method in _METHODS.items():
             if isinstance(node, kind):
@@ -147,11 +147,14 @@ class _Printer:
         arg = self.form(node.arg)
         if isinstance(arg, ir.Literal) and arg.type.oid == node.type.oid and arg.type.typmod == -1:
             return f"{literal_text(arg, typed=False)}::{target}"
-        text = self._enclosed(self.inside(node.arg, node, implicit=False))
-        if self.pretty and node.type.typmod >= 0 and not self._is_simple(node.arg, node) and _is_relabeled(node):
-            # The conversion to the type, which is hidden below that to the length, has parentheses of its own.
-            text = f"({text})"
+        text = self._twice_enclosed(node, self._enclosed(self.inside(node.arg, node, implicit=False)))
         return f"{text}::{target}"
+
+    def _twice_enclosed(self, node: ir.Cast | w.Conversion, text: str) -> str:
+        """`text` of what is converted: the conversion to the type, which is hidden below that to the length, has
+        parentheses of its own."""
+        twice = self.pretty and node.type.typmod >= 0 and not self._is_simple(node.arg, node) and _is_relabeled(node)
+        return f"({text})" if twice else text
 
     def _session_value(self, node: ir.SessionValue) -> str:
         # How it was written is not known.

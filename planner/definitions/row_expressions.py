@@ -1,4 +1,4 @@
-"""Expressions over one row of a table, as its definition has them: CHECK constraints.
+"""Expressions over one row of a table, as its definition has them: CHECK constraints and generated columns.
 
 Their text is bound in a scope that offers the table's columns and nothing else. What comes of it are queries that
 compute over rows at hand (`RETURNING_ROWS`) or find rows of the table that break a rule, and the scalars themselves for
@@ -7,12 +7,14 @@ whoever evaluates them without an engine.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
 from planner.definitions.expression_text import NotPrintable, expression_text, printed
-from planner.expressions.bind import CHECK_CLAUSE, bind_clause
+from planner.definitions.mutability import is_immutable
+from planner.errors import InvalidObjectDefinition
+from planner.expressions.bind import CHECK_CLAUSE, DEFAULT_CLAUSE, bind_clause
 from planner.ir.bound import BoundQuery
 from planner.ir.nodes import (
     RETURNING_ROWS,
@@ -34,15 +36,23 @@ from planner.ir.nodes import (
     Scan,
 )
 from planner.ir.rewrite import column_ids, transform
-from planner.queries.dml import bound_query, parse_expression
+from planner.queries.column_values import (
+    assign,
+    bind_generation,
+    bind_stored,
+    bound_query,
+    computing,
+    parse_expression,
+    row_scope,
+)
 from planner.queries.grammar import new_statement
-from planner.queries.relations import bind_in_view, scan_table
+from planner.queries.relations import bind_in_view
 from planner.resolution.casting import to_boolean
 from planner.resolution.operators import BOOLEAN, build_call, find_operator
 from planner.resolution.statement import BindContext, Level, Statement
 from planner.syntax.identifiers import quote_identifier
 from planner.syntax.parse import Parsed, Tree
-from planner.types.types import INT4, INT8, SqlType
+from planner.types.types import INT4, INT8, SqlType, column_type
 from storage.catalog.model import Column, Relation
 
 WHOLE_ROW = 0
@@ -63,18 +73,13 @@ class RowConditions(Struct, frozen=True, kw_only=True):
 
 def bind_conditions(relation: Relation, texts: Sequence[str], context: BindContext) -> RowConditions:
     """The conditions with these texts, which `check_expression` has accepted before."""
-    first, _ = parse_expression(texts[0])
-    statement = new_statement(first, context)
-    statement.reads_stored = True
-    level, scan = _scope(statement, relation)
-    conditions: list[Scalar] = []
-    for text in texts:
-        parsed, tree = parse_expression(text)
+    statement = new_statement(parse_expression(texts[0])[0], context)
+    level, scan = row_scope(statement, relation)
 
-        def bind(_: Level, tree: Tree = tree) -> Scalar:
-            return _with_lists(level, _condition(level, tree))
+    def bind(tree: Tree) -> Scalar:
+        return _with_lists(level, _condition(level, tree))
 
-        conditions.append(bind_in_view(statement, bind, parsed))
+    conditions = [bind_stored(statement, text, bind) for text in texts]
     number = Case(
         whens=tuple(
             (BoolOp(op="not", args=(condition,), type=BOOLEAN), _number(place))
@@ -118,15 +123,6 @@ def _with_lists(level: Level, condition: Scalar) -> Scalar:
     return transform(condition, in_list)
 
 
-def _scope(statement: Statement, relation: Relation) -> tuple[Level, Scan]:
-    """A level that offers the columns of `relation` and nothing else, and their scan."""
-    level = Level(statement, None)
-    scan, item = scan_table(level, relation, None, -1)
-    level.namespace.append(item)
-    level.rtes.append(item)
-    return level, scan
-
-
 def _number(value: int) -> Literal:
     return Literal(value=value, type=SqlType(INT4))
 
@@ -153,7 +149,7 @@ def _violated(statement: Statement, scan: Scan, conditions: Sequence[Scalar], nu
 def bind_null_rows(relation: Relation, column: Column, context: BindContext) -> BoundQuery:
     """A row of the table that has no value in `column`, if there is one."""
     statement = new_statement(parse_expression("NULL")[0], context)
-    _, scan = _scope(statement, relation)
+    _, scan = row_scope(statement, relation)
     field = next(f for f in scan.fields if f.origin is not None and f.origin.attnum == column.attnum)
     null = IsNull(arg=ColumnRef(id=field.id, type=field.type), negated=False, type=BOOLEAN)
     statement.relations.add(relation.oid)
@@ -168,8 +164,8 @@ def _condition(level: Level, tree: Tree) -> Scalar:
     return to_boolean(level.statement, bind_clause(level, tree, CHECK_CLAUSE), "CHECK")
 
 
-class CheckExpression(Struct, frozen=True, kw_only=True):
-    """A CHECK expression as the catalog keeps it, and the attnums of the columns that it reads, in its order;
+class StoredExpression(Struct, frozen=True, kw_only=True):
+    """An expression over a row as the catalog keeps it, and the attnums of the columns that it reads, in its order;
     `WHOLE_ROW` when it reads the row as a value."""
 
     text: str
@@ -178,47 +174,94 @@ class CheckExpression(Struct, frozen=True, kw_only=True):
 
 def check_expression(
     relation: Relation, text: str, context: BindContext, written: Parsed | None = None, *, stored: bool = False
-) -> CheckExpression:
+) -> StoredExpression:
     """What is kept of a CHECK expression of `relation`. Its errors have positions where `written`, the expression as it
     stands in its statement, is given; `stored` says that the text is one that has been kept before.
 
     Raises 42703 for other columns, 42804 when it is no condition, 0A000 for subqueries, 42803 for aggregates and the
     like.
     """
+    return _stored(relation, text, context, written, stored, _condition)
+
+
+def generation_expression(
+    relation: Relation,
+    column: Column,
+    context: BindContext,
+    written: Parsed | None = None,
+    *,
+    stored: bool = False,
+) -> StoredExpression:
+    """What is kept of the expression of a generated `column` (its `default`); as `check_expression`. Raises 42P17 also
+    for what is not immutable."""
+
+    def bind(level: Level, tree: Tree) -> Scalar:
+        expr = bind_generation(level, tree, relation, column)
+        if not is_immutable(expr):
+            raise InvalidObjectDefinition("generation expression is not immutable")
+        return expr
+
+    return _stored(relation, column.default or "", context, written, stored, bind)
+
+
+def _stored(
+    relation: Relation,
+    text: str,
+    context: BindContext,
+    written: Parsed | None,
+    stored: bool,
+    bind: Callable[[Level, Tree], Scalar],
+) -> StoredExpression:
     parsed, tree = (written, written.tree) if written is not None else parse_expression(text)
     statement = new_statement(parsed, context)
     statement.written = {}
-    level, scan = _scope(statement, relation)
+    level, scan = row_scope(statement, relation)
     if written is not None:
-        condition = _condition(level, tree)
+        expr = bind(level, tree)
+    elif stored:
+        expr = bind_stored(statement, text, lambda tree: bind(level, tree))
     else:
-        statement.reads_stored = stored
-        condition = bind_in_view(statement, lambda _: _condition(level, tree), parsed)
-    attnums: dict[int | None, int] = {
-        field.id: field.origin.attnum for field in scan.fields if field.origin is not None
-    }
-    attnums[None] = WHOLE_ROW
+        expr = bind_in_view(statement, lambda _: bind(level, tree), parsed)
+    attnums: dict[int | None, int] = {None: WHOLE_ROW}
+    attnums.update((field.id, field.origin.attnum) for field in scan.fields if field.origin is not None)
     try:
-        kept, columns = printed(condition, _names(scan), statement.written)
+        kept, columns = printed(expr, _names(scan), statement.written)
     except NotPrintable:
-        kept, columns = text, tuple(dict.fromkeys(column_ids(condition)))
-    return CheckExpression(text=kept, columns=tuple(attnums[id] for id in columns))
+        kept, columns = text, tuple(dict.fromkeys(column_ids(expr)))
+    return StoredExpression(text=kept, columns=tuple(attnums[id] for id in columns))
 
 
-def pretty_expression(relation: Relation | None, text: str, context: BindContext) -> str:
-    """A stored expression (over the columns of `relation`, if any) without superfluous parentheses."""
-    parsed, tree = parse_expression(text)
-    statement = new_statement(parsed, context)
-    statement.written, statement.reads_stored = {}, True
+def pretty_expression(relation: Relation | None, text: str, context: BindContext, column: Column | None = None) -> str:
+    """A stored expression (over the columns of `relation`, if any; the value of `column`, if that is given) without
+    superfluous parentheses."""
+    statement = new_statement(parse_expression(text)[0], context)
+    statement.written = {}
     level, names = Level(statement, None), {}
     if relation is not None:
-        level, scan = _scope(statement, relation)
+        level, scan = row_scope(statement, relation)
         names = _names(scan)
-    expr = bind_in_view(statement, lambda _: bind_clause(level, tree, CHECK_CLAUSE), parsed)
+
+    def bind(tree: Tree) -> Scalar:
+        if relation is not None and column is not None and column.generated:
+            return bind_generation(level, tree, relation, column)
+        if column is not None:
+            expr = bind_clause(level, tree, DEFAULT_CLAUSE)
+            return assign(statement, expr, column, column_type(column.type_oid, column.typmod))
+        return bind_clause(level, tree, CHECK_CLAUSE)
+
     try:
-        return expression_text(expr, names, statement.written, pretty=True)
+        return expression_text(bind_stored(statement, text, bind), names, statement.written, pretty=True)
     except NotPrintable:
         return text
+
+
+def computing_query(relation: Relation, context: BindContext) -> BoundQuery | None:
+    """What gives rows of `relation` at hand with their generated columns; None when it has none."""
+    if not any(column.generated for column in relation.live_columns()):
+        return None
+    statement = new_statement(parse_expression("NULL")[0], context)
+    computed = computing(statement, relation)
+    return None if computed is None else bound_query(statement, computed)
 
 
 def _names(scan: Scan) -> dict[int, str]:

@@ -1,5 +1,5 @@
-"""ALTER COLUMN TYPE: what makes a column's new values of the old row (USING, or the column itself), and the query that
-gives a whole table's rows anew."""
+"""A whole table's rows anew: for ALTER COLUMN TYPE, with what makes a column's new values of the old row (USING, or the
+column itself), and for a column that is added."""
 
 from __future__ import annotations
 
@@ -10,8 +10,16 @@ from msgspec import Struct
 from planner.errors import DatatypeMismatch, SqlError
 from planner.expressions.bind import TRANSFORM_CLAUSE, bind_clause
 from planner.ir.bound import BoundQuery
-from planner.ir.nodes import ColumnRef, Project, Scalar
-from planner.queries.dml import bound_query, in_shape
+from planner.ir.nodes import ColumnRef, Literal, Project, Scalar
+from planner.queries.column_values import (
+    bind_generation,
+    bind_stored,
+    bound_query,
+    default_value,
+    in_shape,
+    parse_expression,
+    row_scope,
+)
 from planner.queries.grammar import new_statement
 from planner.queries.relations import scan_table
 from planner.resolution.casting import coerce_to_target, finish_row
@@ -20,8 +28,8 @@ from planner.resolution.statement import BindContext, Level, Statement
 from planner.syntax.identifiers import quote_identifier
 from planner.syntax.parse import Parsed
 from planner.types.type_names import format_type
-from planner.types.types import SqlType
-from storage.catalog.model import Relation
+from planner.types.types import SqlType, column_type
+from storage.catalog.model import Column, Relation
 
 
 class ColumnChange(Struct, frozen=True, kw_only=True):
@@ -50,17 +58,18 @@ def rewritten_rows(
     level.namespace.append(item)
     level.rtes.append(item)
     fields = dict(zip((column.attnum for column in relation.live_columns()), scan.fields, strict=True))
+    computed = {column.attnum for column in relation.live_columns() if column.generated}
     exprs = []
     for attnum in attnums:
         column: Scalar = ColumnRef(id=fields[attnum].id, type=fields[attnum].type)
-        change = changes.get(attnum)
-        exprs.append(column if change is None else _changed(level, column, fields[attnum].name, change))
+        change, generated = changes.get(attnum), attnum in computed
+        exprs.append(column if change is None else _changed(level, column, fields[attnum].name, change, generated))
     names = [fields[attnum].name for attnum in attnums]
     outputs = tuple(statement.new_field(name, expr.type) for name, expr in zip(names, exprs, strict=True))
     return bound_query(statement, Project(input=scan, exprs=tuple(exprs), fields=outputs))
 
 
-def _changed(level: Level, expr: Scalar, name: str, change: ColumnChange) -> Scalar:
+def _changed(level: Level, expr: Scalar, name: str, change: ColumnChange, generated: bool) -> Scalar:
     statement = level.statement
     if change.written is not None:
         statement.parsed = change.written
@@ -77,7 +86,7 @@ def _changed(level: Level, expr: Scalar, name: str, change: ColumnChange) -> Sca
     target = f"{quote_identifier(name)}::{format_type(change.type.oid, change.type.typmod)}"
     raise DatatypeMismatch(
         f'column "{name}" cannot be cast automatically to type {type_name}',
-        hint=f'You might need to specify "USING {target}".',
+        hint=None if generated else f'You might need to specify "USING {target}".',
     )
 
 
@@ -89,3 +98,24 @@ def _assigned(statement: Statement, expr: Scalar, type: SqlType) -> Scalar | Non
         error.position = None
         raise
     return None if converted is None else in_shape(statement, converted, type)
+
+
+def rows_with_column(relation: Relation, column: Column, context: BindContext) -> BoundQuery:
+    """The rows of `relation` with the value that each gets in the new `column` as one more: what it is generated as,
+    its default, or NULL."""
+    statement = new_statement(parse_expression("NULL")[0], context)
+    level, scan = row_scope(statement, relation)
+    statement.relations.add(relation.oid)
+    type_ = column_type(column.type_oid, column.typmod)
+    if column.generated:
+        added: Scalar = bind_stored(
+            statement, column.default or "", lambda tree: bind_generation(level, tree, relation, column)
+        )
+    elif column.default is None or column.sequence is not None:
+        added = Literal(value=None, type=type_)
+    else:
+        added = default_value(statement, column, type_)
+    exprs = (*(ColumnRef(id=field.id, type=field.type) for field in scan.fields), added)
+    names = [*(field.name for field in scan.fields), column.name]
+    outputs = tuple(statement.new_field(name, expr.type) for name, expr in zip(names, exprs, strict=True))
+    return bound_query(statement, Project(input=scan, exprs=exprs, fields=outputs))

@@ -15,7 +15,8 @@ from planner.syntax.parse import Tree
 DEFAULT_CLAUSE = "DEFAULT expressions"
 TRANSFORM_CLAUSE = "transform expressions"
 CHECK_CLAUSE = "check constraints"
-DEFINITION_CLAUSES = frozenset({DEFAULT_CLAUSE, TRANSFORM_CLAUSE, CHECK_CLAUSE})
+GENERATION_CLAUSE = "column generation expressions"
+DEFINITION_CLAUSES = frozenset({DEFAULT_CLAUSE, TRANSFORM_CLAUSE, CHECK_CLAUSE, GENERATION_CLAUSE})
 """What may hold no subquery and no parameter; a default no column either. (A transform is ALTER COLUMN TYPE's USING.)
 """
 

@@ -5,9 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from decimal import Decimal
 
-from planner.errors import FeatureNotSupported, InvalidColumnReference, SqlSyntaxError, UndefinedParameter
-from planner.expressions.bind import CHECK_CLAUSE, DEFAULT_CLAUSE, DEFINITION_CLAUSES
-from planner.ir.nodes import Cast, Literal, Scalar, SessionValue
+from planner.errors import (
+    FeatureNotSupported,
+    InvalidColumnReference,
+    InvalidObjectDefinition,
+    SqlSyntaxError,
+    UndefinedParameter,
+)
+from planner.expressions.bind import CHECK_CLAUSE, DEFAULT_CLAUSE, DEFINITION_CLAUSES, GENERATION_CLAUSE
+from planner.ir.nodes import Cast, Literal, RowConstructor, Scalar, SessionValue
 from planner.ir.written import KeyWord
 from planner.resolution.casting import numeric_literal_type
 from planner.resolution.operators import BOOLEAN
@@ -80,6 +86,11 @@ def _param(level: Level, tree: Tree) -> Scalar:
 _OF_ROW_VERSIONS = frozenset({"ctid", "xmin", "cmin", "xmax", "cmax"})
 """PostgreSQL's system columns that say where and when a version of a row was written. No column is called so."""
 
+_OF_ROW_VERSIONS_FORBIDDEN = {
+    CHECK_CLAUSE: 'system column "{}" reference in check constraint is invalid',
+    GENERATION_CLAUSE: 'cannot use system column "{}" in column generation expression',
+}
+
 
 def _column(level: Level, tree: Tree) -> Scalar:
     if level.clause == DEFAULT_CLAUSE:
@@ -92,18 +103,28 @@ def _column(level: Level, tree: Tree) -> Scalar:
             raise SqlSyntaxError("row expansion via \"*\" is not supported here",
                                  position=level.statement.position(tree.location))  # fmt: skip
         item = star_items(level, strings(list(tree.fields)[:-1]), tree.location)
-        return whole_row(level, item, tree.location)
+        return _of_part(level, whole_row(level, item, tree.location), tree.location)
     parts = strings(tree.fields)
-    if level.clause == CHECK_CLAUSE and parts[-1] in _OF_ROW_VERSIONS:
+    if level.clause in _OF_ROW_VERSIONS_FORBIDDEN and parts[-1] in _OF_ROW_VERSIONS:
         raise InvalidColumnReference(
-            f'system column "{parts[-1]}" reference in check constraint is invalid',
-            position=level.statement.position(tree.location),
+            _OF_ROW_VERSIONS_FORBIDDEN[level.clause].format(parts[-1]), position=level.statement.position(tree.location)
         )
     if len(parts) == 1 and level.statement.definition is not None and level.statement.view_depth == 0:
         alias = column_qualifier(level, parts[0])
         if alias is not None:
             level.statement.definition.unqualified.append((tree, alias))
-    return resolve(level, parts, tree.location)
+    return _of_part(level, resolve(level, parts, tree.location), tree.location)
+
+
+def _of_part(level: Level, scalar: Scalar, location: int) -> Scalar:
+    """`scalar`, unless it is a row that holds the generated column which is being defined. 42P17."""
+    if level.clause == GENERATION_CLAUSE and isinstance(scalar, RowConstructor):
+        raise InvalidObjectDefinition(
+            "cannot use whole-row variable in column generation expression",
+            detail="This would cause the generated column to depend on its own value.",
+            position=level.statement.position(location),
+        )
+    return scalar
 
 
 def _sql_value(level: Level, tree: Tree) -> Scalar:

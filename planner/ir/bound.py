@@ -26,12 +26,16 @@ class BoundQuery(Struct, frozen=True, kw_only=True):
 class BoundInsert(Struct, frozen=True, kw_only=True):
     """INSERT. `source` yields one column for each of `columns` (attnums), already coerced to the column's type
     (assignment), defaults filled in for all live columns of the table, so `columns` is every live attnum in order.
-    `returning` reads `Scan` fields through the ids in `returning_fields` (one per column)."""
+    Generated columns are NULL there: `computed` gives rows at hand (`RETURNING_ROWS`) with their values, `complete` is
+    `source` with them, unless its rows are written out. `returning` reads `Scan` fields through the ids in
+    `returning_fields` (one per column)."""
 
     relation_oid: int
     columns: tuple[int, ...]
     source: BoundQuery
     not_null: tuple[int, ...]
+    computed: BoundQuery | None = None
+    complete: BoundQuery | None = None
     returning: Returning | None = None
     on_conflict: OnConflict | None = None
 

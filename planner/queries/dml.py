@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from typing import Any
 
-from msgspec.structs import replace
-
 from planner.errors import (
-    DatatypeMismatch,
     DuplicateColumn,
     FeatureNotSupported,
     InsufficientPrivilege,
@@ -18,16 +14,14 @@ from planner.errors import (
     UndefinedTable,
     WrongObjectType,
 )
-from planner.expressions.bind import DEFAULT_CLAUSE, bind, bind_clause
-from planner.ir.bound import BoundDelete, BoundInsert, BoundQuery, BoundUpdate, OnConflict, Returning
+from planner.expressions.bind import bind, bind_clause
+from planner.ir.bound import BoundDelete, BoundInsert, BoundUpdate, OnConflict, Returning
 from planner.ir.nodes import (
     RETURNING_ROWS,
     ColumnRef,
     CteScan,
     Deduplicate,
     Filter,
-    Literal,
-    Param,
     Project,
     Rel,
     Scalar,
@@ -35,34 +29,30 @@ from planner.ir.nodes import (
     Values,
     With,
 )
+from planner.queries.column_values import (
+    assign,
+    bound_query,
+    computing,
+    default_value,
+    refuse_updates,
+    refuse_values,
+    with_computed,
+)
 from planner.queries.common_tables import bind_with
 from planner.queries.from_clause import bind_from
 from planner.queries.on_conflict import bind_on_conflict
-from planner.queries.relations import bind_in_view, find_relation, scan_table, undefined_table
+from planner.queries.relations import find_relation, scan_table, undefined_table
 from planner.queries.select import bind_targets
 from planner.queries.values import bind_rows
-from planner.resolution.casting import coerce_to_target, finish_row, resolve_unknown, to_boolean, with_shape
-from planner.resolution.coercion import Context
+from planner.resolution.casting import finish_row, resolve_unknown, to_boolean
 from planner.resolution.query import analyze_query, bind_query, single_column
 from planner.resolution.statement import Level, NsItem, Statement
 from planner.statements.records import QualifiedName
-from planner.syntax.parse import Parsed, Tree, split_and_parse
+from planner.syntax.libpg_query import pb
+from planner.syntax.parse import Tree
 from planner.types.system_relations import SystemRelation
-from planner.types.type_names import format_type
 from planner.types.types import INT8, UNKNOWN, SqlType, column_type
 from storage.catalog.model import Column, Relation
-
-
-def bound_query(statement: Statement, rel: Rel) -> BoundQuery:
-    """`rel` as a query, with what the statement has gathered."""
-    return BoundQuery(
-        rel=rel,
-        param_types=statement.final_param_types(),
-        relations=frozenset(statement.relations),
-        system=statement.system,
-        volatile=statement.volatile,
-        for_update=statement.for_update,
-    )
 
 
 def target_table(statement: Statement, tree: Tree, action: str) -> Relation:
@@ -86,47 +76,6 @@ def target_table(statement: Statement, tree: Tree, action: str) -> Relation:
     return found
 
 
-def assign(statement: Statement, expr: Scalar, column: Column, type: SqlType) -> Scalar:
-    """`expr` as a value for `column` (transformAssignedExpr). Raises 42804."""
-    converted = coerce_to_target(statement, expr, type, Context.ASSIGNMENT)
-    if converted is None:
-        raise DatatypeMismatch(
-            f'column "{column.name}" is of type {format_type(type.oid)} but expression is of type '
-            f"{format_type(expr.type.oid)}",
-            hint="You will need to rewrite or cast the expression.",
-            position=statement.position_of(expr),
-        )
-    return in_shape(statement, converted, type)
-
-
-def in_shape(statement: Statement, expr: Scalar, type: SqlType) -> Scalar:
-    """A numeric in the shape that its column is stored in."""
-    if expr.type.shape == type.shape or (isinstance(expr, Param) and type.typmod < 0):
-        return expr
-    return with_shape(statement, expr, type)
-
-
-@lru_cache(maxsize=1024)
-def parse_expression(text: str) -> tuple[Parsed, Any]:
-    """A stored expression's parse tree."""
-    parsed = split_and_parse(f"SELECT {text}")[0]
-    return parsed, parsed.tree.target_list[0].res_target.val
-
-
-def default_value(statement: Statement, column: Column, type: SqlType) -> Scalar:
-    """What a column gets when nothing is given for it: its DEFAULT, or NULL."""
-    if column.default is None:
-        return Literal(value=None, type=type)
-    parsed, tree = parse_expression(column.default)
-
-    def bind_default(level: Level) -> Scalar:
-        expr = bind_clause(level, tree, DEFAULT_CLAUSE)
-        return assign(statement, expr, column, type)
-
-    scalar: Scalar = bind_in_view(statement, bind_default, parsed)
-    return scalar
-
-
 # ---------------------------------------------------------------- INSERT
 
 
@@ -141,14 +90,20 @@ def bind_insert(statement: Statement, tree: Tree) -> BoundInsert:
     level.rtes.append(NsItem(alias=relation.name, columns=[], relation_name=relation.name))
     select = tree.select_stmt.select_stmt if tree.HasField("select_stmt") else None
     rel: Rel
+    not_default: set[int] = set()
     if select is None:
         rel = _values(statement, live, types, [], [[]])
     elif select.values_lists and not _has_clauses(select):
-        rel = _insert_values(level, select, tree.cols, live, types, given)
+        rel, not_default = _insert_values(level, select, tree, live, types, given)
     else:
-        rel = _insert_select(level, select, tree.cols, live, types, given)
+        rel, not_default = _insert_select(level, select, tree, live, types, given)
     if tables:
         rel = With(tables=tuple(tables), body=rel, fields=rel.fields)
+    refuse_values(live, not_default, tree.override)
+    computed = computing(statement, relation)
+    complete = None
+    if computed is not None and not isinstance(rel, Values):
+        complete = bound_query(statement, with_computed(rel, computed))
     conflict = None
     if tree.HasField("on_conflict_clause"):
         conflict = bind_on_conflict(statement, relation, tree, types, _assignments)
@@ -158,6 +113,8 @@ def bind_insert(statement: Statement, tree: Tree) -> BoundInsert:
         columns=tuple(column.attnum for column in live),
         source=bound_query(statement, rel),
         not_null=tuple(column.attnum for column in live if column.not_null),
+        computed=None if computed is None else bound_query(statement, computed),
+        complete=complete,
         returning=_finish_returning(statement, returning),
         on_conflict=None if conflict is None else _finish_conflict(statement, *conflict),
     )
@@ -205,11 +162,17 @@ def _insert_columns(statement: Statement, relation: Relation, tree: Tree) -> lis
     return found
 
 
+def _is_overridden(column: Column, tree: Tree) -> bool:
+    """Whether an INSERT takes the next number whatever value it gives (OVERRIDING USER VALUE)."""
+    return bool(column.identity) and tree.override == pb.OVERRIDING_USER_VALUE
+
+
 def _insert_values(
-    level: Level, select: Tree, columns_tree: Sequence[Tree], live: Sequence[Column], types: list[SqlType],
-    given: list[int],
-) -> Rel:  # fmt: skip
+    level: Level, select: Tree, tree: Tree, live: Sequence[Column], types: list[SqlType], given: list[int]
+) -> tuple[Values, set[int]]:
+    """The rows, and the places of the columns that one of them gives a value."""
     statement = level.statement
+    not_default: set[int] = set()
     width = max((len(node.list.items) for node in select.values_lists), default=0)
 
     def bind_item(index: int, node: Tree) -> Scalar:
@@ -217,6 +180,9 @@ def _insert_values(
         if node.HasField("set_to_default"):
             return default_value(statement, live[position], types[position])
         expr = bind(level, node)
+        not_default.add(position)
+        if _is_overridden(live[position], tree):
+            return default_value(statement, live[position], types[position])
         return assign(statement, finish_row(statement, expr), live[position], types[position])
 
     for node in select.values_lists:
@@ -229,12 +195,12 @@ def _insert_values(
                 position=None if extra is None else statement.position_of(extra),
             )
     rows = bind_rows(level, select, bind_item)
-    if width < len(given) and columns_tree:
+    if width < len(given) and tree.cols:
         raise SqlSyntaxError(
             "INSERT has more target columns than expressions",
-            position=_missing_position(statement, columns_tree, width),
+            position=_missing_position(statement, tree.cols, width),
         )
-    return _values(statement, live, types, given[:width], rows)
+    return _values(statement, live, types, given[:width], rows), not_default
 
 
 def _missing_position(statement: Statement, columns: Sequence[Tree], width: int) -> int | None:
@@ -258,9 +224,9 @@ def _values(
 
 
 def _insert_select(
-    level: Level, select: Tree, columns_tree: Sequence[Tree], live: Sequence[Column], types: list[SqlType],
-    given: list[int],
-) -> Rel:  # fmt: skip
+    level: Level, select: Tree, tree: Tree, live: Sequence[Column], types: list[SqlType], given: list[int]
+) -> tuple[Project, set[int]]:
+    """The rows, and the places of the columns that they give values."""
     statement = level.statement
     query = analyze_query(Level(statement, level), select)
     width = len(query.types)
@@ -270,10 +236,10 @@ def _insert_select(
             "INSERT has more expressions than target columns",
             position=statement.position_of(expr) if expr is not None else None,
         )
-    if width < len(given) and columns_tree:
+    if width < len(given) and tree.cols:
         raise SqlSyntaxError(
             "INSERT has more target columns than expressions",
-            position=_missing_position(statement, columns_tree, width),
+            position=_missing_position(statement, tree.cols, width),
         )
     locations: list[int] = []
     for index in range(width):
@@ -286,14 +252,14 @@ def _insert_select(
     slots = {position: index for index, position in enumerate(given[:width])}
     exprs: list[Scalar] = []
     for position, column in enumerate(live):
-        if position in slots:
+        if position in slots and not _is_overridden(column, tree):
             field = source.fields[slots[position]]
             value = statement.at(ColumnRef(id=field.id, type=field.type), locations[slots[position]])
             exprs.append(assign(statement, value, column, types[position]))
         else:
             exprs.append(default_value(statement, column, types[position]))
     fields = tuple(statement.new_field(column.name, type) for column, type in zip(live, types, strict=True))
-    return Project(input=source, exprs=tuple(exprs), fields=fields)
+    return Project(input=source, exprs=tuple(exprs), fields=fields), set(slots)
 
 
 # ---------------------------------------------------------------- UPDATE, DELETE
@@ -311,7 +277,7 @@ def bind_update(statement: Statement, tree: Tree) -> BoundUpdate:
     rel = bind_from(level, tree.from_clause, into=scan)
     live = relation.live_columns()
     types = [column_type(column.type_oid, column.typmod) for column in live]
-    changes = _assignments(level, relation, tree, live, types)
+    changes, not_default = _assignments(level, relation, tree, live, types)
     if tree.HasField("where_clause"):
         condition = to_boolean(statement, bind_clause(level, tree.where_clause, "WHERE"), "WHERE")
         rel = Filter(input=rel, condition=condition, fields=rel.fields)
@@ -320,14 +286,22 @@ def bind_update(statement: Statement, tree: Tree) -> BoundUpdate:
     if tree.from_clause:
         rel = Deduplicate(input=rel, on=(row_id,), order_by=(), fields=rel.fields)
     old = [ColumnRef(id=field.id, type=field.type) for field in scan.fields[:-1]]
+    refuse_updates(live, not_default)
     new = [changes.get(index, expr) for index, expr in enumerate(old)]
     rel = _read(statement, rel, [row_id, *old, *new], live, 2, tables)
+    computed = computing(statement, relation)
+    if computed is not None:
+        rel = with_computed(rel, computed, 1 + len(live))
     returning = _returning(statement, relation, tree, bool(tree.from_clause))
     return BoundUpdate(
         relation_oid=relation.oid,
         columns=tuple(column.attnum for column in live),
         read=bound_query(statement, rel),
-        not_null=tuple(live[index].attnum for index in sorted(changes) if live[index].not_null),
+        not_null=tuple(
+            column.attnum
+            for index, column in enumerate(live)
+            if column.not_null and (index in changes or column.generated)
+        ),
         returning=_finish_returning(statement, returning),
     )
 
@@ -348,10 +322,12 @@ def _read(
 
 def _assignments(
     level: Level, relation: Relation, tree: Tree, live: Sequence[Column], types: list[SqlType]
-) -> dict[int, Scalar]:
+) -> tuple[dict[int, Scalar], set[int]]:
+    """The new values, by place among the live columns, and the places of those that are not the default."""
     statement = level.statement
     by_name = {column.name: index for index, column in enumerate(live)}
     changes: dict[int, Scalar] = {}
+    not_default: set[int] = set()
     multiple: dict[bytes, list[Scalar | None]] = {}
     for node in tree.target_list:
         target = node.res_target
@@ -371,12 +347,12 @@ def _assignments(
         else:
             expr = bind_clause(level, target.val, "UPDATE")
         column, type = live[index], types[index]
-        changes[index] = (
-            default_value(statement, column, type)
-            if expr is None
-            else assign(statement, finish_row(statement, expr), column, type)
-        )
-    return changes
+        if expr is None:
+            changes[index] = default_value(statement, column, type)
+        else:
+            not_default.add(index)
+            changes[index] = assign(statement, finish_row(statement, expr), column, type)
+    return changes, not_default
 
 
 def _multiple(level: Level, reference: Tree, position: int | None) -> list[Scalar | None]:
@@ -475,6 +451,3 @@ def _finish_returning(statement: Statement, rel: Rel | None) -> Returning | None
     if rel is None:
         return None
     return Returning(query=bound_query(statement, rel))
-
-
-__all__ = ["bind_delete", "bind_insert", "bind_update", "bound_query", "default_value", "replace"]

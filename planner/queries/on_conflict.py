@@ -16,6 +16,7 @@ from planner.errors import (
 )
 from planner.expressions.bind import bind_clause
 from planner.ir.nodes import RETURNING_ROWS, ColumnRef, CteScan, Literal, Project, Rel, Scalar
+from planner.queries.column_values import computing, refuse_updates, with_computed
 from planner.queries.relations import scan_table, schema_name
 from planner.resolution.casting import to_boolean
 from planner.resolution.operators import BOOLEAN
@@ -25,7 +26,7 @@ from planner.syntax.parse import Tree
 from planner.types.types import SqlType
 from storage.catalog.model import Column, Constraint, Relation
 
-Assignments = Callable[[Level, Relation, Tree, Sequence[Column], list[SqlType]], dict[int, Scalar]]
+Assignments = Callable[[Level, Relation, Tree, Sequence[Column], list[SqlType]], tuple[dict[int, Scalar], set[int]]]
 
 
 def bind_on_conflict(
@@ -115,7 +116,8 @@ def _update(
         level.namespace.append(each)
         level.rtes.append(each)
     live = relation.live_columns()
-    changes = assignments(level, relation, tree, live, types)
+    changes, given = assignments(level, relation, tree, live, types)
+    refuse_updates(live, given)
     condition: Scalar = Literal(value=True, type=BOOLEAN)
     if tree.HasField("where_clause"):
         condition = to_boolean(statement, bind_clause(level, tree.where_clause, "WHERE"), "WHERE")
@@ -124,4 +126,6 @@ def _update(
     exprs = [condition, *(changes.get(index, expr) for index, expr in enumerate(kept))]
     names = ["applies", *(column.name for column in live)]
     fields = tuple(statement.new_field(name, expr.type) for name, expr in zip(names, exprs, strict=True))
-    return Project(input=rows, exprs=tuple(exprs), fields=fields)
+    changed = Project(input=rows, exprs=tuple(exprs), fields=fields)
+    computed = computing(statement, relation)
+    return changed if computed is None else with_computed(changed, computed, 1)

@@ -20,7 +20,7 @@ from planner.errors import (
 )
 from planner.ir.nodes import ColumnRef, RowConstructor, Scalar
 from planner.ir.rewrite import column_ids
-from planner.ir.written import WholeRow
+from planner.ir.written import KeyWord, WholeRow
 from planner.resolution.statement import Level, NsColumn, NsItem, Statement
 from planner.syntax.names import strings
 from planner.syntax.parse import Tree
@@ -88,7 +88,7 @@ def find_column(level: Level, name: str, location: int) -> Scalar | None:
                     )
                 found = NsColumn(name, item.system_columns[name])
         if found is not None:
-            return reference(level, found.expr, location)
+            return level.statement.written_as(reference(level, found.expr, location), KeyWord(text=name))
     return None
 
 
@@ -201,7 +201,9 @@ def item_column(level: Level, item: NsItem, name: str, location: int) -> Scalar 
             )
         return reference(level, matches[0].expr, location)
     system = item.system_columns.get(name)
-    return reference(level, system, location) if system is not None else None
+    if system is None:
+        return None
+    return level.statement.written_as(reference(level, system, location), KeyWord(text=name))
 
 
 def whole_row(level: Level, item: NsItem, location: int) -> Scalar:

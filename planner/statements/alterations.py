@@ -38,6 +38,13 @@ class SetNotNull(Struct, frozen=True, kw_only=True):
     not_null: bool
 
 
+class DropExpression(Struct, frozen=True, kw_only=True):
+    """ALTER COLUMN DROP EXPRESSION: a generated column becomes an ordinary one."""
+
+    name: str
+    if_exists: bool = False
+
+
 class SetColumnType(Struct, frozen=True, kw_only=True):
     """ALTER COLUMN TYPE. `using` is SQL text, `written_using` the same where it stands in the statement."""
 
@@ -79,6 +86,7 @@ AlterTableAction: TypeAlias = (
     | DropColumn
     | SetDefault
     | SetNotNull
+    | DropExpression
     | SetColumnType
     | AddConstraint
     | DropConstraint

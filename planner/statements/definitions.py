@@ -16,14 +16,16 @@ from planner.types.types import SqlType
 
 class ColumnDefinition(Struct, frozen=True, kw_only=True):
     """A column of CREATE TABLE or ADD COLUMN. `default` is SQL text, `written_default` the same where it stands in the
-    statement. `serial` marks smallserial, serial, bigserial (the type is the integer one), `identity` GENERATED ... AS
-    IDENTITY (`a` always, `d` by default)."""
+    statement; so are the expression of a generated column and `written_generation`. `serial` marks smallserial, serial,
+    bigserial (the type is the integer one), `identity` GENERATED ... AS IDENTITY (`a` always, `d` by default)."""
 
     name: str
     type: SqlType
     not_null: bool = False
     default: str | None = None
     written_default: Parsed | None = None
+    generation: str | None = None
+    written_generation: Parsed | None = None
     serial: bool = False
     identity: str | None = None
     collation: str | None = None

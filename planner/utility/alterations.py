@@ -56,6 +56,8 @@ def _action(command: Tree, parsed: Parsed, table: str) -> st.AlterTableAction:
         return st.ValidateConstraint(name=command.name)
     if kind == pb.AT_DropConstraint:
         return st.DropConstraint(name=command.name, if_exists=command.missing_ok, cascade=cascade)
+    if kind == pb.AT_DropExpression:
+        return st.DropExpression(name=command.name, if_exists=command.missing_ok)
     if kind == pb.AT_ChangeOwner:
         return st.ChangeOwner(owner=role_name(command.newowner))
     if kind in _TUNING:

@@ -132,62 +132,73 @@ def column_definition(
         collation = collation_names[-1]
     not_null: bool | None = True if serial else None
     default: Tree | None = None
+    generation: Tree | None = None
     identity: str | None = None
     constraints: list[tuple[st.ConstraintDefinition, list[Tree]]] = []
     declared: tuple[st.ConstraintDefinition, list[Tree]] | None = None
     """The constraint that DEFERRABLE and the like would follow."""
     if tree.HasField("raw_default"):
         default = tree.raw_default
+    of_column = f'for column "{tree.colname}" of table "{table}"'
     for node in tree.constraints:
         constraint = node.constraint
         kind = constraint.contype
         position = parsed.position(constraint.location)
+        if kind in _TIMINGS:
+            if declared is None:
+                raise SqlSyntaxError(f"misplaced {_TIMINGS[kind]} clause", position=position)
+            declared[1].append(constraint)
+            continue
+        declared = None
         if kind in (pb.CONSTR_NULL, pb.CONSTR_NOTNULL):
             wanted = kind == pb.CONSTR_NOTNULL
             if not_null is not None and not_null != wanted:
-                raise SqlSyntaxError(
-                    f'conflicting NULL/NOT NULL declarations for column "{tree.colname}" of table "{table}"',
-                    position=position,
-                )
+                raise SqlSyntaxError(f"conflicting NULL/NOT NULL declarations {of_column}", position=position)
             not_null = wanted
         elif kind == pb.CONSTR_DEFAULT:
             if default is not None or serial:
                 raise SqlSyntaxError(
-                    f'multiple default values specified for column "{tree.colname}" of table "{table}"',
-                    position=None if serial else position,
+                    f"multiple default values specified {of_column}", position=None if serial else position
                 )
             default = constraint.raw_expr
         elif kind == pb.CONSTR_IDENTITY:
+            if identity is not None:
+                raise SqlSyntaxError(f"multiple identity specifications {of_column}", position=position)
             if type.oid not in (INT2, INT4, INT8):
                 raise InvalidParameterValue("identity column type must be smallint, integer, or bigint")
             identity = constraint.generated_when or "d"
+            if not_null is False:
+                raise SqlSyntaxError(f"conflicting NULL/NOT NULL declarations {of_column}", position=position)
             not_null = True
         elif kind == pb.CONSTR_GENERATED:
-            raise FeatureNotSupported("generated columns are not supported", position=position)
-        elif kind in _TIMINGS:
-            if declared is None:
-                raise SqlSyntaxError(f"misplaced {_TIMINGS[kind]} clause", position=position)
-            declared[1].append(constraint)
+            if generation is not None:
+                raise SqlSyntaxError(f"multiple generation clauses specified {of_column}", position=position)
+            if constraint.generated_kind != "s":
+                raise FeatureNotSupported("virtual generated columns are not supported", position=position)
+            generation = constraint.raw_expr
         else:
             found = constraint_definition(constraint, parsed, tree.colname)
             constraints.append((found, []))
+            declared = constraints[-1]
             if found.kind == "p":
                 if not_null is False:
-                    raise SqlSyntaxError(
-                        f'conflicting NULL/NOT NULL declarations for column "{tree.colname}" of table "{table}"',
-                        position=position,
-                    )
+                    raise SqlSyntaxError(f"conflicting NULL/NOT NULL declarations {of_column}", position=position)
                 not_null = True
-            declared = constraints[-1]
-            continue
-        if kind not in _TIMINGS:
-            declared = None
+        clashing = [
+            name
+            for name, given in (("default", default), ("identity", identity), ("generation expression", generation))
+            if given is not None
+        ]
+        if len(clashing) > 1:
+            raise SqlSyntaxError(f"both {clashing[0]} and {clashing[1]} specified {of_column}", position=position)
     column = st.ColumnDefinition(
         name=tree.colname,
         type=type,
         not_null=bool(not_null),
         default=None if default is None else expression_text(default),
         written_default=None if default is None else parsed.expression(default),
+        generation=None if generation is None else expression_text(generation),
+        written_generation=None if generation is None else parsed.expression(generation),
         serial=serial,
         identity=identity,
         collation=collation,

@@ -77,10 +77,12 @@ class Column(msgspec.Struct, frozen=True, kw_only=True):
     dropped: bool = False
     identity: str = ""
     """``a`` GENERATED ALWAYS AS IDENTITY, ``d`` BY DEFAULT (pg_attribute.attidentity): the column has no default of its
-    own, it takes the next value of the sequence that it owns."""
+    own, it takes the next value of `sequence`."""
     generated: str = ""
     """``s`` GENERATED ALWAYS AS (...) STORED (pg_attribute.attgenerated): `default` is the expression that gives the
     column's value."""
+    sequence: int | None = None
+    """Oid of the sequence that an identity column takes its values from."""
 
 
 class Relation(Record, frozen=True, kw_only=True, tag="relation"):

@@ -9,13 +9,20 @@ from msgspec import Struct
 
 from adapter.execution_context import Row
 from adapter.system_catalogs.objects.content import Content
-from adapter.system_catalogs.objects.definitions import builtin_view_definitions, format_type, view_definition
+from adapter.system_catalogs.objects.definitions import (
+    builtin_view_definitions,
+    format_type,
+    generation_sources,
+    view_definition,
+)
 from adapter.system_catalogs.objects.objects import CatalogObjects, publicly_readable
 from adapter.system_catalogs.objects.type_facts import type_facts
 from adapter.system_catalogs.pg_catalog.catalog_views import builtin_classes
 from adapter.system_catalogs.pg_catalog.object_rows import pg_authid
 from planner.catalog_data import content as catalog_data
 from storage.catalog.model import INFORMATION_SCHEMA_OID, PG_CATALOG_OID, Relation
+from storage.catalog.model import Column as StoredColumn
+from storage.catalog.model import Sequence as SequenceRecord
 
 YES_NO = {True: "YES", False: "NO"}
 _ACTIONS = ("DELETE", "INSERT", "REFERENCES", "SELECT", "TRIGGER", "TRUNCATE", "UPDATE")
@@ -32,6 +39,13 @@ class Column(Struct, frozen=True):
     default: str | None
     collation: int | None = None
     """None: the type's."""
+    stored: StoredColumn | None = None
+    """The record, of a user's table or view."""
+
+    @property
+    def is_generated(self) -> bool:
+        """Whether its value is computed from other columns."""
+        return self.stored is not None and bool(self.stored.generated)
 
 
 class Table(Struct, frozen=True):
@@ -89,7 +103,7 @@ def tables_of(objects: CatalogObjects) -> Iterator[Table]:
                 relation.kind,
                 relation.owner,
                 [
-                    Column(c.attnum, c.name, c.type_oid, c.typmod, c.not_null, c.default)
+                    Column(c.attnum, c.name, c.type_oid, c.typmod, c.not_null, c.default, stored=c)
                     for c in relation.live_columns()
                 ],
             )
@@ -162,6 +176,39 @@ def _collation(objects: CatalogObjects, oid: int) -> Row:
     return object_name(objects, "collation", "pg_catalog", name)
 
 
+def _identity(objects: CatalogObjects, column: Column) -> Row:
+    """What columns says of an identity column's sequence."""
+    stored = column.stored
+    sequence = objects.snapshot.get(stored.sequence) if stored is not None and stored.sequence is not None else None
+    if stored is None or not isinstance(sequence, SequenceRecord):
+        return {"is_identity": "NO", "identity_cycle": "NO"}
+    return {
+        "is_identity": "YES",
+        "identity_generation": "ALWAYS" if stored.identity == "a" else "BY DEFAULT",
+        "identity_start": str(sequence.start),
+        "identity_increment": str(sequence.increment),
+        "identity_maximum": str(sequence.maximum),
+        "identity_minimum": str(sequence.minimum),
+        "identity_cycle": YES_NO[sequence.cycle],
+    }
+
+
+def column_column_usage(objects: CatalogObjects) -> Content:
+    """Generated columns and the columns that they are computed from."""
+    rows: list[Row] = []
+    for relation in objects.relations:
+        names = {column.attnum: column.name for column in relation.live_columns()}
+        table = relation_name(objects, relation)
+        rows.extend(
+            {**table, "column_name": names[attnum], "dependent_column": column.name}
+            for column in relation.live_columns()
+            if column.generated
+            for attnum in generation_sources(objects, relation, column)
+            if attnum in names
+        )
+    return Content(rows=rows)
+
+
 def columns(objects: CatalogObjects) -> Content:
     """All columns of tables and views."""
     rows: list[Row] = []
@@ -170,13 +217,13 @@ def columns(objects: CatalogObjects) -> Content:
             **object_name(objects, "table", table.schema, table.name),
             "column_name": column.name,
             "ordinal_position": column.attnum,
-            "column_default": column.default,
+            "column_default": None if column.is_generated else column.default,
             "is_nullable": YES_NO[not column.not_null],
             **type_row(objects, column.type_oid, column.typmod, str(column.attnum), collation=column.collation),
             "is_self_referencing": "NO",
-            "is_identity": "NO",
-            "identity_cycle": "NO",
-            "is_generated": "NEVER",
+            **_identity(objects, column),
+            "is_generated": "ALWAYS" if column.is_generated else "NEVER",
+            "generation_expression": column.default if column.is_generated else None,
             "is_updatable": YES_NO[table.kind == "r"],
         }
         for table in tables_of(objects)

@@ -9,13 +9,14 @@ from typing import Any
 from adapter.system_catalogs.objects import derived_oids
 from adapter.system_catalogs.objects.objects import CatalogObjects, builtin_functions, static_row
 from planner.catalog_data import content as catalog_data
-from planner.definitions.row_expressions import pretty_expression
+from planner.definitions.row_expressions import generation_expression, pretty_expression
 from planner.definitions.view_layout import layout
 from planner.resolution.statement import BindContext
 from planner.syntax.identifiers import quote_identifier
 from planner.types import type_names
 from planner.types.system_relations import BuiltinRelations
-from storage.catalog.model import INFORMATION_SCHEMA_OID, Constraint, Relation
+from storage.catalog.model import INFORMATION_SCHEMA_OID, Column, Constraint, Relation
+from storage.catalog.model import Sequence as SequenceRecord
 
 BTREE_AM = 403
 _OPTION_DESC = 1
@@ -150,9 +151,26 @@ def shown_expression(objects: CatalogObjects, relation_oid: int, text: str) -> s
     """A stored expression over the columns of a relation (0: of none) as the pretty forms show it. Expressions of
     built-in relations stay as they are."""
     relation = objects.snapshot.get(relation_oid)
-    if relation_oid and not isinstance(relation, Relation):
-        return text
-    context = BindContext(
+    if not isinstance(relation, Relation):
+        return text if relation_oid else pretty_expression(None, text, _bind_context(objects))
+    column = next((column for column in relation.live_columns() if column.default == text), None)
+    return pretty_expression(relation, text, _bind_context(objects), column)
+
+
+def generation_sources(objects: CatalogObjects, relation: Relation, column: Column) -> Sequence[int]:
+    """The attnums of the columns that a generated one is computed from."""
+    return generation_expression(relation, column, _bind_context(objects), stored=True).columns
+
+
+def is_identity(objects: CatalogObjects, sequence: SequenceRecord) -> bool:
+    """Whether a sequence is part of an identity column."""
+    relation = objects.snapshot.get(sequence.owned_by[0]) if sequence.owned_by is not None else None
+    return isinstance(relation, Relation) and any(c.sequence == sequence.oid for c in relation.live_columns())
+
+
+def _bind_context(objects: CatalogObjects) -> BindContext:
+    """What stored expressions are bound in, which mean the same everywhere."""
+    return BindContext(
         catalog=objects.snapshot,
         search_path=(),
         settings={},
@@ -160,7 +178,6 @@ def shown_expression(objects: CatalogObjects, relation_oid: int, text: str) -> s
         database=objects.database,
         system_relations=BuiltinRelations(),
     )
-    return pretty_expression(relation if isinstance(relation, Relation) else None, text, context)
 
 
 def _without_outer_parentheses(text: str) -> str:

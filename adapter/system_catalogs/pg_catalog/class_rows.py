@@ -214,6 +214,8 @@ def pg_attribute(objects: CatalogObjects) -> Content:
                     typmod=column.typmod,
                     attnotnull=column.not_null,
                     atthasdef=column.default is not None,
+                    attidentity=column.identity,
+                    attgenerated=column.generated,
                     atthasmissing=column.missing is not None,
                     attmissingval=None if column.missing is None else "{" + column.missing + "}",
                 )
@@ -234,7 +236,7 @@ def pg_attribute(objects: CatalogObjects) -> Content:
 
 
 def pg_attrdef(objects: CatalogObjects) -> Content:
-    """Column defaults; `adbin` is the expression's SQL text."""
+    """Column defaults and the expressions of generated columns; `adbin` is their SQL text."""
     rows: list[Row] = []
     for relation in objects.relations:
         for column in relation.live_columns():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from adapter.execution_context import Row
 from adapter.system_catalogs.objects import derived_oids
 from adapter.system_catalogs.objects.content import Content
+from adapter.system_catalogs.objects.definitions import generation_sources, is_identity
 from adapter.system_catalogs.objects.objects import (
     PG_ATTRDEF,
     PG_AUTHID,
@@ -146,15 +147,25 @@ def pg_depend(objects: CatalogObjects) -> Content:
     for sequence in objects.sequences:
         rows.append(_depends((PG_CLASS, sequence.oid, 0), (PG_NAMESPACE, sequence.schema, 0), "n"))
         if sequence.owned_by is not None:
-            rows.append(_depends((PG_CLASS, sequence.oid, 0), (PG_CLASS, *sequence.owned_by), "a"))
-    rows.extend(
-        _depends((PG_ATTRDEF, row["oid"], 0), (PG_CLASS, row["adrelid"], row["adnum"]), "a")
-        for row in pg_attrdef(objects).rows
-    )
+            internal = is_identity(objects, sequence)
+            rows.append(_depends((PG_CLASS, sequence.oid, 0), (PG_CLASS, *sequence.owned_by), "i" if internal else "a"))
+    for row in pg_attrdef(objects).rows:
+        self, table = (PG_ATTRDEF, row["oid"], 0), objects.snapshot.get(row["adrelid"])
+        assert isinstance(table, Relation)
+        column = next(column for column in table.columns if column.attnum == row["adnum"])
+        rows.append(_depends(self, (PG_CLASS, table.oid, column.attnum), "i" if column.generated else "a"))
+        if column.generated:
+            sources = generation_sources(objects, table, column)
+            rows.extend(_depends(self, (PG_CLASS, table.oid, attnum), "n") for attnum in sources)
     for constraint in objects.constraints:
         if isinstance(objects.snapshot.get(constraint.relation), Relation):
             self = (PG_CONSTRAINT, constraint.oid, 0)
-            rows.extend(_depends(self, (PG_CLASS, constraint.relation, attnum), "a") for attnum in constraint.columns)
+            kinds = "an" if constraint.kind == "c" else "a"
+            rows.extend(
+                _depends(self, (PG_CLASS, constraint.relation, attnum), kind)
+                for attnum in constraint.columns
+                for kind in kinds
+            )
             if constraint.foreign_relation is not None:
                 rows.extend(
                     _depends(self, (PG_CLASS, constraint.foreign_relation, attnum), "n")

@@ -119,14 +119,17 @@ def test_defaults() -> None:
         ("'x'::varchar", TEXT, "'x'::character varying"),
         ("'now'", TIMESTAMPTZ, "'now'"),
         ("NULL", TEXT, None),
-        ("1 + 2", INT4, "1 + 2"),
+        ("1 + 2", INT4, "(1 + 2)"),
+        ("5", INT8, "5"),
+        ("lower('A') || 1", VARCHAR, "(lower('A'::text) || 1)"),
+        ("now() + '1 day'", TIMESTAMPTZ, "(now() + '1 day'::interval)"),
         ("current_date", DATE, "CURRENT_DATE"),
     ],
 )
 def test_defaults_that_are_constants_are_kept_as_postgresql_prints_them(
     written: str, type: int, kept: str | None
 ) -> None:
-    assert stored_default(written, SqlType(type), corpus_context()) == kept
+    assert stored_default(written, "c", SqlType(type), corpus_context()) == kept
 
 
 def execute(sql: str) -> Execute:

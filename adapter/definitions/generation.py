@@ -1,0 +1,124 @@
+"""Columns that get their values by themselves: defaults, serial and identity columns with their sequences, and columns
+generated from others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec.structs import replace
+
+from adapter.changes.defaults import default_query
+from adapter.changes.over_rows import engine_over_rows
+from adapter.definitions.catalog_changes import new_oid, owner_oid
+from adapter.execution.guards import own_catalog
+from adapter.execution.statement import Running
+from adapter.queries.single_row import evaluate
+from planner.definitions.defaults import stored_default
+from planner.definitions.object_names import free_name
+from planner.definitions.renaming import with_column_renamed
+from planner.definitions.row_expressions import computing_query, generation_expression
+from planner.statements import records as st
+from planner.syntax.identifiers import quote_identifier, quote_literal
+from planner.syntax.parse import Parsed
+from planner.types import types as t
+from planner.types.types import column_type
+from planner.values.text_values import format_text
+from storage.catalog.model import Column, Relation, Schema
+from storage.catalog.model import Sequence as SequenceRecord
+
+_INTEGER_MAXIMUM = {t.INT2: 2**15 - 1, t.INT4: 2**31 - 1, t.INT8: 2**63 - 1}
+
+
+def checked_default(running: Running, column: Column, written: Parsed | None = None) -> Column:
+    """The column with its DEFAULT as the catalog keeps it. Raises the binder's errors for a bad one, as `default_query`
+    does."""
+    assert column.default is not None
+    default_query(running, column, written)
+    type_ = column_type(column.type_oid, column.typmod)
+    kept = stored_default(column.default, column.name, type_, running.session.bind_context(own_catalog(running)))
+    return replace(column, default=kept)
+
+
+async def missing_value(running: Running, column: Column) -> str | None:
+    """The text of the value that existing rows get in an added column with a default."""
+    (value,) = await evaluate(running, own_catalog(running), default_query(running, column))
+    return None if value is None else format_text(value, column_type(column.type_oid, column.typmod))
+
+
+# ---------------------------------------------------------------- sequences
+
+
+def nextval_default(schema: Schema, sequence: SequenceRecord) -> str:
+    """The default of a column that takes its values from `sequence`."""
+    name = f"{quote_identifier(schema.name)}.{quote_identifier(sequence.name)}"
+    return f"nextval({quote_literal(name)}::regclass)"
+
+
+def owned_sequence(running: Running, table: str, schema: Schema, table_oid: int, column: Column) -> SequenceRecord:
+    """The sequence behind a serial or identity column."""
+    catalog = own_catalog(running)
+    name = free_name(table, column.name, "seq", lambda name: (schema.oid, name) in catalog.relation_names)
+    return SequenceRecord(
+        oid=new_oid(running),
+        name=name,
+        schema=schema.oid,
+        owner=owner_oid(running),
+        type_oid=column.type_oid,
+        maximum=_INTEGER_MAXIMUM.get(column.type_oid, 2**63 - 1),
+        owned_by=(table_oid, column.attnum),
+    )
+
+
+# ---------------------------------------------------------------- generated columns
+
+
+def with_generations(
+    running: Running, relation: Relation, definitions: Mapping[int, st.ColumnDefinition], *, located: bool = True
+) -> Relation:
+    """The table's record with the expressions of the generated columns in `definitions` (by attnum) as they are kept.
+    Raises what binding them raises, with positions when `located`; 42P17 for what is not immutable, 0A000 for what no
+    engine can compute."""
+    context = running.session.bind_context(own_catalog(running))
+    new = {attnum: column for attnum, column in definitions.items() if column.generation is not None}
+    scope = replace(
+        relation,
+        columns=tuple(
+            replace(column, default=new[column.attnum].generation, generated="s") if column.attnum in new else column
+            for column in relation.columns
+        ),
+    )
+    columns: list[Column] = []
+    for column in scope.columns:
+        if column.attnum in new:
+            written = new[column.attnum].written_generation if located else None
+            column = replace(column, default=generation_expression(scope, column, context, written).text)
+        columns.append(column)
+    changed = replace(relation, columns=tuple(columns))
+    query = computing_query(changed, context)
+    if query is not None:
+        engine_over_rows(running, query)
+    return changed
+
+
+def generated_from(running: Running, relation: Relation, attnum: int) -> list[Column]:
+    """The generated columns whose expressions read the column `attnum`."""
+    context = running.session.bind_context(own_catalog(running))
+    return [
+        column
+        for column in relation.live_columns()
+        if column.generated and attnum in generation_expression(relation, column, context, stored=True).columns
+    ]
+
+
+def renamed_generations(running: Running, changed: Relation, old: str, new: str) -> Relation:
+    """`changed`, whose column `old` is called `new`, with the expressions of its generated columns."""
+    context = running.session.bind_context(own_catalog(running))
+    columns: list[Column] = []
+    for column in changed.columns:
+        if column.generated and column.default is not None:
+            text = with_column_renamed(column.default, old, new)
+            if text != column.default:
+                renamed = replace(column, default=text)
+                column = replace(column, default=generation_expression(changed, renamed, context, stored=True).text)
+        columns.append(column)
+    return replace(changed, columns=tuple(columns))

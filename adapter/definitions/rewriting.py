@@ -1,0 +1,210 @@
+"""A table's rows written anew, into a new shard: when a column's type changes, or a column comes whose values differ
+from row to row. The old shard is forgotten in the same commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import aclosing
+from typing import Any
+
+import pyarrow as pa
+from msgspec.structs import replace
+
+from adapter.changes.defaults import default_query
+from adapter.definitions.catalog_changes import change, require_column, with_column, without_column
+from adapter.definitions.checks import retyped_checks
+from adapter.definitions.existing_rows import NewRules
+from adapter.definitions.generation import generated_from
+from adapter.definitions.tables import fill_table, make_shard, physical_schema
+from adapter.definitions.views import broken_views, drop_column_in_views
+from adapter.execution.guards import own_catalog
+from adapter.execution.relation_names import describe
+from adapter.execution.statement import Running
+from adapter.plans.predicates import scan_templates
+from adapter.queries.read import PreparedRead, prepare_read
+from adapter.queries.sequences import next_values
+from planner.definitions.row_expressions import generation_expression
+from planner.definitions.transforms import ColumnChange, rewritten_rows
+from planner.errors import DatatypeMismatch, FeatureNotSupported, InvalidColumnDefinition
+from planner.ir.bound import BoundQuery
+from planner.statements import records as st
+from planner.types import types as t
+from planner.types.type_names import format_type
+from storage.catalog.model import CatalogSnapshot, Column, Relation, Schema
+from storage.catalog.model import Sequence as SequenceRecord
+
+
+async def rewrite_table(
+    running: Running,
+    catalog: CatalogSnapshot,
+    relation: Relation,
+    changed: Relation,
+    query: BoundQuery,
+    numbered: Mapping[int, SequenceRecord] | None = None,
+) -> Relation:
+    """Put `changed` in place of `relation`, with the rows of `query` (one column for each live one), which reads the
+    tables of `catalog`. The columns `numbered` (places among the live ones) get the next numbers of sequences.
+
+    NOT NULL and checks are for the caller to look after. Returns the record as it is now.
+    """
+    # A row that comes in the meantime would be missing from the new shard: validated at every isolation level.
+    query = replace(query, for_update=True)
+    read = await prepare_read(running, catalog, query, scan_templates(query.rel))
+    columns = tuple(replace(column, missing=None) for column in changed.columns)
+    changed = replace(changed, columns=columns, shard=running.services.env.new_shard_id())
+    change(running, removed=[relation], added=[changed])
+    make_shard(running, changed)
+    if numbered:
+        await _fill_numbered(running, changed, read, numbered)
+    else:
+        schema = catalog.get(changed.schema)
+        assert isinstance(schema, Schema)
+        unchecked = replace(changed, columns=tuple(replace(column, not_null=False) for column in columns))
+        await fill_table(running, unchecked, schema.name, read)
+    assert relation.shard is not None
+    running.transaction.writable(running.services.env).forget_shard(relation.shard)
+    return changed
+
+
+async def _fill_numbered(
+    running: Running, relation: Relation, read: PreparedRead, numbered: Mapping[int, SequenceRecord]
+) -> None:
+    assert relation.shard is not None
+    txn = running.transaction.writable(running.services.env)
+    physical = physical_schema(relation.live_columns())
+    stream: Any = read.stream()
+    async with aclosing(stream) as batches:
+        async for batch in batches:
+            if not batch.num_rows:
+                continue
+            arrays: list[Any] = batch.columns
+            for place, sequence in numbered.items():
+                numbers = await next_values(running, sequence, batch.num_rows)
+                arrays[place] = pa.array(numbers, pa.int64())
+            typed = [array.cast(field.type) for array, field in zip(arrays, physical, strict=True)]
+            txn.write(relation.shard, pa.record_batch(typed, schema=physical))
+            await txn.spill()
+
+
+def alter_shard(running: Running, relation: Relation) -> None:
+    """Let the shard have the columns of `relation`; its rows stay as they are."""
+    assert relation.shard is not None
+    txn = running.transaction.writable(running.services.env)
+    txn.alter_schema(relation.shard, physical_schema(relation.columns))
+
+
+# ---------------------------------------------------------------- types of columns
+
+
+async def set_types(
+    running: Running,
+    catalog: CatalogSnapshot,
+    old: Relation,
+    actions: Sequence[st.SetColumnType],
+    rules: NewRules,
+) -> None:
+    """All the ALTER COLUMN TYPE of a statement: it is rewritten once, into a new shard, unless what is stored can be
+    be read as the new types. USING reads the rows of `old`, which `catalog` has: the table before the statement."""
+    relation = own_catalog(running).get(old.oid)
+    assert isinstance(relation, Relation)
+    changed = relation
+    changes: dict[int, ColumnChange] = {}
+    for action in actions:
+        column = require_column(changed, action.name)
+        _check_unseen(running, relation, column)
+        _check_no_source(running, relation, column, action)
+        if column.attnum in changes and changes[column.attnum].type != _type_of(old, column.attnum):
+            raise FeatureNotSupported(f'cannot alter type of column "{column.name}" twice')
+        column = replace(column, type_oid=action.type.oid, typmod=action.type.typmod)
+        if column.default is not None:
+            _check_converted_default(running, relation, column)
+        changed = with_column(changed, column)
+        changes[column.attnum] = ColumnChange(type=action.type, written=action.written_using)
+    checks = retyped_checks(running, changed, changes)
+    change(running, removed=[old_check for old_check, _ in checks], added=[new_check for _, new_check in checks])
+    rules.checks.extend(check.oid for check, _ in checks if check.validated)
+    stays = not _has_written(running, relation) and all(
+        action.using is None and widens(require_column(relation, action.name), action.type) for action in actions
+    )
+    if stays:
+        change(running, removed=[relation], added=[changed])
+        alter_shard(running, changed)
+        return
+    context = running.session.bind_context(catalog)
+    live = [column.attnum for column in relation.live_columns()]
+    query = rewritten_rows(old, live, changes, running.parsed, context)
+    changed = await rewrite_table(running, catalog, relation, changed, query)
+    rules.not_null.update(column.attnum for column in changed.columns if column.not_null and column.attnum in changes)
+
+
+def _type_of(relation: Relation, attnum: int) -> t.SqlType:
+    column = next(column for column in relation.columns if column.attnum == attnum)
+    return t.column_type(column.type_oid, column.typmod)
+
+
+def _check_unseen(running: Running, relation: Relation, column: Column) -> None:
+    """0A000 for a column that a view shows."""
+    catalog = own_catalog(running)
+    without = without_column(relation, column)
+    views = broken_views(running, catalog, relation, without, dict(drop_column_in_views(catalog, relation, without)))
+    if views:
+        raise FeatureNotSupported(
+            "cannot alter type of a column used by a view or rule",
+            detail=f'rule _RETURN on {describe(running, catalog, views[0])} depends on column "{column.name}"',
+        )
+
+
+def _check_no_source(running: Running, relation: Relation, column: Column, action: st.SetColumnType) -> None:
+    """0A000 for a column that others are generated from, 42611 for USING with one that is generated."""
+    dependents = generated_from(running, relation, column.attnum)
+    if dependents:
+        raise FeatureNotSupported(
+            "cannot alter type of a column used by a generated column",
+            detail=f'Column "{column.name}" is used by generated column "{dependents[0].name}".',
+        )
+    if column.generated and action.using is not None:
+        raise InvalidColumnDefinition(
+            "cannot specify USING when altering type of generated column",
+            detail=f'Column "{column.name}" is a generated column.',
+        )
+
+
+def _check_converted_default(running: Running, relation: Relation, column: Column) -> None:
+    """42804 when the column's default or generation expression is no value of its new type by itself."""
+    what = "generation expression" if column.generated else "default"
+    try:
+        if column.generated:
+            context = running.session.bind_context(own_catalog(running))
+            generation_expression(with_column(relation, column), column, context, stored=True)
+        else:
+            default_query(running, column)
+    except DatatypeMismatch:
+        raise DatatypeMismatch(
+            f'{what} for column "{column.name}" cannot be cast automatically to type {format_type(column.type_oid)}'
+        ) from None
+
+
+_WIDER = {t.INT2: (t.INT4, t.INT8), t.INT4: (t.INT8,), t.FLOAT4: (t.FLOAT8,), t.VARCHAR: (t.VARCHAR, t.TEXT)}
+"""Types whose values are stored so that reading them as the others is a cast which cannot fail."""
+
+
+def widens(column: Column, wanted: t.SqlType) -> bool:
+    """Whether a file written with the type of `column` can be read as `wanted`."""
+    if column.type_oid == t.NUMERIC == wanted.oid:
+        old, new = t.numeric_precision_scale(column.typmod), t.numeric_precision_scale(wanted.typmod)
+        return old is not None and new is not None and old[1] == new[1] and old[0] <= new[0]
+    if wanted.oid not in _WIDER.get(column.type_oid, ()):
+        return False
+    if column.type_oid == t.FLOAT4:
+        # The text of a float4 is no float8's.
+        return column.missing is None
+    return wanted.typmod == -1 or (column.type_oid == wanted.oid and 0 <= column.typmod <= wanted.typmod)
+
+
+def _has_written(running: Running, relation: Relation) -> bool:
+    """Whether the open transaction has rows of its own in `relation`, made for the types as they were."""
+    txn = running.transaction.txn
+    if running.transaction.is_own_table(relation):
+        return True
+    return txn is not None and relation.shard is not None and bool(txn.local_parts(relation.shard))

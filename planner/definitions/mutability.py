@@ -1,0 +1,82 @@
+"""Whether an expression gives the same value for the same row for ever (contain_mutable_functions): what generated
+columns and the like demand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+
+from planner.catalog_data.content import columns
+from planner.ir import nodes as ir
+from planner.ir.rewrite import walk
+from planner.resolution.coercion import Context, pathway
+from planner.types.signature import Kind, Volatility
+from planner.types.type_names import element_of
+
+_APPENDED = frozenset({("||", (25, 2776)), ("||", (2776, 25))})
+"""text || anynonarray and its commutator: SQL functions, as good as the output function of what is appended."""
+
+
+def is_immutable(expr: ir.Scalar) -> bool:
+    """Whether no part of `expr` depends on settings, the time or anything else but its columns."""
+    return all(map(_is_immutable, walk(expr)))
+
+
+def _is_immutable(node: object) -> bool:
+    if isinstance(node, ir.SessionValue):
+        return False
+    if isinstance(node, ir.Cast):
+        return _converts_immutably(node.arg.type.oid, node.type.oid)
+    if isinstance(node, ir.Call):
+        if node.signature.kind is Kind.OPERATOR and node.signature.oid in _appending_operators():
+            return all(_io("typoutput", arg.type.oid) for arg in node.args)
+        return node.signature.volatility is Volatility.IMMUTABLE
+    return True
+
+
+def _converts_immutably(source: int, target: int) -> bool:
+    match pathway(source, target, Context.EXPLICIT):
+        case "function":
+            return _volatilities().get(_cast_functions().get((source, target), 0), "i") == "i"
+        case "io":
+            return _io("typoutput", source) and _io("typinput", target)
+        case "array":
+            return _converts_immutably(element_of(source), element_of(target))
+        case _:
+            return True
+
+
+def _io(which: str, type_oid: int) -> bool:
+    """Whether a type's input or output function is immutable."""
+    return _volatilities().get(_functions_of_types(which).get(type_oid, 0), "i") == "i"
+
+
+@cache
+def _volatilities() -> Mapping[int, str]:
+    data = columns("pg_proc")
+    return dict(zip(data["oid"], data["provolatile"], strict=True))
+
+
+@cache
+def _functions_of_types(which: str) -> Mapping[int, int]:
+    data = columns("pg_type")
+    return dict(zip(data["oid"], data[which], strict=True))
+
+
+@cache
+def _cast_functions() -> Mapping[tuple[int, int], int]:
+    data = columns("pg_cast")
+    return {
+        (source, target): function
+        for source, target, function in zip(data["castsource"], data["casttarget"], data["castfunc"], strict=True)
+    }
+
+
+@cache
+def _appending_operators() -> frozenset[int]:
+    data = columns("pg_operator")
+    return frozenset(
+        oid
+        for oid, name, left, right in zip(data["oid"], data["oprname"], data["oprleft"], data["oprright"], strict=True)
+        if (name, (left, right)) in _APPENDED
+    )

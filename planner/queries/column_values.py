@@ -1,0 +1,224 @@
+"""Values for columns: what may be assigned to one, what it gets when nothing is (its default, the next number of an
+identity column), and what INSERT and UPDATE may say of generated and identity columns.
+
+A statement proposes rows whose generated columns are NULL; their values follow from the others (`computing`), over rows
+at hand or, where an engine makes the rows, on top of its query (`with_computed`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any, TypeVar
+
+from planner.errors import DatatypeMismatch, GeneratedAlways, InvalidObjectDefinition
+from planner.expressions.bind import DEFAULT_CLAUSE, GENERATION_CLAUSE, bind_clause
+from planner.ir.bound import BoundQuery
+from planner.ir.nodes import (
+    RETURNING_ROWS,
+    Call,
+    ColumnRef,
+    CteScan,
+    Field,
+    Literal,
+    Param,
+    Project,
+    Rel,
+    Scalar,
+    Scan,
+)
+from planner.ir.rewrite import transform, walk
+from planner.queries.relations import bind_in_view, scan_table
+from planner.resolution.casting import coerce_to_target, with_shape
+from planner.resolution.coercion import Context
+from planner.resolution.session_values import session_signatures
+from planner.resolution.statement import Level, Statement
+from planner.syntax.libpg_query import pb
+from planner.syntax.parse import Parsed, Tree, split_and_parse
+from planner.types.type_names import format_type
+from planner.types.types import INT8, REGCLASS, SqlType, column_type
+from storage.catalog.model import Column, Relation
+
+_T = TypeVar("_T")
+
+
+def bound_query(statement: Statement, rel: Rel) -> BoundQuery:
+    """`rel` as a query, with what the statement has gathered."""
+    return BoundQuery(
+        rel=rel,
+        param_types=statement.final_param_types(),
+        relations=frozenset(statement.relations),
+        system=statement.system,
+        volatile=statement.volatile,
+        for_update=statement.for_update,
+    )
+
+
+def assign(statement: Statement, expr: Scalar, column: Column, type: SqlType) -> Scalar:
+    """`expr` as a value for `column` (transformAssignedExpr). Raises 42804."""
+    converted = coerce_to_target(statement, expr, type, Context.ASSIGNMENT)
+    if converted is None:
+        raise DatatypeMismatch(
+            f'column "{column.name}" is of type {format_type(type.oid)} but expression is of type '
+            f"{format_type(expr.type.oid)}",
+            hint="You will need to rewrite or cast the expression.",
+            position=statement.position_of(expr),
+        )
+    return in_shape(statement, converted, type)
+
+
+def in_shape(statement: Statement, expr: Scalar, type: SqlType) -> Scalar:
+    """A numeric in the shape that its column is stored in."""
+    if expr.type.shape == type.shape or (isinstance(expr, Param) and type.typmod < 0):
+        return expr
+    return with_shape(statement, expr, type)
+
+
+@lru_cache(maxsize=1024)
+def parse_expression(text: str) -> tuple[Parsed, Any]:
+    """A stored expression's parse tree."""
+    parsed = split_and_parse(f"SELECT {text}")[0]
+    return parsed, parsed.tree.target_list[0].res_target.val
+
+
+def default_value(statement: Statement, column: Column, type: SqlType) -> Scalar:
+    """What a column gets when nothing is given for it: its DEFAULT, the next number of an identity column, or NULL. A
+    generated column is NULL at first."""
+    if column.identity:
+        return _next_value(statement, column, type)
+    if column.default is None or column.generated:
+        return Literal(value=None, type=type)
+    parsed, tree = parse_expression(column.default)
+
+    def bind_default(level: Level) -> Scalar:
+        expr = bind_clause(level, tree, DEFAULT_CLAUSE)
+        return assign(statement, expr, column, type)
+
+    scalar: Scalar = bind_in_view(statement, bind_default, parsed)
+    return scalar
+
+
+def _next_value(statement: Statement, column: Column, type: SqlType) -> Scalar:
+    """The next number for an identity column."""
+    (signature,) = session_signatures("nextval")
+    sequence = Literal(value=column.sequence, type=SqlType(REGCLASS))
+    statement.volatile = True
+    return assign(statement, Call(signature=signature, args=(sequence,), type=SqlType(INT8)), column, type)
+
+
+# ---------------------------------------------------------------- generated columns
+
+
+def row_scope(statement: Statement, relation: Relation) -> tuple[Level, Scan]:
+    """A level that offers the columns of `relation` and nothing else, and their scan."""
+    level = Level(statement, None)
+    scan, item = scan_table(level, relation, None, -1)
+    level.namespace.append(item)
+    level.rtes.append(item)
+    return level, scan
+
+
+def bind_stored(statement: Statement, text: str, bind: Callable[[Tree], _T]) -> _T:
+    """What `bind` makes of a stored expression: without error positions, its names found as when it was stored."""
+    parsed, tree = parse_expression(text)
+    outer, statement.reads_stored = statement.reads_stored, True
+    try:
+        result: _T = bind_in_view(statement, lambda _: bind(tree), parsed)
+        return result
+    finally:
+        statement.reads_stored = outer
+
+
+def bind_generation(level: Level, tree: Tree, relation: Relation, column: Column) -> Scalar:
+    """The value of a generated column over a row of `relation`. Raises 42P17 for other generated columns, 42804 for a
+    type that is not the column's by assignment."""
+    statement = level.statement
+    expr = bind_clause(level, tree, GENERATION_CLAUSE)
+    generated = {other.name: other for other in relation.live_columns() if other.generated or other is column}
+    for item in level.rtes:
+        ids = {known.expr.id: known.name for known in item.columns if isinstance(known.expr, ColumnRef)}
+        for node in walk(expr):
+            if isinstance(node, ColumnRef) and ids.get(node.id) in generated:
+                raise InvalidObjectDefinition(
+                    f'cannot use generated column "{ids[node.id]}" in column generation expression',
+                    detail="A generated column cannot reference another generated column.",
+                    position=statement.position_of(node),
+                )
+    type_ = column_type(column.type_oid, column.typmod)
+    try:
+        return assign(statement, expr, column, type_)
+    except DatatypeMismatch:
+        raise DatatypeMismatch(
+            f'column "{column.name}" is of type {format_type(type_.oid)} but default expression is of type '
+            f"{format_type(expr.type.oid)}",
+            hint="You will need to rewrite or cast the expression.",
+        ) from None
+
+
+def computing(statement: Statement, relation: Relation) -> Project | None:
+    """What gives the rows of `relation` at hand (`RETURNING_ROWS`) with their generated columns; None when it has
+    none."""
+    live = relation.live_columns()
+    if not any(column.generated for column in live):
+        return None
+    level, scan = row_scope(statement, relation)
+    exprs: list[Scalar] = []
+    for column, field in zip(live, scan.fields, strict=True):
+        expr: Scalar = ColumnRef(id=field.id, type=field.type)
+        if column.generated:
+            expr = _bound(level, relation, column)
+        exprs.append(expr)
+    fields = tuple(statement.new_field(field.name, field.type) for field in scan.fields)
+    return Project(input=CteScan(cte=RETURNING_ROWS, fields=scan.fields), exprs=tuple(exprs), fields=fields)
+
+
+def _bound(level: Level, relation: Relation, column: Column) -> Scalar:
+    return bind_stored(
+        level.statement, column.default or "", lambda tree: bind_generation(level, tree, relation, column)
+    )
+
+
+def with_computed(rel: Rel, computed: Project, first: int = 0) -> Project:
+    """`rel`, whose columns from `first` on are proposed rows, with their generated columns as `computed` (of
+    `computing`) has them. Both belong to one statement."""
+    given = {field.id: rel.fields[first + place] for place, field in enumerate(computed.input.fields)}
+
+    def of_proposed(node: object) -> ColumnRef | None:
+        if isinstance(node, ColumnRef) and node.id in given:
+            return ColumnRef(id=given[node.id].id, type=node.type)
+        return None
+
+    kept = tuple(ColumnRef(id=field.id, type=field.type) for field in rel.fields[:first])
+    fields: tuple[Field, ...] = (*rel.fields[:first], *computed.fields)
+    return Project(input=rel, exprs=(*kept, *transform(computed.exprs, of_proposed)), fields=fields)
+
+
+def refuse_values(live: Sequence[Column], given: set[int], override: int) -> None:
+    """428C9 when an INSERT gives a value to a generated column, or to an identity column that is always the next
+    number, unless `override` (an OverridingKind) says which one counts. `given` are places among the live columns."""
+    for place in sorted(given):
+        column = live[place]
+        if column.generated:
+            raise GeneratedAlways(
+                f'cannot insert a non-DEFAULT value into column "{column.name}"',
+                detail=f'Column "{column.name}" is a generated column.',
+            )
+        if column.identity == "a" and override not in (pb.OVERRIDING_USER_VALUE, pb.OVERRIDING_SYSTEM_VALUE):
+            raise GeneratedAlways(
+                f'cannot insert a non-DEFAULT value into column "{column.name}"',
+                detail=f'Column "{column.name}" is an identity column defined as GENERATED ALWAYS.',
+                hint="Use OVERRIDING SYSTEM VALUE to override.",
+            )
+
+
+def refuse_updates(live: Sequence[Column], given: set[int]) -> None:
+    """428C9 when an UPDATE gives a value to a generated column or an identity column that is always the next number.
+    `given` are places among the live columns."""
+    for place in sorted(given):
+        column = live[place]
+        if column.generated or column.identity == "a":
+            kind = "a generated column" if column.generated else "an identity column defined as GENERATED ALWAYS"
+            raise GeneratedAlways(
+                f'column "{column.name}" can only be updated to DEFAULT',
+                detail=f'Column "{column.name}" is {kind}.',
+            )
