@@ -24,6 +24,7 @@ from adapter.execution.guards import own_catalog
 from adapter.execution.statement import Running
 from adapter.plans.key_indexes import constraint_index, key_arrays
 from adapter.plans.row_text import key_text
+from adapter.queries.key_scan import rows_by_keys
 from adapter.transactions.claims import Absent, Present, Violation
 from adapter.transactions.transaction import DeferredKeys
 from planner.errors import ForeignKeyViolation, UniqueViolation
@@ -31,8 +32,6 @@ from planner.types.types import column_type
 from storage.catalog.model import Constraint, Relation, Schema
 from storage.shards.indexes.definition import IndexDefinition, StoredColumn
 from storage.shards.indexes.reading.found import Found
-from storage.shards.shard import ShardChanges
-from storage.timestamps.csn import Csn
 
 Keys = tuple[pa.Array, ...]
 """Values of some columns, row by row: one array for each column."""
@@ -57,21 +56,7 @@ async def find(
     columns: Sequence[StoredColumn] = (),
 ) -> Found:
     """The rows of `relation` with one of `keys` that the transaction sees, its own among them."""
-    transaction, env = running.transaction, running.services.env
-    shard, snapshot = relation.shard, transaction.snapshot
-    assert shard is not None
-    assert snapshot is not None
-    local = () if transaction.txn is None else transaction.txn.local_parts(shard)
-    if transaction.is_own_table(relation):
-        parts: Any = ShardChanges(shard=shard, after=Csn(0), until=Csn(0), inserts=(), deletes=())
-    else:
-        parts = await env.reader.snapshot(shard, snapshot.csn)
-    wanted = key_arrays(index, keys)
-    same = index.nulls_not_distinct
-    found = env.keys.lookup_columns_now(parts, index, wanted, columns, local=local, nulls_match=same)
-    if found is None:
-        found = await env.keys.lookup_columns(parts, index, wanted, columns, local=local, nulls_match=same)
-    return found
+    return await rows_by_keys(running.services.env, running.transaction, relation, index, keys, columns)
 
 
 def _taken(keys: Keys, rows: Any) -> Keys:

@@ -26,9 +26,11 @@ class Node(Struct, kw_only=True):
 class PlanTree:
     """Makes the tree of one query."""
 
-    def __init__(self, catalog: CatalogSnapshot, *, verbose: bool) -> None:
+    def __init__(self, catalog: CatalogSnapshot, *, verbose: bool, index: str | None = None) -> None:
+        """`index`: the name of the one by which the query's only table is read."""
         self._catalog = catalog
         self._verbose = verbose
+        self._index = index
         self._names: dict[int, str] = {}
         self._tables: dict[int, str] = {}
 
@@ -85,6 +87,10 @@ class PlanTree:
         match rel:
             case ir.OneRow():
                 return Node(title="Result", type="Result")
+            case ir.Scan() if self._index is not None:
+                name = self._relation(rel.relation_oid)
+                return Node(title=f"Index Scan using {self._index} on {name}", type="Index Scan",
+                            details=[("Index Name", self._index), ("Relation Name", name)])  # fmt: skip
             case ir.Scan():
                 return Node(title=f"Seq Scan on {self._relation(rel.relation_oid)}", type="Seq Scan",
                             details=[("Relation Name", self._relation(rel.relation_oid))])  # fmt: skip

@@ -19,6 +19,7 @@ from adapter.execution_context import ExecutionContext
 from adapter.plans.plan_cache import Plan, describe_fields
 from adapter.plans.predicates import ScanTemplate, scan_templates
 from adapter.plans.row_text import literal_value
+from adapter.queries.key_scan import key_scan_of, scan_by_key
 from adapter.queries.row_actions import MAX_ROWS, carry_out_for_rows
 from adapter.queries.session_facts import sized_facts
 from adapter.queries.session_functions import has_acting_calls, is_evaluated_once, with_session_values
@@ -46,6 +47,8 @@ class PreparedRead(Struct, frozen=True, kw_only=True):
     rows: RecordBatch | None
     engine: Engine | None
     reason: str
+    index: str | None = None
+    """The name of the index by which its only table is read."""
 
     def stream(self, extra: Mapping[int, Any] | None = None) -> AsyncIterator[RecordBatch]:
         """The rows. Closing the stream ends the engine's work."""
@@ -123,6 +126,18 @@ async def prepare_read(
         for_update=query.for_update,
         ahead=running.parsed.kind in _ONLY_READING and not query.for_update,
     )
+    has_keys = any(table.relation.constraints for table in resolved.inputs.values())
+    snapshot = running.transaction.snapshot
+    if has_keys and may_skip_engines(running) and snapshot is not None and not snapshot.ahead:
+        scan = key_scan_of(query, catalog, resolved, running.params)
+        picked = None
+        if scan is not None and record:
+            picked = await scan_by_key(running.services.env, running.transaction, scan, running.params)
+        if scan is not None and (picked is not None or not record):
+            return PreparedRead(
+                query=query, params=running.params, context=context, resolved=resolved, rows=picked, engine=None,
+                reason="it reads by a key", index=scan.constraint.name,
+            )  # fmt: skip
     engine, reason = running.engines.choose_engine(query, resolved.inputs, session.values.flat)
     return PreparedRead(
         query=query,

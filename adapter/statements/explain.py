@@ -48,7 +48,8 @@ async def run_explain(running: Running, statement: st.Explain) -> Outcome:
     constants = may_skip_engines(running)
     read = None if plan.acts else await prepare_plan(running, plan, record=False, constants=constants)
     planned = utc_now()
-    tree = PlanTree(catalog, verbose=statement.verbose).build(plan.query.rel)
+    index = None if read is None else read.index
+    tree = PlanTree(catalog, verbose=statement.verbose, index=index).build(plan.query.rel)
     if title is not None:
         tree = Node(title=title, type="ModifyTable", inputs=[tree])
     rows, elapsed_ms = None, 0.0
