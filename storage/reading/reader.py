@@ -3,8 +3,12 @@
 To read shard s at T a process needs the txns shard past T, the durable state of s, and the committed writes that the
 state lacks. `_View` is the state with those writes applied, kept until the durable state moves.
 
-SUBTLE: a view may be ahead of the data shard and still be exact. What an append assigns (row ids, part ids) follows
-from the state and the write alone, so whoever applies the write later assigns the same.
+SUBTLE: a view may be ahead of the data shard and still be exact. The row ids that an append assigns follow from the
+state and the write alone, so whoever applies the write later assigns the same. Its part ids do too, unless a compaction
+comes first: they are good inside one view only.
+
+A table may have thousands of small parts between two compactions, and every commit makes a new view of it. So a
+snapshot, and the changes since the durable state, cost what was added and not what there is.
 """
 
 from __future__ import annotations
@@ -23,7 +27,15 @@ from storage.ids import ShardId
 from storage.membership.leases import Leases
 from storage.shards.part_store import PartStore
 from storage.shards.parts import Part
-from storage.shards.shard import DataShard, ShardChanges, ShardSnapshot, append_of, changes_of, snapshot_of
+from storage.shards.shard import (
+    DataShard,
+    ShardChanges,
+    ShardSnapshot,
+    append_of,
+    changes_among,
+    changes_of,
+    snapshot_of,
+)
 from storage.shards.shard_state import ShardState, apply_op, check
 from storage.timestamps.csn import Csn
 from storage.transactions.parallel_commit import ParallelCommit
@@ -34,12 +46,21 @@ ADVANCE_AFTER_S = 0.05
 """How long a reader waits for the txns upper to pass its CSN by itself before it advances it."""
 
 
-class _View(Struct, frozen=True, kw_only=True):
-    """A data shard's state with every committed write in it. `base` is the durable state it was made from."""
+class _Whole(Struct, frozen=True, kw_only=True):
+    """The snapshot of all parts of a view, that of `base` with what was committed since."""
 
     base: ShardState
     state: ShardState
-    snapshot: ShardSnapshot | None = None
+    snapshot: ShardSnapshot
+
+
+class _View(Struct, frozen=True, kw_only=True):
+    """A data shard's state with every committed write in it. `base` is the durable state it was made from, `whole` what
+    was last read of this view or one before."""
+
+    base: ShardState
+    state: ShardState
+    whole: _Whole | None = None
 
 
 class ShardReader:
@@ -75,13 +96,16 @@ class ShardReader:
         await self._decided(as_of)
         await self._leases.ensure()
         handle, view = await self._view(shard, as_of)
-        known = view.snapshot
-        last = Csn(view.state.upper - 1)
-        if known is not None and known.as_of >= last and as_of >= last:
-            return known if known.as_of == as_of else replace(known, as_of=as_of)
-        snapshot = snapshot_of(view.state, as_of)
-        if as_of >= last:
-            self._views[handle] = replace(view, snapshot=snapshot)
+        if as_of < view.state.upper - 1:
+            return snapshot_of(view.state, as_of)
+        whole = view.whole
+        if whole is not None and whole.state is view.state:
+            snapshot = whole.snapshot
+            return snapshot if snapshot.as_of == as_of else replace(snapshot, as_of=as_of)
+        snapshot = _continued(whole, view, as_of) or snapshot_of(view.state, as_of)
+        if self._validate:
+            assert snapshot == snapshot_of(view.state, as_of)
+        self._views[handle] = replace(view, whole=_Whole(base=view.base, state=view.state, snapshot=snapshot))
         return snapshot
 
     async def changes(self, shard: ShardId, after: Csn, until: Csn) -> ShardChanges:
@@ -94,7 +118,13 @@ class ShardReader:
         if registration is not None and registration.last_write <= after:
             return ShardChanges(shard=shard, after=after, until=until, inserts=(), deletes=())
         _, view = await self._view(shard, until)
-        return changes_of(view.state, after, until)
+        if after < view.base.upper - 1:
+            return changes_of(view.state, after, until)
+        written = range(view.base.next_part_id, view.state.next_part_id)
+        changes = changes_among([view.state.parts[number] for number in written], shard, after, until)
+        if self._validate:
+            assert changes == changes_of(view.state, after, until)
+        return changes
 
     async def changes_before_drop(self, shard: ShardId, after: Csn, until: Csn) -> ShardChanges:
         """As `changes`, also for a shard that was dropped at `until`."""
@@ -160,14 +190,39 @@ class ShardReader:
         view = known
         if view is None or view.base is not base:
             # A view whose writes are now all in the durable state is what the durable state says.
-            view = _View(base=base, state=base)
+            view = _View(base=base, state=base, whole=None if view is None else view.whole)
         state = view.state
         for write in self._cache.unapplied(shard, state.upper):
             state = apply_op(state, append_of(state, write))
             if self._validate:
                 check(state)
         if state is not view.state:
-            view = _View(base=base, state=state)
+            view = _View(base=base, state=state, whole=view.whole)
         if view is not known:
             self._views[handle] = view
         return handle, view
+
+
+def _continued(whole: _Whole | None, view: _View, as_of: Csn) -> ShardSnapshot | None:
+    """The snapshot of all parts of `view`, made from that of a view before; None when more than appends lie between."""
+    if whole is None:
+        return None
+    before, state = whole.state, view.state
+    added = state.next_part_id - before.next_part_id
+    # NOTE: a compaction takes more parts away than the ids that it uses say.
+    if added < 0 or len(state.parts) - len(before.parts) != added or state.dropped or as_of < state.since:
+        return None
+    new = [state.parts[number] for number in range(before.next_part_id, state.next_part_id)]
+    snapshot = whole.snapshot
+    inserts = snapshot.inserts
+    if whole.base is not view.base:
+        # Files may have got key runs.
+        inserts = tuple([part if part.key is None else state.parts[part.id] for part in inserts])
+    return ShardSnapshot(
+        shard=snapshot.shard,
+        as_of=as_of,
+        schema=snapshot.schema if state.schemas is before.schemas else state.schemas[-1].schema(),
+        schemas=state.schemas,
+        inserts=inserts + tuple([part for part in new if part.kind == "insert" and part.rows]),
+        deletes=snapshot.deletes + tuple([part for part in new if part.kind == "delete" and part.rows]),
+    )

@@ -9,6 +9,7 @@ Writes to a shard that is registered with the txns shard come from applying comm
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable
+from operator import attrgetter
 
 import pyarrow as pa
 from msgspec import Struct
@@ -91,7 +92,7 @@ def snapshot_of(state: ShardState, as_of: Csn) -> ShardSnapshot:
         raise UnknownShard(f"shard {state.shard} does not exist at {as_of}")
     if as_of < state.since:
         raise AsOfNotReadable(f"shard {state.shard} cannot be read at {as_of}: its since is {state.since}")
-    visible = [part for _, part in sorted(state.parts.items()) if part.csn <= as_of]
+    visible = sorted([part for part in state.parts.values() if part.csn <= as_of], key=attrgetter("id"))
     return ShardSnapshot(
         shard=state.shard,
         as_of=as_of,
@@ -106,9 +107,15 @@ def changes_of(state: ShardState, after: Csn, until: Csn) -> ShardChanges:
     """The parts with a CSN in (after, until]. Raises `AsOfNotReadable` when `after` is before the since."""
     if after < state.since and state.since > 0:
         raise AsOfNotReadable(f"changes of shard {state.shard} after {after} are folded: its since is {state.since}")
-    found = [part for _, part in sorted(state.parts.items()) if after < part.csn <= until]
+    parts = [part for part in state.parts.values() if after < part.csn <= until]
+    return changes_among(sorted(parts, key=attrgetter("id")), state.shard, after, until)
+
+
+def changes_among(parts: Iterable[Part], shard: ShardId, after: Csn, until: Csn) -> ShardChanges:
+    """Those of `parts`, in the order they were appended, with a CSN in (after, until]."""
+    found = [part for part in parts if after < part.csn <= until]
     return ShardChanges(
-        shard=state.shard,
+        shard=shard,
         after=after,
         until=until,
         inserts=tuple(part for part in found if part.kind == "insert" and part.rows),
