@@ -22,6 +22,9 @@ CRASH_ROUNDS = int(os.environ.get("TIDEGATE_CRASH_ROUNDS", "2"))
 SESSIONS = 8
 ROWS = 1000
 
+QUIET_S = 2.0
+"""Longer than commits gather before they are applied."""
+
 
 @pytest.fixture
 def crashing(tmp_path: Path) -> Iterator[TidegateServer]:
@@ -144,6 +147,18 @@ def insert_for_ever(connection: psycopg.Connection) -> None:
         connection.execute("INSERT INTO t VALUES (2)")
 
 
+def wait_until_nothing_is_written(server: TidegateServer) -> None:
+    """Returns once the consensus store of `server` has been left alone for `QUIET_S`."""
+    log = server.data_dir / "consensus.sqlite-wal"
+    deadline = time.monotonic() + 60
+    written, since = log.stat().st_mtime_ns, time.monotonic()
+    while time.monotonic() - since < QUIET_S:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+        if log.stat().st_mtime_ns != written:
+            written, since = log.stat().st_mtime_ns, time.monotonic()
+
+
 def test_a_server_that_stood_still_is_deposed_and_stops(crashing: TidegateServer) -> None:
     """SIGSTOP for longer than a lease lasts: the other server goes on, and the one that wakes up does no harm."""
     second = TidegateServer(crashing.data_dir, arguments=("--spark-start", "lazy"))
@@ -153,6 +168,8 @@ def test_a_server_that_stood_still_is_deposed_and_stops(crashing: TidegateServer
         with psycopg.connect(crashing.dsn(), autocommit=True) as here, psycopg.connect(second.dsn()) as there:
             here.execute("CREATE TABLE t (n int)")
             assert crashing.process is not None
+            # NOTE: not in the middle of a write. A process keeps SQLite's lock for as long as it stands still.
+            wait_until_nothing_is_written(crashing)
             crashing.process.send_signal(signal.SIGSTOP)
             there.autocommit = True
             deadline = time.monotonic() + 4 * LEASE_MS / 1000
