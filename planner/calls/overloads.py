@@ -31,7 +31,7 @@ from planner.syntax.names import qualifier
 from planner.syntax.parse import split_and_parse
 from planner.types.signature import Signature, Volatility
 from planner.types.type_names import element_of, format_type, lookup_type
-from planner.types.types import RECORD, UNKNOWN, SqlType, column_type
+from planner.types.types import FLOAT8, RECORD, UNKNOWN, SqlType, column_type
 
 _HINT = "No function matches the given name and argument types. You might need to add explicit type casts."
 
@@ -226,6 +226,6 @@ def _default_literal(node: Any, oid: int) -> Literal | None:
         value = constant.boolval.boolval
     else:
         value = constant.sval.sval
-    if oid == 701:
+    if oid == FLOAT8:
         value = float(str(value))
     return Literal(value=value, type=column_type(oid))

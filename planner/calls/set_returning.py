@@ -8,9 +8,10 @@ from planner.calls.overloads import Resolved
 from planner.errors import FeatureNotSupported
 from planner.functions import registry
 from planner.ir.nodes import ColumnRef, Field, FunctionCall, RowConstructor, Scalar
+from planner.resolution.coercion import ANYCOMPATIBLE
 from planner.resolution.statement import Level
 from planner.types.type_names import element_of
-from planner.types.types import RECORD, TEXT, VOID, SqlType, column_type
+from planner.types.types import ANYELEMENT, RECORD, TEXT, VOID, SqlType, column_type
 
 _SET_PLACES = {"window": "window definitions", "": "this context"}
 _ALLOWED_CLAUSES = frozenset({"SELECT", "ORDER BY", "DISTINCT ON", "GROUP BY"})
@@ -31,7 +32,7 @@ def output_fields(level: Level, resolved: Resolved, name: str) -> tuple[Field, .
 
 def _concrete_columns(resolved: Resolved, out: Sequence[tuple[str, int]]) -> list[tuple[str, SqlType]]:
     element = next((element_of(arg) for arg in resolved.signature.args if element_of(arg)), TEXT)
-    return [(name, column_type(element if oid in (2283, 5077) else oid)) for name, oid in out]
+    return [(name, column_type(element if oid in (ANYELEMENT, ANYCOMPATIBLE) else oid)) for name, oid in out]
 
 
 def set_returning(level: Level, resolved: Resolved, name: str, location: int, start_srfs: int) -> Scalar:

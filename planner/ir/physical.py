@@ -38,7 +38,8 @@ _SCALARS: dict[int, pa.DataType] = {
 OID_TYPES = frozenset(
     {
         types.OID, types.XID, types.REGPROC, types.REGPROCEDURE, types.REGOPER, types.REGOPERATOR, types.REGCLASS,
-        types.REGTYPE, types.REGNAMESPACE, types.REGROLE, 29, 3734, 3769, 4191,
+        types.REGTYPE, types.REGNAMESPACE, types.REGROLE, types.CID, types.REGCONFIG, types.REGDICTIONARY,
+        types.REGCOLLATION,
     }
 )  # fmt: skip
 """oid and its aliases: unsigned 32-bit numbers, held as int64."""
@@ -46,11 +47,11 @@ OID_TYPES = frozenset(
 ARRAY_ELEMENTS: dict[int, int] = {
     1000: types.BOOL, 1001: types.BYTEA, 1002: types.CHAR, 1003: types.NAME, 1016: types.INT8, 1005: types.INT2,
     1006: types.INT2VECTOR, 1007: types.INT4, 1008: types.REGPROC, 1009: types.TEXT, 1028: types.OID, 1010: types.TID,
-    1011: types.XID, 1012: 29, 1013: types.OIDVECTOR, 199: types.JSON, 1021: types.FLOAT4, 1022: types.FLOAT8,
+    1011: types.XID, 1012: types.CID, 1013: types.OIDVECTOR, 199: types.JSON, 1021: types.FLOAT4, 1022: types.FLOAT8,
     1014: types.BPCHAR, 1015: types.VARCHAR, 1182: types.DATE, 1183: types.TIME, 1115: types.TIMESTAMP,
     1185: types.TIMESTAMPTZ, 1187: types.INTERVAL, 1231: types.NUMERIC, 2951: types.UUID, 3807: types.JSONB,
     2210: types.REGCLASS, 2211: types.REGTYPE, 2207: types.REGPROCEDURE, 2208: types.REGOPER, 2209: types.REGOPERATOR,
-    4090: types.REGNAMESPACE, 4097: types.REGROLE, 2287: types.RECORD, 1034: types.ACLITEM, 1263: 2275,
+    4090: types.REGNAMESPACE, 4097: types.REGROLE, 2287: types.RECORD, 1034: types.ACLITEM, 1263: types.CSTRING,
     1041: types.INET, 651: types.CIDR,
     types.INT2VECTOR: types.INT2, types.OIDVECTOR: types.OID,
 }  # fmt: skip

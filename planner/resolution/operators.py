@@ -28,6 +28,7 @@ from planner.resolution.coercion import (
 )
 from planner.resolution.statement import Level
 from planner.syntax.names import qualifier
+from planner.types import types as t
 from planner.types.signature import Signature, Volatility
 from planner.types.type_names import array_of, element_of, format_type
 from planner.types.types import BOOL, RECORD, UNKNOWN, SqlType, column_type
@@ -202,8 +203,7 @@ def array_operator(
         element = UNKNOWN
     else:
         element = element_of(right.type.oid)
-        if right.type.oid in (22, 30):
-            element = 21 if right.type.oid == 22 else 26
+        element = {t.INT2VECTOR: t.INT2, t.OIDVECTOR: t.OID}.get(right.type.oid, element)
         if not element:
             raise WrongObjectType("op ANY/ALL (array) requires array on right side", position=position)
     signature = find_operator(level, symbol, left.type.oid, element, location)
@@ -228,15 +228,17 @@ def column_type_of_array(oid: int) -> SqlType:
     return SqlType(oid, -1, column_type(element).shape)
 
 
-_UNSORTABLE = frozenset({114, 142, 600, 601, 602, 603, 604, 628, 718, 27, 28, 29, 1033, 2275})
+_UNSORTABLE = frozenset({
+    t.JSON, t.XML, t.POINT, t.LSEG, t.PATH, t.BOX, t.POLYGON, t.LINE, t.CIRCLE, t.XID, t.CID, t.ACLITEM, t.CSTRING,
+})  # fmt: skip
 """json, xml, the geometric types and a few more: no default btree operator class."""
-_UNHASHABLE_AS_EQUAL = frozenset({114, 142, 600, 601, 602, 604, 628})
+_UNHASHABLE_AS_EQUAL = frozenset({t.JSON, t.XML, t.POINT, t.LSEG, t.PATH, t.POLYGON, t.LINE})
 
 
 def check_sortable(level: Level, scalar: Scalar, location: int = -1) -> None:
     """Raises 42883 when values of the scalar's type have no order; `location` is the clause's item."""
     oid = element_of(scalar.type.oid) or scalar.type.oid
-    if oid in _UNSORTABLE and oid not in (27,):
+    if oid in _UNSORTABLE:
         raise UndefinedFunction(
             f"could not identify an ordering operator for type {format_type(scalar.type.oid)}",
             hint="Use an explicit ordering operator or modify the query.",

@@ -252,7 +252,7 @@ class _ArrayReader:
     def __init__(self, text: str, body: str, item: SqlType, settings: Mapping[str, str]) -> None:
         self.text, self.body, self.item, self.settings = text, body, item, settings
         self.position = 0
-        self.delimiter = ";" if item.oid == 603 else ","
+        self.delimiter = ";" if item.oid == t.BOX else ","
 
     def malformed(self, detail: str | None = None) -> InvalidTextRepresentation:
         return InvalidTextRepresentation(f'malformed array literal: "{self.text}"', detail=detail)

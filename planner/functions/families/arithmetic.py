@@ -172,7 +172,7 @@ def _shift(local: str, spark: str) -> Callable[[CallSite], str]:
     def template(site: CallSite) -> str:
         if site.engine == "spark":
             return f"CAST({spark}({{0}}, {{1}}) AS {{t}})" if site.type.oid == INT2 else f"{spark}({{0}}, {{1}})"
-        return f"tg_shift('{local}', CAST({{0}} AS BIGINT), {{1}}, {64 if site.type.oid == 20 else 32})::{{t}}"
+        return f"tg_shift('{local}', CAST({{0}} AS BIGINT), {{1}}, {64 if site.type.oid == INT8 else 32})::{{t}}"
 
     return template
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from planner.functions.forms.form import CallSite, Form, both
+from planner.types.types import INT2VECTOR, OIDVECTOR
 
 
 def _array_length(site: CallSite) -> str:
@@ -17,13 +18,13 @@ def _array_length(site: CallSite) -> str:
 
 def _array_lower(site: CallSite) -> str:
     size = "len({0})" if site.engine == "local" else "size({0})"
-    start = 0 if site.arg_types[0].oid in (22, 30) else 1
+    start = 0 if site.arg_types[0].oid in (INT2VECTOR, OIDVECTOR) else 1
     return f"CASE WHEN {{1}} = 1 AND {size} > 0 THEN {start} END"
 
 
 def _array_upper(site: CallSite) -> str:
     size = "CAST(len({0}) AS INTEGER)" if site.engine == "local" else "size({0})"
-    less = " - 1" if site.arg_types[0].oid in (22, 30) else ""
+    less = " - 1" if site.arg_types[0].oid in (INT2VECTOR, OIDVECTOR) else ""
     return f"CASE WHEN {{1}} = 1 AND {size} > 0 THEN {size}{less} END"
 
 
@@ -137,7 +138,7 @@ def _string_to_array(site: CallSite) -> str | None:
 
 
 def _subscripts(site: CallSite) -> str:
-    start = 0 if site.arg_types[0].oid in (22, 30) else 1
+    start = 0 if site.arg_types[0].oid in (INT2VECTOR, OIDVECTOR) else 1
     if site.engine == "local":
         return (
             "list_transform(range(1, CASE WHEN {1} = 1 THEN len({0}) ELSE 0 END + 1), lambda i: CAST(i -"

@@ -8,6 +8,7 @@ from planner.dialects.quoting import quoted
 from planner.dialects.time_zones import is_utc
 from planner.functions.engines.spark import checked
 from planner.functions.forms.form import CallSite, Form, both
+from planner.types.types import INT8, TIMESTAMPTZ
 
 _ZERO_STEP = "step size cannot equal zero"
 
@@ -31,7 +32,7 @@ def _integers(site: CallSite) -> str:
         series = "generate_series(CAST({0} AS BIGINT), CAST({1} AS BIGINT)" + (
             ", CAST({2} AS BIGINT))" if three else ")"
         )
-        plain = series if site.type.oid == 20 else f"CAST({series} AS {{t}}[])"
+        plain = series if site.type.oid == INT8 else f"CAST({series} AS {{t}}[])"
         if isinstance(step, int) and step != 0:
             return plain
         return f"CASE WHEN {{2}} = 0 THEN {fault} ELSE {plain} END"
@@ -74,7 +75,7 @@ def _numerics(site: CallSite) -> str | None:
 
 
 def _timestamps(site: CallSite) -> str | None:
-    zoned = site.type.oid == 1184
+    zoned = site.type.oid == TIMESTAMPTZ
     zone = site.dialect.string(site.settings.timezone if zoned and not is_utc(site.settings.timezone) else "")
     zone = quoted(zone)
     if site.engine == "local":

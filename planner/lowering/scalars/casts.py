@@ -19,7 +19,7 @@ from planner.types import types
 from planner.types.type_names import format_type
 from planner.types.types import REG_TYPES, SqlType
 
-TEXT_TYPES = frozenset({types.TEXT, types.VARCHAR, types.BPCHAR, types.NAME, types.CHAR, types.UNKNOWN, 2275})
+TEXT_TYPES = frozenset({types.TEXT, types.VARCHAR, types.BPCHAR, types.NAME, types.CHAR, types.UNKNOWN, types.CSTRING})
 INTEGERS = frozenset({types.INT2, types.INT4, types.INT8})
 FLOATS = frozenset({types.FLOAT4, types.FLOAT8})
 _MAX_REAL = 3.4028235677973366e38

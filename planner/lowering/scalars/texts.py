@@ -17,7 +17,7 @@ from planner.values.json_text import quote_json
 
 _TEXT_OIDS = frozenset(
     {types.TEXT, types.VARCHAR, types.BPCHAR, types.NAME, types.CHAR, types.UNKNOWN, types.UUID, types.JSON,
-     types.JSONB, types.RECORD, types.PG_NODE_TREE, 2275, types.ACLITEM, types.TID, 28, types.CIDR}
+     types.JSONB, types.RECORD, types.PG_NODE_TREE, types.CSTRING, types.ACLITEM, types.TID, types.CIDR}
 )  # fmt: skip
 
 
