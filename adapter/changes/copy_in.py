@@ -18,7 +18,6 @@ from adapter.changes.over_rows import computed_rows
 from adapter.changes.row_checks import check_rows
 from adapter.changes.statement_keys import StatementKeys
 from adapter.changes.target import Target, target_of
-from adapter.execution.guards import check_writable
 from adapter.execution.relation_names import find_relation
 from adapter.execution.statement import Running
 from adapter.plans.constant_rows import array_of, constant_value
@@ -50,7 +49,7 @@ class _Default(Struct, frozen=True, kw_only=True):
 async def run_copy_in(running: Running, statement: st.Copy) -> CopyIn:
     """COPY table FROM STDIN."""
     refuse_files(statement)
-    check_writable(running, "COPY FROM")
+    running.transaction.check_writable("COPY FROM")
     assert statement.table is not None
     catalog = running.transaction.catalog
     relation = find_relation(running, catalog, statement.table)

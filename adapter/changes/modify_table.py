@@ -25,7 +25,6 @@ from adapter.changes.over_rows import computed_rows
 from adapter.changes.row_checks import check_parts, check_rows
 from adapter.changes.statement_keys import StatementKeys
 from adapter.changes.target import Target, target_of
-from adapter.execution.guards import check_writable
 from adapter.execution.spool import RowSpool
 from adapter.execution.statement import Outcome, RowsOutcome, Running
 from adapter.plans.constant_rows import constant_value
@@ -49,11 +48,11 @@ async def run_change(running: Running, plan: Plan) -> Outcome:
     statement = plan.statement
     match statement:
         case BoundInsert():
-            check_writable(running, "INSERT")
+            running.transaction.check_writable("INSERT")
         case BoundUpdate():
-            check_writable(running, "UPDATE")
+            running.transaction.check_writable("UPDATE")
         case BoundDelete():
-            check_writable(running, "DELETE")
+            running.transaction.check_writable("DELETE")
         case _:
             raise InternalError("not a change of rows")
     await running.transaction.lock(plan.locks)

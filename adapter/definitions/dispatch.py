@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from adapter.definitions import alter, drop, objects, rename, tables
-from adapter.execution.guards import check_writable, prevent_in_block
+from adapter.execution.guards import prevent_in_block
 from adapter.execution.statement import Running
 from adapter.results import Command
 from planner.errors import FeatureNotSupported, SqlSyntaxError
@@ -68,7 +68,7 @@ async def run_definition(running: Running, statement: object, tag: str) -> Comma
         if what is None:
             raise SqlSyntaxError(f"unexpected statement {type(statement).__name__}")
         raise FeatureNotSupported(f"{what} is not supported")
-    check_writable(running, tag)
+    running.transaction.check_writable(tag)
     if type(statement) in _OUTSIDE_BLOCKS:
         prevent_in_block(running, _OUTSIDE_BLOCKS[type(statement)])
     await running.services.provide_oids()

@@ -15,7 +15,7 @@ from adapter.definitions.catalog_changes import change, new_oid, owner_oid
 from adapter.definitions.checks import copied_checks, declared_checks, with_constraints
 from adapter.definitions.generation import checked_default, nextval_default, owned_sequence, with_generations
 from adapter.definitions.keys import declared_keys, name_in_parents, with_not_null
-from adapter.execution.guards import check_writable, own_catalog
+from adapter.execution.guards import own_catalog
 from adapter.execution.relation_locks import lock_read
 from adapter.execution.relation_names import creation_schema, describe, find_relation, look_up
 from adapter.execution.statement import Running
@@ -202,7 +202,7 @@ def column_of(definition: st.ColumnDefinition, attnum: int) -> Column:
 async def create_table_as(running: Running, statement: st.CreateTableAs) -> Command:
     """CREATE TABLE AS and SELECT INTO."""
     title = "SELECT INTO" if statement.select_into else "CREATE TABLE AS"
-    check_writable(running, title)
+    running.transaction.check_writable(title)
     if statement.materialized_view:
         raise FeatureNotSupported("CREATE MATERIALIZED VIEW is not supported")
     _refuse_temporary(statement.temporary)

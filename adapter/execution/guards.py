@@ -1,4 +1,4 @@
-"""What a statement must not do where it stands: in a failed or read-only transaction, inside or outside of a block.
+"""What a statement must not do where it stands: in a failed transaction, inside or outside of a block.
 Each guard raises PostgreSQL's error, or returns."""
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from planner.errors import (
     ActiveSqlTransaction,
     InFailedSqlTransaction,
     NoActiveSqlTransaction,
-    ReadOnlySqlTransaction,
 )
 from storage.catalog.model import CatalogSnapshot
 
@@ -33,9 +32,3 @@ def prevent_in_block(running: Running, what: str) -> None:
     """25001 inside a block or a query string of several statements (PostgreSQL's PreventInTransactionBlock)."""
     if running.in_block:
         raise ActiveSqlTransaction(f"{what} cannot run inside a transaction block")
-
-
-def check_writable(running: Running, command: str) -> None:
-    """25006 in a read-only transaction."""
-    if running.transaction.read_only:
-        raise ReadOnlySqlTransaction(f"cannot execute {command} in a read-only transaction")

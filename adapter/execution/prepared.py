@@ -35,15 +35,15 @@ class PreparedStatements:
     """A session's prepared statements, by name; that of the empty name is the protocol's unnamed one."""
 
     def __init__(self) -> None:
-        self._statements: dict[str, PreparedStatement] = {}
+        self.by_name: dict[str, PreparedStatement] = {}
 
     def named(self) -> list[PreparedStatement]:
         """Every named statement, for pg_prepared_statements."""
-        return [statement for name, statement in self._statements.items() if name]
+        return [statement for name, statement in self.by_name.items() if name]
 
     def require(self, name: str) -> PreparedStatement:
         """The statement called `name`. Raises 26000."""
-        statement = self._statements.get(name)
+        statement = self.by_name.get(name)
         if statement is None:
             if not name:
                 raise InvalidSqlStatementName("unnamed prepared statement does not exist")
@@ -52,20 +52,20 @@ class PreparedStatements:
 
     def check_free(self, name: str) -> None:
         """Raise 42P05 when there is a statement called `name`; the unnamed one may be replaced."""
-        if name and name in self._statements:
+        if name and name in self.by_name:
             raise DuplicatePreparedStatement(f'prepared statement "{name}" already exists')
 
     def keep(self, statement: PreparedStatement) -> None:
         """Add `statement`, in place of one of its name."""
-        self._statements[statement.name] = statement
+        self.by_name[statement.name] = statement
 
     def forget(self, name: str) -> None:
         """Drop a statement, if it is there."""
-        self._statements.pop(name, None)
+        self.by_name.pop(name, None)
 
     def forget_all(self) -> None:
         """DEALLOCATE ALL."""
-        self._statements.clear()
+        self.by_name.clear()
 
 
 def check_unchanged(

@@ -73,26 +73,8 @@ class Plan(Struct, frozen=True, kw_only=True):
     acts: bool
     sizes: bool
     tag: str
-
-    @property
-    def reads(self) -> bool:
-        """Whether running it reads rows, or definitions that binding it did not."""
-        query = self.query
-        if query is None or self.templates or query.system or self.acts or self.sizes:
-            return True
-        if "current_snapshot" in self.session_values:
-            return True
-        returning = getattr(self.statement, "returning", None)
-        if returning is None:
-            return False
-        inner = returning.query
-        asked, called = _asked_and_called(inner)
-        return (
-            inner.system
-            or bool(scan_templates(inner.rel))
-            or not called.isdisjoint(SIZE_FUNCTIONS)
-            or "current_snapshot" in asked
-        )
+    reads: bool
+    """Whether running it reads rows, or definitions that binding it did not."""
 
 
 def _inner_param_types(statement: object, context: BindContext, declared: tuple[int, ...]) -> tuple[SqlType, ...]:
@@ -121,6 +103,12 @@ def _asked_and_called(query: BoundQuery | None) -> tuple[frozenset[str], frozens
         elif isinstance(node, ir.SessionValue):
             asked.add(node.name)
     return frozenset(asked), frozenset(called)
+
+
+def _reads(
+    query: BoundQuery, templates: tuple[ScanTemplate, ...], asked: frozenset[str], called: frozenset[str]
+) -> bool:
+    return bool(templates) or query.system or "current_snapshot" in asked or not called.isdisjoint(SIZE_FUNCTIONS)
 
 
 def is_definition(statement: object) -> bool:
@@ -152,6 +140,12 @@ def make_plan(parsed: Parsed, context: BindContext, declared: tuple[int, ...]) -
     oids = (*written, *(query.relations if query is not None else ()))
     catalog = context.catalog
     values, called = _asked_and_called(query)
+    templates = scan_templates(query.rel) if query is not None else ()
+    acts = not called.isdisjoint(ACTS)
+    reads = query is None or acts or _reads(query, templates, values, called)
+    if not reads and isinstance(statement, BoundInsert) and statement.returning is not None:
+        inner = statement.returning.query
+        reads = _reads(inner, scan_templates(inner.rel), *_asked_and_called(inner))
     return Plan(
         parsed=parsed,
         statement=statement,
@@ -161,13 +155,14 @@ def make_plan(parsed: Parsed, context: BindContext, declared: tuple[int, ...]) -
         param_types=query.param_types if query is not None else _inner_param_types(statement, context, declared),
         columns=columns,
         reg_columns=has_reg_columns([column.type for column in columns or ()]),
-        templates=scan_templates(query.rel) if query is not None else (),
+        templates=templates,
         relied_on=tuple(record for oid in dict.fromkeys(oids) if (record := catalog.get(oid)) is not None),
         locks=_locks(written, query),
         session_values=values,
-        acts=not called.isdisjoint(ACTS),
+        acts=acts,
         sizes=not called.isdisjoint(SIZE_FUNCTIONS),
         tag=command_tag(statement),
+        reads=reads,
     )
 
 

@@ -103,7 +103,8 @@ class Session:
         life, state = self._life, self.state
         life.disarm()
         state.query_text = text
-        state.statements.forget("")
+        if state.statements.by_name:
+            state.statements.forget("")
         if state.portals.by_name:
             await state.portals.drop("")
         try:

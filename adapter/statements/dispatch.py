@@ -49,19 +49,26 @@ async def dispatch(running: Running) -> Outcome:
 
 async def _begin_and_run(running: Running, parsed: Parsed) -> Outcome:
     """Take the snapshot that a statement runs at, plan it, and run it."""
-    env = running.services.env
+    env, transaction = running.services.env, running.transaction
+    plan: Plan | None = None
     if parsed.kind == "insert_stmt" or (parsed.kind not in _READING and env.oracle.asks_store):
-        outcome = await _run_by_what_is_known(running, parsed)
-        if outcome is not None:
-            return outcome
-    transaction = running.transaction
+        try:
+            plan = _plan(running, parsed)
+        except SqlError:
+            pass  # The newest catalog may know better.
+        else:
+            outcome = await _run_by_what_is_known(running, plan)
+            if outcome is not None:
+                return outcome
     reads = parsed.kind != "lock_stmt"
     if not reads:
         await transaction.refresh_catalog(env)
     while True:
         catalog = await transaction.begin_statement(env, reads=reads)
+        if plan is None or plan.catalog is not catalog:
+            plan = _plan(running, parsed, catalog)
         try:
-            return await run_rows(running, _plan(running, parsed, catalog))
+            return await run_rows(running, plan)
         except BeginAgain:
             transaction.renew()
 
@@ -75,21 +82,17 @@ def _has_keys(plan: Plan) -> bool:
     )
 
 
-async def _run_by_what_is_known(running: Running, parsed: Parsed) -> Outcome | None:
-    """Run a statement that reads no rows without asking for the newest snapshot; None when that may not be.
+async def _run_by_what_is_known(running: Running, plan: Plan) -> Outcome | None:
+    """Run the plan of a statement that reads no rows without asking for the newest snapshot; None when that may not be.
 
     An INSERT of rows that are written out, and a definition that makes up a transaction, are worked out from the newest
     catalog known here; the commit notices if that was not the newest of all. What ends without a commit (it fails, or
     finds nothing to do) is nobody else's to notice, so it asks afterwards.
     """
-    session, transaction = running.session, running.transaction
-    env = running.services.env
-    try:
-        plan = _plan(running, parsed)
-    except SqlError:
-        return None
-    defines = running.may_retry and not running.in_block and is_definition(plan.statement)
-    if not defines and (not isinstance(plan.statement, BoundInsert) or plan.reads or _has_keys(plan)):
+    session, transaction, env = running.session, running.transaction, running.services.env
+    adds = isinstance(plan.statement, BoundInsert)
+    defines = not adds and running.may_retry and not running.in_block and is_definition(plan.statement)
+    if not defines and (not adds or plan.reads or _has_keys(plan)):
         return None
     # A savepoint for every INSERT of a block would cut what it writes into pieces.
     mark = transaction.mark(session.values) if transaction.txn is None else None

@@ -65,6 +65,7 @@ from planner.errors import (
     SqlError,
     StatementCompletionUnknown,
 )
+from storage.catalog.model import CatalogSnapshot
 from storage.errors import (
     CatalogConflict,
     Determinate,
@@ -374,11 +375,11 @@ class GroupCommitter(Struct, eq=False):
             # NOTE: everything this process knows of, without asking the store. What others committed since is found
             # by the commit's compare-and-set: it refuses when one of the shards was written after `until`.
             await env.catalog.catch_up()
-            until = Csn(env.cache.upper - 1)
-            group = await self._validate(group, until)
+            until, catalog = Csn(env.cache.upper - 1), env.catalog.current()
+            group = await self._validate(group, until, catalog)
             if not group:
                 return
-            merged = self._merged(group)
+            merged = self._merged(group, catalog)
             for waiting in group:
                 if not waiting.answered_durable and self._may_promise(waiting):
                     self._promise(waiting)
@@ -407,7 +408,7 @@ class GroupCommitter(Struct, eq=False):
         for waiting in group:
             waiting.done.set_exception(serialization_failure(CONCURRENT_UPDATE))
 
-    def _merged(self, group: list[_Waiting]) -> Txn:
+    def _merged(self, group: list[_Waiting], catalog: CatalogSnapshot) -> Txn:
         """What `group` commits. A single transaction without definitions is committed as it is, and so not sealed again
         after `_upload`."""
         updates = group[-1].request.catalog_updates
@@ -417,7 +418,7 @@ class GroupCommitter(Struct, eq=False):
         for waiting in group:
             merged.merge(waiting.request.txn)
         if updates:
-            merged.update_catalog(updates, expected=self.env.catalog.current().csn)
+            merged.update_catalog(updates, expected=catalog.csn)
         return merged
 
     async def _write(
@@ -441,11 +442,11 @@ class GroupCommitter(Struct, eq=False):
                 await env.clock.sleep(RETRY_S)
                 ts = await env.oracle.write_ts("user")
 
-    async def _validate(self, group: list[_Waiting], until: Csn) -> list[_Waiting]:
+    async def _validate(self, group: list[_Waiting], until: Csn, catalog: CatalogSnapshot) -> list[_Waiting]:
         accepted: list[_Waiting] = []
         for waiting in group:
             earlier = [member.request for member in accepted]
-            failure = await conflict(self.env, waiting.request, until, earlier)
+            failure = await conflict(self.env, catalog, waiting.request, until, earlier)
             if failure is None:
                 accepted.append(waiting)
             else:

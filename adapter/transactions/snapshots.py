@@ -70,8 +70,9 @@ async def resolve(
         if snapshot is None:
             raise InternalError("a table is read without a snapshot")
         needed = conjunctions.get(oid, ((),))
-        inserts, deletes = await _parts(env, transaction, relation, relation.shard, snapshot.csn)
-        if ahead and snapshot.ahead and not transaction.is_own_table(relation):
+        own = relation.shard in transaction.created_shards
+        inserts, deletes = await _parts(env, transaction, relation.shard, None if own else snapshot.csn)
+        if ahead and snapshot.ahead and not own:
             beyond = parts_ahead(snapshot.ahead, relation.shard)
             inserts += tuple(part for part in beyond if part.kind == "insert")
             deletes += tuple(part for part in beyond if part.kind == "delete")
@@ -86,18 +87,20 @@ async def resolve(
             bytes=sum(part.bytes for part in kept),
             rows=sum(part.rows for part in kept),
         )
-        if record and not transaction.is_own_table(relation):
+        if record and not own:
             read = TableRead(relation_oid=oid, shard=relation.shard, as_of=snapshot.csn, conjunctions=needed)
             transaction.record_read(read, always=for_update)
     return ResolvedTables(inputs=inputs, total_parts=totals)
 
 
 async def _parts(
-    env: Environment, transaction: Transaction, relation: Relation, shard: ShardId, as_of: Csn
+    env: Environment, transaction: Transaction, shard: ShardId, as_of: Csn | None
 ) -> tuple[tuple[Part, ...], tuple[Part, ...]]:
+    """What inserts and what deletes rows of `shard` up to `as_of` (None: it is the transaction's own shard), with the
+    transaction's own parts behind."""
     inserts: tuple[Part, ...] = ()
     deletes: tuple[Part, ...] = ()
-    if not transaction.is_own_table(relation):
+    if as_of is not None:
         try:
             snapshot = await env.reader.snapshot(shard, as_of)
         except (UnknownShard, AsOfNotReadable) as error:

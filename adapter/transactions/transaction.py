@@ -62,7 +62,7 @@ from adapter.transactions.locks.lock_table import SessionLocks
 from adapter.transactions.locks.modes import Mode
 from adapter.transactions.locks.tags import Tag
 from adapter.transactions.persistent_list import PersistentList
-from planner.errors import ActiveSqlTransaction, InternalError, InvalidSavepointSpecification
+from planner.errors import ActiveSqlTransaction, InternalError, InvalidSavepointSpecification, ReadOnlySqlTransaction
 from storage.catalog.model import CatalogRecord, CatalogSnapshot, CatalogUpdate, Relation
 from storage.ids import ShardId
 from storage.timestamps.csn import Csn
@@ -260,6 +260,11 @@ class Transaction(Struct, kw_only=True):
                 raise ActiveSqlTransaction("transaction read-write mode must be set before any query")
         self.read_only = read_only
 
+    def check_writable(self, command: str) -> None:
+        """25006 for `command` when the transaction is read-only."""
+        if self.read_only:
+            raise ReadOnlySqlTransaction(f"cannot execute {command} in a read-only transaction")
+
     # ------------------------------------------------------------ snapshots
 
     async def begin_statement(self, env: Environment, *, reads: bool = True) -> CatalogSnapshot:
@@ -430,8 +435,7 @@ class Transaction(Struct, kw_only=True):
 
     def is_own_table(self, relation: Relation) -> bool:
         """Whether the relation's shard was made by this transaction, so that nobody else has written to it."""
-        base = None if self.snapshot is None else self.snapshot.catalog.get(relation.oid)
-        return not (isinstance(base, Relation) and base.shard == relation.shard)
+        return relation.shard in self.created_shards
 
     def net_updates(self) -> tuple[CatalogUpdate, ...]:
         """What the transaction's DDL comes to: at most one retraction and one addition for each object."""
@@ -460,7 +464,7 @@ class Transaction(Struct, kw_only=True):
         """What goes to the group committer. Nothing can be added any more."""
         if self.state not in _OPEN or self.snapshot is None:
             raise self._not_now("commit")
-        txn = self.writable(env)
+        txn = env.begin() if self.txn is None else self.txn
         txn.xid = self.id
         assumed = self.state is State.ASSUMING
         self.state = State.COMMITTING

@@ -39,10 +39,10 @@ if TYPE_CHECKING:
 
 
 async def conflict(
-    env: Environment, request: CommitRequest, until: Csn, earlier: Sequence[CommitRequest]
+    env: Environment, catalog: CatalogSnapshot, request: CommitRequest, until: Csn, earlier: Sequence[CommitRequest]
 ) -> SqlError | None:
-    """Why `request` may not commit after everything up to `until` and after `earlier`; None when it may."""
-    catalog = env.catalog.current()
+    """Why `request` may not commit after everything up to `until`, which left `catalog`, and after `earlier`; None when
+    it may."""
     reason = catalog_conflict(catalog, request)
     if reason is not None:
         return serialization_failure(reason)
