@@ -14,8 +14,9 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from planner.command_tags import command_tag
+from planner.common_errors import too_deep
 from planner.definitions.views import ViewDefinition, define_query, define_view
-from planner.errors import DatatypeMismatch, SqlSyntaxError, StatementTooComplex
+from planner.errors import DatatypeMismatch, SqlSyntaxError
 from planner.expressions.bind import bind_clause
 from planner.ir.bound import BoundDelete, BoundInsert, BoundQuery, BoundStatement, BoundUpdate
 from planner.ir.nodes import Scalar
@@ -50,11 +51,7 @@ def analyze(parsed: Parsed, context: BindContext, declared_param_types: Sequence
     try:
         return _analyze(parsed, context, declared_param_types)
     except RecursionError:
-        raise StatementTooComplex(
-            "stack depth limit exceeded",
-            hint='Increase the configuration parameter "max_stack_depth" (currently 2048kB), after ensuring the '
-            "platform's stack depth limit is adequate.",
-        ) from None
+        raise too_deep() from None
 
 
 def _analyze(parsed: Parsed, context: BindContext, declared: Sequence[int]) -> AnyStatement:

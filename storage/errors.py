@@ -102,3 +102,34 @@ class HoldExpired(StorageError):
 
 class CatalogConflict(Determinate):
     """The catalog has changed since the snapshot that a definition was worked out from. Read it again, and retry."""
+
+
+# ---------------------------------------------------------------- errors that are raised in several places
+
+
+def store_closed(store: str) -> StorageClosed:
+    return StorageClosed(f"the {store} store is closed")
+
+
+def unknown_shard(shard: object) -> UnknownShard:
+    return UnknownShard(f"shard {shard} is not registered")
+
+
+def not_readable(shard: object, at: int, since: int) -> AsOfNotReadable:
+    return AsOfNotReadable(f"shard {shard} cannot be read at {at}: its since is {since}")
+
+
+def missing_blob(key: str) -> MissingBlob:
+    return MissingBlob(f"{key} is not in the blob store")
+
+
+def missing_part(key: str) -> MissingBlob:
+    return missing_blob(f"part {key}")
+
+
+def wrong_size(what: str, size: int | None, expected: int) -> CorruptPart:
+    return CorruptPart(f"{what} has {size} bytes, expected {expected}")
+
+
+def part_not_stored(failure: object) -> Determinate:
+    return Determinate(f"a part could not be stored: {failure}")

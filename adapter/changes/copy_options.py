@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from adapter.results import CopyFormat
-from planner.errors import DuplicateColumn, InsufficientPrivilege, InvalidColumnReference, UndefinedColumn
+from planner.common_errors import missing_column, repeated_column, unknown_column
+from planner.errors import InsufficientPrivilege, InvalidColumnReference
 from planner.statements import records as st
 from storage.catalog.model import Column, Relation
 
@@ -38,13 +39,13 @@ def copy_columns(relation: Relation, names: Sequence[str]) -> list[Column]:
     for name in names:
         column = relation.column(name)
         if column is None:
-            raise UndefinedColumn(f'column "{name}" of relation "{relation.name}" does not exist')
+            raise missing_column(relation.name, name)
         if column.generated:
             raise InvalidColumnReference(
                 f'column "{name}" is a generated column', detail="Generated columns cannot be used in COPY."
             )
         if column in columns:
-            raise DuplicateColumn(f'column "{name}" specified more than once')
+            raise repeated_column(name)
         columns.append(column)
     return columns
 
@@ -56,9 +57,9 @@ def copy_format(options: st.CopyOptions, names: Sequence[str], relation: Relatio
         for name in wanted:
             if name not in names:
                 if relation is None:
-                    raise UndefinedColumn(f'column "{name}" does not exist')
+                    raise unknown_column(name)
                 if relation.column(name) is None:
-                    raise UndefinedColumn(f'column "{name}" of relation "{relation.name}" does not exist')
+                    raise missing_column(relation.name, name)
                 raise InvalidColumnReference(f'{option} column "{name}" not referenced by COPY')
         return tuple(names.index(name) for name in wanted)
 

@@ -42,6 +42,7 @@ from adapter.execution.guards import own_catalog
 from adapter.execution.relation_names import describe, kind_of, look_up, missing, shown_name, skip_missing
 from adapter.execution.statement import Running
 from adapter.results import Notice
+from planner.common_errors import missing_column, missing_role
 from planner.definitions.transforms import ColumnChange, rewritten_rows, rows_with_column
 from planner.errors import (
     DependentObjectsStillExist,
@@ -49,7 +50,6 @@ from planner.errors import (
     InvalidTableDefinition,
     ObjectNotInPrerequisiteState,
     SqlSyntaxError,
-    UndefinedColumn,
     UndefinedObject,
     WrongObjectType,
 )
@@ -253,7 +253,7 @@ def _drop_column(running: Running, relation: Relation, action: st.DropColumn) ->
     column = relation.column(action.name)
     if column is None:
         if not action.if_exists:
-            raise UndefinedColumn(f'column "{action.name}" of relation "{relation.name}" does not exist')
+            raise missing_column(relation.name, action.name)
         running.session.notice(
             Notice(
                 severity="NOTICE",
@@ -467,4 +467,4 @@ def role_oid(catalog: CatalogSnapshot, running: Running, name: str) -> int:
     for record in catalog.all():
         if isinstance(record, Role) and record.name == name:
             return record.oid
-    raise UndefinedObject(f'role "{name}" does not exist')
+    raise missing_role(name)

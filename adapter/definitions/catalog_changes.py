@@ -8,7 +8,7 @@ import msgspec
 
 from adapter.execution.guards import own_catalog
 from adapter.execution.statement import Running
-from planner.errors import UndefinedColumn
+from planner.common_errors import missing_column
 from storage.catalog.model import CatalogRecord, CatalogUpdate, Column, Relation, Role
 
 
@@ -36,7 +36,7 @@ def require_column(relation: Relation, name: str) -> Column:
     """The live column called `name`. 42703."""
     column = relation.column(name)
     if column is None:
-        raise UndefinedColumn(f'column "{name}" of relation "{relation.name}" does not exist')
+        raise missing_column(relation.name, name)
     return column
 
 

@@ -14,11 +14,11 @@ from adapter.execution.guards import own_catalog
 from adapter.execution.relation_names import SYSTEM_SCHEMAS, describe, kind_of, look_up, shown_name
 from adapter.execution.statement import Running
 from adapter.results import Notice
+from planner.common_errors import missing_schema
 from planner.errors import (
     DependentObjectsStillExist,
     FeatureNotSupported,
     InsufficientPrivilege,
-    InvalidSchemaName,
     UndefinedObject,
     UndefinedTable,
     WrongObjectType,
@@ -62,7 +62,7 @@ def _without_schema(running: Running, statement: st.Drop, name: st.QualifiedName
     if name.schema is None or statement.kind not in _IN_SCHEMAS or own_catalog(running).schema(name.schema) is not None:
         return False
     if not statement.if_exists:
-        raise InvalidSchemaName(f'schema "{name.schema}" does not exist')
+        raise missing_schema(name.schema)
     _skip(running, f'schema "{name.schema}" does not exist, skipping')
     return True
 
@@ -99,7 +99,7 @@ def _drop_schemas(running: Running, statement: st.Drop) -> None:
         schema = catalog.schema(name.name)
         if schema is None:
             if not statement.if_exists:
-                raise InvalidSchemaName(f'schema "{name.name}" does not exist')
+                raise missing_schema(name.name)
             _skip(running, f'schema "{name.name}" does not exist, skipping')
             continue
         if schema.owner != owner_oid(running) and not _is_superuser(running):

@@ -15,11 +15,11 @@ from adapter.execution.guards import own_catalog
 from adapter.execution.relation_names import find_relation
 from adapter.execution.statement import Running
 from planner.catalog_data.content import types as builtin_types
+from planner.common_errors import existing_relation, missing_key_column
 from planner.definitions.object_names import free_name
 from planner.errors import (
     DatatypeMismatch,
     DuplicateColumn,
-    DuplicateTable,
     InvalidForeignKey,
     InvalidTableDefinition,
     ObjectNotInPrerequisiteState,
@@ -82,7 +82,7 @@ def _unique_key(
     for number, name in enumerate(definition.columns):
         column = relation.column(name)
         if column is None:
-            raise UndefinedColumn(f'column "{name}" named in key does not exist', position=definition.position)
+            raise missing_key_column(name, definition.position)
         if name in definition.columns[:number]:
             raise DuplicateColumn(f'column "{name}" appears twice in {title} constraint', position=definition.position)
         if column.type_oid in _WITHOUT_ORDER:
@@ -96,11 +96,11 @@ def _unique_key(
     for name in definition.include:
         column = relation.column(name)
         if column is None:
-            raise UndefinedColumn(f'column "{name}" named in key does not exist', position=definition.position)
+            raise missing_key_column(name, definition.position)
         include.append(column.attnum)
     taken = _taken_names(catalog, relation, known)
     if definition.name is not None and definition.name in taken:
-        raise DuplicateTable(f'relation "{definition.name}" already exists')
+        raise existing_relation(definition.name)
     middle = None if definition.kind == "p" else "_".join((*definition.columns, *definition.include))
     return Constraint(
         oid=new_oid(running),

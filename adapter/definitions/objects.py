@@ -29,6 +29,7 @@ from adapter.execution.relation_names import (
 from adapter.execution.statement import Running
 from adapter.results import Notice
 from adapter.settings.values import canonical_value, check_changeable, require_setting
+from planner.common_errors import missing_column, missing_database, missing_role, unknown_column
 from planner.errors import (
     DependentObjectsStillExist,
     DuplicateDatabase,
@@ -36,9 +37,7 @@ from planner.errors import (
     DuplicateSchema,
     FeatureNotSupported,
     InsufficientPrivilege,
-    InvalidCatalogName,
     InvalidParameterValue,
-    UndefinedColumn,
     UndefinedObject,
     WrongObjectType,
 )
@@ -164,7 +163,7 @@ def _commented(running: Running, catalog: CatalogSnapshot, statement: st.Comment
             relation = find_relation(running, catalog, statement.relation)
             column = relation.column(statement.name)
             if column is None:
-                raise UndefinedColumn(f'column "{statement.name}" of relation "{relation.name}" does not exist')
+                raise missing_column(relation.name, statement.name)
             return relation.oid, column.attnum
         case "schema":
             return require_schema(catalog, statement.name).oid, 0
@@ -275,7 +274,7 @@ def _owned(running: Running, catalog: CatalogSnapshot, sequence: Sequence, optio
     relation = find_relation(running, catalog, name)
     column = relation.column(column_name)
     if column is None:
-        raise UndefinedColumn(f'column "{column_name}" of relation "{relation.name}" does not exist')
+        raise missing_column(relation.name, column_name)
     return msgspec.structs.replace(sequence, owned_by=(relation.oid, column.attnum))
 
 
@@ -285,7 +284,7 @@ async def create_index(running: Running, statement: st.CreateIndex) -> None:
     relation = find_relation(running, own_catalog(running), statement.table)
     for name in statement.columns:
         if relation.column(name) is None:
-            raise UndefinedColumn(f'column "{name}" does not exist')
+            raise unknown_column(name)
     if statement.unique:
         raise FeatureNotSupported("unique indexes are not supported")
     running.session.warn("01000", "indexes are not used: CREATE INDEX has no effect")
@@ -298,7 +297,7 @@ def _role(catalog: CatalogSnapshot, name: str) -> Role:
     for record in catalog.all():
         if isinstance(record, Role) and record.name == name:
             return record
-    raise UndefinedObject(f'role "{name}" does not exist')
+    raise missing_role(name)
 
 
 async def create_role(running: Running, statement: st.CreateRole) -> None:
@@ -360,7 +359,7 @@ async def drop_role(running: Running, statement: st.DropRole) -> None:
         role = next((r for r in catalog.all() if isinstance(r, Role) and r.name == name), None)
         if role is None:
             if not statement.if_exists:
-                raise UndefinedObject(f'role "{name}" does not exist')
+                raise missing_role(name)
             message = f'role "{name}" does not exist, skipping'
             running.session.notice(Notice(severity="NOTICE", sqlstate="00000", message=message))
             continue
@@ -384,7 +383,7 @@ def _database(catalog: CatalogSnapshot, name: str) -> Database:
     for record in catalog.all():
         if isinstance(record, Database) and record.name == name:
             return record
-    raise InvalidCatalogName(f'database "{name}" does not exist')
+    raise missing_database(name)
 
 
 async def create_database(running: Running, statement: st.CreateDatabase) -> None:

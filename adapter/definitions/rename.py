@@ -15,7 +15,8 @@ from adapter.definitions.views import rename_column_in_views, rename_relation_in
 from adapter.execution.guards import own_catalog
 from adapter.execution.relation_names import require_schema
 from adapter.execution.statement import Running
-from planner.errors import DuplicateColumn, DuplicateTable, UndefinedColumn, WrongObjectType
+from planner.common_errors import existing_relation, unknown_column
+from planner.errors import DuplicateColumn, DuplicateTable, WrongObjectType
 from planner.statements import records as st
 from storage.catalog.model import CatalogRecord, Relation
 from storage.catalog.model import Sequence as SequenceRecord
@@ -30,7 +31,7 @@ async def rename_column(running: Running, statement: st.RenameColumn) -> None:
         raise WrongObjectType(f'cannot rename columns of sequence "{relation.name}"')
     column = relation.column(statement.name)
     if column is None:
-        raise UndefinedColumn(f'column "{statement.name}" does not exist')
+        raise unknown_column(statement.name)
     if relation.column(statement.new_name) is not None:
         raise DuplicateColumn(f'column "{statement.new_name}" of relation "{relation.name}" already exists')
     changed = with_column(relation, msgspec.structs.replace(column, name=statement.new_name))
@@ -69,7 +70,7 @@ async def set_schema(running: Running, statement: st.SetSchema) -> None:
 
 def _check_free(running: Running, schema: int, name: str) -> None:
     if (schema, name) in own_catalog(running).relation_names:
-        raise DuplicateTable(f'relation "{name}" already exists')
+        raise existing_relation(name)
 
 
 def _move(running: Running, record: Relation | SequenceRecord, changed: Relation | SequenceRecord) -> None:

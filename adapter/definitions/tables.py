@@ -24,9 +24,8 @@ from adapter.queries.read import PreparedRead, prepare_plan
 from adapter.queries.single_row import bind_execute_params
 from adapter.results import Command, Notice
 from planner.analyze import define_view
+from planner.common_errors import existing_relation, repeated_column
 from planner.errors import (
-    DuplicateColumn,
-    DuplicateTable,
     FeatureNotSupported,
     InvalidColumnReference,
     InvalidTableDefinition,
@@ -71,7 +70,7 @@ def exists_already(
     if (schema.oid, name.name) not in catalog.relation_names:
         return False
     if not skip:
-        raise DuplicateTable(f'relation "{name.name}" already exists')
+        raise existing_relation(name.name)
     running.session.notice(
         Notice(severity="NOTICE", sqlstate="42P07", message=f'relation "{name.name}" already exists, skipping')
     )
@@ -157,7 +156,7 @@ def _columns(
     seen: set[str] = set()
     for attnum, definition in enumerate(definitions, 1):
         if definition.name in seen:
-            raise DuplicateColumn(f'column "{definition.name}" specified more than once')
+            raise repeated_column(definition.name)
         seen.add(definition.name)
         if isinstance(definition, Column):
             columns.append(msgspec.structs.replace(definition, attnum=attnum))
@@ -221,7 +220,7 @@ async def create_table_as(running: Running, statement: st.CreateTableAs) -> Comm
     columns: list[Column] = []
     for attnum, (name, field) in enumerate(zip(names, fields, strict=True), 1):
         if name in names[: attnum - 1]:
-            raise DuplicateColumn(f'column "{name}" specified more than once')
+            raise repeated_column(name)
         type_ = stored_type(name, field.type)
         columns.append(Column(attnum=attnum, name=name, type_oid=type_.oid, typmod=type_.typmod))
     relation = Relation(
@@ -333,7 +332,7 @@ async def create_view(running: Running, statement: st.CreateView) -> None:
     names = [column.name for column in columns]
     for name in names:
         if names.count(name) > 1:
-            raise DuplicateColumn(f'column "{name}" specified more than once')
+            raise repeated_column(name)
     await lock_read(running, definition.depends_on)
     running.transaction.rely_on(r for oid in definition.depends_on if (r := catalog.get(oid)) is not None)
     existing = catalog.get(catalog.relation_names.get((schema.oid, statement.name.name), 0))
@@ -351,7 +350,7 @@ async def create_view(running: Running, statement: st.CreateView) -> None:
         change(running, added=[relation])
         return
     if not statement.or_replace:
-        raise DuplicateTable(f'relation "{statement.name.name}" already exists')
+        raise existing_relation(statement.name.name)
     if not isinstance(existing, Relation) or existing.kind != "v":
         raise WrongObjectType(f'"{statement.name.name}" is not a view')
     _check_replacement(existing.live_columns(), columns)

@@ -6,13 +6,12 @@ from collections.abc import Iterable
 
 from adapter.execution.statement import Running
 from adapter.results import Notice
+from planner.common_errors import missing_relation, missing_schema, other_database
 from planner.errors import (
-    FeatureNotSupported,
     InsufficientPrivilege,
     InvalidSchemaName,
     ReservedName,
     SqlError,
-    UndefinedTable,
 )
 from planner.functions.own import SCHEMA as OWN_SCHEMA
 from planner.statements.records import QualifiedName
@@ -30,7 +29,7 @@ def kind_of(record: Relation | Sequence) -> str:
 def check_database(running: Running, name: QualifiedName) -> None:
     """0A000 for a name in another database."""
     if name.database is not None and name.database != running.session.database:
-        raise FeatureNotSupported(f'cross-database references are not implemented: "{name}"', position=name.position)
+        raise other_database(name, name.position)
 
 
 def look_up(running: Running, catalog: CatalogSnapshot, name: QualifiedName) -> Relation | Sequence | None:
@@ -69,8 +68,8 @@ def missing(catalog: CatalogSnapshot, name: QualifiedName, *, located: bool = Fa
     """The error for a name that `look_up` does not find: 42P01, or 3F000."""
     position = name.position if located else None
     if name.schema is not None and catalog.schema(name.schema) is None:
-        return InvalidSchemaName(f'schema "{name.schema}" does not exist', position=position)
-    return UndefinedTable(f'relation "{name}" does not exist', position=position)
+        return missing_schema(name.schema, position)
+    return missing_relation(str(name), position)
 
 
 def skip_missing(running: Running, name: QualifiedName) -> None:
@@ -106,7 +105,7 @@ def require_schema(catalog: CatalogSnapshot, name: str) -> Schema:
     """The schema called `name`. 3F000."""
     schema = catalog.schema(name)
     if schema is None:
-        raise InvalidSchemaName(f'schema "{name}" does not exist')
+        raise missing_schema(name)
     return schema
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from adapter.execution.statement import Running
 from adapter.settings.values import split_list
+from planner.common_errors import missing_relation
 from planner.errors import (
     NumericValueOutOfRange,
     ObjectNotInPrerequisiteState,
@@ -33,7 +34,7 @@ def find_sequence(running: Running, name: str | int) -> Sequence:
                 return record
             if record is not None:
                 raise WrongObjectType(f'"{parts[-1]}" is not a sequence')
-    raise UndefinedTable(f'relation "{name}" does not exist')
+    raise missing_relation(name)
 
 
 async def next_values(running: Running, sequence: Sequence, count: int) -> list[int]:

@@ -17,7 +17,8 @@ from adapter.plans.constant_rows import constant_value
 from adapter.queries.advisory_locks import ADVISORY_LOCKS
 from adapter.queries.sequences import currval, lastval, nextval, position, setval
 from adapter.wall_clock import utc_now
-from planner.errors import AdminShutdown, FeatureNotSupported, InvalidParameterValue, UndefinedObject
+from planner.common_errors import shut_down
+from planner.errors import FeatureNotSupported, InvalidParameterValue, UndefinedObject
 from planner.ir import nodes as ir
 from planner.ir.bound import BoundQuery
 from planner.ir.rewrite import transform, walk
@@ -218,7 +219,7 @@ def _terminate_backend(running: Running, pid: int, timeout_ms: int = 0) -> bool:
     backend = _backend(running, pid)
     if backend is None:
         return False
-    backend.terminate(AdminShutdown("terminating connection due to administrator command", fatal=True))
+    backend.terminate(shut_down())
     running.scope.check()
     return True
 

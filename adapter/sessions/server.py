@@ -23,11 +23,10 @@ from adapter.sessions.session import Session
 from adapter.sessions.statement_life import StatementLife
 from adapter.sessions.upgrade import enforce_recorded_keys
 from adapter.settings.values import SettingValues, canonical_value, check_changeable, require_setting
+from planner.common_errors import missing_database, shut_down
 from planner.errors import (
-    AdminShutdown,
     CannotConnectNow,
     InvalidAuthorizationSpecification,
-    InvalidCatalogName,
     SqlError,
 )
 from storage.catalog.model import CatalogSnapshot, Database, Role, Setting
@@ -108,7 +107,7 @@ class Server:
             return
         self._closing = True
         for backend in self.sessions.all():
-            backend.terminate(AdminShutdown("terminating connection due to administrator command", fatal=True))
+            backend.terminate(shut_down())
             await backend.close()
         await self.services.committer.close()
         await self.engines.close()
@@ -137,7 +136,7 @@ class Server:
             raise InvalidAuthorizationSpecification(f'role "{startup.user}" is not permitted to log in', fatal=True)
         database = next((d for d in catalog.all() if isinstance(d, Database) and d.name == startup.database), None)
         if database is None:
-            raise InvalidCatalogName(f'database "{startup.database}" does not exist', fatal=True)
+            raise missing_database(startup.database, fatal=True)
         state = SessionState(
             self.services,
             backend_pid=self.sessions.new_pid(),

@@ -34,6 +34,7 @@ from adapter.settings.values import number_of
 from adapter.statements.dispatch import dispatch
 from adapter.transactions.transaction import State
 from adapter.wall_clock import utc_now
+from planner.common_errors import canceled
 from planner.errors import (
     IdleInTransactionSessionTimeout,
     IdleSessionTimeout,
@@ -331,7 +332,7 @@ class StatementLife:
     def cancel(self) -> None:
         """Interrupt the running statement, if there is one: it fails with 57014."""
         if self.running is not None:
-            self.running.scope.request(QueryCanceled("canceling statement due to user request"))
+            self.running.scope.request(canceled())
 
     def terminate(self, error: SqlError) -> None:
         """Interrupt what runs and ask the connection to end with `error`."""

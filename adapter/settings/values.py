@@ -19,13 +19,13 @@ from functools import lru_cache
 from immutables import Map
 
 from adapter.settings.catalogue import BY_NAME, SETTINGS, Setting
+from planner.common_errors import unknown_setting
 from planner.errors import (
     CantChangeRuntimeParam,
     FeatureNotSupported,
     InvalidName,
     InvalidParameterValue,
     SqlError,
-    UndefinedObject,
 )
 from planner.values.interval_text import parse_interval
 from planner.values.time_zones import named_zone
@@ -75,7 +75,7 @@ def require_setting(name: str) -> Setting:
                 f'invalid configuration parameter name "{name}"',
                 detail="Custom parameter names must be two or more simple identifiers separated by dots.",
             )
-        raise UndefinedObject(f'unrecognized configuration parameter "{name}"')
+        raise unknown_setting(name)
     return setting
 
 
@@ -367,7 +367,7 @@ class SettingValues(Mapping[str, str]):
             return known
         spelled = self._spelled(name)
         if spelled is None:
-            raise UndefinedObject(f'unrecognized configuration parameter "{name}"')
+            raise unknown_setting(name)
         return _placeholder(spelled)
 
     def find_or_add(self, name: str) -> tuple[Setting, SettingValues]:

@@ -23,9 +23,9 @@ from adapter.statements.prepare import prepare
 from adapter.statements.transactions import is_control, run_control, set_constraints, set_transaction
 from adapter.store_errors import CONCURRENT_DDL, serialization_failure
 from adapter.transactions.transaction import BeginAgain, NeedsSnapshot, State
+from planner.common_errors import missing_parameter
 from planner.errors import (
     SqlError,
-    UndefinedParameter,
 )
 from planner.ir.bound import BoundDelete, BoundInsert, BoundQuery, BoundUpdate
 from planner.statements import records as st
@@ -144,7 +144,7 @@ def _refuse_parameters(parsed: Parsed) -> None:
     found = [tree for tree in subtrees(parsed.tree) if tree.DESCRIPTOR.name == "ParamRef"]
     if found:
         first = min(found, key=lambda tree: tree.location)
-        raise UndefinedParameter(f"there is no parameter ${first.number}", position=parsed.position(first.location))
+        raise missing_parameter(first.number, parsed.position(first.location))
 
 
 async def run_rows(running: Running, plan: Plan) -> Outcome:

@@ -58,8 +58,8 @@ from msgspec import Struct, field
 from adapter.store_errors import CONCURRENT_UPDATE, serialization_failure, sql_error
 from adapter.transactions.transaction import CommitRequest
 from adapter.transactions.validation import conflict
+from planner.common_errors import shut_down
 from planner.errors import (
-    AdminShutdown,
     InsufficientResources,
     IoError,
     SqlError,
@@ -197,7 +197,7 @@ class GroupCommitter(Struct, eq=False):
 
     async def _enqueue(self, request: CommitRequest) -> _Waiting:
         if self._closed:
-            raise AdminShutdown("terminating connection due to administrator command", fatal=True)
+            raise shut_down()
         if len(self._queue) >= MAX_WAITING:
             raise InsufficientResources("too many commits are waiting")
         waiting = _Waiting(request, asyncio.get_running_loop().create_future())

@@ -52,11 +52,11 @@ from frontend.protocol.messages import (
     Terminate,
 )
 from planner.calls.function_calls import callable_function
+from planner.common_errors import unsupported_format
 from planner.errors import (
     FeatureNotSupported,
     InFailedSqlTransaction,
     InternalError,
-    InvalidParameterValue,
     ProtocolViolation,
     SqlError,
 )
@@ -232,7 +232,7 @@ class Connection:
             params = decode_params(message, types, self._session.settings)
             for code in message.result_formats:
                 if code not in (TEXT_FORMAT, BINARY_FORMAT):
-                    raise InvalidParameterValue(f"unsupported format code: {code}")
+                    raise unsupported_format(code)
         await self._session.bind(message.portal, message.statement, params, message.result_formats)
         self._send_notices()
         self._channel.write(backend.BIND_COMPLETE)

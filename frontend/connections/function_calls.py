@@ -14,7 +14,8 @@ from frontend.protocol import backend
 from frontend.protocol.codec import BodyReader, decode_utf8
 from frontend.protocol.messages import FunctionCall
 from planner.calls.function_calls import CallableFunction, refuse_pseudo_type
-from planner.errors import InvalidBinaryRepresentation, InvalidParameterValue, ProtocolViolation
+from planner.common_errors import unsupported_format
+from planner.errors import InvalidBinaryRepresentation, ProtocolViolation
 from planner.ir.nodes import Literal
 from planner.types.types import SqlType
 
@@ -66,7 +67,7 @@ def _decode(index: int, raw: bytes | None, type: SqlType, code: int, settings: M
 def check_format(code: int) -> None:
     """Raises 22023 for a format code that is neither text's nor binary's."""
     if code not in (TEXT_FORMAT, BINARY_FORMAT):
-        raise InvalidParameterValue(f"unsupported format code: {code}")
+        raise unsupported_format(code)
 
 
 def response(data_row: bytes) -> bytes:

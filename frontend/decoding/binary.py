@@ -15,6 +15,7 @@ from decimal import Decimal
 from frontend.encoding.datetimes import DATE_INFINITY, TIMESTAMP_INFINITY
 from frontend.encoding.encoders import ARRAY_ELEMENTS
 from frontend.protocol.codec import decode_utf8
+from planner.common_errors import timestamp_out_of_range
 from planner.errors import (
     DatatypeMismatch,
     DatetimeFieldOverflow,
@@ -112,7 +113,7 @@ def _timestamp(epoch: dt.datetime) -> Callable[[_Input], object]:
         try:
             return epoch + dt.timedelta(microseconds=micros)
         except OverflowError:
-            raise DatetimeFieldOverflow("timestamp out of range") from None
+            raise timestamp_out_of_range() from None
 
     return read
 

@@ -13,7 +13,8 @@ from frontend.decoding.text import parse_value
 from frontend.encoding.encoders import BINARY_FORMAT, TEXT_FORMAT
 from frontend.protocol.codec import decode_utf8
 from frontend.protocol.messages import Bind
-from planner.errors import InvalidBinaryRepresentation, InvalidParameterValue, ProtocolViolation, SqlError
+from planner.common_errors import unsupported_format
+from planner.errors import InvalidBinaryRepresentation, ProtocolViolation, SqlError
 from planner.ir.nodes import Literal
 from planner.types.types import SqlType
 
@@ -42,7 +43,7 @@ def _decode(
     where = f"{portal} parameter ${index + 1}"
     try:
         if code not in (TEXT_FORMAT, BINARY_FORMAT):
-            raise InvalidParameterValue(f"unsupported format code: {code}")
+            raise unsupported_format(code)
         if raw is None:
             return None
         if code == BINARY_FORMAT:

@@ -25,12 +25,11 @@ from frontend.protocol.codec import FramingError
 from frontend.protocol.messages import PROTOCOL_3_2 as NEWEST_PROTOCOL
 from frontend.protocol.messages import CancelRequest, GssEncRequest, SslRequest, Startup
 from frontend.server.listening import BACKLOG, listening
+from planner.common_errors import canceled, shut_down
 from planner.errors import (
-    AdminShutdown,
     CannotConnectNow,
     InternalError,
     ProtocolViolation,
-    QueryCanceled,
     SqlError,
     TooManyConnections,
 )
@@ -197,7 +196,7 @@ class Server:
     def _canceller(self, client: ClientProtocol, session: Session) -> Callable[[], None]:
         def cancel() -> None:
             session.cancel()
-            client.interrupt(QueryCanceled("canceling statement due to user request"))
+            client.interrupt(canceled())
 
         return cancel
 
@@ -211,9 +210,7 @@ class Server:
             listener.close()
         loop = asyncio.get_running_loop()
         deadline = loop.time() + (self._limits.drain_timeout_s if drain else 0.0)
-        farewell = backend.error_response(
-            AdminShutdown("terminating connection due to administrator command", fatal=True)
-        )
+        farewell = backend.error_response(shut_down())
         while self._clients:
             overdue = loop.time() >= deadline
             for task, client in list(self._clients.items()):

@@ -8,7 +8,8 @@ from typing import Any
 from msgspec import Struct
 
 from planner.catalog_data.content import columns
-from planner.errors import AmbiguousFunction, InvalidSchemaName, UndefinedFunction
+from planner.common_errors import missing_schema
+from planner.errors import AmbiguousFunction, UndefinedFunction
 from planner.functions import own, registry
 from planner.ir.nodes import Literal, RowConstructor, Scalar
 from planner.resolution.casting import coerce, explicit_cast, finish_row, resolve_unknown
@@ -59,7 +60,7 @@ def overloads(level: Level, names: tuple[str, ...], location: int) -> tuple[Sign
         return own.functions(name)
     if schema is not None and schema not in ("pg_catalog", "information_schema"):
         if context.catalog.schema(schema) is None:
-            raise InvalidSchemaName(f'schema "{schema}" does not exist', position=position)
+            raise missing_schema(schema, position)
         return ()
     session = session_signatures(name)
     if session:

@@ -10,8 +10,9 @@ from typing import Any
 
 from msgspec import Struct
 
+from planner.common_errors import repeated_column
 from planner.definitions.deparse import query_text
-from planner.errors import DuplicateColumn, FeatureNotSupported, SqlSyntaxError, UndefinedParameter
+from planner.errors import FeatureNotSupported, SqlSyntaxError, UndefinedParameter
 from planner.queries.grammar import new_statement
 from planner.queries.relations import find_relation, schema_name
 from planner.resolution.query import bind_query
@@ -51,7 +52,7 @@ def define_query(query: Parsed, column_names: tuple[str, ...], context: BindCont
     names = [*column_names, *names[len(column_names) :]]
     for index, name in enumerate(names):
         if name in names[:index]:
-            raise DuplicateColumn(f'column "{name}" specified more than once')
+            raise repeated_column(name)
     # A tree of its own, because names are written into it.
     copy = split_and_parse(query_text(_as_node(query)))[0]
     second = new_statement(copy, context)

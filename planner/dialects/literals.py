@@ -14,8 +14,9 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import ClassVar
 
+from planner.common_errors import numeric_overflow
 from planner.dialects.engine_name import EngineName
-from planner.errors import FeatureNotSupported, NumericValueOutOfRange
+from planner.errors import FeatureNotSupported
 from planner.ir.nodes import Interval
 from planner.ir.physical import OID_TYPES, element_type
 from planner.types import types
@@ -154,7 +155,7 @@ class Literals(ABC):
         digits = f"{number:f}"
         whole = digits.lstrip("-").split(".")[0].lstrip("0")
         if len(whole) > shape.precision - shape.scale:
-            raise NumericValueOutOfRange("value overflows numeric format")
+            raise numeric_overflow()
         return self.decimal(digits, shape)
 
     def _array(self, value: Sequence[object], element: SqlType) -> str:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from decimal import Decimal
 
+from planner.common_errors import missing_parameter
 from planner.errors import (
     FeatureNotSupported,
     InvalidColumnReference,
     InvalidObjectDefinition,
     SqlSyntaxError,
-    UndefinedParameter,
 )
 from planner.expressions.bind import CHECK_CLAUSE, DEFAULT_CLAUSE, DEFINITION_CLAUSES, GENERATION_CLAUSE
 from planner.ir.nodes import Cast, Literal, RowConstructor, Scalar, SessionValue
@@ -79,7 +79,7 @@ def _number(level: Level, text: str, location: int) -> Literal:
 def _param(level: Level, tree: Tree) -> Scalar:
     statement = level.statement
     if level.clause in DEFINITION_CLAUSES:
-        raise UndefinedParameter(f"there is no parameter ${tree.number}", position=statement.position(tree.location))
+        raise missing_parameter(tree.number, statement.position(tree.location))
     return statement.param(tree.number, tree.location)
 
 

@@ -10,6 +10,16 @@ import re
 from collections.abc import Mapping
 
 from planner import errors
+from planner.common_errors import (
+    canceled,
+    division_by_zero,
+    float_overflow,
+    interval_out_of_range,
+    negative_limit,
+    numeric_overflow,
+    timestamp_out_of_range,
+    unknown_time_zone,
+)
 from planner.dialects.engine_name import EngineName
 from planner.dialects.error_text import END, parts_of
 from planner.errors import InternalError, SqlError
@@ -89,7 +99,7 @@ _LOCAL_DECIMAL = re.compile(r"(?:to|type) (?:type )?DECIMAL\((\d+),\s*(\d+)\)")
 def _local(message: str) -> SqlError | None:
     lowered = message.lower()
     if "division by zero" in lowered or "divide by zero" in lowered or "modulo by zero" in lowered:
-        return errors.DivisionByZero("division by zero")
+        return division_by_zero()
     integer = _LOCAL_INTEGER.search(message)
     if integer is not None:
         return errors.NumericValueOutOfRange(f"{_BITS[integer[1] or integer[2] or integer[3]]} out of range")
@@ -98,9 +108,9 @@ def _local(message: str) -> SqlError | None:
         precision, scale = int(decimal[1]), int(decimal[2])
         if precision < 38:
             return _field_overflow(precision, scale)
-        return errors.NumericValueOutOfRange("value overflows numeric format")
+        return numeric_overflow()
     if "decimal" in lowered and ("overflow" in lowered or "out of range" in lowered):
-        return errors.NumericValueOutOfRange("value overflows numeric format")
+        return numeric_overflow()
     if "overflow in division of" in lowered or "overflow on abs" in lowered:
         return errors.NumericValueOutOfRange(_guess_integer(message))
     if "more than one row returned by a subquery" in lowered:
@@ -117,15 +127,15 @@ def _local(message: str) -> SqlError | None:
         return errors.InvalidArgumentForPowerFunction("cannot take square root of a negative number")
     if "unknown timezone" in lowered or "unknown time zone" in lowered:
         zone = re.search(r"['\"]([^'\"]+)['\"]", message)
-        return errors.InvalidParameterValue(f'time zone "{zone[1] if zone else ""}" not recognized')
+        return unknown_time_zone(zone[1] if zone else "")
     if "date out of range" in lowered or "date and not in range" in lowered:
         return errors.DatetimeFieldOverflow("date out of range")
     if "timestamp" in lowered and ("out of range" in lowered or "overflow" in lowered or "not in timestamp" in lowered):
-        return errors.DatetimeFieldOverflow("timestamp out of range")
+        return timestamp_out_of_range()
     if "like pattern must not end with escape" in lowered:
         return errors.InvalidEscapeSequence("LIKE pattern must not end with escape character")
     if "interval" in lowered and ("out of range" in lowered or "overflow" in lowered):
-        return errors.DatetimeFieldOverflow("interval out of range")
+        return interval_out_of_range()
     if "out of range" in lowered or "overflow" in lowered:
         number = re.search(r"INT(16|32|64|128)", message)
         if number is not None:
@@ -136,15 +146,15 @@ def _local(message: str) -> SqlError | None:
                 "128": "value overflows numeric format",
             }
             return errors.NumericValueOutOfRange(names[number[1]])
-        return errors.NumericValueOutOfRange("value out of range: overflow")
+        return float_overflow()
     if "out of memory" in lowered or "memory limit" in lowered:
         return errors.OutOfMemory("out of memory")
     if "limit/offset cannot be negative" in lowered:
-        return errors.InvalidRowCountInLimitClause("LIMIT must not be negative")
+        return negative_limit()
     if "percentiles can only take parameters in the range" in lowered:
         return errors.NumericValueOutOfRange("percentile value is not between 0 and 1")
     if "interrupted" in lowered:
-        return errors.QueryCanceled("canceling statement due to user request")
+        return canceled()
     return None
 
 
@@ -164,7 +174,7 @@ def _spark(message: str, condition: str, parameters: Mapping[str, str]) -> SqlEr
         condition = match[1] if match else ""
     name = condition.partition(".")[0]
     if name in ("DIVIDE_BY_ZERO", "REMAINDER_BY_ZERO", "INTERVAL_DIVIDED_BY_ZERO"):
-        return errors.DivisionByZero("division by zero")
+        return division_by_zero()
     if name == "FAILED_READ_FILE":
         # A page that does not match its checksum, or a file that is gone or no Parquet file.
         file = re.search(r"reading file (\S+?)\.?(?:\s|$)", message)
@@ -182,21 +192,19 @@ def _spark(message: str, condition: str, parameters: Mapping[str, str]) -> SqlEr
         decimal = _SPARK_DECIMAL.search(message)
         if decimal is not None and int(decimal[1]) < 38:
             return _field_overflow(int(decimal[1]), int(decimal[2]))
-        return errors.NumericValueOutOfRange("value overflows numeric format")
+        return numeric_overflow()
     if condition == "INVALID_LIMIT_LIKE_EXPRESSION.IS_NEGATIVE":
         if parameters.get("name", "limit") == "offset":
             return errors.InvalidRowCountInResultOffsetClause("OFFSET must not be negative")
-        return errors.InvalidRowCountInLimitClause("LIMIT must not be negative")
+        return negative_limit()
     if name == "SCALAR_SUBQUERY_TOO_MANY_ROWS":
         return errors.CardinalityViolation("more than one row returned by a subquery used as an expression")
     if name in ("DATETIME_OVERFLOW", "INTERVAL_ARITHMETIC_OVERFLOW"):
-        return errors.DatetimeFieldOverflow("timestamp out of range")
+        return timestamp_out_of_range()
     if name == "DATETIME_FIELD_OUT_OF_BOUNDS":
         return errors.DatetimeFieldOverflow("date/time field value out of range")
     if name == "INVALID_TIMEZONE":
-        return errors.InvalidParameterValue(
-            f'time zone "{parameters.get("timeZone", "").strip(chr(39))}" not recognized'
-        )
+        return unknown_time_zone(parameters.get("timeZone", "").strip(chr(39)))
     if name == "CAST_INVALID_INPUT":
         value = parameters.get("expression", "").strip("'")
         target = {
@@ -221,7 +229,7 @@ def _spark(message: str, condition: str, parameters: Mapping[str, str]) -> SqlEr
         return errors.FeatureNotSupported(f"{what} is not supported on the spark engine")
     if re.match(r"(?:[\w.]*ArithmeticException: )?long overflow", message):
         # What it says of moments; of numbers it says ARITHMETIC_OVERFLOW.
-        return errors.DatetimeFieldOverflow("timestamp out of range")
+        return timestamp_out_of_range()
     return None
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from planner.common_errors import missing_column, repeated_column
 from planner.errors import (
-    DuplicateColumn,
     FeatureNotSupported,
     InsufficientPrivilege,
     SqlSyntaxError,
@@ -138,7 +138,7 @@ def _assigned(statement: Statement, relation: Relation, by_name: Mapping[str, in
     position = statement.position(target.location)
     index = by_name.get(target.name)
     if index is None:
-        raise UndefinedColumn(f'column "{target.name}" of relation "{relation.name}" does not exist', position=position)
+        raise missing_column(relation.name, target.name, position)
     if target.indirection:
         raise FeatureNotSupported("assigning to a part of a column is not supported", position=position)
     return index
@@ -155,9 +155,7 @@ def _insert_columns(statement: Statement, relation: Relation, tree: Tree) -> lis
         target = node.res_target
         index = _assigned(statement, relation, by_name, target)
         if index in found:
-            raise DuplicateColumn(
-                f'column "{target.name}" specified more than once', position=statement.position(target.location)
-            )
+            raise repeated_column(target.name, statement.position(target.location))
         found.append(index)
     return found
 

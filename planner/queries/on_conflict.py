@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from planner.common_errors import unknown_column
 from planner.errors import (
     InvalidColumnReference,
     ObjectNotInPrerequisiteState,
     SqlSyntaxError,
-    UndefinedColumn,
     UndefinedObject,
 )
 from planner.expressions.bind import bind_clause
@@ -97,9 +97,7 @@ def _inferred_columns(statement: Statement, relation: Relation, infer: Tree) -> 
             return None
         column = relation.column(element.name)
         if column is None:
-            raise UndefinedColumn(
-                f'column "{element.name}" does not exist', position=statement.position(infer.location)
-            )
+            raise unknown_column(element.name, statement.position(infer.location))
         attnums.add(column.attnum)
     return attnums
 

@@ -7,10 +7,9 @@ from typing import Any, TypeAlias
 
 from msgspec import Struct, field
 
+from planner.common_errors import missing_relation, other_database, too_deep
 from planner.errors import (
-    FeatureNotSupported,
     InvalidColumnReference,
-    StatementTooComplex,
     UndefinedTable,
     WrongObjectType,
 )
@@ -55,7 +54,7 @@ class Cte(Struct, kw_only=True):
 def find_relation(context: BindContext, name: QualifiedName) -> Relation | Sequence | SystemRelation | None:
     """The relation that a name means, by search path when it is unqualified. Raises 0A000 for another database."""
     if name.database is not None and name.database != context.database:
-        raise FeatureNotSupported(f'cross-database references are not implemented: "{name}"', position=name.position)
+        raise other_database(name, name.position)
     schemas = (name.schema,) if name.schema is not None else context.searched_schemas()
     catalog = context.catalog
     for schema in schemas:
@@ -80,7 +79,7 @@ def schema_name(context: BindContext, oid: int) -> str:
 def undefined_table(name: QualifiedName, position: int | None) -> UndefinedTable:
     """42P01 for a relation that does not exist."""
     shown = f"{name.schema}.{name.name}" if name.schema is not None else name.name
-    return UndefinedTable(f'relation "{shown}" does not exist', position=position)
+    return missing_relation(shown, position)
 
 
 def apply_column_aliases(alias: Tree | None, table: str, names: list[str]) -> list[str]:
@@ -276,7 +275,7 @@ def parse_view(definition: str) -> Parsed:
 def _view(level: Level, relation: Relation, tree: Tree, alias: Tree | None) -> tuple[Rel, NsItem]:
     statement = level.statement
     if statement.view_depth >= MAX_VIEW_DEPTH:
-        raise StatementTooComplex("stack depth limit exceeded")
+        raise too_deep()
     item_alias = alias.aliasname if alias is not None else relation.name
     live = relation.live_columns()
     names = apply_column_aliases(alias, item_alias, [column.name for column in live])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 
+from planner.common_errors import datetime_field_overflow
 from planner.errors import DatetimeFieldOverflow, InvalidDatetimeFormat
 from planner.functions.registry import operators
 from planner.ir.nodes import Call, Cast, Literal, Scalar, SessionValue
@@ -45,7 +46,7 @@ def moving_time(text: str, oid: int, date_style: str) -> Scalar | None:
         except InvalidDatetimeFormat:
             return None
         except DatetimeFieldOverflow:
-            raise DatetimeFieldOverflow(f'date/time field value out of range: "{text}"') from None
+            raise datetime_field_overflow(text) from None
         if oid != DATE:
             moment = _add(day, Literal(value=time, type=SqlType(TIME)), TIMESTAMP)
             return moment if oid == TIMESTAMP else _cast(moment, oid)

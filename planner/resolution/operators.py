@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from planner.common_errors import missing_operator, missing_schema
 from planner.errors import (
     AmbiguousFunction,
     DatatypeMismatch,
     FeatureNotSupported,
-    InvalidSchemaName,
     SqlSyntaxError,
     UndefinedFunction,
     WrongObjectType,
@@ -41,7 +41,7 @@ def operator_symbol(level: Level, names: tuple[str, ...], location: int) -> str:
     schema = qualifier(names, level.statement.context.database)
     if schema is not None and schema != "pg_catalog":
         if level.statement.context.catalog.schema(schema) is None and schema != "information_schema":
-            raise InvalidSchemaName(f'schema "{schema}" does not exist', position=level.statement.position(location))
+            raise missing_schema(schema, level.statement.position(location))
         return ".".join(names)
     return names[-1]
 
@@ -83,11 +83,7 @@ def _undefined(level: Level, text: str, location: int, *, prefix: bool = False) 
     hint = "No operator matches the given name and argument types. You might need to add explicit type casts."
     if prefix:
         hint = "No operator matches the given name and argument type. You might need to add an explicit type cast."
-    return UndefinedFunction(
-        f"operator does not exist: {text}",
-        hint=hint,
-        position=level.statement.position(location),
-    )
+    return missing_operator(text, hint=hint, position=level.statement.position(location))
 
 
 def _ambiguous(level: Level, text: str, location: int) -> AmbiguousFunction:

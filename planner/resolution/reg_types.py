@@ -5,16 +5,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from planner.catalog_data.content import columns
+from planner.common_errors import (
+    improper_relation_name,
+    invalid_name,
+    invalid_type_name,
+    missing_function,
+    missing_operator,
+    missing_relation,
+    missing_role,
+    missing_schema,
+    other_database,
+)
 from planner.errors import (
     AmbiguousFunction,
-    FeatureNotSupported,
-    InvalidName,
-    InvalidSchemaName,
     InvalidTextRepresentation,
     SqlSyntaxError,
-    UndefinedFunction,
     UndefinedObject,
-    UndefinedTable,
 )
 from planner.functions import registry
 from planner.syntax.names import qualifier
@@ -60,7 +66,7 @@ def resolve_reg(context: BindContext, oid: int, text: str) -> int:
         for record in context.catalog.all():
             if isinstance(record, Role) and record.name == name:
                 return record.oid
-        raise UndefinedObject(f'role "{name}" does not exist')
+        raise missing_role(name)
     if oid in (REGPROC, REGPROCEDURE):
         return _function(context, stripped, with_arguments=oid == REGPROCEDURE)
     if oid == REGCOLLATION:
@@ -75,7 +81,7 @@ def resolve_reg(context: BindContext, oid: int, text: str) -> int:
 def _schema(context: BindContext, name: str) -> Schema:
     schema = context.catalog.schema(name)
     if schema is None:
-        raise InvalidSchemaName(f'schema "{name}" does not exist')
+        raise missing_schema(name)
     return schema
 
 
@@ -98,7 +104,7 @@ def split_name(text: str) -> list[str]:
             while True:
                 end = text.find('"', index)
                 if end < 0:
-                    raise InvalidName("invalid name syntax")
+                    raise invalid_name()
                 start_parts.append(text[index:end])
                 index = end + 1
                 if index < length and text[index] == '"':
@@ -108,37 +114,37 @@ def split_name(text: str) -> list[str]:
                 break
             part = "".join(start_parts)
             if not part:
-                raise InvalidName("invalid name syntax")
+                raise invalid_name()
         else:
             start = index
             while index < length and text[index] not in '. "' and not text[index].isspace():
                 index += 1
             part = text[start:index].lower()
             if not part:
-                raise InvalidName("invalid name syntax")
+                raise invalid_name()
         parts.append(part)
         while index < length and text[index].isspace():
             index += 1
         if index >= length:
             return parts
         if text[index] != ".":
-            raise InvalidName("invalid name syntax")
+            raise invalid_name()
         index += 1
 
 
 def _relation(context: BindContext, text: str) -> int:
     parts = split_name(text)
     if len(parts) > 3:
-        raise SqlSyntaxError(f"improper relation name (too many dotted names): {'.'.join(parts)}")
+        raise improper_relation_name(".".join(parts))
     if len(parts) == 3:
         if parts[0] != context.database:
-            raise FeatureNotSupported(f'cross-database references are not implemented: "{".".join(parts)}"')
+            raise other_database(".".join(parts))
         parts = parts[1:]
     if len(parts) == 2:
         _schema(context, parts[0])
     found = find_relation_oid(context, parts[0] if len(parts) == 2 else None, parts[-1])
     if found is None:
-        raise UndefinedTable(f'relation "{".".join(parts)}" does not exist')
+        raise missing_relation(".".join(parts))
     return found
 
 
@@ -160,10 +166,10 @@ def _type(context: BindContext, text: str) -> int:
     try:
         parsed = split_and_parse(f"SELECT NULL::{text}")
     except SqlSyntaxError:
-        raise SqlSyntaxError(f'invalid type name "{text}"') from None
+        raise invalid_type_name(text) from None
     tree = parsed[0].tree.target_list[0].res_target.val if len(parsed) == 1 else None
     if tree is None or not tree.HasField("type_cast"):
-        raise SqlSyntaxError(f'invalid type name "{text}"')
+        raise invalid_type_name(text)
     try:
         return resolve_type_name(tree.type_cast.type_name, parsed[0], located=False).oid
     except UnknownName as error:
@@ -183,7 +189,7 @@ def _function(context: BindContext, text: str, *, with_arguments: bool) -> int:
     if arguments is not None:
         found = [entry for entry in found if entry[1] == arguments]
     if not found:
-        raise UndefinedFunction(f'function "{text}" does not exist')
+        raise missing_function(text)
     if len(found) > 1:
         raise AmbiguousFunction(f'more than one function named "{".".join(parts)}"')
     return found[0][0]
@@ -215,7 +221,7 @@ def _operator(context: BindContext, text: str, *, with_arguments: bool) -> int:
         if known and name == symbol and (wanted is None or wanted == [left, right])
     ]
     if not found:
-        raise UndefinedFunction(f"operator does not exist: {text}")
+        raise missing_operator(text)
     if len(found) > 1:
         raise AmbiguousFunction(f"more than one operator named {text}")
     return int(found[0])

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
+from planner.common_errors import ambiguous_column
 from planner.errors import (
     AmbiguousColumn,
     FeatureNotSupported,
@@ -71,9 +72,7 @@ def find_column(level: Level, name: str, location: int) -> Scalar | None:
             if not matches:
                 continue
             if found is not None or len(matches) > 1:
-                raise AmbiguousColumn(
-                    f'column reference "{name}" is ambiguous', position=level.statement.position(location)
-                )
+                raise ambiguous_column(name, level.statement.position(location))
             found, found_item = matches[0], item
         if found is not None and found_item is not None:
             _check_lateral(current, found_item, location)
@@ -83,9 +82,7 @@ def find_column(level: Level, name: str, location: int) -> Scalar | None:
                 if item.lateral_only and not current.lateral_active:
                     continue
                 if found is not None:
-                    raise AmbiguousColumn(
-                        f'column reference "{name}" is ambiguous', position=level.statement.position(location)
-                    )
+                    raise ambiguous_column(name, level.statement.position(location))
                 found = NsColumn(name, item.system_columns[name])
         if found is not None:
             return level.statement.written_as(reference(level, found.expr, location), KeyWord(text=name))
@@ -196,9 +193,7 @@ def item_column(level: Level, item: NsItem, name: str, location: int) -> Scalar 
     matches = item.by_name.get(name)
     if matches:
         if len(matches) > 1:
-            raise AmbiguousColumn(
-                f'column reference "{name}" is ambiguous', position=level.statement.position(location)
-            )
+            raise ambiguous_column(name, level.statement.position(location))
         return reference(level, matches[0].expr, location)
     system = item.system_columns.get(name)
     if system is None:

@@ -13,7 +13,8 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from planner.errors import AmbiguousParameter, IndeterminateDatatype, UndefinedParameter
+from planner.common_errors import missing_parameter
+from planner.errors import AmbiguousParameter, IndeterminateDatatype
 from planner.ir.nodes import (
     AggregateCall,
     ColumnRef,
@@ -293,9 +294,9 @@ class Statement:
     def param(self, number: int, location: int) -> Scalar:
         """`$number`. Its type may still be unknown."""
         if self.view_depth:
-            raise UndefinedParameter(f"there is no parameter ${number}")
+            raise missing_parameter(number)
         if not 1 <= number <= 65535:
-            raise UndefinedParameter(f"there is no parameter ${number}", position=self.position(location))
+            raise missing_parameter(number, self.position(location))
         type = self.param_types.get(number)
         if type is None:
             type = self.param_types[number] = SqlType(UNKNOWN)

@@ -15,13 +15,14 @@ from functools import cache
 from types import ModuleType
 from typing import Any
 
+from planner.common_errors import too_deep
 from planner.errors import (
     FeatureNotSupported,
     InvalidParameterValue,
     ProgramLimitExceeded,
     SqlSyntaxError,
 )
-from planner.syntax.parse import parse_argument, parse_tree, place, too_deep
+from planner.syntax.parse import parse_argument, parse_tree, place
 from planner.syntax.sameness import means_the_same
 
 POSTGRES = "postgres"

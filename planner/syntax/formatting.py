@@ -6,9 +6,10 @@ Comments stay, each in front of what it stood at, or behind.
 
 from __future__ import annotations
 
+from planner.common_errors import too_deep
 from planner.errors import FeatureNotSupported, ProgramLimitExceeded
 from planner.syntax.libpg_query import PgQueryError, parse, pb, pretty, scan
-from planner.syntax.parse import Tree, parse_argument, parse_tree, split_and_parse, too_deep
+from planner.syntax.parse import Tree, parse_argument, parse_tree, split_and_parse
 from planner.syntax.sameness import same
 
 MAX_CHARS = 256 * 1024

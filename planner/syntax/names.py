@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from planner.common_errors import improper_relation_name
 from planner.errors import FeatureNotSupported, ReservedName, SqlSyntaxError
 from planner.syntax.libpg_query import pb
 from planner.syntax.parse import Parsed, Tree
@@ -25,7 +26,7 @@ def name_from_list(items: Iterable[Tree]) -> QualifiedName:
     """The name in a list of String nodes: [[database.]schema.]name. Raises 42601 for more parts."""
     parts = strings(items)
     if len(parts) > 3:
-        raise SqlSyntaxError(f"improper relation name (too many dotted names): {'.'.join(parts)}")
+        raise improper_relation_name(".".join(parts))
     return QualifiedName(
         name=parts[-1],
         schema=parts[-2] if len(parts) > 1 else None,

@@ -16,13 +16,13 @@ from typing import Any, TypeAlias
 
 from google._upb._message import SetAllowOversizeProtos  # type: ignore[import-untyped]
 
+from planner.common_errors import too_deep
 from planner.errors import (
     FeatureNotSupported,
     InvalidEscapeSequence,
     InvalidName,
     SqlError,
     SqlSyntaxError,
-    StatementTooComplex,
     WindowingError,
 )
 from planner.syntax.libpg_query import PgQueryError, parse
@@ -204,12 +204,3 @@ def _syntax_error(error: PgQueryError, text: str) -> SqlError:
     if message.startswith("invalid name"):
         return InvalidName(message, position=position)
     return SqlSyntaxError(message, position=position)
-
-
-def too_deep() -> StatementTooComplex:
-    """PostgreSQL's error for what nests deeper than its stack."""
-    return StatementTooComplex(
-        "stack depth limit exceeded",
-        hint='Increase the configuration parameter "max_stack_depth" (currently 2048kB), after ensuring the '
-        "platform's stack depth limit is adequate.",
-    )

@@ -7,11 +7,11 @@ PostgreSQL reports to clients.
 from __future__ import annotations
 
 from planner.catalog_data.content import TypeRow, columns, type_by_name, types
+from planner.common_errors import missing_schema
 from planner.errors import (
     DatatypeMismatch,
     FeatureNotSupported,
     InvalidParameterValue,
-    InvalidSchemaName,
     SqlError,
     SqlSyntaxError,
     UndefinedObject,
@@ -177,7 +177,7 @@ class UnknownName(UndefinedObject):
         except SqlError as error:
             return error
         if schema is not None and catalog.schema(schema) is None:
-            return InvalidSchemaName(f'schema "{schema}" does not exist', position=position)
+            return missing_schema(schema, position)
         return UndefinedObject(self.message, position=position)
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from planner.common_errors import redundant_options
 from planner.errors import FeatureNotSupported, SqlSyntaxError
 from planner.statements import records as st
 from planner.syntax.libpg_query import pb
@@ -153,7 +154,7 @@ def _role_options(options: Any, parsed: Parsed) -> st.RoleOptions:
         name = element.defname
         field = _ROLE_FLAGS.get(name) or _ROLE_LISTS.get(name) or name
         if field in given:
-            raise SqlSyntaxError("conflicting or redundant options", position=parsed.position(element.location))
+            raise redundant_options(parsed.position(element.location))
         if name in _ROLE_FLAGS:
             given[field] = bool(element.arg.boolean.boolval)
         elif name in _ROLE_LISTS:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from planner.catalog_data.content import encodings
+from planner.common_errors import redundant_options
 from planner.errors import FeatureNotSupported, InvalidParameterValue, SqlSyntaxError
 from planner.statements import records as st
 from planner.syntax.names import qualified_name
@@ -24,7 +25,7 @@ def _options(tree: Tree, parsed: Parsed) -> st.CopyOptions:
         if name not in _KNOWN:
             raise SqlSyntaxError(f'option "{element.defname}" not recognized', position=position)
         if name in given:
-            raise SqlSyntaxError("conflicting or redundant options", position=position)
+            raise redundant_options(position)
         given[name] = _value(name, element, position)
     return _check(given, is_from=tree.is_from)
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from planner.errors import FeatureNotSupported, SqlSyntaxError
+from planner.common_errors import redundant_options
+from planner.errors import FeatureNotSupported
 from planner.statements import records as st
 from planner.syntax.names import qualified_name
 from planner.syntax.parse import Parsed, Tree
@@ -18,7 +19,7 @@ def _sequence_options(options: Any, parsed: Parsed) -> st.SequenceOptions:
         element = node.def_elem
         name = element.defname
         if name in given:
-            raise SqlSyntaxError("conflicting or redundant options", position=parsed.position(element.location))
+            raise redundant_options(parsed.position(element.location))
         has_value = element.HasField("arg")
         if name == "as":
             given["type"] = resolve_type_name(element.arg.type_name, parsed)

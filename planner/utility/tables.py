@@ -7,6 +7,7 @@ from typing import Literal as OneOf
 
 from msgspec.structs import replace
 
+from planner.common_errors import missing_key_column, repeated_column
 from planner.definitions.deparse import expression_text
 from planner.errors import (
     DuplicateColumn,
@@ -58,7 +59,7 @@ def _create_table(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
     seen: set[str] = set()
     for column in columns:
         if column.name in seen:
-            raise DuplicateColumn(f'column "{column.name}" specified more than once')
+            raise repeated_column(column.name)
         seen.add(column.name)
     _check_constraints(columns, constraints, tree.relation.relname, bool(likes))
     primary = {name for constraint in constraints if constraint.kind == "p" for name in constraint.columns}
@@ -100,7 +101,7 @@ def _check_constraints(
                     continue
                 if constraint.kind == "f":
                     raise UndefinedColumn(f'column "{name}" referenced in foreign key constraint does not exist')
-                raise UndefinedColumn(f'column "{name}" named in key does not exist', position=constraint.position)
+                raise missing_key_column(name, constraint.position)
             if constraint.kind != "f" and len(set(constraint.columns)) != len(constraint.columns):
                 twice = next(name for name in constraint.columns if constraint.columns.count(name) > 1)
                 what = "primary key" if constraint.kind == "p" else "unique"

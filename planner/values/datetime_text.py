@@ -12,10 +12,10 @@ from datetime import UTC, date, datetime, time, timedelta, timezone
 
 from msgspec import Struct
 
+from planner.common_errors import datetime_field_overflow, unknown_time_zone
 from planner.errors import (
     DatetimeFieldOverflow,
     InvalidDatetimeFormat,
-    InvalidParameterValue,
     InvalidTimeZoneDisplacementValue,
 )
 from planner.values.time_zones import Zone, fixed, setting_zone, written_zone
@@ -116,7 +116,7 @@ def parse_time(text: str, date_style: str) -> time:
     micros = _micros(fields.time)
     if micros >= 86_400_000_000:
         # 24:00:00 has no Python value; PostgreSQL keeps it apart from 00:00:00.
-        raise DatetimeFieldOverflow(f'date/time field value out of range: "{text}"')
+        raise datetime_field_overflow(text)
     return (_midnight(date(2000, 1, 1)) + timedelta(microseconds=micros)).time()
 
 
@@ -168,7 +168,7 @@ def _checked(text: str, type_name: str, date_style: str) -> _Fields:
         raise invalid(type_name, text) from None
     except OutOfRange as error:
         hint = 'Perhaps you need a different "datestyle" setting.' if error.month_day else None
-        raise DatetimeFieldOverflow(f'date/time field value out of range: "{text}"', hint=hint) from None
+        raise datetime_field_overflow(text, hint) from None
     except InvalidTimeZoneDisplacementValue:
         raise InvalidTimeZoneDisplacementValue(f'time zone displacement out of range: "{text}"') from None
 
@@ -402,15 +402,15 @@ def _date(fields: _Fields, text: str) -> date:
         year += 2000 if year < 70 else 1900
     if not 1 <= month <= 12 or not 1 <= day <= 31:
         hint = 'Perhaps you need a different "datestyle" setting.'
-        raise DatetimeFieldOverflow(f'date/time field value out of range: "{text}"', hint=hint)
+        raise datetime_field_overflow(text, hint)
     if fields.bc or not 1 <= year <= 9999:
         if year == 0:
-            raise DatetimeFieldOverflow(f'date/time field value out of range: "{text}"')
+            raise datetime_field_overflow(text)
         raise DatetimeFieldOverflow(f'date out of range: "{text}"')
     try:
         return date(year, month, day)
     except ValueError:
-        raise DatetimeFieldOverflow(f'date/time field value out of range: "{text}"') from None
+        raise datetime_field_overflow(text) from None
 
 
 def _midnight(day: date) -> datetime:
@@ -431,6 +431,6 @@ def _named_zone(raw: str) -> Zone:
     zone = written_zone(raw)
     if zone is None:
         if "/" in raw:
-            raise InvalidParameterValue(f'time zone "{raw.lower()}" not recognized')
+            raise unknown_time_zone(raw.lower())
         raise Malformed
     return zone

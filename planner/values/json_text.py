@@ -7,7 +7,8 @@ import re
 from decimal import Decimal
 from typing import Any
 
-from planner.errors import InvalidTextRepresentation, StatementTooComplex, UntranslatableCharacter
+from planner.common_errors import too_deep
+from planner.errors import InvalidTextRepresentation, UntranslatableCharacter
 
 
 class _Number(str):
@@ -50,7 +51,7 @@ def _decode(text: str) -> Any:
             _check_surrogates(value)
         return value
     except RecursionError:
-        raise StatementTooComplex("stack depth limit exceeded") from None
+        raise too_deep() from None
     except ValueError as error:
         position = getattr(error, "pos", 0)
         raise _invalid(text, position) from None

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from datetime import date, datetime, time, timedelta
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 
+from planner.common_errors import numeric_overflow
 from planner.errors import (
     FeatureNotSupported,
     InvalidTextRepresentation,
@@ -163,7 +164,7 @@ def _numeric(text: str, type: SqlType, settings: Mapping[str, str]) -> Decimal:
     assert isinstance(exponent, int)
     if exponent > 0:
         if exponent > 131072:
-            raise NumericValueOutOfRange("value overflows numeric format")
+            raise numeric_overflow()
         value = value.quantize(Decimal(1), context=Context(prec=200000))
     return value.copy_abs() if value == 0 else value
 
@@ -413,7 +414,7 @@ def fit_numeric(value: Decimal, typmod: int) -> Decimal:
     try:
         rounded = value.quantize(Decimal(1).scaleb(-scale), rounding=ROUND_HALF_UP, context=_WIDE)
     except InvalidOperation:
-        raise NumericValueOutOfRange("value overflows numeric format") from None
+        raise numeric_overflow() from None
     whole = precision - scale
     if abs(rounded) >= Decimal(10) ** whole:
         bound = f"10^{whole}" if whole else "1"

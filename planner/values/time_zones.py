@@ -23,7 +23,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from msgspec import Struct
 
 from planner.catalog_data.content import columns
-from planner.errors import InvalidParameterValue
+from planner.common_errors import unknown_time_zone
 
 _ZERO = timedelta()
 _SECOND = timedelta(seconds=1)
@@ -106,7 +106,7 @@ def zone_of(text: str) -> Zone:
     """`written_zone`; 22023 when there is none."""
     zone = written_zone(text)
     if zone is None:
-        raise InvalidParameterValue(f'time zone "{text}" not recognized')
+        raise unknown_time_zone(text)
     return zone
 
 
@@ -114,7 +114,7 @@ def setting_zone(name: str) -> Zone:
     """The zone that the setting TimeZone has. Raises 22023 when this host does not know it."""
     zone = named_zone(name)
     if zone is None:
-        raise InvalidParameterValue(f'time zone "{name}" not recognized')
+        raise unknown_time_zone(name)
     return zone
 
 

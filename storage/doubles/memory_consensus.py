@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from storage.errors import Determinate
-from storage.stores.consensus import SeqNo, VersionedData, check_key, check_set
+from storage.stores.consensus import SeqNo, VersionedData, check_key, check_set, check_truncate
 from storage.stores.watchers import Watchers
 
 
@@ -43,9 +42,8 @@ class MemoryConsensus:
     async def truncate(self, key: str, seqno: SeqNo) -> int:
         """See `Consensus.truncate`."""
         check_key(key)
-        diffs = self._diffs.get(key)
-        if not diffs or seqno > diffs[-1].seqno:
-            raise Determinate(f"cannot truncate {key!r} at {seqno}: it is above the head")
+        diffs = self._diffs.get(key, [])
+        check_truncate(key, seqno, diffs[-1].seqno if diffs else None)
         removed = max(0, seqno - diffs[0].seqno)
         del diffs[:removed]
         return removed

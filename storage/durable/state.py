@@ -253,23 +253,26 @@ class DurableState(Generic[S, D]):
             except Determinate as error:
                 if last or isinstance(error, StorageClosed | StoreFull):
                     if doubtful:
-                        raise Indeterminate(f"append to {self.key} is undecided: {error}") from error
+                        raise self._undecided(error) from error
                     raise
                 failure = error
             if last:
                 break
             await self._clock.sleep(RETRY_DELAYS_S[attempt])
-        raise Indeterminate(f"append to {self.key} is undecided: {failure}") from failure
+        raise self._undecided(failure) from failure
 
     async def _is_ours(self, seqno: SeqNo, entry: Entry) -> bool:
         """Whether the entry at `seqno`, which is taken, is `entry` from an attempt that seemed to fail."""
         try:
             found = await self._retrying(lambda: self._consensus.scan(self.key, seqno, 1))
         except Determinate as error:
-            raise Indeterminate(f"append to {self.key} is undecided: {error}") from error
+            raise self._undecided(error) from error
         if not found or found[0].seqno != seqno:
-            raise Indeterminate(f"append to {self.key} is undecided: its place has been truncated")
+            raise self._undecided("its place has been truncated")
         return self._decode(found[0]).token == entry.token
+
+    def _undecided(self, why: object) -> Indeterminate:
+        return Indeterminate(f"append to {self.key} is undecided: {why}")
 
     def _advance(self, seqno: SeqNo, entry: Entry, size: int) -> None:
         """Take over an entry that was read."""

@@ -14,7 +14,7 @@ import structlog
 
 from storage.catalog.store import CatalogStore
 from storage.clock import Clock
-from storage.errors import Determinate, Indeterminate, PartPrevented
+from storage.errors import Determinate, Indeterminate, PartPrevented, part_not_stored
 from storage.ids import ShardId
 from storage.membership.leases import Leases
 from storage.shards.part_store import PartStore
@@ -106,7 +106,7 @@ class Committer:
             failure = await self._parts.finished(part.key for part in promised)
             if failure is not None:
                 txn.unseal()
-                raise Determinate(f"a part could not be stored: {failure}") from failure
+                raise part_not_stored(failure) from failure
             promised = ()
         if promised:
 

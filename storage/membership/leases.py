@@ -20,7 +20,7 @@ from types import TracebackType
 
 from storage.clock import Clock
 from storage.durable.state import Abandon
-from storage.errors import AsOfNotReadable, EnvironmentFenced, HoldExpired
+from storage.errors import EnvironmentFenced, HoldExpired, not_readable
 from storage.ids import ShardId
 from storage.membership.watch import LEASE_MS, LeaseWatch
 from storage.shards.shard_state import HOLD_MS, Hold, SetHold, ShardDiff, ShardState
@@ -213,7 +213,7 @@ class Leases:
             for shard in hold.shards:
                 known = self._handles.opened(shard)
                 if known is not None and known.state.since > at:
-                    raise AsOfNotReadable(f"shard {shard} cannot be read at {at}: its since is {known.state.since}")
+                    raise not_readable(shard, at, known.state.since)
         except BaseException:
             hold.release()
             self.holds.discard(hold)
@@ -251,4 +251,4 @@ class Leases:
         handle = await self._handles.open(shard)
         result = await handle.durable.update(propose)
         if isinstance(result, Abandon) and value is not None:
-            raise AsOfNotReadable(f"shard {shard} cannot be read at {value.at}: its since is {result.value}")
+            raise not_readable(shard, value.at, result.value)

@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 from storage.catalog.model import CatalogUpdate, Relation
 from storage.durable.state import Abandon
 from storage.environment.environment import Environment
-from storage.errors import AsOfNotReadable, Determinate, Indeterminate, UnknownShard
+from storage.errors import AsOfNotReadable, Determinate, Indeterminate, UnknownShard, not_readable
 from storage.ids import ShardId, random_text
 from storage.offline.admin import Inspector
 from storage.shards.part_store import PartStore
@@ -118,7 +118,7 @@ async def _stopped(task: asyncio.Task[None]) -> None:
 async def _set_hold(handle: DataShard, name: str, hold: Hold | None) -> None:
     def propose(state: ShardState) -> ShardDiff | Abandon[None]:
         if hold is not None and hold.at < state.since:
-            raise AsOfNotReadable(f"shard {state.shard} cannot be read at {hold.at}: its since is {state.since}")
+            raise not_readable(state.shard, hold.at, state.since)
         return ShardDiff((SetHold(name=name, hold=hold),))
 
     await handle.update(propose)

@@ -17,7 +17,15 @@ from storage.catalog.sequences import SEQUENCE_PREFIX
 from storage.durable.registers import decode_register
 from storage.durable.state import Entry, unframed
 from storage.environment.identity import COMPLETE_KEY, MARKER_KEY, check_marker
-from storage.errors import CorruptData, CorruptPart, ForeignEnvironment, MissingBlob, NewerFormat, StorageError
+from storage.errors import (
+    CorruptData,
+    CorruptPart,
+    ForeignEnvironment,
+    NewerFormat,
+    StorageError,
+    missing_blob,
+    wrong_size,
+)
 from storage.ids import CATALOG_SHARD, ShardId
 from storage.offline.admin import Inspector
 from storage.shards import shard_state
@@ -164,9 +172,9 @@ class Fsck:
         self._bytes += ref.bytes
         size = await self._inspector.blob.size(ref.key)
         if size is None:
-            raise MissingBlob(f"{ref.key} is not in the blob store")
+            raise missing_blob(ref.key)
         if size != ref.bytes:
-            raise CorruptPart(f"{ref.key} has {size} bytes, expected {ref.bytes}")
+            raise wrong_size(ref.key, size, ref.bytes)
         if deep:
             check_run(open_run(part, ref, await self._store.read_file(ref.key)))
 
@@ -189,11 +197,11 @@ class Fsck:
         assert part.key is not None
         size = await self._inspector.blob.size(part.key)
         if size is None:
-            raise MissingBlob(f"{part.key} is not in the blob store")
+            raise missing_blob(part.key)
         if size == len(TOMBSTONE) and size != part.bytes:
             raise CorruptPart(f"{part.key} was prevented, but its transaction counts as committed")
         if size != part.bytes:
-            raise CorruptPart(f"{part.key} has {size} bytes, expected {part.bytes}")
+            raise wrong_size(part.key, size, part.bytes)
         if not deep:
             return None
         metadata = await self._store.footer(part.key, size)

@@ -21,11 +21,13 @@ from storage.errors import (
     CorruptPart,
     Determinate,
     Indeterminate,
-    MissingBlob,
     PartPrevented,
     StorageClosed,
     StorageError,
     StoreFull,
+    missing_blob,
+    missing_part,
+    part_not_stored,
 )
 from storage.ids import ShardId, random_text
 from storage.shards.parts import (
@@ -133,7 +135,7 @@ class PartStore:
                 raise failure
             if failure is not None:
                 # Whether the file is there does not matter: nothing refers to it.
-                raise Determinate(f"a part could not be stored: {failure}") from failure
+                raise part_not_stored(failure) from failure
         return part
 
     async def prepare(self, kind: str, shard: ShardId, table: pa.Table) -> Part:
@@ -165,7 +167,7 @@ class PartStore:
         """The file `key` that belongs to a part, or what there is of its first `length` bytes. Raises MissingBlob."""
         data = await self._blob.get(key, None if length is None else ByteRange(start=0, length=length))
         if data is None:
-            raise MissingBlob(f"{key} is not in the blob store")
+            raise missing_blob(key)
         return data
 
     def unfinished(self, parts: Iterable[Part]) -> tuple[PromisedPart, ...]:
@@ -222,7 +224,7 @@ class PartStore:
         # Makes the engine's file durable, before anything refers to it.
         size = await self._blob.make_durable(uploaded.key)
         if size is None:
-            raise MissingBlob(f"{uploaded.key} is not in the blob store")
+            raise missing_blob(uploaded.key)
         if uploaded.bytes is not None and uploaded.bytes != size:
             raise CorruptPart(f"{uploaded.key} has {size} bytes, announced were {uploaded.bytes}")
         metadata = await self.footer(uploaded.key, size)
@@ -313,7 +315,7 @@ class PartStore:
             assert part.key is not None
             found = await self._blob.get(part.key)
             if found is None:
-                raise MissingBlob(f"part {part.key} is not in the blob store")
+                raise missing_part(part.key)
             data = found
         if part.bytes > THREAD_BYTES:
             table = await asyncio.to_thread(read_table, part, data, columns)
@@ -365,7 +367,7 @@ class PartStore:
         assert part.key is not None
         data = await self._blob.get(part.key, ByteRange(start=start, length=end - start))
         if data is None:
-            raise MissingBlob(f"part {part.key} is not in the blob store")
+            raise missing_part(part.key)
         if len(data) != end - start:
             raise CorruptPart(f"part {part.key} is truncated")
         return data
@@ -375,7 +377,7 @@ class PartStore:
         assert part.key is not None
         size = await self._blob.size(part.key)
         if size is None:
-            raise MissingBlob(f"part {part.key} is not in the blob store")
+            raise missing_part(part.key)
         if size != part.bytes:
             raise CorruptPart(f"part {part.key} has {size} bytes, expected {part.bytes}")
         if not part.checksum:

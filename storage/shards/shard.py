@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from storage.clock import Clock, Randomness
 from storage.durable.state import Abandon, DurableState
-from storage.errors import AsOfNotReadable, UnknownShard
+from storage.errors import AsOfNotReadable, UnknownShard, not_readable
 from storage.ids import ShardId
 from storage.shards.parts import Part
 from storage.shards.shard_state import (
@@ -91,7 +91,7 @@ def snapshot_of(state: ShardState, as_of: Csn) -> ShardSnapshot:
     if state.dropped or not state.schemas:
         raise UnknownShard(f"shard {state.shard} does not exist at {as_of}")
     if as_of < state.since:
-        raise AsOfNotReadable(f"shard {state.shard} cannot be read at {as_of}: its since is {state.since}")
+        raise not_readable(state.shard, as_of, state.since)
     visible = sorted([part for part in state.parts.values() if part.csn <= as_of], key=attrgetter("id"))
     return ShardSnapshot(
         shard=state.shard,

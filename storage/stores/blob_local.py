@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 from storage.clock import Clock, Randomness, SystemClock, SystemRandomness
-from storage.errors import Determinate, Indeterminate, StorageClosed, StoreFull, StoreUnavailable
+from storage.errors import Determinate, Indeterminate, StoreFull, StoreUnavailable, store_closed
 from storage.stores.answering import answered
 from storage.stores.blob import BlobEntry, ByteRange, check_key, check_prefix
 
@@ -109,7 +109,7 @@ class LocalBlob:
 
     async def _run(self, writes: bool, work: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
         if self._closed:
-            raise StorageClosed("the blob store is closed")
+            raise store_closed("blob")
         loop = asyncio.get_running_loop()
         working = loop.run_in_executor(self._threads, lambda: work(*args, **kwargs))
         return await answered(working, store=f"blob store {self.root}", limit_s=ANSWER_LIMIT_S, writes=writes)

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from obstore import exceptions, store
 
-from storage.errors import Determinate, Indeterminate, StorageClosed, StoreUnavailable
+from storage.errors import Determinate, Indeterminate, StoreUnavailable, store_closed
 from storage.stores.answering import answered
 from storage.stores.blob import BlobEntry, ByteRange, check_key, check_prefix
 
@@ -111,7 +111,7 @@ class ObjectBlob:
         # The library's prefix is a whole folder; the rest of ours is filtered here.
         folder = prefix.rpartition("/")[0]
         if self._closed:
-            raise StorageClosed("the blob store is closed")
+            raise store_closed("blob")
         try:
             async for chunk in self._store.list(folder or None):
                 for item in chunk:
@@ -135,7 +135,7 @@ class ObjectBlob:
     async def _ask(self, what: str, work: Callable[[], Awaitable[_T]], *, absent: _T, writes: bool) -> _T:
         """The result of `work`, `absent` when the object is not there, or our error for the store's."""
         if self._closed:
-            raise StorageClosed("the blob store is closed")
+            raise store_closed("blob")
         try:
             return await answered(work(), store=f"blob store {self.root}", limit_s=ANSWER_LIMIT_S, writes=writes)
         except (exceptions.NotFoundError, FileNotFoundError) as error:

@@ -25,7 +25,7 @@ from typing import NewType, Protocol
 
 from msgspec import Struct
 
-from storage.errors import InvalidKey
+from storage.errors import Determinate, InvalidKey
 
 SeqNo = NewType("SeqNo", int)
 """Position of a diff in its key's sequence; the first is 1."""
@@ -96,6 +96,12 @@ def check_key(key: str) -> None:
     """Raise `InvalidKey` unless `key` is portable across consensus stores."""
     if not key or len(key) > MAX_KEY_CHARS or _KEY.fullmatch(key) is None:
         raise InvalidKey(f"invalid consensus key: {key[:MAX_KEY_CHARS]!r}")
+
+
+def check_truncate(key: str, seqno: SeqNo, head: SeqNo | None) -> None:
+    """Raise `Determinate` unless `seqno` is at or below the `head` of `key`, which has none when it does not exist."""
+    if head is None or seqno > head:
+        raise Determinate(f"cannot truncate {key!r} at {seqno}: it is above the head")
 
 
 def check_set(key: str, expected_seqno: SeqNo | None, new: VersionedData) -> None:

@@ -36,8 +36,9 @@ from storage.errors import (
     StoreFull,
     StoreTimeout,
     StoreUnavailable,
+    store_closed,
 )
-from storage.stores.consensus import NO_SEQNO, SeqNo, VersionedData, check_key, check_set
+from storage.stores.consensus import NO_SEQNO, SeqNo, VersionedData, check_key, check_set, check_truncate
 from storage.stores.watchers import Watchers
 
 FORMAT_VERSION = 1
@@ -159,8 +160,7 @@ class PostgresConsensus:
                 seqno,
             )
         )
-        if head is None or seqno > head:
-            raise Determinate(f"cannot truncate {key!r} at {seqno}: it is above the head")
+        check_truncate(key, seqno, head)
         return int(removed)
 
     async def list_keys(self) -> list[str]:
@@ -174,7 +174,7 @@ class PostgresConsensus:
         """See `Consensus.watch`."""
         check_key(key)
         if self._closed:
-            raise StorageClosed("the consensus store is closed")
+            raise store_closed("consensus")
         if self._watchers.has_moved(key, seqno):
             return
         # NOTE: the listener looks after somebody has registered; otherwise a move in between would be missed.
@@ -204,7 +204,7 @@ class PostgresConsensus:
 
     async def _ask(self, work: Callable[[Any], Awaitable[_T]], *, writes: bool) -> _T:
         if self._closed:
-            raise StorageClosed("the consensus store is closed")
+            raise store_closed("consensus")
         try:
             connection = await self._pool.acquire(timeout=COMMAND_TIMEOUT_S)
         except _FAILURES as error:

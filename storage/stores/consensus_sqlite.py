@@ -39,9 +39,10 @@ from storage.errors import (
     StorageError,
     StoreFull,
     StoreUnavailable,
+    store_closed,
 )
 from storage.stores.answering import answered
-from storage.stores.consensus import SeqNo, VersionedData, check_key, check_set
+from storage.stores.consensus import SeqNo, VersionedData, check_key, check_set, check_truncate
 from storage.stores.watchers import Watchers
 
 APPLICATION_ID = 0x54474154
@@ -146,9 +147,7 @@ class SqliteConsensus:
         check_key(key)
 
         def work(connection: Any) -> int:
-            head = _head_seqno(connection, key)
-            if head is None or seqno > head:
-                raise Determinate(f"cannot truncate {key!r} at {seqno}: it is above the head")
+            check_truncate(key, seqno, _head_seqno(connection, key))
             connection.execute("DELETE FROM diff WHERE key = ? AND seqno < ?", (key, seqno))
             return int(connection.changes())
 
@@ -173,7 +172,7 @@ class SqliteConsensus:
         """See `Consensus.watch`."""
         check_key(key)
         if self._closed:
-            raise StorageClosed("the consensus store is closed")
+            raise store_closed("consensus")
         if self._watchers.has_moved(key, seqno):
             return
         # NOTE: the poller looks after somebody has registered; otherwise a move in between would be missed.
@@ -206,7 +205,7 @@ class SqliteConsensus:
 
     async def _read(self, work: Callable[[Any], _T]) -> _T:
         if self._closed:
-            raise StorageClosed("the consensus store is closed")
+            raise store_closed("consensus")
 
         def run() -> _T:
             try:
@@ -234,7 +233,7 @@ class SqliteConsensus:
 
     async def _write(self, work: Callable[[Any], bool | int], moved: tuple[str, SeqNo] | None = None) -> Any:
         if self._closed:
-            raise StorageClosed("the consensus store is closed")
+            raise store_closed("consensus")
         loop = asyncio.get_running_loop()
         done: asyncio.Future[Any] = loop.create_future()
         self._queue.put(_Write(work, loop, done, moved))

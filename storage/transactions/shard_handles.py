@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from storage.errors import UnknownShard
+from storage.errors import unknown_shard
 from storage.ids import ShardId
 from storage.shards.shard import DataShard
 from storage.transactions.txns_cache import TxnsCache
@@ -30,7 +30,7 @@ class ShardHandles:
             if handle is None:
                 state = self._cache.state
                 if shard not in state.registered and shard not in state.forgotten and shard not in state.pending:
-                    raise UnknownShard(f"shard {shard} is not registered")
+                    raise unknown_shard(shard)
                 handle = self._make(shard)
                 await handle.refresh()
                 self._open[shard] = handle

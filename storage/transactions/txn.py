@@ -25,7 +25,7 @@ from msgspec import Struct, field
 
 from storage.catalog.model import CatalogUpdate
 from storage.durable.state import BASE_FORMAT, framed, unframed
-from storage.errors import CorruptState, Determinate, StorageError
+from storage.errors import CorruptState, StorageError, part_not_stored
 from storage.ids import ShardId
 from storage.shards.parts import (
     INLINE_LIMIT_BYTES,
@@ -366,7 +366,7 @@ class Txn:
         parts = [part for item in sealed.shards for part in item.parts]
         failure = await self._writer.finished(key for part in parts for key in part.files)
         if failure is not None:
-            raise Determinate(f"a part could not be stored: {failure}") from failure
+            raise part_not_stored(failure) from failure
         format = RUNS_FORMAT if any(part.runs for part in parts) else BASE_FORMAT
         return framed(_exporter.encode(sealed), format)
 

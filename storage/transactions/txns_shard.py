@@ -21,7 +21,7 @@ import msgspec
 from msgspec import Struct
 
 from storage.durable.state import Abandon, DurableState
-from storage.errors import CatalogConflict, Determinate, EnvironmentFenced, UnknownShard
+from storage.errors import CatalogConflict, Determinate, EnvironmentFenced, unknown_shard
 from storage.ids import CATALOG_SHARD, ShardId
 from storage.shards.writes import PromisedPart, ShardWrites, Write
 from storage.timestamps.csn import Csn
@@ -161,7 +161,7 @@ class TxnsShard:
             if isinstance(result.value, _Conflict):
                 raise CatalogConflict(f"the catalog changed at {result.value.actual}")
             if refreshed:
-                raise UnknownShard(f"shard {result.value.shard} is not registered")
+                raise unknown_shard(result.value.shard)
             # Another process may have registered it a moment ago.
             await self._durable.refresh()
             refreshed = True
@@ -407,7 +407,7 @@ class TxnsShard:
         Raises UnknownShard when it is not registered. The txns upper must be past `as_of` (see `advance`).
         """
         if shard not in self.cache.state.registered:
-            raise UnknownShard(f"shard {shard} is not registered")
+            raise unknown_shard(shard)
         if self.cache.upper <= as_of:
             raise ValueError(f"{as_of} is not decided yet: the txns upper is {self.cache.upper}")
         barrier = self.cache.first_staged(shard)

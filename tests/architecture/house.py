@@ -81,6 +81,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "types",
         "syntax",
         "catalog_data",
+        "common_errors",
         "errors",
     ),
     "storage": (

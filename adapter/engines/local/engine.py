@@ -45,7 +45,8 @@ from adapter.engines.local.workers import Workers
 from adapter.execution_context import ExecutionContext
 from adapter.system_catalogs.local_engine import LocalCatalog, Scope
 from adapter.system_catalogs.relations.contents import SystemCatalogs
-from planner.errors import ObjectNotInPrerequisiteState, QueryCanceled
+from planner.common_errors import canceled
+from planner.errors import ObjectNotInPrerequisiteState
 from planner.functions.engines import local as local_udfs
 from planner.ir.bound import BoundQuery
 from planner.ir.nodes import Literal as LiteralValue
@@ -69,8 +70,6 @@ MAX_THREADS = 64
 
 INTERRUPT_AGAIN_SECONDS = 0.05
 """An interrupt that comes between two steps of the engine is lost; it is repeated until the thread is back."""
-
-CANCELED = "canceling statement due to user request"
 
 
 T = TypeVar("T")
@@ -352,12 +351,12 @@ class LocalEngine:
     def _translated(self, execution: _Execution) -> Iterator[None]:
         """Turns the engine's errors into ours. While a result streams, pyarrow wraps them."""
         if execution.canceled:
-            raise QueryCanceled(CANCELED)
+            raise canceled()
         try:
             yield
         except execution.opened.errors as error:
             if execution.canceled:
-                raise QueryCanceled(CANCELED) from error
+                raise canceled() from error
             if execution.scope is not None and execution.scope.context.error is not None:
                 raise execution.scope.context.error from error
             raise translate("local", str(error)) from error

@@ -37,7 +37,8 @@ from adapter.engines.spark.runtime import Profile, Spark, SparkRuntime, SparkSet
 from adapter.engines.spark.views import SparkScan, SparkViews, prepare_scan
 from adapter.engines.spark.warming import exercise
 from adapter.execution_context import ExecutionContext
-from planner.errors import FeatureNotSupported, IoError, ObjectNotInPrerequisiteState, QueryCanceled, SqlError
+from planner.common_errors import canceled
+from planner.errors import FeatureNotSupported, IoError, ObjectNotInPrerequisiteState, SqlError
 from planner.functions.engines.spark import used
 from planner.ir.bound import BoundQuery
 from planner.ir.nodes import Literal as LiteralValue
@@ -62,8 +63,6 @@ CANCEL_AGAIN_SECONDS = 0.5
 ABANDONED_AFTER_SECONDS = 24 * 3600
 """No statement writes for longer than this without its folder changing."""
 
-CANCELED = "canceling statement due to user request"
-
 WRITTEN_ROW_GROUP_BYTES = 32 << 20
 """Row groups of parts that executors write: what each writing task buffers of the driver's heap in local mode."""
 
@@ -80,7 +79,7 @@ class _Execution(Struct, eq=False):
     def check(self) -> None:
         """Raises QueryCanceled once it was cancelled."""
         if self.canceled.is_set():
-            raise QueryCanceled(CANCELED)
+            raise canceled()
 
 
 class SparkEngine:
@@ -328,7 +327,7 @@ class SparkEngine:
             raise
         except Exception as error:
             if execution.canceled.is_set():
-                raise QueryCanceled(CANCELED) from error
+                raise canceled() from error
             broken = spark.give_up_if_broken()
             if broken and "java.lang.OutOfMemoryError" not in str(error):
                 raise ObjectNotInPrerequisiteState(

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from adapter.engines.common.engine import RecordBatch
-from planner.errors import OutOfMemory, QueryCanceled, SqlError
+from planner.common_errors import canceled
+from planner.errors import OutOfMemory, SqlError
 from planner.lowering.engine_errors import translate
-
-CANCELED = "canceling statement due to user request"
 
 _TOO_LARGE = "spark.driver.maxResultSize"
 
@@ -50,7 +49,7 @@ def spark_error(error: BaseException) -> SqlError:
 
     text = str(error)
     if "SPARK_JOB_CANCELLED" in text or "cancelled part of cancelled job group" in text:
-        return QueryCanceled(CANCELED)
+        return canceled()
     if "java.lang.OutOfMemoryError" in text:
         return OutOfMemory("out of memory", detail="Spark's memory did not suffice for the statement.")
     if isinstance(error, Py4JJavaError):

@@ -20,7 +20,8 @@ from adapter.system_catalogs.functions.reg_names import (
 )
 from adapter.system_catalogs.objects.objects import builtin_functions, publicly_readable
 from planner.catalog_data import content as catalog_data
-from planner.errors import InvalidCatalogName, InvalidParameterValue, UndefinedColumn, UndefinedObject
+from planner.common_errors import missing_column, missing_database
+from planner.errors import InvalidParameterValue, UndefinedObject
 from storage.catalog.model import BOOTSTRAP_SUPERUSER_OID, FIRST_USER_OID, PUBLIC_SCHEMA_OID, Relation, Role
 
 _ALLOWED: dict[str, frozenset[str]] = {
@@ -64,7 +65,7 @@ def _database_oid(context: Entered, name: str) -> int:
     for database in context.objects.databases:
         if database.name == name:
             return database.oid
-    raise InvalidCatalogName(f'database "{name}" does not exist')
+    raise missing_database(name)
 
 
 def _static_oid(relation: str, column: str, what: str) -> Callable[[Entered, str], int]:
@@ -161,7 +162,7 @@ def has_column_privilege(
     if isinstance(column, str):
         relation = context.objects.snapshot.get(oid)
         if isinstance(relation, Relation) and relation.column(column) is None:
-            raise UndefinedColumn(f'column "{column}" of relation "{relation.name}" does not exist')
+            raise missing_column(relation.name, column)
     return has_privilege(context, "column", role, oid, text)
 
 

@@ -16,9 +16,19 @@ from adapter.system_catalogs.objects.objects import (
     builtin_operators_by_name,
 )
 from planner.catalog_data import content as catalog_data
+from planner.common_errors import (
+    improper_relation_name,
+    invalid_name,
+    invalid_type_name,
+    missing_function,
+    missing_operator,
+    missing_relation,
+    missing_role,
+    missing_schema,
+    other_database,
+)
 from planner.errors import (
     AmbiguousFunction,
-    FeatureNotSupported,
     InvalidName,
     InvalidSchemaName,
     SqlError,
@@ -54,7 +64,7 @@ def split_name(text: str) -> list[str]:
             while True:
                 end = text.find('"', position)
                 if end < 0:
-                    raise InvalidName("invalid name syntax")
+                    raise invalid_name()
                 part += text[position:end]
                 position = end + 1
                 if position < length and text[position] == '"':
@@ -63,20 +73,20 @@ def split_name(text: str) -> list[str]:
                 else:
                     break
             if not part:
-                raise InvalidName("invalid name syntax")
+                raise invalid_name()
         else:
             start = position
             while position < length and text[position] != "." and not text[position].isspace():
                 position += 1
             part = text[start:position].lower()
             if not part or '"' in part:
-                raise InvalidName("invalid name syntax")
+                raise invalid_name()
         parts.append(part)
         skip_blanks()
         if position == length:
             return parts
         if text[position] != ".":
-            raise InvalidName("invalid name syntax")
+            raise invalid_name()
         position += 1
 
 
@@ -84,17 +94,17 @@ def namespace_oid(context: Entered, name: str) -> int:
     """The schema called `name`; 3F000 when there is none."""
     schema = context.objects.snapshot.schema(name)
     if schema is None:
-        raise InvalidSchemaName(f'schema "{name}" does not exist')
+        raise missing_schema(name)
     return schema.oid
 
 
 def _relation_parts(context: Entered, text: str) -> list[str]:
     parts = split_name(text)
     if len(parts) > 3:
-        raise SqlSyntaxError(f"improper relation name (too many dotted names): {'.'.join(parts)}")
+        raise improper_relation_name(".".join(parts))
     if len(parts) == 3:
         if parts[0] != context.objects.database:
-            raise FeatureNotSupported(f'cross-database references are not implemented: "{".".join(parts)}"')
+            raise other_database(".".join(parts))
         parts = parts[1:]
     return parts
 
@@ -108,7 +118,7 @@ def relation_oid(context: Entered, text: str) -> int:
     else:
         found = next((names[key] for key in ((schema, parts[0]) for schema in context.path) if key in names), None)
     if found is None:
-        raise UndefinedTable(f'relation "{".".join(parts)}" does not exist')
+        raise missing_relation(".".join(parts))
     return found.oid
 
 
@@ -128,7 +138,7 @@ def type_oid(context: Entered, text: str) -> int:
     try:
         parsed = split_and_parse(f"SELECT NULL::{text}")[0]
     except SqlError as error:
-        raise SqlSyntaxError(f'invalid type name "{text}"') from error
+        raise invalid_type_name(text) from error
     cast = parsed.tree.target_list[0].res_target.val.type_cast
     try:
         return resolve_type_name(cast.type_name, parsed, located=False).oid
@@ -164,7 +174,7 @@ def function_oid(context: Entered, text: str) -> int:
     parts = split_name(text)
     found = _in_path(context, parts, builtin_functions_by_name().get(parts[-1], ()))
     if not found:
-        raise UndefinedFunction(f'function "{text}" does not exist')
+        raise missing_function(text)
     if len(found) > 1:
         raise AmbiguousFunction(f'more than one function named "{text}"')
     return found[0]
@@ -207,7 +217,7 @@ def procedure_oid(context: Entered, text: str) -> int:
     for oid in _in_path(context, parts, builtin_functions_by_name().get(parts[-1], ())):
         if types[oid] == arguments:
             return oid
-    raise UndefinedFunction(f'function "{text}" does not exist')
+    raise missing_function(text)
 
 
 def operator_oid(context: Entered, text: str) -> int:
@@ -217,7 +227,7 @@ def operator_oid(context: Entered, text: str) -> int:
         namespace_oid(context, split_name(schema)[-1])
     found = builtin_operators_by_name().get(symbol, ())
     if not found:
-        raise UndefinedFunction(f"operator does not exist: {text}")
+        raise missing_operator(text)
     if len(found) > 1:
         raise AmbiguousFunction(f"more than one operator named {text}")
     return found[0]
@@ -232,13 +242,13 @@ def operator_signature_oid(context: Entered, text: str) -> int:
         _, left, right = operators[oid]
         if arguments == [left, right]:
             return oid
-    raise UndefinedFunction(f"operator does not exist: {text}")
+    raise missing_operator(text)
 
 
 def _single_name(text: str) -> str:
     parts = split_name(text)
     if len(parts) != 1:
-        raise InvalidName("invalid name syntax")
+        raise invalid_name()
     return parts[0]
 
 
@@ -247,7 +257,7 @@ def role_oid(context: Entered, name: str) -> int:
     for oid, role in context.objects.role_names.items():
         if role == name:
             return oid
-    raise UndefinedObject(f'role "{name}" does not exist')
+    raise missing_role(name)
 
 
 def _named_row(relation: str, column: str, what: str) -> Callable[[Entered, str], int]:

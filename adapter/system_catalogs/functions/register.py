@@ -22,7 +22,8 @@ from adapter.system_catalogs.objects.objects import builtin_functions
 from adapter.system_catalogs.pg_catalog.class_rows import index_constraints
 from adapter.system_catalogs.relations.session import pg_settings, pg_timezone_abbrevs, pg_timezone_names
 from planner.catalog_data import content as catalog_data
-from planner.errors import SqlError, UndefinedColumn, UndefinedObject
+from planner.common_errors import missing_column, unknown_setting
+from planner.errors import SqlError
 from planner.syntax.identifiers import quote_identifier
 from planner.types.types import REG_TYPES
 from storage.catalog.model import PG_CATALOG_OID, Relation
@@ -114,7 +115,7 @@ def _serial_sequence(context: Entered, table: str, column: str) -> str | None:
         attnum = next((i for i, item in enumerate(row.columns, 1) if item.name == column), None)
     if attnum is None:
         name = table if named is None else named.name
-        raise UndefinedColumn(f'column "{column}" of relation "{name}" does not exist')
+        raise missing_column(name, column)
     for sequence in objects.sequences:
         if sequence.owned_by == (oid, attnum):
             return definitions.qualified_relation_name(objects, sequence.oid, None)
@@ -205,7 +206,7 @@ def _current_setting(context: Entered, name: str, missing_ok: bool) -> str | Non
     """current_setting of a name that is not a constant, as SHOW gives it."""
     value = {key.lower(): value for key, value in context.settings.items()}.get(name.lower())
     if value is None and not missing_ok:
-        raise UndefinedObject(f'unrecognized configuration parameter "{name}"')
+        raise unknown_setting(name)
     return value
 
 

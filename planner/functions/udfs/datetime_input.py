@@ -6,6 +6,7 @@ import datetime as dt
 import re
 from collections.abc import Mapping
 
+from planner.common_errors import datetime_field_overflow
 from planner.errors import DatetimeFieldOverflow, InvalidDatetimeFormat
 from planner.functions.udfs.template_patterns import DAYS, MONTHS, tokens
 
@@ -153,6 +154,6 @@ def _assembled(found: Mapping[str, int], text: str) -> dt.datetime:
             date = dt.date(year, month, day)
         moment = dt.datetime.combine(date, dt.time(hour, found.get("MI", 0), found.get("SS", 0), found.get("US", 0)))
     except ValueError:
-        raise DatetimeFieldOverflow(f'date/time field value out of range: "{text}"') from None
+        raise datetime_field_overflow(text) from None
     seconds = found.get("SSSS", found.get("SSSSS"))
     return moment if seconds is None else moment + dt.timedelta(seconds=seconds)

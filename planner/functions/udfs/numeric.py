@@ -10,8 +10,8 @@ import math
 from collections.abc import Mapping
 from decimal import ROUND_DOWN, ROUND_HALF_UP, Context, Decimal
 
+from planner.common_errors import division_by_zero, float_overflow, numeric_overflow
 from planner.errors import (
-    DivisionByZero,
     InvalidArgumentForLogarithm,
     InvalidArgumentForPowerFunction,
     InvalidArgumentForWidthBucketFunction,
@@ -58,7 +58,7 @@ def divide(a: str, b: str, inexact: int) -> str:
     dividend, left = _parse(a, bool(inexact & 1))
     divisor, right = _parse(b, bool(inexact & 2))
     if not divisor:
-        raise DivisionByZero("division by zero")
+        raise division_by_zero()
     scale = division_scale(dividend, divisor, max(left, right))
     return _show(_CONTEXT.divide(dividend, divisor), scale)
 
@@ -68,7 +68,7 @@ def multiply(a: str, b: str, scale: int) -> str:
     product = _CONTEXT.multiply(Decimal(a), Decimal(b))
     shown = product.quantize(Decimal(1).scaleb(-scale), context=_CONTEXT)
     if shown != product:
-        raise NumericValueOutOfRange("value overflows numeric format")
+        raise numeric_overflow()
     return f"{shown:f}"
 
 
@@ -76,7 +76,7 @@ def integer_divide(a: str, b: str) -> str:
     """div(a, b): the quotient truncated toward zero."""
     divisor = Decimal(b)
     if not divisor:
-        raise DivisionByZero("division by zero")
+        raise division_by_zero()
     return f"{_CONTEXT.divide(Decimal(a), divisor).quantize(Decimal(1), rounding=ROUND_DOWN, context=_CONTEXT):f}"
 
 
@@ -112,7 +112,7 @@ def exponential(text: str) -> str:
     value, dscale = _parse(text)
     scale = min(max(MIN_SIGNIFICANT - int(float(value) * 0.434294481903252), dscale, 0), MAX_SCALE)
     if abs(value) > 6000:
-        raise NumericValueOutOfRange("value overflows numeric format")
+        raise numeric_overflow()
     return _show(Context(prec=scale + 60).exp(value), scale)
 
 
@@ -150,7 +150,7 @@ def logarithm(base: str, text: str) -> str:
     context = Context(prec=scale + 60)
     divisor = context.ln(bottom)
     if not divisor:
-        raise DivisionByZero("division by zero")
+        raise division_by_zero()
     return _show(context.divide(context.ln(value), divisor), scale)
 
 
@@ -167,7 +167,7 @@ def power(base: str, exponent: str) -> str:
         return _show(Decimal(0 if times else 1), min(max(MIN_SIGNIFICANT, least), MAX_SCALE))
     size = float(times) * math.log10(abs(value))
     if size > 40:
-        raise NumericValueOutOfRange("value overflows numeric format")
+        raise numeric_overflow()
     scale = min(max(MIN_SIGNIFICANT - int(size), least, 0), MAX_SCALE)
     return _show(Context(prec=scale + 80, Emax=10**6, Emin=-(10**6)).power(value, times), scale)
 
@@ -178,7 +178,7 @@ def factorial(number: str) -> str:
     if count < 0:
         raise NumericValueOutOfRange("factorial of a negative number is undefined")
     if count > 33:
-        raise NumericValueOutOfRange("value overflows numeric format")
+        raise numeric_overflow()
     return str(math.factorial(count))
 
 
@@ -302,7 +302,7 @@ def float_power(base: float, exponent: float) -> float:
     try:
         result = math.pow(base, exponent)
     except OverflowError:
-        raise NumericValueOutOfRange("value out of range: overflow") from None
+        raise float_overflow() from None
     if result == 0 and base != 0 and not math.isinf(base) and not math.isinf(exponent):
         raise NumericValueOutOfRange("value out of range: underflow")
     return result
@@ -313,7 +313,7 @@ def float_exponential(value: float) -> float:
     try:
         result = math.exp(value)
     except OverflowError:
-        raise NumericValueOutOfRange("value out of range: overflow") from None
+        raise float_overflow() from None
     if result == 0 and not math.isinf(value):
         raise NumericValueOutOfRange("value out of range: underflow")
     return result

@@ -11,9 +11,9 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from planner.common_errors import division_by_zero, interval_out_of_range, timestamp_out_of_range
 from planner.errors import (
     DatetimeFieldOverflow,
-    DivisionByZero,
     FeatureNotSupported,
     InvalidParameterValue,
     InvalidTimeZoneDisplacementValue,
@@ -39,7 +39,7 @@ def moment(micros: int) -> dt.datetime:
     try:
         return EPOCH + dt.timedelta(microseconds=micros)
     except OverflowError:
-        raise DatetimeFieldOverflow("timestamp out of range") from None
+        raise timestamp_out_of_range() from None
 
 
 def micros_of(value: dt.datetime) -> int:
@@ -50,7 +50,7 @@ def micros_of(value: dt.datetime) -> int:
 def make_interval(months: int, days: int, micros: int) -> IntervalValue:
     """An interval whose parts are in range."""
     if not (-(2**31) <= months < 2**31 and -(2**31) <= days < 2**31 and -(2**63) <= micros < 2**63):
-        raise DatetimeFieldOverflow("interval out of range")
+        raise interval_out_of_range()
     return {"months": months, "days": days, "micros": micros}
 
 
@@ -64,7 +64,7 @@ def add_interval(micros: int, interval: Mapping[str, int], zone: Zone | None = N
         month = wall.year * 12 + wall.month - 1 + interval["months"]
         year, index = divmod(month, 12)
         if not 1 <= year <= 9999:
-            raise DatetimeFieldOverflow("timestamp out of range")
+            raise timestamp_out_of_range()
         day = min(wall.day, calendar.monthrange(year, index + 1)[1])
         wall = wall.replace(year=year, month=index + 1, day=day) + dt.timedelta(days=interval["days"])
         if zone is not None:
@@ -129,10 +129,10 @@ def _rounded(value: float) -> float:
 def scale(interval: Mapping[str, int], factor: float) -> IntervalValue:
     """interval * factor: what is left of months goes to days (30 a month), of days to time (interval_mul)."""
     if math.isnan(factor) or math.isinf(factor):
-        raise DatetimeFieldOverflow("interval out of range")
+        raise interval_out_of_range()
     months_exact, days_exact = interval["months"] * factor, interval["days"] * factor
     if abs(months_exact) >= 2**31 or abs(days_exact) >= 2**31:
-        raise DatetimeFieldOverflow("interval out of range")
+        raise interval_out_of_range()
     months, days = int(months_exact), int(days_exact)
     month_days = _rounded((months_exact - months) * DAYS_PER_MONTH)
     seconds = _rounded((days_exact - days + month_days - int(month_days)) * 86400.0)
@@ -146,7 +146,7 @@ def scale(interval: Mapping[str, int], factor: float) -> IntervalValue:
 def divide(interval: Mapping[str, int], divisor: float) -> IntervalValue:
     """interval / divisor (interval_div)."""
     if divisor == 0:
-        raise DivisionByZero("division by zero")
+        raise division_by_zero()
     months_exact, days_exact = interval["months"] / divisor, interval["days"] / divisor
     months, days = int(months_exact), int(days_exact)
     month_days = _rounded((months_exact - months) * DAYS_PER_MONTH)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from planner.errors import InvalidRowCountInLimitClause, InvalidRowCountInResultOffsetClause
+from planner.common_errors import negative_limit
+from planner.errors import InvalidRowCountInResultOffsetClause
 from planner.ir import nodes as ir
 from planner.lowering.fragments.fragment import Fragment, made, simple
 from planner.lowering.scalars.scalars import Scalars
@@ -17,7 +18,7 @@ def limit(scalars: Scalars, count: ir.Scalar | None) -> Fragment | None:
         return None
     if isinstance(constant, int):
         if constant < 0:
-            raise InvalidRowCountInLimitClause("LIMIT must not be negative")
+            raise negative_limit()
         # More rows than the engine's largest LIMIT there are none.
         return simple(str(constant)) if constant <= scalars.ctx.dialect.max_row_count else None
     return _computed(scalars, count, "LIMIT", "2201W", "2147483647")

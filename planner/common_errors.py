@@ -1,0 +1,168 @@
+"""The errors that are raised in several places, each with its words in one: PostgreSQL's, as `planner.errors` asks.
+
+A function makes the error; whoever calls it raises it. `position` is that of `SqlError`.
+"""
+
+from __future__ import annotations
+
+from planner.errors import (
+    AdminShutdown,
+    AmbiguousColumn,
+    DatetimeFieldOverflow,
+    DivisionByZero,
+    DuplicateColumn,
+    DuplicateTable,
+    FeatureNotSupported,
+    InvalidCatalogName,
+    InvalidName,
+    InvalidParameterValue,
+    InvalidRowCountInLimitClause,
+    InvalidSchemaName,
+    NumericValueOutOfRange,
+    QueryCanceled,
+    SqlSyntaxError,
+    StatementTooComplex,
+    UndefinedColumn,
+    UndefinedFunction,
+    UndefinedObject,
+    UndefinedParameter,
+    UndefinedTable,
+)
+
+# ---------------------------------------------------------------- names
+
+
+def missing_database(name: str, *, fatal: bool = False) -> InvalidCatalogName:
+    return InvalidCatalogName(f'database "{name}" does not exist', fatal=fatal)
+
+
+def missing_schema(name: str, position: int | None = None) -> InvalidSchemaName:
+    return InvalidSchemaName(f'schema "{name}" does not exist', position=position)
+
+
+def missing_relation(name: str, position: int | None = None) -> UndefinedTable:
+    return UndefinedTable(f'relation "{name}" does not exist', position=position)
+
+
+def existing_relation(name: str) -> DuplicateTable:
+    return DuplicateTable(f'relation "{name}" already exists')
+
+
+def missing_column(relation: str, name: str, position: int | None = None) -> UndefinedColumn:
+    return UndefinedColumn(f'column "{name}" of relation "{relation}" does not exist', position=position)
+
+
+def unknown_column(name: str, position: int | None = None) -> UndefinedColumn:
+    """Of a column that is named without its relation."""
+    return UndefinedColumn(f'column "{name}" does not exist', position=position)
+
+
+def missing_key_column(name: str, position: int | None = None) -> UndefinedColumn:
+    return UndefinedColumn(f'column "{name}" named in key does not exist', position=position)
+
+
+def ambiguous_column(name: str, position: int | None = None) -> AmbiguousColumn:
+    return AmbiguousColumn(f'column reference "{name}" is ambiguous', position=position)
+
+
+def repeated_column(name: str, position: int | None = None) -> DuplicateColumn:
+    return DuplicateColumn(f'column "{name}" specified more than once', position=position)
+
+
+def missing_role(name: str) -> UndefinedObject:
+    return UndefinedObject(f'role "{name}" does not exist')
+
+
+def missing_function(name: str) -> UndefinedFunction:
+    return UndefinedFunction(f'function "{name}" does not exist')
+
+
+def missing_operator(text: str, *, hint: str | None = None, position: int | None = None) -> UndefinedFunction:
+    return UndefinedFunction(f"operator does not exist: {text}", hint=hint, position=position)
+
+
+def missing_parameter(number: int, position: int | None = None) -> UndefinedParameter:
+    return UndefinedParameter(f"there is no parameter ${number}", position=position)
+
+
+def unknown_setting(name: str) -> UndefinedObject:
+    return UndefinedObject(f'unrecognized configuration parameter "{name}"')
+
+
+def unknown_time_zone(name: str) -> InvalidParameterValue:
+    return InvalidParameterValue(f'time zone "{name}" not recognized')
+
+
+def other_database(name: object, position: int | None = None) -> FeatureNotSupported:
+    return FeatureNotSupported(f'cross-database references are not implemented: "{name}"', position=position)
+
+
+def invalid_name() -> InvalidName:
+    return InvalidName("invalid name syntax")
+
+
+def invalid_type_name(text: str) -> SqlSyntaxError:
+    return SqlSyntaxError(f'invalid type name "{text}"')
+
+
+def improper_relation_name(name: str) -> SqlSyntaxError:
+    return SqlSyntaxError(f"improper relation name (too many dotted names): {name}")
+
+
+# ---------------------------------------------------------------- values
+
+
+def division_by_zero() -> DivisionByZero:
+    return DivisionByZero("division by zero")
+
+
+def numeric_overflow() -> NumericValueOutOfRange:
+    return NumericValueOutOfRange("value overflows numeric format")
+
+
+def float_overflow() -> NumericValueOutOfRange:
+    return NumericValueOutOfRange("value out of range: overflow")
+
+
+def timestamp_out_of_range() -> DatetimeFieldOverflow:
+    return DatetimeFieldOverflow("timestamp out of range")
+
+
+def interval_out_of_range() -> DatetimeFieldOverflow:
+    return DatetimeFieldOverflow("interval out of range")
+
+
+def datetime_field_overflow(text: str, hint: str | None = None) -> DatetimeFieldOverflow:
+    return DatetimeFieldOverflow(f'date/time field value out of range: "{text}"', hint=hint)
+
+
+def negative_limit() -> InvalidRowCountInLimitClause:
+    return InvalidRowCountInLimitClause("LIMIT must not be negative")
+
+
+# ---------------------------------------------------------------- statements and sessions
+
+
+def redundant_options(position: int | None = None) -> SqlSyntaxError:
+    return SqlSyntaxError("conflicting or redundant options", position=position)
+
+
+def unsupported_format(code: int) -> InvalidParameterValue:
+    return InvalidParameterValue(f"unsupported format code: {code}")
+
+
+def too_deep() -> StatementTooComplex:
+    """For what nests deeper than the stack allows."""
+    return StatementTooComplex(
+        "stack depth limit exceeded",
+        hint='Increase the configuration parameter "max_stack_depth" (currently 2048kB), after ensuring the '
+        "platform's stack depth limit is adequate.",
+    )
+
+
+def canceled() -> QueryCanceled:
+    return QueryCanceled("canceling statement due to user request")
+
+
+def shut_down() -> AdminShutdown:
+    return AdminShutdown("terminating connection due to administrator command", fatal=True)
