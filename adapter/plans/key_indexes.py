@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 import pyarrow as pa
+from msgspec.structs import replace
 
 from adapter.plans.constant_rows import array_of
 from planner.ir.physical import arrow_type
@@ -17,7 +18,10 @@ from planner.types import types as t
 from planner.types.types import column_type
 from planner.values.text_values import parse_text
 from storage.catalog.model import Constraint, Relation
+from storage.catalog.store import CatalogStore
+from storage.ids import ShardId
 from storage.shards.indexes.definition import Computed, IndexDefinition, KeyColumn, StoredColumn, domain_of
+from storage.timestamps.csn import Csn
 
 
 @lru_cache(maxsize=4096)
@@ -51,6 +55,28 @@ def key_index(relation: Relation, attnums: tuple[int, ...], *, nulls_not_distinc
 def constraint_index(relation: Relation, constraint: Constraint) -> IndexDefinition:
     """The index of a primary key, a unique constraint, or of the referring columns of a foreign key."""
     return key_index(relation, constraint.columns, nulls_not_distinct=constraint.nulls_not_distinct)
+
+
+class ShardIndexes:
+    """The indexes that the files of a shard get key runs of: those of its table's primary key and unique constraints,
+    as the newest catalog has them."""
+
+    def __init__(self, catalog: CatalogStore) -> None:
+        self._catalog = catalog
+        self._csn: Csn | None = None
+        self._tables: dict[ShardId, Relation] = {}
+
+    def __call__(self, shard: ShardId) -> Sequence[IndexDefinition]:
+        catalog = self._catalog.current()
+        if catalog.csn != self._csn:
+            tables = [record for record in catalog.all() if isinstance(record, Relation)]
+            self._tables = {table.shard: table for table in tables if table.shard is not None}
+            self._csn = catalog.csn
+        table = self._tables.get(shard)
+        if table is None:
+            return ()
+        keys = [constraint for constraint in catalog.constraints(table.oid) if constraint.kind in ("p", "u")]
+        return [replace(constraint_index(table, key), id=key.oid) for key in keys if key.relation == table.oid]
 
 
 def _key_column(relation: Relation, attnum: int) -> KeyColumn:

@@ -16,6 +16,7 @@ from adapter.engines.engines import Engines
 from adapter.execution.services import Services
 from adapter.execution.session_registry import SessionRegistry
 from adapter.execution.session_state import SessionState
+from adapter.plans.key_indexes import ShardIndexes
 from adapter.results import StartupParameters
 from adapter.sessions.options import ServerOptions, check_spark_reaches
 from adapter.sessions.scratch import Scratch
@@ -89,6 +90,7 @@ class Server:
         )
         server = Server(env, Services(env), engines, options, scratch)
         env.keys.use_scratch(scratch.path)
+        env.keys.provide(ShardIndexes(env.catalog))
         if options.pruning_audit is not None:
             env.pruning.share = options.pruning_audit
         await server.services.provide_oids()

@@ -77,5 +77,5 @@ class Indexer:
 def _is_due(part: Part, definitions: Sequence[IndexDefinition]) -> bool:
     if part.key is None or part.kind != "insert":
         return False
-    wanted = {definition.id for definition in definitions}
-    return part.runs.keys() != wanted or any(durable_run(part, definition) is None for definition in definitions)
+    held = {index: run.fingerprint for index, run in part.runs.items()}
+    return held != {definition.id: definition.fingerprint for definition in definitions}

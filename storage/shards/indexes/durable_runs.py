@@ -65,9 +65,11 @@ def run_ref(definition: IndexDefinition, part: Part, data: bytes | memoryview, k
 
 
 def durable_run(part: Part, definition: IndexDefinition) -> RunRef | None:
-    """The run of `part` that its record names for `definition`."""
-    found = part.runs.get(definition.id)
-    return found if found is not None and found.fingerprint == definition.fingerprint else None
+    """The run of `part` that its record names for `definition`, under whatever index's oid."""
+    for found in part.runs.values():
+        if found.fingerprint == definition.fingerprint:
+            return found
+    return None
 
 
 def head_of(part: Part, ref: RunRef, data: bytes | memoryview) -> RunHead:
