@@ -17,9 +17,10 @@ A crash loses the buffer and nothing else; spilled files of a dead process are g
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NewType, Protocol
+from typing import Any, NewType, Protocol
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 from msgspec import Struct, field
 
@@ -39,6 +40,7 @@ from storage.shards.parts import (
 from storage.shards.shard_state import encode_schema
 from storage.shards.writes import ShardWrites
 from storage.timestamps.csn import Csn
+from storage.transactions.row_places import Run, committed_ids
 
 SPILL_BUDGET_BYTES = 32 * 1024 * 1024
 """Arrow bytes that one transaction buffers before `spill_due`."""
@@ -118,6 +120,18 @@ class _Buffer(Struct):
         return int(inserts + deletes)
 
 
+class _Insert(Struct):
+    """Rows that become one part."""
+
+    runs: list[Run]
+    tables: list[pa.Table]
+
+    @staticmethod
+    def of(scope: int, run: _Run) -> _Insert:
+        """One run of a member."""
+        return _Insert([Run(scope, run.first, sum(table.num_rows for table in run.tables))], run.tables)
+
+
 class _Budget(Struct):
     """Inline bytes that a commit may still carry."""
 
@@ -150,6 +164,7 @@ class Txn:
         self._sealed: SealedTxn | None = None
         self._local: dict[ShardId, tuple[Part, ...]] = {}
         self._merged: list[Txn] = []
+        self._placed: dict[ShardId, list[list[Run]]] = {}
         self._prepared: dict[tuple[str, ShardId, tuple[int, ...]], tuple[list[pa.Table], Part]] = {}
 
     @property
@@ -426,7 +441,7 @@ class Txn:
 
     async def _seal_shard(self, members: list[Txn], shard: ShardId, budget: _Budget) -> ShardWrites:
         parts: list[Part] = []
-        inserts: list[tuple[int, int, list[pa.Table]]] = []
+        inserts: list[_Insert] = []
         deletes: list[tuple[int, pa.Table]] = []
         schema: bytes | None = None
         create = drop = False
@@ -440,7 +455,7 @@ class Txn:
                 if buffer is None:
                     continue
                 parts.extend(msgspec.structs.replace(part, scope=scope) for part in buffer.parts)
-                inserts.extend((scope, run.first, run.tables) for run in buffer.runs)
+                inserts.extend(_Insert.of(scope, run) for run in buffer.runs)
                 deletes.extend((scope, table) for table in buffer.deletes)
         if drop and create:
             self._writer.discard(parts)
@@ -451,9 +466,13 @@ class Txn:
         own = any(_is_provisional(table) for _, table in deletes) or any(
             part.kind == "delete" and part.row_id_bounds[1] >= PROVISIONAL_ROW_ID for part in parts
         )
-        for scope, first, tables in inserts if own else _coalesced(inserts):
-            part = await members[scope]._encode("insert", shard, tables, budget)
+        placed = [[Run(part.scope, part.first_row_id, part.rows)] for part in parts if part.kind == "insert"]
+        for insert in inserts if own else _coalesced(inserts):
+            scope, first, _ = insert.runs[0]
+            part = await members[scope]._encode("insert", shard, insert.tables, budget)
             parts.append(msgspec.structs.replace(part, scope=scope, first_row_id=first))
+            placed.append(insert.runs)
+        self._placed[shard] = placed
         for scope in dict.fromkeys(scope for scope, _ in deletes):
             for group in _groups([table for owner, table in deletes if owner == scope]):
                 part = await members[scope]._encode("delete", shard, group, budget)
@@ -476,6 +495,13 @@ class Txn:
         # NOTE: the tables are kept with it. The slot has their addresses, which nothing else may get meanwhile.
         self._prepared[slot] = (list(tables), part)
         return part
+
+    def committed_row_ids(
+        self, member: Txn, shard: ShardId, ids: np.ndarray[Any, Any], parts: Sequence[Part]
+    ) -> np.ndarray[Any, Any]:
+        """`ids` of rows of `member` (this transaction, or one that was merged into it) as they are after the commit,
+        whose insert parts the shard has as `parts`. Raises ValueError when `parts` are others."""
+        return committed_ids(ids, self._members().index(member), self._placed[shard], parts)
 
     def unseal(self) -> None:
         """Forget the parts made by `seal`: their keys are spent, and the next `seal` makes new ones."""
@@ -540,21 +566,20 @@ def _groups(tables: list[pa.Table]) -> list[list[pa.Table]]:
     return groups
 
 
-def _coalesced(
-    inserts: list[tuple[int, int, list[pa.Table]]],
-) -> list[tuple[int, int, list[pa.Table]]]:
-    """One run per schema, for commits in which nothing refers to provisional ids. Large runs stay alone."""
+def _coalesced(inserts: list[_Insert]) -> list[_Insert]:
+    """One part per schema, for commits in which nothing refers to provisional ids. Large runs stay alone."""
     if len(inserts) < 2:
         return inserts
-    large = [run for run in inserts if sum(table.nbytes for table in run[2]) > INLINE_LIMIT_BYTES]
-    runs: dict[str, tuple[int, int, list[pa.Table]]] = {}
-    for scope, first, tables in inserts:
-        if any(tables is run[2] for run in large):
+    large: list[_Insert] = []
+    small: dict[str, _Insert] = {}
+    for insert in inserts:
+        if sum(table.nbytes for table in insert.tables) > INLINE_LIMIT_BYTES:
+            large.append(insert)
             continue
-        for table in tables:
-            run = runs.setdefault(str(table.schema), (scope, first, []))
-            run[2].append(table)
-    return [*large, *runs.values()]
+        gathered = small.setdefault(str(insert.tables[0].schema), _Insert([], []))
+        gathered.runs.extend(insert.runs)
+        gathered.tables.extend(insert.tables)
+    return [*large, *small.values()]
 
 
 def _slices(table: pa.Table) -> list[pa.Table]:

@@ -1,0 +1,52 @@
+"""Where a sealed transaction puts its new rows, so that the ids that they get can be told from the provisional ones.
+
+A shard numbers rows when a commit reaches it (`storage.shards.shard_state`), part by part in the order in which the
+commit names them. Which rows are in which part is decided when the transaction is sealed: small runs of rows, also those
+of several transactions that commit together, become one part. `Run` says it for each part::
+
+    [[Run(scope=0, first=PROVISIONAL_ROW_ID, rows=2), Run(scope=1, first=PROVISIONAL_ROW_ID, rows=1)]]
+
+is one part with three rows, two of the first member and one of the second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from storage.shards.parts import PROVISIONAL_ROW_ID, Part
+
+
+class Run(NamedTuple):
+    """Neighbouring rows of a part: of which member of the commit they are, and the provisional id of the first."""
+
+    scope: int
+    first: int
+    rows: int
+
+
+def committed_ids(
+    ids: np.ndarray[Any, Any], scope: int, places: Sequence[Sequence[Run]], parts: Sequence[Part]
+) -> np.ndarray[Any, Any]:
+    """`ids`, with the provisional ones of member `scope` replaced by those that the rows have got.
+
+    `parts` are the insert parts of the commit as the shard has them, in their order. Raises ValueError when they are
+    not those of `places`.
+    """
+    if len(parts) != len(places):
+        raise ValueError(f"{len(parts)} parts were committed, {len(places)} were sealed")
+    actual = ids.copy()
+    for runs, part in zip(places, parts, strict=True):
+        if sum(run.rows for run in runs) != part.rows:
+            raise ValueError(f"part {part.id} has other rows than were sealed")
+        first = part.first_row_id
+        for run in runs:
+            if run.scope == scope:
+                mine = (ids >= run.first) & (ids < run.first + run.rows)
+                actual[mine] = ids[mine] - run.first + first
+            first += run.rows
+    if (actual >= PROVISIONAL_ROW_ID).any():
+        raise ValueError("some of the rows were not committed")
+    return actual
