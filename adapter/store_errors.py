@@ -10,6 +10,7 @@ FSCK_HINT = "Run tidegate admin fsck to see what else is damaged, and restore it
 
 CONCURRENT_DDL = "could not serialize access due to concurrent DDL"
 CONCURRENT_UPDATE = "could not serialize access due to concurrent update"
+CONCURRENT_DELETE = "could not serialize access due to concurrent delete"
 READ_WRITE_DEPENDENCIES = "could not serialize access due to read/write dependencies among transactions"
 
 

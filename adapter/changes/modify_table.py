@@ -1,10 +1,12 @@
-"""INSERT, UPDATE and DELETE: a loop that reads and then writes, and leaves it to the commit whether that may stand.
+"""INSERT, UPDATE and DELETE: a loop that reads, locks and then writes, and leaves it to the commit whether that may
+stand.
 
 The rows to change are read at the transaction's snapshot like any query's; what comes of them goes into the
 transaction's buffer, which spills, so that memory is bounded (`_Change.read_then_write`). When the router gives the
 reading to Spark, the rows do not pass this process: the engine writes them as Parquet parts and only their pointers
-enter the transaction (`_Change.write_by_engine`). Nothing is locked: when the commit finds that others changed what was
-read, the statement's error is 40001, or, outside a block, `adapter.sessions.statement_life` runs the statement again.
+enter the transaction (`_Change.write_by_engine`). What is changed is locked first (`adapter.changes.change_locks`), so
+that the commit seldom finds that others changed what was read; then the statement's error is 40001, or, outside a
+block, `adapter.sessions.statement_life` runs the statement again.
 
 What the table requires of its rows is enforced on each batch, or on the parts that an engine wrote. RETURNING is
 computed batch by batch over the affected rows and spooled until the statement has ended.
@@ -20,6 +22,7 @@ from typing import Any
 import pyarrow as pa
 from msgspec.structs import replace
 
+from adapter.changes.change_locks import lock_relations, lock_whole_table, locked_batches
 from adapter.changes.on_conflict import ConflictResolution, retried
 from adapter.changes.over_rows import computed_rows
 from adapter.changes.row_checks import check_parts, check_rows
@@ -34,6 +37,7 @@ from adapter.queries.read import PreparedRead, prepare_plan, prepare_read, with_
 from adapter.queries.sequences import find_sequence, next_values
 from adapter.queries.session_functions import has_acting_calls
 from adapter.results import Command, RecordBatch
+from adapter.transactions.row_versions import DELETED, Replacement
 from planner.errors import InternalError
 from planner.ir import nodes as ir
 from planner.ir.bound import BoundDelete, BoundInsert, BoundStatement, BoundUpdate, Returning
@@ -55,7 +59,7 @@ async def run_change(running: Running, plan: Plan) -> Outcome:
             running.transaction.check_writable("DELETE")
         case _:
             raise InternalError("not a change of rows")
-    await running.transaction.lock(plan.locks)
+    await lock_relations(running, plan)
     running.transaction.rely_on(plan.relied_on)
     target = target_of(running, plan.catalog, statement.relation_oid)
     change = _Change(running, target, statement.returning)
@@ -66,6 +70,8 @@ async def run_change(running: Running, plan: Plan) -> Outcome:
     read = await prepare_plan(running, plan)
     _check_constants(read)
     if change.may_be_written_by_engine(statement) and read.engine is not None and read.engine.name == "spark":
+        if not isinstance(statement, BoundInsert):
+            await lock_whole_table(running, target)
         await change.write_by_engine(read, statement)
     else:
         await change.read_then_write(read, statement)
@@ -129,7 +135,10 @@ class _Change:
     async def read_then_write(self, read: PreparedRead, statement: BoundStatement) -> None:
         """Read the rows to change, batch by batch, and write what becomes of them."""
         width = len(self._target.columns)
-        async with aclosing(_closable(read.stream())) as batches:
+        stream = read.stream()
+        if isinstance(statement, (BoundUpdate, BoundDelete)):
+            stream = locked_batches(self._running, self._target, read, statement)
+        async with aclosing(_closable(stream)) as batches:
             async for batch in batches:
                 if not batch.num_rows:
                     continue
@@ -146,11 +155,12 @@ class _Change:
                     case BoundUpdate():
                         old, new = columns[1 : 1 + width], columns[1 + width :]
                         self.delete(columns[0], old)
-                        await self.insert(new)
+                        self._replaced(columns[0], await self.insert(new))
                         if self.keys is not None:
                             self.keys.move(old, new)
                     case BoundDelete():
                         self.delete(columns[0], columns[1:])
+                        self._replaced(columns[0], DELETED)
                         if self.keys is not None:
                             self.keys.remove(columns[1:])
                         await self._return(self._batch(columns[1:]))
@@ -187,12 +197,20 @@ class _Change:
             columns = rows.columns
         return columns
 
-    async def insert(self, columns: SequenceOf[Any]) -> None:
-        """Add rows given as one array for each live column."""
+    async def insert(self, columns: SequenceOf[Any]) -> int:
+        """Add rows given as one array for each live column. Returns the provisional id of the first."""
         rows = self._batch(columns)
         await check_rows(self._running, self._target, rows)
-        self._txn.write(self._target.shard, rows)
+        first = self._txn.write(self._target.shard, rows)
         await self._return(rows)
+        return first
+
+    def _replaced(self, row_ids: Any, first: int) -> None:
+        self._running.transaction.replacements.append(
+            Replacement(
+                relation_oid=self._target.relation.oid, shard=self._target.shard, old=row_ids.to_numpy(), first=first
+            )
+        )
 
     def delete(self, row_ids: Any, old: SequenceOf[Any]) -> None:
         """Delete rows by id, with their old values."""

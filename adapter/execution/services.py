@@ -15,6 +15,7 @@ from adapter.plans.constant_rows import ConstantRows
 from adapter.plans.plan_cache import PlanCache
 from adapter.transactions.group_commit import GroupCommitter
 from adapter.transactions.locks.lock_table import LockTable
+from adapter.transactions.row_versions import RowVersions
 from adapter.transactions.transaction import State, Transaction
 from adapter.wall_clock import utc_now
 from planner.errors import InvalidParameterValue
@@ -38,8 +39,9 @@ class Services:
         self.env = env
         self.plans = PlanCache()
         self.constant_rows = ConstantRows()
-        self.committer = GroupCommitter(env)
         self.locks = LockTable(env.clock)
+        self.row_versions = RowVersions(self.locks)
+        self.committer = GroupCommitter(env, self.row_versions)
         self.notifications = NotificationHub()
         self.system_relations = BuiltinRelations()
         self.sequence_store = SequenceStore(env.consensus, env.clock)

@@ -11,6 +11,8 @@ from __future__ import annotations
 import asyncio
 from datetime import datetime
 
+from msgspec.structs import replace
+
 from adapter.execution.notifications import Listener
 from adapter.execution.portals import PortalTable
 from adapter.execution.prepared import PreparedStatements
@@ -136,6 +138,7 @@ class SessionState:
             await services.transaction_id(transaction)
         request = transaction.commit_request(services.env)
         heir = self.locks.hand_over()
+        request = replace(request, owner=heir)
         try:
             self._unsettled = await services.committer.commit_relaxed(request, durable=durable)
         except BaseException:

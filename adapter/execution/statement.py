@@ -51,6 +51,8 @@ class Running(Struct, kw_only=True, eq=False):
     in_block: bool
     may_retry: bool = False
     """Whether a conflict at its commit runs it again."""
+    attempt: int = 0
+    """How often that has happened."""
     token: str = ""
     """Names this execution, in the whole server process: see `ExecutionContext`."""
 

@@ -161,6 +161,7 @@ class StatementLife:
         *,
         in_query_string: bool = False,
         may_retry: bool = False,
+        attempt: int = 0,
     ) -> Running:
         """A statement begins, in the session's transaction or in a new implicit one. Raises 25P02."""
         if self.running is not None:
@@ -187,6 +188,7 @@ class StatementLife:
             started_at=now,
             in_block=not transaction.implicit or in_query_string,
             may_retry=may_retry,
+            attempt=attempt,
             token=f"{state.backend_pid}.{self._tokens}",
         )
         self.running = running
@@ -250,6 +252,7 @@ class StatementLife:
                         declared,
                         in_query_string=in_query_string,
                         may_retry=retry and attempt == 0,
+                        attempt=attempt,
                     )
                     with running.scope:
                         outcome = await dispatch(running)

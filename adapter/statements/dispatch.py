@@ -21,7 +21,7 @@ from adapter.statements import explain
 from adapter.statements import settings as settings_statements
 from adapter.statements.prepare import prepare
 from adapter.statements.transactions import is_control, run_control, set_constraints, set_transaction
-from adapter.store_errors import CONCURRENT_DDL, serialization_failure
+from adapter.store_errors import CONCURRENT_DDL, CONCURRENT_UPDATE, serialization_failure
 from adapter.transactions.transaction import BeginAgain, NeedsSnapshot, State
 from planner.common_errors import missing_parameter
 from planner.errors import (
@@ -34,6 +34,11 @@ from storage.catalog.model import CatalogSnapshot, Relation
 
 _READING = frozenset({"select_stmt", "update_stmt", "delete_stmt", "merge_stmt", "copy_stmt", "explain_stmt"})
 """Statements that are not worth the attempt to run them without asking for the newest snapshot."""
+
+
+MAX_BEGINNINGS = 1000
+"""Times that a statement begins again, with its locks, because of what happened while it waited for them. Only other
+servers, which its locks do not reach, can make it more than a few."""
 
 
 async def dispatch(running: Running) -> Outcome:
@@ -63,7 +68,7 @@ async def _begin_and_run(running: Running, parsed: Parsed) -> Outcome:
     reads = parsed.kind != "lock_stmt"
     if not reads:
         await transaction.refresh_catalog(env)
-    while True:
+    for _ in range(MAX_BEGINNINGS):
         catalog = await transaction.begin_statement(env, reads=reads)
         if plan is None or plan.catalog is not catalog:
             plan = _plan(running, parsed, catalog)
@@ -71,6 +76,7 @@ async def _begin_and_run(running: Running, parsed: Parsed) -> Outcome:
             return await run_rows(running, plan)
         except BeginAgain:
             transaction.renew()
+    raise serialization_failure(CONCURRENT_UPDATE)
 
 
 def _has_keys(plan: Plan) -> bool:

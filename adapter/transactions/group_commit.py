@@ -56,6 +56,7 @@ import structlog
 from msgspec import Struct, field
 
 from adapter.store_errors import CONCURRENT_UPDATE, serialization_failure, sql_error
+from adapter.transactions.row_versions import CommittedChanges, RowVersions
 from adapter.transactions.transaction import CommitRequest
 from adapter.transactions.validation import conflict
 from planner.common_errors import shut_down
@@ -143,6 +144,8 @@ class GroupCommitter(Struct, eq=False):
     """The committer of one server process. `start` it, `close` it; `commit` from any session."""
 
     env: Environment
+    versions: RowVersions | None = None
+    """Who wants to know what became of rows."""
     _queue: deque[_Waiting] = field(default_factory=deque)
     _arrived: asyncio.Event = field(default_factory=asyncio.Event)
     _task: asyncio.Task[None] | None = None
@@ -399,6 +402,7 @@ class GroupCommitter(Struct, eq=False):
                 continue
             for waiting in group:
                 waiting.answer()
+            await self._note_versions(group, merged, ts)
             await env.oracle.apply_write("user", ts)
             self.groups += 1
             self.committed += len(group)
@@ -407,6 +411,16 @@ class GroupCommitter(Struct, eq=False):
             return
         for waiting in group:
             waiting.done.set_exception(serialization_failure(CONCURRENT_UPDATE))
+
+    async def _note_versions(self, group: list[_Waiting], merged: Txn, ts: Csn) -> None:
+        """Let those who wait for rows know their new ids. Before the rows can be seen: who sees them may lock them."""
+        changed = [
+            CommittedChanges(txn=request.txn, owner=request.owner, replacements=request.replacements)
+            for request in [waiting.request for waiting in group]
+            if request.replacements and request.owner is not None
+        ]
+        if changed and self.versions is not None:
+            await self.versions.committed(self.env, merged, changed, ts)
 
     def _merged(self, group: list[_Waiting], catalog: CatalogSnapshot) -> Txn:
         """What `group` commits. A single transaction without definitions is committed as it is, and so not sealed again

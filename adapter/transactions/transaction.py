@@ -58,10 +58,12 @@ from msgspec.structs import replace
 from adapter.plans.predicates import Conjunction
 from adapter.settings.values import SettingValues
 from adapter.transactions.claims import Claim
+from adapter.transactions.locks.lock import Owner
 from adapter.transactions.locks.lock_table import SessionLocks
 from adapter.transactions.locks.modes import Mode
 from adapter.transactions.locks.tags import Tag
 from adapter.transactions.persistent_list import PersistentList
+from adapter.transactions.row_versions import Replacement
 from planner.errors import ActiveSqlTransaction, InternalError, InvalidSavepointSpecification, ReadOnlySqlTransaction
 from storage.catalog.model import CatalogRecord, CatalogSnapshot, CatalogUpdate, Relation
 from storage.ids import ShardId
@@ -172,6 +174,8 @@ class Pending(Struct, frozen=True, kw_only=True):
     listens: tuple[tuple[str, str | None], ...] = ()
     claims: PersistentList[Claim] = PersistentList()
     """What the commit holds against what others have written since."""
+    replacements: PersistentList[Replacement] = PersistentList()
+    """Rows that were replaced or deleted, and what took their places."""
     deferred: PersistentList[DeferredKeys] = PersistentList()
     """Keys that a deferred constraint has yet to check."""
     timings: Mapping[int, bool] = field(default_factory=dict)
@@ -198,6 +202,9 @@ class CommitRequest(Struct, frozen=True, kw_only=True):
     catalog_reads: dict[int, CatalogRecord]
     created: frozenset[ShardId] = frozenset()
     claims: tuple[Claim, ...] = ()
+    replacements: tuple[Replacement, ...] = ()
+    owner: Owner | None = None
+    """Who has the locks of the rows that are replaced."""
     catalog_base: Csn | None = None
     """The catalog's CSN that no other change may have followed, for definitions that were worked out without asking for
     the newest catalog."""
@@ -414,6 +421,12 @@ class Transaction(Struct, kw_only=True):
             raise self._not_now("claim a key")
         self.pending = replace(self.pending, claims=self.pending.claims.add(claim))
 
+    def replace_rows(self, replacement: Replacement) -> None:
+        """Note rows that have been replaced or deleted, for those who wait for them."""
+        if self.state not in _WRITE:
+            raise self._not_now("replace rows")
+        self.pending = replace(self.pending, replacements=self.pending.replacements.add(replacement))
+
     def defer(self, keys: DeferredKeys) -> None:
         """Have `keys` checked later."""
         if self.state not in _WRITE:
@@ -477,6 +490,8 @@ class Transaction(Struct, kw_only=True):
             catalog_updates=self.net_updates(),
             catalog_reads=self.catalog_reads,
             created=frozenset(self.created_shards),
+            replacements=tuple(self.pending.replacements) if self.pending.replacements.length else (),
+            owner=self.locks.owner,
             catalog_base=self.snapshot.catalog.csn if assumed else None,
         )
 

@@ -1,8 +1,8 @@
 """Where a sealed transaction puts its new rows, so that the ids that they get can be told from the provisional ones.
 
 A shard numbers rows when a commit reaches it (`storage.shards.shard_state`), part by part in the order in which the
-commit names them. Which rows are in which part is decided when the transaction is sealed: small runs of rows, also those
-of several transactions that commit together, become one part. `Run` says it for each part::
+commit names them. Which rows are in which part is decided when the transaction is sealed: small runs of rows, also
+those of several transactions that commit together, become one part. `Run` says it for each part::
 
     [[Run(scope=0, first=PROVISIONAL_ROW_ID, rows=2), Run(scope=1, first=PROVISIONAL_ROW_ID, rows=1)]]
 

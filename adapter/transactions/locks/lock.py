@@ -58,6 +58,8 @@ class Owner(Struct, eq=False, kw_only=True):
     transactions: int = 0
     """How many have ended."""
     waiting: Request | None = None
+    failed_at: Tag | None = None
+    """The lock that its latest request failed to get."""
     segments: list[Segment] = field(default_factory=lambda: [Segment()])
     session_level: dict[tuple[Lock, Mode], int] = field(default_factory=dict)
 

@@ -181,11 +181,12 @@ class LockTable:
         rows.claim_settled(owner)
         return waited
 
-    def moved(self, relation_oid: int, old: int, new: int) -> None:
-        """The row `old` is the row `new` from now on, for whoever holds it or waits for it."""
+    def follow(self, relation_oid: int, owner: Owner, old: np.ndarray[Any, Any], new: np.ndarray[Any, Any]) -> None:
+        """The rows `old` (ascending) are the rows `new` from now on, for whoever holds them or waits for them; `owner`,
+        who is about to let go of them, may keep the old ones."""
         rows = self._rows.get(relation_oid)
         if rows is not None:
-            rows.moved(old, new)
+            rows.follow(owner, old, new)
 
     def _rows_of(self, relation_oid: int) -> RowLocks:
         rows = self._rows.get(relation_oid)
@@ -253,6 +254,7 @@ class LockTable:
     def _fail(self, request: Request, error: SqlError) -> None:
         # NOTE: out of the queue at once. Others who look at this moment must not find it there, and fail as well.
         request.granted.set_exception(error)
+        request.owner.failed_at = request.lock.tag
         self._withdraw(request)
 
     def _look_for_deadlock(self, request: Request) -> None:

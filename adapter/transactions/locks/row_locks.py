@@ -102,14 +102,11 @@ class RowLocks:
                 common = rows.common(row_ids)
                 if len(common):
                     first = min(first, int(np.searchsorted(row_ids, common[0])))
-        if self.entries:
-            named = np.fromiter(self.entries, np.int64, len(self.entries))
-            named.sort()
-            for row_id in np.intersect1d(named, row_ids, assume_unique=True).tolist():
-                lock = self.entries[row_id]
-                if lock.queue or any(holder is not owner for holder in lock.holders):
-                    first = min(first, int(np.searchsorted(row_ids, row_id)))
-                    break
+        for row_id in self._entries_of(row_ids):
+            lock = self.entries[row_id]
+            if lock.queue or any(holder is not owner for holder in lock.holders):
+                first = min(first, int(np.searchsorted(row_ids, row_id)))
+                break
         taken = row_ids[:first]
         if len(taken):
             self._fold(owner)
@@ -155,6 +152,14 @@ class RowLocks:
                     lock = self.entries.get(row_id)
                     if lock is not None and not lock.queue and len(lock.holders) == 1:
                         del self.entries[row_id]
+
+    def _entries_of(self, row_ids: np.ndarray[Any, Any]) -> list[int]:
+        """Those of `row_ids` (ascending, each once) that have entries, ascending."""
+        if not self.entries:
+            return []
+        named = np.fromiter(self.entries, np.int64, len(self.entries))
+        found: list[int] = np.intersect1d(named, row_ids, assume_unique=True).tolist()
+        return found
 
     def _in_bulk(self, row_id: int) -> bool:
         return any(row_id in rows for sets in self.bulk.values() for rows in sets.values())
@@ -245,8 +250,21 @@ class RowLocks:
 
     # ------------------------------------------------------------ rows that become other rows
 
-    def moved(self, old: int, new: int) -> None:
-        """A row has got another id: those who hold the old one or wait for it, now hold or wait for the new one."""
+    def follow(self, owner: Owner, old: np.ndarray[Any, Any], new: np.ndarray[Any, Any]) -> None:
+        """Rows have got other ids: who holds an old one or waits for it, now holds or waits for the new one. Rows that
+        only `owner` has are left as they are."""
+        moved: set[int] = set()
+        for row_id in self._entries_of(old):
+            lock = self.entries[row_id]
+            if lock.queue or any(holder is not owner for holder in lock.holders):
+                moved.add(row_id)
+        for other, sets in self.bulk.items():
+            if other is not owner:
+                moved.update(row_id for rows in sets.values() for row_id in rows.common(old).tolist())
+        for row_id in moved:
+            self._move(row_id, int(new[np.searchsorted(old, row_id)]))
+
+    def _move(self, old: int, new: int) -> None:
         lock = self.entries.pop(old, None)
         if lock is not None:
             lock.tag = tags.row(self.relation_oid, new)

@@ -276,8 +276,8 @@ class Relations:
     def _cte_scan(self, rel: ir.CteScan) -> Select:
         alias = self.ctx.alias()
         columns = {field.id: column(alias, f"c{index}") for index, field in enumerate(rel.fields, 1)}
-        if rel.cte == ir.RETURNING_ROWS:
-            return Select(self.ctx, columns, self._source(ir.RETURNING_ROWS, alias))
+        if rel.cte <= ir.RETURNING_ROWS:
+            return Select(self.ctx, columns, self._source(rel.cte, alias))
         return Select(self.ctx, columns, Fragment(f"cte{self._tables[rel.cte]} AS {alias}"))
 
 

@@ -64,6 +64,10 @@ class World:
         self.table.release(self.owners[pid])
         await settle()
 
+    def follow(self, old: int, new: int) -> None:
+        """The row `old` has become the row `new`."""
+        self.table.follow(16384, Owner(pid=0), np.array([old]), np.array([new]))
+
     async def pass_ms(self, milliseconds: int) -> None:
         """Let time pass."""
         self.clock.advance(milliseconds)
@@ -322,7 +326,7 @@ async def test_waiters_follow_a_row_to_its_new_id(world: World) -> None:
     await world.rows(1, [1], FOR_NO_KEY_UPDATE)
     await world.rows(2, [1], FOR_KEY_SHARE)
     first, second = await world.rows(3, [1]), await world.rows(4, [1])
-    world.table.moved(16384, 1, 50)
+    world.follow(1, 50)
     await world.end(1)
     assert not first.done()  # FOR KEY SHARE has followed too.
     newcomer = await world.rows(5, [50])
@@ -339,7 +343,7 @@ async def test_waiters_follow_a_row_to_its_new_id(world: World) -> None:
 async def test_a_bitmap_follows_a_row(world: World) -> None:
     await world.rows(1, list(range(1_000)), FOR_KEY_SHARE)
     await world.rows(2, [7], FOR_NO_KEY_UPDATE)
-    world.table.moved(16384, 7, 5_000)
+    world.follow(7, 5_000)
     await world.end(2)
     assert not world.table.try_row(world.owners[3], 16384, 5_000, FOR_UPDATE)
     assert world.table.try_row(world.owners[3], 16384, 7, FOR_UPDATE)
@@ -349,7 +353,7 @@ async def test_newcomers_at_the_new_id_are_joined(world: World) -> None:
     await world.rows(1, [1], FOR_NO_KEY_UPDATE)
     await world.rows(2, [1], FOR_KEY_SHARE)
     await world.rows(3, [50], FOR_SHARE)
-    world.table.moved(16384, 1, 50)
+    world.follow(1, 50)
     await world.end(1)
     writer = await world.rows(4, [50])
     await world.end(2)

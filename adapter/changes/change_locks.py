@@ -1,0 +1,148 @@
+"""The locks of UPDATE and DELETE: on the rows that they change, or on the table when an engine changes it by itself.
+
+A statement finds rows, keeps them aside, locks them all in the order of their ids, and only then writes. So two
+statements that want the same rows meet at the first of them, and a statement that begins again has written nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import aclosing
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from adapter.changes.target import Target
+from adapter.execution.spool import RowSpool
+from adapter.execution.statement import Running
+from adapter.plans.plan_cache import Plan
+from adapter.queries.locked_rows import LockedRows, locked_scan, recheck
+from adapter.queries.read import PreparedRead
+from adapter.results import RecordBatch
+from adapter.transactions.locks import tags
+from adapter.transactions.locks.modes import FOR_NO_KEY_UPDATE, FOR_UPDATE, Mode
+from adapter.transactions.row_versions import DELETED
+from adapter.transactions.transaction import BeginAgain
+from planner.ir import nodes as ir
+
+ALONE_AFTER = 3
+"""Attempts of a statement whose commit conflicts with others, before it keeps other writers away from what it reads."""
+
+
+async def lock_relations(running: Running, plan: Plan) -> None:
+    """Lock the tables of a change. One that has failed again and again locks them against all writers, so that it
+    succeeds beside any number of small ones. Raises as `Transaction.lock`."""
+    wanted = plan.locks
+    if running.attempt >= ALONE_AFTER:
+        wanted = tuple((tag, Mode.EXCLUSIVE) for tag, _ in wanted)
+    await running.transaction.lock(wanted)
+
+
+async def lock_whole_table(running: Running, target: Target) -> None:
+    """Lock all rows of a table for an engine that changes it without showing which. Raises BeginAgain when others have
+    changed it since the snapshot, and what waiting for a lock raises."""
+    transaction = running.transaction
+    await transaction.lock([(tags.relation(target.relation.oid), Mode.EXCLUSIVE)])
+    if not transaction.is_own_table(target.relation) and transaction.may_renew:
+        registration = running.services.env.cache.state.registered.get(target.shard)
+        assert transaction.snapshot is not None
+        if registration is not None and registration.last_write > transaction.snapshot:
+            raise BeginAgain
+
+
+async def locked_batches(
+    running: Running, target: Target, read: PreparedRead, statement: ir.BoundUpdate | ir.BoundDelete
+) -> AsyncIterator[RecordBatch]:
+    """The rows of `read` as UPDATE or DELETE has to write them, once they are locked: those that others have changed
+    meanwhile by their newest versions, where these still fit.
+
+    Raises what `LockedRows.lock` raises, before the first batch.
+    """
+    is_update = isinstance(statement, ir.BoundUpdate)
+    keys = _key_columns(running, target) if is_update else None
+    spool = RowSpool()
+    try:
+        ids, modes = [], []
+        stream: Any = read.stream()
+        async with aclosing(stream) as batches:
+            async for batch in batches:
+                if batch.num_rows:
+                    await spool.append(batch)
+                    ids.append(batch.column(0).to_numpy())
+                    modes.append(_modes(batch, keys, len(target.columns)))
+        if not ids:
+            return
+        found, wanted = np.concatenate(ids), np.concatenate(modes)
+        order = np.argsort(found)
+        rows = LockedRows(running, target.relation, "updating" if is_update else "deleting")
+        changed = await rows.lock(found[order], wanted[order])
+        fitting = await _newest_that_fit(running, target, read, rows, changed, keys) if changed else None
+        async for batch in spool.read(0, spool.rows):
+            yield batch if fitting is None else _with_newest(batch, changed, fitting)
+    finally:
+        spool.close()
+
+
+def _key_columns(running: Running, target: Target) -> list[int]:
+    """The places of the columns that other tables may refer to: rows in which they change are locked FOR UPDATE."""
+    constraints = running.transaction.statement_catalog.constraints(target.relation.oid)
+    attnums = {attnum for constraint in constraints if constraint.kind in ("p", "u") for attnum in constraint.columns}
+    return [place for place, column in enumerate(target.columns) if column.attnum in attnums]
+
+
+def _modes(batch: RecordBatch, keys: list[int] | None, width: int) -> np.ndarray[Any, Any]:
+    """By row, the mode in which UPDATE (with its `keys`) or DELETE (None) locks it."""
+    if keys is None:
+        return np.full(batch.num_rows, FOR_UPDATE)
+    modes = np.full(batch.num_rows, FOR_NO_KEY_UPDATE)
+    for place in keys:
+        old, new = batch.column(1 + place), batch.column(1 + width + place)
+        differs = pc.not_equal(old, new)
+        nulls = pc.not_equal(pc.is_null(old), pc.is_null(new))
+        modes[pc.or_(pc.fill_null(differs, False), nulls).to_numpy(zero_copy_only=False)] = FOR_UPDATE
+    return modes
+
+
+async def _newest_that_fit(
+    running: Running,
+    target: Target,
+    read: PreparedRead,
+    rows: LockedRows,
+    changed: Mapping[int, int],
+    keys: list[int] | None,
+) -> pa.Table:
+    """What `read` gives for the newest versions of the rows that have changed."""
+    newest = await rows.newest_versions(at for at in changed.values() if at != DELETED)
+    batches = await recheck(running, read, [(locked_scan(read.query.rel), newest)], "newest")
+    for batch in batches:
+        modes = _modes(batch, keys, len(target.columns))
+        stronger = modes == FOR_UPDATE
+        if keys is not None and stronger.any():
+            await rows.lock_newest(np.sort(batch.column(0).to_numpy()[stronger]), FOR_UPDATE)
+    if not batches:
+        return pa.table({"id": pa.array([], pa.int64())})
+    return pa.Table.from_batches(batches).combine_chunks()
+
+
+def _with_newest(batch: RecordBatch, changed: Mapping[int, int], fitting: pa.Table) -> RecordBatch:
+    """`batch` with each row that has changed replaced by its newest version, if that is among `fitting`."""
+    ids = batch.column(0).to_numpy()
+    place_of = {at: place for place, at in enumerate(fitting.column(0).to_pylist())}
+    kept, places = [], []
+    taken = []
+    for place, row_id in enumerate(ids.tolist()):
+        newest = changed.get(row_id)
+        if newest is None:
+            kept.append(place)
+        elif newest in place_of:
+            places.append(place)
+            taken.append(place_of[newest])
+    rows = pa.Table.from_batches([batch.take(pa.array(kept, pa.int64()))])
+    if taken:
+        newer = fitting.take(pa.array(taken, pa.int64())).rename_columns(rows.column_names).cast(rows.schema)
+        rows = pa.concat_tables([rows, newer])
+        rows = rows.take(pa.array(np.argsort([*kept, *places])))
+    (merged,) = rows.combine_chunks().to_batches() or [batch.slice(0, 0)]
+    return merged

@@ -1,0 +1,186 @@
+"""Rows that a statement has found and locks: what has become of them in the meantime, and whether they still fit.
+
+PostgreSQL's rules (README of its executor, "EvalPlanQual Rechecking"). A statement finds rows at its snapshot and locks
+them. Where a row has been changed since by a transaction that committed:
+
+- READ COMMITTED goes on with the row's newest version, if the statement's conditions hold for that, too; everything
+  else is as of the snapshot. A row that was deleted is left out.
+- REPEATABLE READ and SERIALIZABLE fail with 40001. Outside of a block, where nobody has seen the snapshot, the
+  statement begins again instead, with its locks.
+
+Where the newest version cannot be told (`adapter.transactions.row_versions`), READ COMMITTED begins the statement
+again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import aclosing
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from msgspec.structs import replace
+
+from adapter.engines.common.scan_sources import conform, scan_columns, scan_schema
+from adapter.execution.statement import Running
+from adapter.queries.read import PreparedRead, with_token
+from adapter.results import RecordBatch
+from adapter.store_errors import CONCURRENT_DELETE, CONCURRENT_UPDATE, serialization_failure
+from adapter.transactions.locks import tags
+from adapter.transactions.locks.modes import Mode
+from adapter.transactions.row_versions import DELETED, UNKNOWN
+from adapter.transactions.transaction import BeginAgain, Transaction
+from planner.errors import SqlError
+from planner.ir import nodes as ir
+from planner.ir.rewrite import transform, walk
+from storage.catalog.model import Relation
+from storage.shards.parts import PROVISIONAL_ROW_ID, ROW_ID
+from storage.timestamps.csn import Csn
+
+
+class LockedRows:
+    """Rows of one table in the hands of a statement. `action` is what messages say it does to them ("updating")."""
+
+    def __init__(self, running: Running, relation: Relation, action: str) -> None:
+        assert relation.shard is not None
+        assert running.transaction.snapshot is not None
+        self._running = running
+        self._relation = relation
+        self._shard = relation.shard
+        self._action = action
+        self._snapshot = running.transaction.snapshot
+
+    async def lock(self, row_ids: np.ndarray[Any, Any], modes: np.ndarray[Any, Any]) -> dict[int, int]:
+        """Lock rows (ids ascending, each once) in their modes; own rows of the transaction need none. For each that has
+        been replaced or deleted since the snapshot: the id of its newest version, which is locked, or `DELETED`.
+
+        Raises 40001 or BeginAgain where that is not wanted, and what waiting for a lock raises.
+        """
+        foreign = row_ids < PROVISIONAL_ROW_ID
+        newest, wanted = row_ids[foreign], modes[foreign]
+        origin = newest
+        seen = self._snapshot
+        found: dict[int, int] = {}
+        is_locked = False
+        while True:
+            changed, seen = await self._changed_since(newest, seen)
+            if changed:
+                pairs = zip(origin.tolist(), newest.tolist(), strict=True)
+                found.update((first, changed[at]) for first, at in pairs if at in changed)
+                newest = np.fromiter((changed.get(at, at) for at in newest.tolist()), np.int64, len(newest))
+                there = newest != DELETED
+                newest, origin, wanted = newest[there], origin[there], wanted[there]
+            if is_locked and not changed:
+                return found
+            # What is locked already is locked again at no cost.
+            await self._lock_in_order(newest, wanted)
+            is_locked = True
+
+    async def _changed_since(self, row_ids: np.ndarray[Any, Any], after: Csn) -> tuple[dict[int, int], Csn]:
+        """What has become of those of `row_ids` that are not there any more, and up to which commit that is known."""
+        running = self._running
+        env = running.services.env
+        until = Csn(env.cache.upper - 1)
+        if until <= after or not len(row_ids):
+            return {}, after
+        ascending = np.sort(row_ids)
+        newest = await running.services.row_versions.newest(env, self._shard, ascending, after, until)
+        if newest:
+            refuse_changed(running.transaction, newest.values())
+        return newest, until
+
+    async def _lock_in_order(self, row_ids: np.ndarray[Any, Any], modes: np.ndarray[Any, Any]) -> None:
+        order = np.argsort(row_ids)
+        row_ids, modes = row_ids[order], modes[order]
+        # Runs of rows that are locked alike.
+        ends = [*(np.flatnonzero(np.diff(modes)) + 1).tolist(), len(row_ids)]
+        start = 0
+        for end in ends:
+            if end > start:
+                await self._lock_alike(row_ids[start:end], Mode(int(modes[start])))
+            start = end
+
+    async def _lock_alike(self, row_ids: np.ndarray[Any, Any], mode: Mode) -> None:
+        locks = self._running.session.locks
+        try:
+            await locks.lock_rows(self._relation.oid, row_ids, mode)
+        except SqlError as error:
+            waiting = locks.owner.failed_at
+            if error.where is None and waiting is not None and isinstance(waiting.item, int):
+                block, number = tags.place(waiting.item)
+                error.where = f'while {self._action} tuple ({block},{number}) in relation "{self._relation.name}"'
+            raise
+
+    async def lock_newest(self, row_ids: np.ndarray[Any, Any], mode: Mode) -> None:
+        """Lock rows that are locked already in a stronger mode. Raises what waiting for a lock raises."""
+        await self._lock_alike(row_ids, mode)
+
+    async def newest_versions(self, row_ids: Iterable[int]) -> pa.Table:
+        """The rows with these ids, in the order of their ids, as `scan_schema` has them."""
+        columns = scan_columns(self._relation)
+        wanted = np.array(sorted(row_ids), np.int64)
+        env = self._running.services.env
+        reader, newest = env.reader, Csn(env.cache.upper - 1)
+        pieces = []
+        for part in (await reader.snapshot(self._shard, newest)).inserts:
+            low, high = part.row_id_bounds
+            if np.searchsorted(wanted, low) < np.searchsorted(wanted, high, "right"):
+                held = set(part.columns)
+                names = [column.name for column in columns if column.name in held]
+                rows = await reader.read_part(part, [ROW_ID, *names])
+                rows = rows.filter(pc.is_in(rows.column(ROW_ID), value_set=pa.array(wanted)))
+                if rows.num_rows:
+                    pieces.append(conform(rows, columns))
+        if not pieces:
+            return scan_schema(columns).empty_table()
+        return pa.concat_tables(pieces).sort_by(ROW_ID)
+
+
+def refuse_changed(transaction: Transaction, newest: Iterable[int]) -> None:
+    """Raise 40001 or BeginAgain unless the transaction may go on with the newest versions of rows that have changed."""
+    newest = list(newest)
+    if transaction.isolation.keeps_snapshot:
+        if transaction.implicit and transaction.may_renew:
+            raise BeginAgain
+        raise serialization_failure(CONCURRENT_DELETE if newest[0] == DELETED else CONCURRENT_UPDATE)
+    if transaction.updates:
+        # It keeps to the snapshot that its definitions began with.
+        raise serialization_failure(CONCURRENT_UPDATE)
+    if UNKNOWN in newest:
+        raise BeginAgain
+
+
+def locked_scan(rel: ir.Rel) -> ir.Scan:
+    """The scan of the rows that a change is about: the only one that asks for row ids."""
+    return next(node for node in walk(rel) if isinstance(node, ir.Scan) and node.row_id is not None)
+
+
+async def recheck(
+    running: Running, read: PreparedRead, replaced: Sequence[tuple[ir.Scan, pa.Table]], purpose: str
+) -> Sequence[RecordBatch]:
+    """The rows that `read` gives when each scan in `replaced` finds these rows (in `scan_schema`) and nothing else.
+
+    Raises BeginAgain when only Spark could tell.
+    """
+    extra = {}
+    at_hand: dict[int, ir.CteScan] = {}
+    for number, (scan, rows) in enumerate(replaced):
+        key = ir.RETURNING_ROWS - number
+        names = [ROW_ID if field.id == scan.row_id else _column(field) for field in scan.fields]
+        extra[key] = rows.select(names).rename_columns([f"c{n}" for n in range(1, len(names) + 1)])
+        at_hand[id(scan)] = ir.CteScan(cte=key, fields=scan.fields)
+    query = replace(read.query, rel=transform(read.query.rel, lambda node: at_hand.get(id(node))))
+    engine = running.engines.local
+    if (read.engine is not None and read.engine.name != "local") or engine.unsupported(query) is not None:
+        raise BeginAgain
+    context = with_token(read.context, purpose)
+    stream: Any = engine.execute(query, read.resolved.inputs, read.params, context, extra=extra)
+    async with aclosing(stream) as batches:
+        return [batch async for batch in batches]
+
+
+def _column(field: ir.Field) -> str:
+    assert field.origin is not None
+    return f"c{field.origin.attnum}"
