@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import pytest
 
 from adapter.sessions.server import Server
-from adapter.transactions.locks.lock_table import LockTable
 from tests.adapter.harness import Client, connect, open_server
 
 
@@ -39,8 +38,6 @@ def stranger(server: Server) -> Callable[[], Awaitable[Client]]:
     """Makes further sessions that share no locks with others: as if they were another server's."""
 
     async def make() -> Client:
-        client = await connect(server)
-        client.session.state.locks.table = LockTable(server.env.clock)
-        return client
+        return await connect(server, shares_locks=False)
 
     return make

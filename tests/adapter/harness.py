@@ -13,6 +13,7 @@ from adapter.results import Command, CopyIn, CopyOut, Empty, Rows, StartupParame
 from adapter.sessions.options import ServerOptions
 from adapter.sessions.server import Server
 from adapter.sessions.session import Session
+from adapter.transactions.locks.lock_table import LockTable
 from planner.errors import SqlError
 from storage.clock import SystemClock
 from storage.doubles.clock import SeededRandomness
@@ -159,12 +160,14 @@ async def open_server(
         await server.close()
 
 
-async def connect(server: Server, *, user: str = "postgres", **settings: str) -> Client:
-    """A new session."""
+async def connect(server: Server, *, user: str = "postgres", shares_locks: bool = True, **settings: str) -> Client:
+    """A new session. One that does not share locks is to the others like another server's."""
     notified: list[tuple[int, str, str]] = []
     terminated: list[SqlError] = []
     startup = StartupParameters(
         user=user, database="postgres", settings=tuple(settings.items()), remote_address="127.0.0.1:5"
     )
     session = await server.open_session(startup, lambda *item: notified.append(item), terminated.append)
+    if not shares_locks:
+        session.state.locks.table = LockTable(server.env.clock)
     return Client(session, notified, terminated)

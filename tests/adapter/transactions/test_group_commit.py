@@ -313,7 +313,7 @@ async def test_what_was_answered_survives_failures_of_the_store(stalling: tuple[
 
 async def test_conflicts_are_told_before_the_answer(stalling: tuple[Stalling, Server]) -> None:
     _, server = stalling
-    client, other = await connect(server), await connect(server)
+    client, other = await connect(server), await connect(server, shares_locks=False)
     await client.run("create table t (a int); insert into t values (1); set synchronous_commit = off")
     await client.run("begin; update t set a = a + 1")
     await other.run("update t set a = a + 10")

@@ -45,9 +45,9 @@ async def test_lost_update(pair: tuple[Client, Client], level: str) -> None:
         await who.run(f"begin isolation level {level}")
         await who.rows("select v from t where k = 1")
     await one.run("update t set v = 11 where k = 1; commit")
-    await two.run("update t set v = 12 where k = 1")
-    assert (await two.error("commit")).sqlstate == "40001"
-    assert two.status == "I"
+    assert (await two.error("update t set v = 12 where k = 1")).sqlstate == "40001"
+    assert two.status == "E"
+    assert await two.tag("commit") == "ROLLBACK"
     assert await two.value("select v from t where k = 1") == 11
 
 
