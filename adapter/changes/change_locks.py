@@ -23,6 +23,7 @@ from adapter.queries.read import PreparedRead
 from adapter.results import RecordBatch
 from adapter.transactions.locks import tags
 from adapter.transactions.locks.modes import FOR_NO_KEY_UPDATE, FOR_UPDATE, Mode
+from adapter.transactions.locks.tags import Tag
 from adapter.transactions.row_versions import DELETED
 from adapter.transactions.transaction import BeginAgain
 from planner.ir import nodes as ir
@@ -31,13 +32,10 @@ ALONE_AFTER = 3
 """Attempts of a statement whose commit conflicts with others, before it keeps other writers away from what it reads."""
 
 
-async def lock_relations(running: Running, plan: Plan) -> None:
-    """Lock the tables of a change. One that has failed again and again locks them against all writers, so that it
-    succeeds beside any number of small ones. Raises as `Transaction.lock`."""
-    wanted = plan.locks
-    if running.attempt >= ALONE_AFTER:
-        wanted = tuple((tag, Mode.EXCLUSIVE) for tag, _ in wanted)
-    await running.transaction.lock(wanted)
+def against_all_writers(plan: Plan) -> tuple[tuple[Tag, Mode], ...]:
+    """What a statement locks that has failed again and again: what it reads, against all writers, so that it succeeds
+    beside any number of small ones."""
+    return tuple((tag, Mode.EXCLUSIVE) for tag, _ in plan.locks)
 
 
 async def lock_whole_table(running: Running, target: Target) -> None:

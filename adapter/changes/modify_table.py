@@ -22,7 +22,7 @@ from typing import Any
 import pyarrow as pa
 from msgspec.structs import replace
 
-from adapter.changes.change_locks import lock_relations, lock_whole_table, locked_batches
+from adapter.changes.change_locks import ALONE_AFTER, against_all_writers, lock_whole_table, locked_batches
 from adapter.changes.on_conflict import ConflictResolution, retried
 from adapter.changes.over_rows import computed_rows
 from adapter.changes.row_checks import check_parts, check_rows
@@ -59,7 +59,7 @@ async def run_change(running: Running, plan: Plan) -> Outcome:
             running.transaction.check_writable("DELETE")
         case _:
             raise InternalError("not a change of rows")
-    await lock_relations(running, plan)
+    await running.transaction.lock(plan.locks if running.attempt < ALONE_AFTER else against_all_writers(plan))
     running.transaction.rely_on(plan.relied_on)
     target = target_of(running, plan.catalog, statement.relation_oid)
     change = _Change(running, target, statement.returning)
