@@ -26,7 +26,7 @@ from adapter.transactions.locks.modes import FOR_NO_KEY_UPDATE, FOR_UPDATE, Mode
 from adapter.transactions.locks.tags import Tag
 from adapter.transactions.row_versions import DELETED
 from adapter.transactions.transaction import BeginAgain
-from planner.ir import nodes as ir
+from planner.ir.bound import BoundDelete, BoundUpdate
 
 ALONE_AFTER = 3
 """Attempts of a statement whose commit conflicts with others, before it keeps other writers away from what it reads."""
@@ -51,14 +51,14 @@ async def lock_whole_table(running: Running, target: Target) -> None:
 
 
 async def locked_batches(
-    running: Running, target: Target, read: PreparedRead, statement: ir.BoundUpdate | ir.BoundDelete
+    running: Running, target: Target, read: PreparedRead, statement: BoundUpdate | BoundDelete
 ) -> AsyncIterator[RecordBatch]:
     """The rows of `read` as UPDATE or DELETE has to write them, once they are locked: those that others have changed
     meanwhile by their newest versions, where these still fit.
 
     Raises what `LockedRows.lock` raises, before the first batch.
     """
-    is_update = isinstance(statement, ir.BoundUpdate)
+    is_update = isinstance(statement, BoundUpdate)
     keys = _key_columns(running, target) if is_update else None
     spool = RowSpool()
     try:

@@ -15,8 +15,10 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
+from msgspec import Struct
 
-from storage.shards.parts import PROVISIONAL_ROW_ID, Part
+from storage.shards.parts import INLINE_LIMIT_BYTES, PROVISIONAL_ROW_ID, Part
 
 
 class Run(NamedTuple):
@@ -25,6 +27,27 @@ class Run(NamedTuple):
     scope: int
     first: int
     rows: int
+
+
+class NewPart(Struct):
+    """Rows that become one part: all of one schema."""
+
+    runs: list[Run]
+    tables: list[pa.Table]
+
+
+def coalesced(parts: list[NewPart]) -> list[NewPart]:
+    """One part for each schema, for commits in which nothing refers to provisional ids. Large ones stay alone."""
+    large: list[NewPart] = []
+    small: dict[str, NewPart] = {}
+    for part in parts:
+        if sum(table.nbytes for table in part.tables) > INLINE_LIMIT_BYTES:
+            large.append(part)
+            continue
+        gathered = small.setdefault(str(part.tables[0].schema), NewPart([], []))
+        gathered.runs.extend(part.runs)
+        gathered.tables.extend(part.tables)
+    return [*large, *small.values()]
 
 
 def committed_ids(

@@ -40,7 +40,7 @@ from storage.shards.parts import (
 from storage.shards.shard_state import encode_schema
 from storage.shards.writes import ShardWrites
 from storage.timestamps.csn import Csn
-from storage.transactions.row_places import Run, committed_ids
+from storage.transactions.row_places import NewPart, Run, coalesced, committed_ids
 
 SPILL_BUDGET_BYTES = 32 * 1024 * 1024
 """Arrow bytes that one transaction buffers before `spill_due`."""
@@ -100,6 +100,11 @@ class _Run(Struct):
     first: int
     tables: list[pa.Table]
 
+    @property
+    def rows(self) -> int:
+        """How many they are."""
+        return sum([table.num_rows for table in self.tables])
+
     def table(self) -> pa.Table:
         """The rows as one table."""
         return self.tables[0] if len(self.tables) == 1 else pa.concat_tables(self.tables)
@@ -118,18 +123,6 @@ class _Buffer(Struct):
         inserts = sum(table.nbytes for run in self.runs for table in run.tables)
         deletes = sum(table.nbytes for table in self.deletes)
         return int(inserts + deletes)
-
-
-class _Insert(Struct):
-    """Rows that become one part."""
-
-    runs: list[Run]
-    tables: list[pa.Table]
-
-    @staticmethod
-    def of(scope: int, run: _Run) -> _Insert:
-        """One run of a member."""
-        return _Insert([Run(scope, run.first, sum(table.num_rows for table in run.tables))], run.tables)
 
 
 class _Budget(Struct):
@@ -441,7 +434,7 @@ class Txn:
 
     async def _seal_shard(self, members: list[Txn], shard: ShardId, budget: _Budget) -> ShardWrites:
         parts: list[Part] = []
-        inserts: list[_Insert] = []
+        inserts: list[NewPart] = []
         deletes: list[tuple[int, pa.Table]] = []
         schema: bytes | None = None
         create = drop = False
@@ -455,7 +448,7 @@ class Txn:
                 if buffer is None:
                     continue
                 parts.extend(msgspec.structs.replace(part, scope=scope) for part in buffer.parts)
-                inserts.extend(_Insert.of(scope, run) for run in buffer.runs)
+                inserts.extend(NewPart([Run(scope, run.first, run.rows)], run.tables) for run in buffer.runs)
                 deletes.extend((scope, table) for table in buffer.deletes)
         if drop and create:
             self._writer.discard(parts)
@@ -467,7 +460,7 @@ class Txn:
             part.kind == "delete" and part.row_id_bounds[1] >= PROVISIONAL_ROW_ID for part in parts
         )
         placed = [[Run(part.scope, part.first_row_id, part.rows)] for part in parts if part.kind == "insert"]
-        for insert in inserts if own else _coalesced(inserts):
+        for insert in inserts if own or len(inserts) < 2 else coalesced(inserts):
             scope, first, _ = insert.runs[0]
             part = await members[scope]._encode("insert", shard, insert.tables, budget)
             parts.append(msgspec.structs.replace(part, scope=scope, first_row_id=first))
@@ -564,22 +557,6 @@ def _groups(tables: list[pa.Table]) -> list[list[pa.Table]]:
         else:
             groups.append([table])
     return groups
-
-
-def _coalesced(inserts: list[_Insert]) -> list[_Insert]:
-    """One part per schema, for commits in which nothing refers to provisional ids. Large runs stay alone."""
-    if len(inserts) < 2:
-        return inserts
-    large: list[_Insert] = []
-    small: dict[str, _Insert] = {}
-    for insert in inserts:
-        if sum(table.nbytes for table in insert.tables) > INLINE_LIMIT_BYTES:
-            large.append(insert)
-            continue
-        gathered = small.setdefault(str(insert.tables[0].schema), _Insert([], []))
-        gathered.runs.extend(insert.runs)
-        gathered.tables.extend(insert.tables)
-    return [*large, *small.values()]
 
 
 def _slices(table: pa.Table) -> list[pa.Table]:
