@@ -46,7 +46,7 @@ async def lock_whole_table(running: Running, target: Target) -> None:
     if not transaction.is_own_table(target.relation) and transaction.may_renew:
         registration = running.services.env.cache.state.registered.get(target.shard)
         assert transaction.snapshot is not None
-        if registration is not None and registration.last_write > transaction.snapshot:
+        if registration is not None and registration.last_write > transaction.snapshot.csn:
             raise BeginAgain
 
 
@@ -85,7 +85,7 @@ async def locked_batches(
 
 def _key_columns(running: Running, target: Target) -> list[int]:
     """The places of the columns that other tables may refer to: rows in which they change are locked FOR UPDATE."""
-    constraints = running.transaction.statement_catalog.constraints(target.relation.oid)
+    constraints = running.transaction.catalog.constraints(target.relation.oid)
     attnums = {attnum for constraint in constraints if constraint.kind in ("p", "u") for attnum in constraint.columns}
     return [place for place, column in enumerate(target.columns) if column.attnum in attnums]
 

@@ -206,7 +206,7 @@ class _Change:
         return first
 
     def _replaced(self, row_ids: Any, first: int) -> None:
-        self._running.transaction.replacements.append(
+        self._running.transaction.replace_rows(
             Replacement(
                 relation_oid=self._target.relation.oid, shard=self._target.shard, old=row_ids.to_numpy(), first=first
             )

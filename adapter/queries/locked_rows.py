@@ -50,7 +50,7 @@ class LockedRows:
         self._relation = relation
         self._shard = relation.shard
         self._action = action
-        self._snapshot = running.transaction.snapshot
+        self._snapshot = running.transaction.snapshot.csn
 
     async def lock(self, row_ids: np.ndarray[Any, Any], modes: np.ndarray[Any, Any]) -> dict[int, int]:
         """Lock rows (ids ascending, each once) in their modes; own rows of the transaction need none. For each that has
@@ -145,7 +145,7 @@ def refuse_changed(transaction: Transaction, newest: Iterable[int]) -> None:
         if transaction.implicit and transaction.may_renew:
             raise BeginAgain
         raise serialization_failure(CONCURRENT_DELETE if newest[0] == DELETED else CONCURRENT_UPDATE)
-    if transaction.updates:
+    if transaction.pending.updates:
         # It keeps to the snapshot that its definitions began with.
         raise serialization_failure(CONCURRENT_UPDATE)
     if UNKNOWN in newest:
