@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from planner.catalog_data.content import columns
 from planner.common_errors import missing_schema
-from planner.errors import AmbiguousFunction, UndefinedFunction
+from planner.errors import AmbiguousFunction, DatatypeMismatch, UndefinedFunction
 from planner.functions import own, registry
 from planner.ir.nodes import Literal, RowConstructor, Scalar
 from planner.resolution.casting import coerce, explicit_cast, finish_row, resolve_unknown
@@ -86,6 +87,9 @@ def resolve_call(
         found, args = _by_argument_names(found, args, arg_names)
     inputs = tuple(arg.type.oid for arg in args)
     possible = candidates(found, len(args), expand_variadic=not variadic)
+    if variadic and any(candidate.args[-1:] == (ANY,) for candidate in possible):
+        _check_spread(level, args[-1])
+        possible = [replace(candidate, signature=replace(candidate.signature, spread=True)) for candidate in possible]
     chosen: Candidate | None = next((candidate for candidate in possible if candidate.args == inputs), None)
     if chosen is None and len(args) == 1 and not named and not variadic:
         cast = _as_cast(level, names, args[0], location)
@@ -112,6 +116,11 @@ def resolve_call(
             position=statement.position(location),
         )
     return _apply(level, chosen, args)
+
+
+def _check_spread(level: Level, arg: Scalar) -> None:
+    if element_of(arg.type.oid) == 0:
+        raise DatatypeMismatch("VARIADIC argument must be an array", position=level.statement.position_of(arg))
 
 
 def _signature_text(names: tuple[str, ...], inputs: tuple[int, ...], arg_names: Sequence[str | None]) -> str:

@@ -47,6 +47,8 @@ class Signature(Struct, frozen=True, kw_only=True):
     ordered_set: bool = False
     defaults: int = 0
     """How many trailing arguments have a default and may be left out."""
+    spread: bool = False
+    """In a call with VARIADIC: the last argument is an array, whose elements are the last arguments."""
 
     def __str__(self) -> str:
         return f"{self.name}({','.join(map(str, self.args))})"

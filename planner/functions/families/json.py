@@ -20,6 +20,8 @@ def _anywhere(template: Callable[[CallSite], str]) -> Form:
 
 def _build_array(kind: str) -> Form:
     def template(site: CallSite) -> str:
+        if site.spread:
+            return "tg_json_array_of({json:0})" if kind == "json" else "tg_jsonb_in({json:0})"
         items = " || ', ' || ".join(f"coalesce({{json:{index}}}, 'null')" for index in range(len(site.arg_types)))
         text = f"('[' || {items} || ']')"
         return text if kind == "json" else f"tg_jsonb_in({text})"
@@ -29,6 +31,10 @@ def _build_array(kind: str) -> Form:
 
 def _build_object(kind: str) -> Form:
     def template(site: CallSite) -> str:
+        if site.spread:
+            keys = site.dialect.transform("{0}", "e", "{element_text:0}")
+            made = f"tg_json_object_of({keys}, {{json:0}}, '{kind}')"
+            return made if kind == "json" else f"tg_jsonb_in({made})"
         if len(site.arg_types) % 2:
             raise InvalidParameterValue(
                 "argument list must have even number of elements",

@@ -17,6 +17,9 @@ def _typeof(site: CallSite) -> str:
 
 def _nulls(sign: str) -> Form:
     def template(site: CallSite) -> str:
+        if site.spread:
+            counted = site.dialect.filter("{0}", "e", f"e IS {sign}NULL")
+            return f"CASE WHEN {{0}} IS NOT NULL THEN CAST({site.dialect.length(counted)} AS {{t}}) END"
         terms = " + ".join(f"CASE WHEN {{{i}}} IS {sign}NULL THEN 1 ELSE 0 END" for i in range(len(site.arg_types)))
         return f"({terms})"
 

@@ -132,11 +132,23 @@ def _chr(site: CallSite) -> str:
 
 
 def _concat(site: CallSite) -> str:
+    if site.spread:
+        return _joined(site, "''")
     args = ", ".join(f"coalesce({{text:{index}}}, '')" for index in range(len(site.arg_types)))
     return f"concat({args})"
 
 
+def _joined(site: CallSite, separator: str) -> str:
+    """The texts of the elements of the last argument; NULL elements are passed over."""
+    last = len(site.arg_types) - 1
+    texts = site.dialect.transform(f"{{{last}}}", "e", f"{{element_text:{last}}}")
+    joined = site.dialect.join(site.dialect.filter(texts, "e", "e IS NOT NULL"), separator)
+    return f"CASE WHEN {{{last}}} IS NOT NULL AND {separator} IS NOT NULL THEN {joined} END"
+
+
 def _concat_ws(site: CallSite) -> str:
+    if site.spread:
+        return _joined(site, "{0}")
     args = ", ".join(f"{{text:{index}}}" for index in range(1, len(site.arg_types)))
     if site.engine == "local":
         return f"concat_ws({{0}}, {args})"
@@ -144,6 +156,8 @@ def _concat_ws(site: CallSite) -> str:
 
 
 def _format(site: CallSite) -> str:
+    if site.spread:
+        return site.dialect.python("tg_format", "{0}", site.dialect.transform("{1}", "e", "{element_text:1}"))
     args = ", ".join(f"{{text:{index}}}" for index in range(1, len(site.arg_types)))
     return f"tg_format({{0}}, CAST([{args}] AS VARCHAR[]))"
 
@@ -186,7 +200,7 @@ def forms() -> Mapping[str, Form]:
         "concat(any)": both(_concat),
         "concat_ws(text,any)": both(_concat_ws),
         "format(text)": local_only("tg_format({0}, CAST([] AS VARCHAR[]))"),
-        "format(text,any)": local_only(_format),
+        "format(text,any)": Form(local=_format, spark=lambda site: _format(site) if site.spread else None),
         "length(text)": length,
         "length(bpchar)": blank_length,
         "length(bytea)": Form(local="CAST(octet_length({0}) AS INTEGER)", spark="octet_length({0})"),

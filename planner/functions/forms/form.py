@@ -41,6 +41,8 @@ class CallSite(Struct, frozen=True, kw_only=True):
     """Whether an aggregate has DISTINCT."""
     subquery: bool = False
     """Whether an argument contains a subquery."""
+    spread: bool = False
+    """Whether the last argument is an array whose elements are the last arguments (VARIADIC)."""
 
     @property
     def dialect(self) -> Dialect:

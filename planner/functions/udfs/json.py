@@ -179,6 +179,23 @@ def json_key(text: str | None, place: int) -> str:
     return quote_json(text)
 
 
+def array_of(text: str) -> str:
+    """json_build_array() of the elements of an array, given as JSON."""
+    return f"[{', '.join(elements(text))}]"
+
+
+def object_of(texts: list[str | None], values: str, kind: str) -> str:
+    """json_build_object() of the elements of an array, given as their texts and as JSON: keys and values by turns."""
+    if len(texts) % 2:
+        raise InvalidParameterValue(
+            "argument list must have even number of elements",
+            hint=f"The arguments of {kind}_build_object() must consist of alternating keys and values.",
+        )
+    shown = list(elements(values))
+    pairs = [f"{json_key(texts[at], at + 1)} : {shown[at + 1]}" for at in range(0, len(texts), 2)]
+    return f"{{{', '.join(pairs)}}}"
+
+
 def scalar(text: str, wanted: str, type: str) -> str:
     """A jsonb scalar of the kind `wanted` that is cast to `type`."""
     found = kind(text)
@@ -421,6 +438,8 @@ UDFS: Mapping[str, Udf] = {
     "tg_json_each": Udf((_T, _T), 'STRUCT("key" VARCHAR, "value" VARCHAR)[]', each),
     "tg_json_strip_nulls": Udf((_T, _T), _T, strip_nulls),
     "tg_json_string": Udf((_T,), _T, quote_json),
+    "tg_json_array_of": Udf((_T,), _T, array_of),
+    "tg_json_object_of": Udf((_L, _T, _T), _T, object_of),
     "tg_json_key": Udf((_T, _I), _T, json_key, nulls=True),
     "tg_json_object": Udf((_L,), _T, object_from_array),
     "tg_json_object_pair": Udf((_L, _L), _T, object_from_pair),

@@ -75,6 +75,7 @@ def _site(scalars: Scalars, call: ir.FunctionCall) -> CallSite:
         type=call.fields[0].type,
         constants=tuple([scalars.constant(arg) for arg in call.args]),
         settings=scalars.ctx.settings,
+        spread=call.signature.spread,
     )
 
 
