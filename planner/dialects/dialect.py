@@ -52,6 +52,8 @@ class Dialect(TimeZones):
     """UNION that is not UNION ALL in WITH RECURSIVE."""
     materialized_tables: ClassVar[bool]
     """The words MATERIALIZED and NOT MATERIALIZED."""
+    lazy_logic: ClassVar[bool]
+    """Whether AND and OR in a select list leave out what cannot change their result."""
     max_row_count: ClassVar[int]
     """The largest LIMIT and OFFSET."""
     computed_row_counts: ClassVar[bool]

@@ -33,6 +33,7 @@ class LocalDialect(Dialect):
     lateral_lists = True
     recursive_union = True
     materialized_tables = True
+    lazy_logic = False
     max_row_count = 2**62
     computed_row_counts = True
     subqueries_among_groups = True

@@ -44,6 +44,7 @@ class SparkDialect(Dialect):
     lateral_lists = False
     recursive_union = False
     materialized_tables = False
+    lazy_logic = True
     max_row_count = 2**31 - 1
     computed_row_counts = False
     subqueries_among_groups = False

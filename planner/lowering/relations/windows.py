@@ -120,12 +120,12 @@ def _window_call(scalars: Scalars, call: ir.WindowCall) -> Fragment:
     args = _alike(call)
     if call.filter is not None:
         if dialect.filtered_windows:
-            condition = scalars.condition(call.filter)
+            condition = scalars.lower(call.filter)
             over = made(f" FILTER (WHERE {condition}){over}", condition, over)
         else:
             args = _filtered(scalars, call, args)
             if not args:
-                condition = scalars.condition(call.filter)
+                condition = scalars.lower(call.filter)
                 return made(f"count(CASE WHEN {condition} THEN 1 END){over}", condition, over)
     return apply_aggregate(scalars, ir.AggregateCall(signature=call.signature, args=args, type=call.type), over)
 

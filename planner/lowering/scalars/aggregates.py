@@ -22,7 +22,7 @@ def aggregate(scalars: Scalars, call: ir.AggregateCall) -> Fragment:
     """An aggregate call of a group."""
     if call.filter is None:
         return apply_aggregate(scalars, call, Fragment(""))
-    condition = scalars.condition(call.filter)
+    condition = scalars.lower(call.filter)
     return apply_aggregate(scalars, call, made(f" FILTER (WHERE {condition})", condition))
 
 
