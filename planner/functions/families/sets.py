@@ -26,7 +26,9 @@ def _integers(site: CallSite) -> str:
     if isinstance(start, int) and isinstance(stop, int) and isinstance(step, int):
         rows = (stop - start) // (step or 1) + 1
         if rows > MAX_LIST:
-            return site.dialect.raise_sql("54000", _TOO_LONG)
+            raised = site.dialect.raise_sql("54000", _TOO_LONG)
+            # Spark's has no type, and what is exploded must be an array.
+            return raised if site.engine == "local" else f"CAST({raised} AS ARRAY<{{t}}>)"
     fault = site.dialect.raise_sql("22023", _ZERO_STEP)
     if site.engine == "local":
         series = "generate_series(CAST({0} AS BIGINT), CAST({1} AS BIGINT)" + (
