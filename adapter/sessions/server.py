@@ -2,8 +2,8 @@
 
 `open` returns once statements can be served by the local engine; Spark is started behind and the first statement that
 needs it waits. What sessions share is in three parts, each given to those who need it: `Services` (the environment and
-what is kept for all), `Engines`, and the `SessionRegistry`. Sessions are isolated from each other by what is in none of
-them: there is no lock and no queue that a statement passes, except the group committer's for those that commit.
+what is kept for all), `Engines`, and the `SessionRegistry`. Sessions wait for each other only where their
+transactions' locks meet, and in the group committer's queue when they commit.
 """
 
 from __future__ import annotations
