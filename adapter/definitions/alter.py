@@ -30,12 +30,17 @@ from adapter.definitions.generation import (
     checked_default,
     generated_from,
     missing_value,
-    nextval_default,
-    owned_sequence,
     with_generations,
 )
 from adapter.definitions.keys import declared_keys, forget_names, name_in_parents, referring, with_not_null
 from adapter.definitions.rewriting import alter_shard, rewrite_table, set_types
+from adapter.definitions.sequences import (
+    add_identity,
+    drop_identity,
+    numbered_column,
+    owned_sequences,
+    set_identity,
+)
 from adapter.definitions.tables import column_of
 from adapter.definitions.views import broken_views, drop_column_in_views
 from adapter.execution.guards import own_catalog
@@ -117,7 +122,7 @@ def _pass_of(action: st.AlterTableAction) -> int:
     match action:
         case st.DropColumn() | st.DropConstraint() | st.SetNotNull(not_null=False) | st.SetDefault(default=None):
             return 0
-        case st.DropExpression():
+        case st.DropExpression() | st.DropIdentity():
             return 0
         case st.SetColumnType():
             return _TYPE_PASS
@@ -129,7 +134,7 @@ def _pass_of(action: st.AlterTableAction) -> int:
             return 4
         case st.SetDefault():
             return 5
-        case st.AddConstraint():
+        case st.AddConstraint() | st.AddIdentity():
             return 6
         case _:
             return 7
@@ -167,6 +172,12 @@ async def _apply(running: Running, relation: Relation, action: st.AlterTableActi
             _set_default(running, relation, action)
         case st.SetNotNull():
             _set_not_null(running, relation, action, rules)
+        case st.AddIdentity():
+            add_identity(running, relation, action)
+        case st.SetIdentity():
+            await set_identity(running, relation, action)
+        case st.DropIdentity():
+            drop_identity(running, relation, action)
         case st.DropExpression():
             _drop_expression(running, relation, action)
         case st.AddConstraint():
@@ -191,6 +202,9 @@ def _action_name(action: st.AlterTableAction) -> str:
         "DropConstraint": "DROP CONSTRAINT",
         "ValidateConstraint": "VALIDATE CONSTRAINT",
         "DropExpression": "ALTER COLUMN ... DROP EXPRESSION",
+        "AddIdentity": "ALTER COLUMN ... ADD IDENTITY",
+        "SetIdentity": "ALTER COLUMN ... SET",
+        "DropIdentity": "ALTER COLUMN ... DROP IDENTITY",
     }.get(type(action).__name__, type(action).__name__)
 
 
@@ -216,9 +230,8 @@ async def _add_column(running: Running, relation: Relation, action: st.AddColumn
     if definition.serial or definition.identity:
         schema = own_catalog(running).get(relation.schema)
         assert isinstance(schema, Schema)
-        sequence = owned_sequence(running, relation.name, schema, relation.oid, column)
+        column, sequence = numbered_column(running, definition, column, relation.name, schema, relation.oid)
         added.append(sequence)
-        column = msgspec.structs.replace(column, not_null=True, default=nextval_default(schema, sequence))
         rewritten = True
     elif column.default is not None:
         column = checked_default(running, column)
@@ -346,6 +359,11 @@ def _set_default(running: Running, relation: Relation, action: st.SetDefault) ->
             f'column "{column.name}" of relation "{relation.name}" is a generated column',
             hint=None if action.default else "Use ALTER TABLE ... ALTER COLUMN ... DROP EXPRESSION instead.",
         )
+    if column.identity:
+        raise SqlSyntaxError(
+            f'column "{column.name}" of relation "{relation.name}" is an identity column',
+            hint=None if action.default else "Use ALTER TABLE ... ALTER COLUMN ... DROP IDENTITY instead.",
+        )
     column = msgspec.structs.replace(column, default=action.default)
     if column.default is not None:
         column = checked_default(running, column)
@@ -368,6 +386,8 @@ def _set_not_null(running: Running, relation: Relation, action: st.SetNotNull, r
     column = require_column(relation, action.name)
     if action.not_null and not column.not_null:
         rules.not_null.add(column.attnum)
+    if not action.not_null and column.identity:
+        raise SqlSyntaxError(f'column "{column.name}" of relation "{relation.name}" is an identity column')
     if not action.not_null:
         for record in own_catalog(running).all():
             if (
@@ -457,8 +477,10 @@ def _validate_constraint(running: Running, relation: Relation, action: st.Valida
 
 
 def _set_owner(running: Running, record: Relation | SequenceRecord, owner: str) -> None:
-    oid = role_oid(own_catalog(running), running, owner)
-    change(running, removed=[record], added=[msgspec.structs.replace(record, owner=oid)])
+    catalog = own_catalog(running)
+    oid = role_oid(catalog, running, owner)
+    moved = [record, *(owned_sequences(catalog, record.oid) if isinstance(record, Relation) else ())]
+    change(running, removed=moved, added=[msgspec.structs.replace(each, owner=oid) for each in moved])
 
 
 def role_oid(catalog: CatalogSnapshot, running: Running, name: str) -> int:

@@ -8,8 +8,11 @@ import msgspec
 
 from adapter.execution.guards import own_catalog
 from adapter.execution.statement import Running
+from adapter.results import Notice
 from planner.common_errors import missing_column
-from storage.catalog.model import CatalogRecord, CatalogUpdate, Column, Relation, Role
+from planner.errors import DuplicateTable
+from planner.statements import records as st
+from storage.catalog.model import CatalogRecord, CatalogSnapshot, CatalogUpdate, Column, Relation, Role, Schema
 
 
 def owner_oid(running: Running) -> int:
@@ -55,6 +58,22 @@ def without_column(relation: Relation, column: Column) -> Relation:
         not_null=False,
         default=None,
         generated="",
+        identity="",
+        sequence=None,
         missing=None,
     )
     return with_column(relation, gone)
+
+
+def exists_already(
+    running: Running, catalog: CatalogSnapshot, schema: Schema, name: st.QualifiedName, *, skip: bool
+) -> bool:
+    """Whether the name is taken: True with a notice when that is to be skipped, else 42P07."""
+    if (schema.oid, name.name) not in catalog.relation_names:
+        return False
+    if not skip:
+        raise DuplicateTable(f'relation "{name.name}" already exists')
+    running.session.notice(
+        Notice(severity="NOTICE", sqlstate="42P07", message=f'relation "{name.name}" already exists, skipping')
+    )
+    return True

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from adapter.definitions import alter, drop, objects, rename, tables
+from adapter.definitions import alter, drop, objects, rename, sequences, tables
 from adapter.execution.guards import prevent_in_block
 from adapter.execution.statement import Running
 from adapter.results import Command
@@ -34,8 +34,8 @@ _HANDLERS: dict[type, _Handler] = {
     st.RenameObject: objects.rename_object,
     st.AlterOwner: objects.alter_owner,
     st.Comment: objects.comment,
-    st.CreateSequence: objects.create_sequence,
-    st.AlterSequence: objects.alter_sequence,
+    st.CreateSequence: sequences.create_sequence,
+    st.AlterSequence: sequences.alter_sequence,
     st.CreateIndex: objects.create_index,
     st.CreateRole: objects.create_role,
     st.AlterRole: objects.alter_role,

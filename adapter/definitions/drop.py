@@ -8,8 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from adapter.definitions.catalog_changes import change, owner_oid
+import msgspec
+
+from adapter.definitions.catalog_changes import change, owner_oid, with_column
 from adapter.definitions.keys import forget_names
+from adapter.definitions.sequences import identity_owner
 from adapter.execution.guards import own_catalog
 from adapter.execution.relation_names import SYSTEM_SCHEMAS, describe, kind_of, look_up, shown_name
 from adapter.execution.statement import Running
@@ -24,7 +27,8 @@ from planner.errors import (
     WrongObjectType,
 )
 from planner.statements import records as st
-from storage.catalog.model import CatalogRecord, CatalogSnapshot, Comment, Constraint, Record, Relation, Schema
+from planner.syntax.identifiers import quote_identifier, quote_literal
+from storage.catalog.model import CatalogRecord, CatalogSnapshot, Column, Comment, Constraint, Record, Relation, Schema
 from storage.catalog.model import Sequence as SequenceRecord
 
 _RELATION_KINDS = frozenset({"table", "view", "materialized view", "sequence"})
@@ -157,11 +161,60 @@ def _drop_all(running: Running, catalog: CatalogSnapshot, targets: dict[int, Rec
         doomed[record.oid] = record
         if not _is_part_of(record, parent):
             reports.append((record, parent))
-    if reports and not cascade:
-        _refuse(running, catalog, targets, reports)
-    if reports:
-        report_cascade(running, [f"drop cascades to {_named(running, catalog, record)}" for record, _ in reports])
+    _refuse_identities(running, catalog, doomed)
+    lines = [(_named(running, catalog, record), _named(running, catalog, parent)) for record, parent in reports]
+    defaults = _defaults_using(catalog, doomed)
+    for relation, column, sequence in defaults:
+        default = f"default value for column {column.name} of table {shown_name(running, catalog, relation)}"
+        lines.append((default, _named(running, catalog, sequence)))
+    if lines and not cascade:
+        _refuse(running, catalog, targets, lines)
+    if lines:
+        report_cascade(running, [f"drop cascades to {dependent}" for dependent, _ in lines])
+    for relation, column, _ in defaults:
+        current = own_catalog(running).get(relation.oid)
+        assert isinstance(current, Relation)
+        change(running, removed=[current], added=[with_column(current, msgspec.structs.replace(column, default=None))])
     remove(running, catalog, doomed.values())
+
+
+def _refuse_identities(running: Running, catalog: CatalogSnapshot, doomed: Mapping[int, Record]) -> None:
+    """2BP01 for the sequence of an identity column whose table stays."""
+    for record in doomed.values():
+        owner = identity_owner(catalog, record) if isinstance(record, SequenceRecord) else None
+        if owner is not None and owner[0].oid not in doomed:
+            column = f"column {owner[1].name} of table {shown_name(running, catalog, owner[0])}"
+            raise DependentObjectsStillExist(
+                f"cannot drop {_named(running, catalog, record)} because {column} requires it",
+                hint=f"You can drop {column} instead.",
+            )
+
+
+def _defaults_using(
+    catalog: CatalogSnapshot, doomed: Mapping[int, Record]
+) -> list[tuple[Relation, Column, SequenceRecord]]:
+    """The columns of tables that stay whose default takes a number of a sequence that goes."""
+    sequences = [record for record in doomed.values() if isinstance(record, SequenceRecord)]
+    if not sequences:
+        return []
+    return [
+        (relation, column, sequence)
+        for relation in catalog.all()
+        if isinstance(relation, Relation) and relation.oid not in doomed
+        for column in relation.live_columns()
+        if column.default is not None and "::regclass" in column.default
+        for sequence in sequences
+        if any(constant in column.default for constant in _constants(catalog, sequence))
+    ]
+
+
+def _constants(catalog: CatalogSnapshot, sequence: SequenceRecord) -> tuple[str, ...]:
+    """How a default says which sequence it means: by number, or by name where it is of an earlier version."""
+    schema = catalog.get(sequence.schema)
+    name = quote_identifier(sequence.name)
+    if isinstance(schema, Schema):
+        name = f"{quote_identifier(schema.name)}.{name}"
+    return f"'{sequence.oid}'::regclass", f"{quote_literal(name)}::regclass"
 
 
 def _is_part_of(record: Record, parent: Record) -> bool:
@@ -178,22 +231,16 @@ def _named(running: Running, catalog: CatalogSnapshot, record: Record) -> str:
 
 
 def _refuse(
-    running: Running,
-    catalog: CatalogSnapshot,
-    targets: dict[int, Record],
-    reports: Sequence[tuple[Record, Record]],
+    running: Running, catalog: CatalogSnapshot, targets: dict[int, Record], lines: Sequence[tuple[str, str]]
 ) -> None:
+    """2BP01 for what is to be dropped and others (dependent, on what) depend on."""
     if len(targets) == 1:
         what = f"cannot drop {_named(running, catalog, next(iter(targets.values())))}"
     else:
         what = "cannot drop desired object(s)"
-    lines = [
-        f"{_named(running, catalog, record)} depends on {_named(running, catalog, parent)}"
-        for record, parent in reports[:MAX_LISTED]
-    ]
     raise DependentObjectsStillExist(
         f"{what} because other objects depend on {'it' if len(targets) == 1 else 'them'}",
-        detail="\n".join(lines),
+        detail="\n".join(f"{dependent} depends on {parent}" for dependent, parent in lines[:MAX_LISTED]),
         hint="Use DROP ... CASCADE to drop the dependent objects too.",
     )
 

@@ -1,5 +1,4 @@
-"""Columns that get their values by themselves: defaults, serial and identity columns with their sequences, and columns
-generated from others."""
+"""Columns that get their values by themselves: from defaults, and from other columns."""
 
 from __future__ import annotations
 
@@ -9,24 +8,17 @@ from msgspec.structs import replace
 
 from adapter.changes.defaults import default_query
 from adapter.changes.over_rows import engine_over_rows
-from adapter.definitions.catalog_changes import new_oid, owner_oid
 from adapter.execution.guards import own_catalog
 from adapter.execution.statement import Running
 from adapter.queries.single_row import evaluate
 from planner.definitions.defaults import stored_default
-from planner.definitions.object_names import free_name
 from planner.definitions.renaming import with_column_renamed
 from planner.definitions.row_expressions import computing_query, generation_expression
 from planner.statements import records as st
-from planner.syntax.identifiers import quote_identifier, quote_literal
 from planner.syntax.parse import Parsed
-from planner.types import types as t
 from planner.types.types import column_type
 from planner.values.text_values import format_text
-from storage.catalog.model import Column, Relation, Schema
-from storage.catalog.model import Sequence as SequenceRecord
-
-_INTEGER_MAXIMUM = {t.INT2: 2**15 - 1, t.INT4: 2**31 - 1, t.INT8: 2**63 - 1}
+from storage.catalog.model import Column, Relation
 
 
 def checked_default(running: Running, column: Column, written: Parsed | None = None) -> Column:
@@ -43,30 +35,6 @@ async def missing_value(running: Running, column: Column) -> str | None:
     """The text of the value that existing rows get in an added column with a default."""
     (value,) = await evaluate(running, own_catalog(running), default_query(running, column))
     return None if value is None else format_text(value, column_type(column.type_oid, column.typmod))
-
-
-# ---------------------------------------------------------------- sequences
-
-
-def nextval_default(schema: Schema, sequence: SequenceRecord) -> str:
-    """The default of a column that takes its values from `sequence`."""
-    name = f"{quote_identifier(schema.name)}.{quote_identifier(sequence.name)}"
-    return f"nextval({quote_literal(name)}::regclass)"
-
-
-def owned_sequence(running: Running, table: str, schema: Schema, table_oid: int, column: Column) -> SequenceRecord:
-    """The sequence behind a serial or identity column."""
-    catalog = own_catalog(running)
-    name = free_name(table, column.name, "seq", lambda name: (schema.oid, name) in catalog.relation_names)
-    return SequenceRecord(
-        oid=new_oid(running),
-        name=name,
-        schema=schema.oid,
-        owner=owner_oid(running),
-        type_oid=column.type_oid,
-        maximum=_INTEGER_MAXIMUM.get(column.type_oid, 2**63 - 1),
-        owned_by=(table_oid, column.attnum),
-    )
 
 
 # ---------------------------------------------------------------- generated columns

@@ -13,18 +13,15 @@ from adapter.definitions.alter import role_oid
 from adapter.definitions.catalog_changes import change, new_oid, owner_oid
 from adapter.definitions.checks import find_constraint, refuse_duplicate
 from adapter.definitions.drop import remove
-from adapter.definitions.tables import exists_already
 from adapter.definitions.views import rename_schema_in_views
 from adapter.execution.guards import own_catalog
 from adapter.execution.relation_names import (
     check_schema_name,
-    creation_schema,
     find_relation,
     kind_of,
     look_up,
     missing,
     require_schema,
-    skip_missing,
 )
 from adapter.execution.statement import Running
 from adapter.results import Notice
@@ -37,12 +34,10 @@ from planner.errors import (
     DuplicateSchema,
     FeatureNotSupported,
     InsufficientPrivilege,
-    InvalidParameterValue,
     UndefinedObject,
     WrongObjectType,
 )
 from planner.statements import records as st
-from planner.types import types as t
 from storage.catalog.model import (
     CatalogSnapshot,
     Comment,
@@ -184,98 +179,7 @@ def _constraint(catalog: CatalogSnapshot, relation: Relation, name: str) -> Cons
     return found
 
 
-# ---------------------------------------------------------------- sequences and indexes
-
-
-async def create_sequence(running: Running, statement: st.CreateSequence) -> None:
-    """CREATE SEQUENCE."""
-    if statement.temporary:
-        raise FeatureNotSupported("temporary sequences are not supported")
-    catalog = own_catalog(running)
-    schema = creation_schema(running, catalog, statement.name)
-    if exists_already(running, catalog, schema, statement.name, skip=statement.if_not_exists):
-        return
-    sequence = _configured(
-        Sequence(oid=new_oid(running), name=statement.name.name, schema=schema.oid, owner=owner_oid(running)),
-        statement.options,
-        fresh=True,
-    )
-    sequence = _owned(running, catalog, sequence, statement.options)
-    change(running, added=[sequence])
-
-
-async def alter_sequence(running: Running, statement: st.AlterSequence) -> None:
-    """ALTER SEQUENCE."""
-    catalog = own_catalog(running)
-    record = look_up(running, catalog, statement.name)
-    if record is None:
-        if not statement.if_exists:
-            raise missing(catalog, statement.name)
-        skip_missing(running, statement.name)
-        return
-    if not isinstance(record, Sequence):
-        raise WrongObjectType(f'"{record.name}" is not a sequence')
-    changed = _owned(running, catalog, _configured(record, statement.options, fresh=False), statement.options)
-    if changed != record:
-        store = running.services.sequence_store
-        last, called = await store.last_value(record)
-        if not called:
-            # A sequence that was never used stands at its start, and stays where it stands.
-            await store.set_value(record, last, False)
-        change(running, removed=[record], added=[changed])
-    if statement.options.restart:
-        value = changed.start if statement.options.restart_with is None else statement.options.restart_with
-        await running.services.sequence_store.set_value(changed, value, False)
-
-
-_BOUNDS = {t.INT2: 2**15, t.INT4: 2**31, t.INT8: 2**63}
-
-
-def _configured(sequence: Sequence, options: st.SequenceOptions, *, fresh: bool) -> Sequence:
-    type_oid = sequence.type_oid if options.type is None else options.type.oid
-    increment = sequence.increment if options.increment is None else options.increment
-    if increment == 0:
-        raise InvalidParameterValue("INCREMENT must not be zero")
-    bound = _BOUNDS[type_oid]
-    default_minimum, default_maximum = (1, bound - 1) if increment > 0 else (-bound, -1)
-    minimum, maximum = (default_minimum, default_maximum) if fresh else (sequence.minimum, sequence.maximum)
-    if options.minimum is not None or options.no_minimum:
-        minimum = default_minimum if options.minimum is None else options.minimum
-    if options.maximum is not None or options.no_maximum:
-        maximum = default_maximum if options.maximum is None else options.maximum
-    if minimum >= maximum:
-        raise InvalidParameterValue(f"MINVALUE ({minimum}) must be less than MAXVALUE ({maximum})")
-    start = sequence.start if not fresh else (minimum if increment > 0 else maximum)
-    if options.start is not None:
-        start = options.start
-    if start < minimum:
-        raise InvalidParameterValue(f"START value ({start}) cannot be less than MINVALUE ({minimum})")
-    if start > maximum:
-        raise InvalidParameterValue(f"START value ({start}) cannot be greater than MAXVALUE ({maximum})")
-    return msgspec.structs.replace(
-        sequence,
-        type_oid=type_oid,
-        increment=increment,
-        minimum=minimum,
-        maximum=maximum,
-        start=start,
-        cache=sequence.cache if options.cache is None else options.cache,
-        cycle=sequence.cycle if options.cycle is None else options.cycle,
-    )
-
-
-def _owned(running: Running, catalog: CatalogSnapshot, sequence: Sequence, options: st.SequenceOptions) -> Sequence:
-    if options.owned_by is None:
-        return sequence
-    if options.owned_by == ("none",):
-        return msgspec.structs.replace(sequence, owned_by=None)
-    *qualifiers, column_name = options.owned_by
-    name = st.QualifiedName(name=qualifiers[-1], schema=qualifiers[-2] if len(qualifiers) > 1 else None)
-    relation = find_relation(running, catalog, name)
-    column = relation.column(column_name)
-    if column is None:
-        raise missing_column(relation.name, column_name)
-    return msgspec.structs.replace(sequence, owned_by=(relation.oid, column.attnum))
+# ---------------------------------------------------------------- indexes
 
 
 async def create_index(running: Running, statement: st.CreateIndex) -> None:

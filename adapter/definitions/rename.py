@@ -11,12 +11,13 @@ from adapter.definitions.alter import alter_target
 from adapter.definitions.catalog_changes import change, with_column
 from adapter.definitions.checks import rename_in_checks
 from adapter.definitions.generation import renamed_generations
+from adapter.definitions.sequences import owned_sequences
 from adapter.definitions.views import rename_column_in_views, rename_relation_in_views
 from adapter.execution.guards import own_catalog
 from adapter.execution.relation_names import require_schema
 from adapter.execution.statement import Running
 from planner.common_errors import existing_relation, unknown_column
-from planner.errors import DuplicateColumn, DuplicateTable, WrongObjectType
+from planner.errors import DuplicateColumn, DuplicateTable, FeatureNotSupported, WrongObjectType
 from planner.statements import records as st
 from storage.catalog.model import CatalogRecord, Relation
 from storage.catalog.model import Sequence as SequenceRecord
@@ -65,7 +66,23 @@ async def set_schema(running: Running, statement: st.SetSchema) -> None:
         return
     if (schema.oid, record.name) in own_catalog(running).relation_names:
         raise DuplicateTable(f'relation "{record.name}" already exists in schema "{schema.name}"')
+    if isinstance(record, SequenceRecord):
+        _refuse_owned(running, record)
     _move(running, record, msgspec.structs.replace(record, schema=schema.oid))
+    for sequence in owned_sequences(own_catalog(running), record.oid):
+        if (schema.oid, sequence.name) in own_catalog(running).relation_names:
+            raise DuplicateTable(f'relation "{sequence.name}" already exists in schema "{schema.name}"')
+        change(running, removed=[sequence], added=[msgspec.structs.replace(sequence, schema=schema.oid)])
+
+
+def _refuse_owned(running: Running, sequence: SequenceRecord) -> None:
+    """0A000 for a sequence that moves with the table whose column owns it."""
+    owner = own_catalog(running).get(sequence.owned_by[0]) if sequence.owned_by is not None else None
+    if isinstance(owner, Relation):
+        raise FeatureNotSupported(
+            "cannot move an owned sequence into another schema",
+            detail=f'Sequence "{sequence.name}" is linked to table "{owner.name}".',
+        )
 
 
 def _check_free(running: Running, schema: int, name: str) -> None:

@@ -16,6 +16,7 @@ from adapter.definitions.catalog_changes import change, require_column, with_col
 from adapter.definitions.checks import retyped_checks
 from adapter.definitions.existing_rows import NewRules
 from adapter.definitions.generation import generated_from
+from adapter.definitions.sequences import altered, configured
 from adapter.definitions.tables import fill_table, make_shard, physical_schema
 from adapter.definitions.views import broken_views, drop_column_in_views
 from adapter.execution.guards import own_catalog
@@ -116,6 +117,8 @@ async def set_types(
         _check_no_source(running, relation, column, action)
         if column.attnum in changes and changes[column.attnum].type != _type_of(old, column.attnum):
             raise FeatureNotSupported(f'cannot alter type of column "{column.name}" twice')
+        if column.sequence is not None:
+            await _retype_sequence(running, column, action.type)
         column = replace(column, type_oid=action.type.oid, typmod=action.type.typmod)
         if column.default is not None:
             _check_converted_default(running, relation, column)
@@ -153,6 +156,17 @@ def _check_unseen(running: Running, relation: Relation, column: Column) -> None:
             "cannot alter type of a column used by a view or rule",
             detail=f'rule _RETURN on {describe(running, catalog, views[0])} depends on column "{column.name}"',
         )
+
+
+async def _retype_sequence(running: Running, column: Column, wanted: t.SqlType) -> None:
+    """The sequence of an identity column has the column's type."""
+    sequence = own_catalog(running).get(column.sequence or 0)
+    assert isinstance(sequence, SequenceRecord)
+    options = st.SequenceOptions(type=wanted)
+    configured(sequence, options, fresh=False, identity=True)
+    changed = await altered(running, sequence, options)
+    if changed != sequence:
+        change(running, removed=[sequence], added=[changed])
 
 
 def _check_no_source(running: Running, relation: Relation, column: Column, action: st.SetColumnType) -> None:

@@ -11,10 +11,11 @@ import pyarrow as pa
 
 from adapter.changes.row_checks import check_rows
 from adapter.changes.target import Target
-from adapter.definitions.catalog_changes import change, new_oid, owner_oid
+from adapter.definitions.catalog_changes import change, exists_already, new_oid, owner_oid
 from adapter.definitions.checks import copied_checks, declared_checks, with_constraints
-from adapter.definitions.generation import checked_default, nextval_default, owned_sequence, with_generations
+from adapter.definitions.generation import checked_default, with_generations
 from adapter.definitions.keys import declared_keys, name_in_parents, with_not_null
+from adapter.definitions.sequences import copied_identity, numbered_column, owned_sequences, restarted
 from adapter.execution.guards import own_catalog
 from adapter.execution.relation_locks import lock_read
 from adapter.execution.relation_names import creation_schema, describe, find_relation, look_up
@@ -61,20 +62,6 @@ def physical_schema(columns: Iterable[Column]) -> pa.Schema:
             if not column.dropped
         ]
     )
-
-
-def exists_already(
-    running: Running, catalog: CatalogSnapshot, schema: Schema, name: st.QualifiedName, *, skip: bool
-) -> bool:
-    """Whether the name is taken: True with a notice when that is to be skipped, else 42P07."""
-    if (schema.oid, name.name) not in catalog.relation_names:
-        return False
-    if not skip:
-        raise existing_relation(name.name)
-    running.session.notice(
-        Notice(severity="NOTICE", sqlstate="42P07", message=f'relation "{name.name}" already exists, skipping')
-    )
-    return True
 
 
 # ---------------------------------------------------------------- CREATE TABLE
@@ -159,13 +146,16 @@ def _columns(
             raise repeated_column(definition.name)
         seen.add(definition.name)
         if isinstance(definition, Column):
-            columns.append(msgspec.structs.replace(definition, attnum=attnum))
+            column = msgspec.structs.replace(definition, attnum=attnum)
+            if column.sequence is not None:
+                column, sequence = copied_identity(running, column, statement.name.name, schema, table_oid)
+                sequences.append(sequence)
+            columns.append(column)
             continue
         column = column_of(definition, attnum)
         if definition.serial or definition.identity:
-            sequence = owned_sequence(running, statement.name.name, schema, table_oid, column)
+            column, sequence = numbered_column(running, definition, column, statement.name.name, schema, table_oid)
             sequences.append(sequence)
-            column = msgspec.structs.replace(column, not_null=True, default=nextval_default(schema, sequence))
         elif column.default is not None:
             column = checked_default(running, column, definition.written_default)
         columns.append(column)
@@ -180,6 +170,8 @@ def _like(column: Column, like: st.LikeClause) -> Column:
         missing=None,
         default=column.default if kept else None,
         generated=column.generated if kept else "",
+        identity=column.identity if "identity" in like.including else "",
+        sequence=column.sequence if "identity" in like.including else None,
     )
 
 
@@ -421,6 +413,9 @@ async def truncate(running: Running, statement: st.Truncate) -> None:
                 tables[other.oid] = other
     txn = running.transaction.writable(running.services.env)
     for relation in tables.values():
+        if statement.restart_identity:
+            for sequence in owned_sequences(catalog, relation.oid):
+                change(running, removed=[sequence], added=[restarted(running, sequence)])
         fresh = msgspec.structs.replace(
             relation,
             shard=running.services.env.new_shard_id(),

@@ -11,7 +11,7 @@ looks as PostgreSQL's does where no such form was needed.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from planner.definitions.deparse import literal_text as shown_literal
@@ -29,6 +29,9 @@ from planner.values.text_values import format_text
 Written: TypeAlias = Mapping[int, tuple[Any, w.Form]]
 """`Statement.written`."""
 
+ObjectNames: TypeAlias = Callable[[int, int], str]
+"""The name of the object that a value stands for, by the oid of its type (regclass and the like) and the value."""
+
 _INDENT = 4
 
 
@@ -37,25 +40,39 @@ class NotPrintable(Exception):
 
 
 def expression_text(
-    expr: ir.Scalar, names: Mapping[int, str], written: Written | None = None, *, pretty: bool = False
+    expr: ir.Scalar,
+    names: Mapping[int, str],
+    written: Written | None = None,
+    *,
+    pretty: bool = False,
+    objects: ObjectNames | None = None,
 ) -> str:
-    """The text of `expr`, whose columns are called as `names` has them by id. `written` is the statement's. Raises
-    NotPrintable; without `written` a text for people to read is given then."""
-    return printed(expr, names, written, pretty=pretty)[0]
+    """The text of `expr`, whose columns are called as `names` has them by id. `written` is the statement's. `objects`
+    names what regclass and the like stand for, which are shown by number without it. Raises NotPrintable; without
+    `written` a text for people to read is given then."""
+    return printed(expr, names, written, pretty=pretty, objects=objects)[0]
 
 
 def printed(
-    expr: ir.Scalar, names: Mapping[int, str], written: Written | None, *, pretty: bool = False
+    expr: ir.Scalar,
+    names: Mapping[int, str],
+    written: Written | None,
+    *,
+    pretty: bool = False,
+    objects: ObjectNames | None = None,
 ) -> tuple[str, tuple[int | None, ...]]:
     """`expression_text`, and the columns that it names, in order, by id; None stands for the whole row."""
-    printer = _Printer(names, written, pretty=pretty)
+    printer = _Printer(names, written, pretty=pretty, objects=objects)
     text = _LINE.sub("\n", printer.expr(expr, implicit=False))
     return text, tuple(dict.fromkeys(printer.columns))
 
 
 class _Printer:
-    def __init__(self, names: Mapping[int, str], written: Written | None, *, pretty: bool) -> None:
+    def __init__(
+        self, names: Mapping[int, str], written: Written | None, *, pretty: bool, objects: ObjectNames | None
+    ) -> None:
         self.names = names
+        self.objects = objects
         self.written = written or {}
         self.exact = written is not None
         self.pretty = pretty
@@ -140,6 +157,9 @@ class _Printer:
         return self.names.get(node.id, f"c{node.id}")
 
     def _literal(self, node: ir.Literal) -> str:
+        if self.objects is not None and node.type.oid in REG_TYPES and isinstance(node.value, int):
+            name = self.objects(node.type.oid, node.value).replace("'", "''")
+            return f"'{name}'::{REG_TYPES[node.type.oid]}"
         return literal_text(node) if self.exact else shown_literal(node)
 
     def _conversion(self, node: ir.Cast | w.Conversion) -> str:
@@ -416,15 +436,15 @@ def _is_relabeled(node: ir.Cast | w.Conversion) -> bool:
 
 
 def literal_text(literal: ir.Literal, *, typed: bool = True) -> str:
-    """A constant with its type, where its text alone would not have it (get_const_expr). Raises NotPrintable for values
-    that are oids of objects."""
+    """A constant with its type, where its text alone would not have it (get_const_expr)."""
     oid, typmod = literal.type.oid, literal.type.typmod
     if literal.value is None:
         return f"NULL::{format_type(oid, typmod)}" if typed else "NULL"
     if oid == t.BOOL:
         return "true" if literal.value else "false"
     if oid in REG_TYPES:
-        raise NotPrintable
+        # By number: the object may get another name.
+        return f"'{literal.value}'::{REG_TYPES[oid]}" if typed else f"'{literal.value}'"
     text = format_text(literal.value, literal.type)
     bare = (oid == t.INT4 and text[0] != "-") or (oid == t.NUMERIC and text[0].isdigit() and "." in text)
     if bare and (oid == t.INT4 or typmod < 0):

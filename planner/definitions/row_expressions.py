@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
-from planner.definitions.expression_text import NotPrintable, expression_text, printed
+from planner.definitions.expression_text import NotPrintable, ObjectNames, expression_text, printed
 from planner.definitions.mutability import is_immutable
 from planner.errors import InvalidObjectDefinition
 from planner.expressions.bind import CHECK_CLAUSE, DEFAULT_CLAUSE, bind_clause
@@ -231,9 +231,17 @@ def _stored(
     return StoredExpression(text=kept, columns=tuple(attnums[id] for id in columns))
 
 
-def pretty_expression(relation: Relation | None, text: str, context: BindContext, column: Column | None = None) -> str:
-    """A stored expression (over the columns of `relation`, if any; the value of `column`, if that is given) without
-    superfluous parentheses."""
+def shown_expression(
+    relation: Relation | None,
+    text: str,
+    context: BindContext,
+    column: Column | None = None,
+    *,
+    pretty: bool,
+    objects: ObjectNames | None,
+) -> str:
+    """A stored expression (over the columns of `relation`, if any; the value of `column`, if that is given) as it is
+    shown: without superfluous parentheses when `pretty`, with `objects` called by their names."""
     statement = new_statement(parse_expression(text)[0], context)
     statement.written = {}
     level, names = Level(statement, None), {}
@@ -250,7 +258,8 @@ def pretty_expression(relation: Relation | None, text: str, context: BindContext
         return bind_clause(level, tree, CHECK_CLAUSE)
 
     try:
-        return expression_text(bind_stored(statement, text, bind), names, statement.written, pretty=True)
+        expr = bind_stored(statement, text, bind)
+        return expression_text(expr, names, statement.written, pretty=pretty, objects=objects)
     except NotPrintable:
         return text
 

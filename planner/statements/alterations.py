@@ -45,6 +45,29 @@ class DropExpression(Struct, frozen=True, kw_only=True):
     if_exists: bool = False
 
 
+class AddIdentity(Struct, frozen=True, kw_only=True):
+    """ALTER COLUMN ADD GENERATED ... AS IDENTITY; `identity` is `a` (always) or `d` (by default)."""
+
+    name: str
+    identity: str
+    options: SequenceOptions
+
+
+class SetIdentity(Struct, frozen=True, kw_only=True):
+    """ALTER COLUMN SET GENERATED ..., SET <sequence option>, RESTART; `identity` None leaves it as it is."""
+
+    name: str
+    identity: str | None
+    options: SequenceOptions
+
+
+class DropIdentity(Struct, frozen=True, kw_only=True):
+    """ALTER COLUMN DROP IDENTITY."""
+
+    name: str
+    if_exists: bool = False
+
+
 class SetColumnType(Struct, frozen=True, kw_only=True):
     """ALTER COLUMN TYPE. `using` is SQL text, `written_using` the same where it stands in the statement."""
 
@@ -87,6 +110,9 @@ AlterTableAction: TypeAlias = (
     | SetDefault
     | SetNotNull
     | DropExpression
+    | AddIdentity
+    | SetIdentity
+    | DropIdentity
     | SetColumnType
     | AddConstraint
     | DropConstraint

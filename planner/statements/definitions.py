@@ -14,6 +14,25 @@ from planner.syntax.qualified_names import QualifiedName
 from planner.types.types import SqlType
 
 
+class SequenceOptions(Struct, frozen=True, kw_only=True):
+    """Options of CREATE / ALTER SEQUENCE; None means not mentioned. `restart` True without a value is RESTART."""
+
+    type: SqlType | None = None
+    start: int | None = None
+    increment: int | None = None
+    minimum: int | None = None
+    no_minimum: bool = False
+    maximum: int | None = None
+    no_maximum: bool = False
+    cache: int | None = None
+    cycle: bool | None = None
+    restart: bool = False
+    restart_with: int | None = None
+    owned_by: tuple[str, ...] | None = None
+    name: QualifiedName | None = None
+    """Of an identity column's sequence."""
+
+
 class ColumnDefinition(Struct, frozen=True, kw_only=True):
     """A column of CREATE TABLE or ADD COLUMN. `default` is SQL text, `written_default` the same where it stands in the
     statement; so are the expression of a generated column and `written_generation`. `serial` marks smallserial, serial,
@@ -28,6 +47,7 @@ class ColumnDefinition(Struct, frozen=True, kw_only=True):
     written_generation: Parsed | None = None
     serial: bool = False
     identity: str | None = None
+    identity_options: SequenceOptions | None = None
     collation: str | None = None
     position: int | None = None
 
@@ -128,23 +148,6 @@ class CreateIndex(Struct, frozen=True, kw_only=True):
     unique: bool = False
     concurrently: bool = False
     if_not_exists: bool = False
-
-
-class SequenceOptions(Struct, frozen=True, kw_only=True):
-    """Options of CREATE / ALTER SEQUENCE; None means not mentioned. `restart` True without a value is RESTART."""
-
-    type: SqlType | None = None
-    start: int | None = None
-    increment: int | None = None
-    minimum: int | None = None
-    no_minimum: bool = False
-    maximum: int | None = None
-    no_maximum: bool = False
-    cache: int | None = None
-    cycle: bool | None = None
-    restart: bool = False
-    restart_with: int | None = None
-    owned_by: tuple[str, ...] | None = None
 
 
 class CreateSequence(Struct, frozen=True, kw_only=True):

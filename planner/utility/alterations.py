@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from planner.definitions.deparse import expression_text
-from planner.errors import FeatureNotSupported
+from planner.errors import FeatureNotSupported, SqlSyntaxError
 from planner.statements import records as st
 from planner.syntax.libpg_query import pb
 from planner.syntax.names import qualified_name, role_name, strings
@@ -13,7 +13,13 @@ from planner.syntax.parse import Parsed, Tree
 from planner.types.type_names import check_collatable, check_collation, resolve_type_name
 from planner.types.types import SqlType
 from planner.utility.object_kinds import OBJECT_KINDS, RELATION_KINDS
-from planner.utility.tables import check_column_type, column_definition, constraint_definition
+from planner.utility.sequences import sequence_options
+from planner.utility.tables import (
+    check_column_name,
+    check_column_type,
+    column_definition,
+    constraint_definition,
+)
 
 
 def _alter_table(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
@@ -56,6 +62,14 @@ def _action(command: Tree, parsed: Parsed, table: str) -> st.AlterTableAction:
         return st.ValidateConstraint(name=command.name)
     if kind == pb.AT_DropConstraint:
         return st.DropConstraint(name=command.name, if_exists=command.missing_ok, cascade=cascade)
+    if kind == pb.AT_AddIdentity:
+        constraint = definition.constraint
+        options = sequence_options(constraint.options, parsed)
+        return st.AddIdentity(name=command.name, identity=constraint.generated_when, options=options)
+    if kind == pb.AT_SetIdentity:
+        return _set_identity(command.name, definition.list.items, parsed)
+    if kind == pb.AT_DropIdentity:
+        return st.DropIdentity(name=command.name, if_exists=command.missing_ok)
     if kind == pb.AT_DropExpression:
         return st.DropExpression(name=command.name, if_exists=command.missing_ok)
     if kind == pb.AT_ChangeOwner:
@@ -63,6 +77,15 @@ def _action(command: Tree, parsed: Parsed, table: str) -> st.AlterTableAction:
     if kind in _TUNING:
         return st.SetStorageOptions(description=pb.AlterTableType.Name(kind).removeprefix("AT_"))
     raise FeatureNotSupported(f"ALTER TABLE action {pb.AlterTableType.Name(kind).removeprefix('AT_')} is not supported")
+
+
+def _set_identity(column: str, items: Sequence[Tree], parsed: Parsed) -> st.SetIdentity:
+    kinds = [item.def_elem for item in items if item.def_elem.defname == "generated"]
+    if len(kinds) > 1:
+        raise SqlSyntaxError("conflicting or redundant options", position=parsed.position(kinds[1].location))
+    options = [item for item in items if item.def_elem.defname != "generated"]
+    identity = chr(kinds[0].arg.integer.ival) if kinds else None
+    return st.SetIdentity(name=column, identity=identity, options=sequence_options(options, parsed))
 
 
 def _new_type(column: str, tree: Tree, parsed: Parsed) -> SqlType:
@@ -92,6 +115,8 @@ _TUNING = {
 def _rename(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
     kind = tree.rename_type
     if kind in (pb.OBJECT_COLUMN, pb.OBJECT_ATTRIBUTE):
+        if RELATION_KINDS.get(tree.relation_type, "table") == "table":
+            check_column_name(tree.newname)
         return st.RenameColumn(
             relation=qualified_name(tree.relation, parsed),
             name=tree.subname,

@@ -8,12 +8,13 @@ from typing import Any
 from planner.common_errors import redundant_options
 from planner.errors import FeatureNotSupported
 from planner.statements import records as st
-from planner.syntax.names import qualified_name
+from planner.syntax.names import name_from_list, qualified_name
 from planner.syntax.parse import Parsed, Tree
 from planner.types.type_names import resolve_type_name
 
 
-def _sequence_options(options: Any, parsed: Parsed) -> st.SequenceOptions:
+def sequence_options(options: Any, parsed: Parsed) -> st.SequenceOptions:
+    """The options of CREATE and ALTER SEQUENCE and of identity columns. 42601 for one that is given twice."""
     given: dict[str, Any] = {}
     for node in options:
         element = node.def_elem
@@ -23,6 +24,8 @@ def _sequence_options(options: Any, parsed: Parsed) -> st.SequenceOptions:
         has_value = element.HasField("arg")
         if name == "as":
             given["type"] = resolve_type_name(element.arg.type_name, parsed)
+        elif name == "sequence_name":
+            given["name"] = name_from_list(element.arg.list.items)
         elif name == "owned_by":
             given["owned_by"] = tuple(item.string.sval for item in element.arg.list.items)
         elif name == "cycle":
@@ -52,7 +55,7 @@ def _integer(element: Tree) -> int:
 def _create_sequence(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
     return st.CreateSequence(
         name=qualified_name(tree.sequence, parsed),
-        options=_sequence_options(tree.options, parsed),
+        options=sequence_options(tree.options, parsed),
         if_not_exists=tree.if_not_exists,
         temporary=tree.sequence.relpersistence == "t",
     )
@@ -61,7 +64,7 @@ def _create_sequence(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
 def _alter_sequence(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
     return st.AlterSequence(
         name=qualified_name(tree.sequence, parsed),
-        options=_sequence_options(tree.options, parsed),
+        options=sequence_options(tree.options, parsed),
         if_exists=tree.missing_ok,
     )
 

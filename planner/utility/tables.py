@@ -31,7 +31,9 @@ from planner.types.type_names import (
     type_row,
 )
 from planner.types.types import INT2, INT4, INT8, SqlType
+from planner.utility.sequences import sequence_options
 
+_SYSTEM_COLUMNS = frozenset({"ctid", "xmin", "cmin", "xmax", "cmax", "tableoid"})
 _ON_COMMIT: Mapping[int, OneOf["delete", "drop"]] = {pb.ONCOMMIT_DELETE_ROWS: "delete", pb.ONCOMMIT_DROP: "drop"}
 
 
@@ -114,6 +116,7 @@ def column_definition(
     tree: Tree, parsed: Parsed, table: str
 ) -> tuple[st.ColumnDefinition, list[st.ConstraintDefinition]]:
     """A ColumnDef of `table`: the column, and the constraints that stand with it."""
+    check_column_name(tree.colname)
     names = [name.string.sval for name in tree.type_name.names]
     serial = len(names) == 1 and names[0] in SERIAL_TYPES
     if serial:
@@ -135,6 +138,7 @@ def column_definition(
     default: Tree | None = None
     generation: Tree | None = None
     identity: str | None = None
+    identity_options: st.SequenceOptions | None = None
     constraints: list[tuple[st.ConstraintDefinition, list[Tree]]] = []
     declared: tuple[st.ConstraintDefinition, list[Tree]] | None = None
     """The constraint that DEFERRABLE and the like would follow."""
@@ -168,6 +172,7 @@ def column_definition(
             if type.oid not in (INT2, INT4, INT8):
                 raise InvalidParameterValue("identity column type must be smallint, integer, or bigint")
             identity = constraint.generated_when or "d"
+            identity_options = sequence_options(constraint.options, parsed)
             if not_null is False:
                 raise SqlSyntaxError(f"conflicting NULL/NOT NULL declarations {of_column}", position=position)
             not_null = True
@@ -185,6 +190,8 @@ def column_definition(
                 if not_null is False:
                     raise SqlSyntaxError(f"conflicting NULL/NOT NULL declarations {of_column}", position=position)
                 not_null = True
+        if serial and identity is not None:
+            raise SqlSyntaxError(f"both default and identity specified {of_column}")
         clashing = [
             name
             for name, given in (("default", default), ("identity", identity), ("generation expression", generation))
@@ -202,10 +209,17 @@ def column_definition(
         written_generation=None if generation is None else parsed.expression(generation),
         serial=serial,
         identity=identity,
+        identity_options=identity_options,
         collation=collation,
         position=parsed.position(tree.location),
     )
     return column, [_with_timing(definition, words, parsed) for definition, words in constraints]
+
+
+def check_column_name(name: str) -> None:
+    """Raises 42701 for the names of PostgreSQL's system columns."""
+    if name in _SYSTEM_COLUMNS:
+        raise DuplicateColumn(f'column name "{name}" conflicts with a system column name')
 
 
 def check_column_type(column: str, type: SqlType) -> None:

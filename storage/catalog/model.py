@@ -159,7 +159,8 @@ class Constraint(Record, frozen=True, kw_only=True, tag="constraint"):
 
 
 class Sequence(Record, frozen=True, kw_only=True, tag="sequence"):
-    """A sequence's definition; its position is not catalog data."""
+    """A sequence's definition; its position is not catalog data. What a record of an earlier version lacks has the
+    default."""
 
     name: str
     schema: int
@@ -172,6 +173,11 @@ class Sequence(Record, frozen=True, kw_only=True, tag="sequence"):
     cache: int = 1
     cycle: bool = False
     owned_by: tuple[int, int] | None = None
+    """The table and the attnum of the column that it goes with."""
+    generation: int = 0
+    """What tells its positions before and after a RESTART apart: a number that no other restart has had."""
+    first: int | None = None
+    """The number with which the generation begins; None: `start`."""
 
 
 class Setting(Record, frozen=True, kw_only=True, tag="setting"):

@@ -100,6 +100,15 @@ def _view_of_name(context: Entered, name: str) -> str | None:
     return definitions.view_definition(context.objects, reg_names.relation_oid(context, name), context.path)
 
 
+def _expression(context: Entered, text: str, relation: int, pretty: bool) -> str:
+    """pg_get_expr."""
+
+    def named(type_oid: int, oid: int) -> str:
+        return reg_names.reg_output(context, REG_TYPES[type_oid], oid)
+
+    return definitions.shown_expression(context.objects, relation, text, pretty=pretty, names=named)
+
+
 def _serial_sequence(context: Entered, table: str, column: str) -> str | None:
     """pg_get_serial_sequence: the sequence that the column owns, qualified."""
     objects = context.objects
@@ -266,7 +275,7 @@ UDFS: Mapping[str, Udf] = {
     "tg_get_expr": Udf(
         args=(TEXT, OID, BOOL),
         result=TEXT,
-        call=lambda c, text, oid, pretty: definitions.shown_expression(c.objects, oid, text) if pretty else text,
+        call=_expression,
     ),
     "tg_get_indexdef": Udf(
         args=(OID, INT4, BOOL),

@@ -13,6 +13,7 @@ from adapter.system_catalogs.objects.definitions import (
     builtin_view_definitions,
     format_type,
     generation_sources,
+    shown_expression,
     view_definition,
 )
 from adapter.system_catalogs.objects.objects import CatalogObjects, publicly_readable
@@ -217,7 +218,9 @@ def columns(objects: CatalogObjects) -> Content:
             **object_name(objects, "table", table.schema, table.name),
             "column_name": column.name,
             "ordinal_position": column.attnum,
-            "column_default": None if column.is_generated else column.default,
+            "column_default": None
+            if column.default is None or column.is_generated
+            else shown_expression(objects, table.oid, column.default),
             "is_nullable": YES_NO[not column.not_null],
             **type_row(objects, column.type_oid, column.typmod, str(column.attnum), collation=column.collation),
             "is_self_referencing": "NO",

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import Any
 
 from adapter.system_catalogs.objects import derived_oids
 from adapter.system_catalogs.objects.objects import CatalogObjects, builtin_functions, static_row
 from planner.catalog_data import content as catalog_data
-from planner.definitions.row_expressions import generation_expression, pretty_expression
+from planner.definitions.row_expressions import generation_expression
+from planner.definitions.row_expressions import shown_expression as stored_expression_text
 from planner.definitions.view_layout import layout
 from planner.resolution.statement import BindContext
 from planner.syntax.identifiers import quote_identifier
 from planner.types import type_names
 from planner.types.system_relations import BuiltinRelations
+from planner.types.types import REGCLASS
 from storage.catalog.model import INFORMATION_SCHEMA_OID, Column, Constraint, Relation
 from storage.catalog.model import Sequence as SequenceRecord
 
@@ -141,20 +143,35 @@ def _constraint_text(objects: CatalogObjects, constraint: Constraint, path: tupl
             text += f" ON DELETE {_ACTIONS[constraint.on_delete]}"
         chosen = _column_list(objects, constraint.relation, constraint.delete_columns)
         return f"{text} ({chosen})" if chosen else text
-    expression = constraint.expression or ""
-    if pretty:
-        expression = shown_expression(objects, constraint.relation, expression)
+    expression = shown_expression(objects, constraint.relation, constraint.expression or "", pretty=pretty)
     return f"CHECK ({expression})" + (" NO INHERIT" if constraint.no_inherit else "")
 
 
-def shown_expression(objects: CatalogObjects, relation_oid: int, text: str) -> str:
-    """A stored expression over the columns of a relation (0: of none) as the pretty forms show it. Expressions of
-    built-in relations stay as they are."""
+def shown_expression(
+    objects: CatalogObjects,
+    relation_oid: int,
+    text: str,
+    *,
+    pretty: bool = False,
+    names: Callable[[int, int], str] | None = None,
+) -> str:
+    """A stored expression over the columns of a relation (0: of none) as it is shown. `names` calls objects by their
+    names; without it relations are qualified. Expressions of built-in relations stay as they are."""
+    if not pretty and "::reg" not in text:
+        return text
     relation = objects.snapshot.get(relation_oid)
-    if not isinstance(relation, Relation):
-        return text if relation_oid else pretty_expression(None, text, _bind_context(objects))
-    column = next((column for column in relation.live_columns() if column.default == text), None)
-    return pretty_expression(relation, text, _bind_context(objects), column)
+    if relation_oid and not isinstance(relation, Relation):
+        return text
+    column = None
+    if isinstance(relation, Relation):
+        column = next((column for column in relation.live_columns() if column.default == text), None)
+    else:
+        relation = None
+
+    def named(type_oid: int, oid: int) -> str:
+        return qualified_relation_name(objects, oid, None) if type_oid == REGCLASS else str(oid)
+
+    return stored_expression_text(relation, text, _bind_context(objects), column, pretty=pretty, objects=names or named)
 
 
 def generation_sources(objects: CatalogObjects, relation: Relation, column: Column) -> Sequence[int]:

@@ -17,7 +17,7 @@ from planner.types.types import REG_TYPES
 _SIMPLE = {
     "format_type(oid,int4)": "tg_format_type({token}, {0}, {1})",
     "pg_get_userbyid(oid)": "tg_get_userbyid({token}, {0})",
-    "pg_get_expr(pg_node_tree,oid)": "{0}",
+    "pg_get_expr(pg_node_tree,oid)": "tg_get_expr({token}, {0}, {1}, FALSE)",
     "pg_get_expr(pg_node_tree,oid,bool)": "tg_get_expr({token}, {0}, {1}, {2})",
     "current_setting(text)": "tg_current_setting({token}, {0}, FALSE)",
     "current_setting(text,bool)": "tg_current_setting({token}, {0}, {1})",
