@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from adapter.changes.target import Target
+from adapter.changes.constraints.target import Target
 from adapter.execution.spool import RowSpool
 from adapter.execution.statement import Running
 from adapter.plans.plan_cache import Plan

@@ -23,11 +23,11 @@ import pyarrow as pa
 from msgspec.structs import replace
 
 from adapter.changes.change_locks import ALONE_AFTER, against_all_writers, lock_whole_table, locked_batches
+from adapter.changes.constraints.row_checks import check_parts, check_rows
+from adapter.changes.constraints.statement_keys import StatementKeys
+from adapter.changes.constraints.target import Target, target_of
 from adapter.changes.on_conflict import ConflictResolution, retried
-from adapter.changes.over_rows import computed_rows
-from adapter.changes.row_checks import check_parts, check_rows
-from adapter.changes.statement_keys import StatementKeys
-from adapter.changes.target import Target, target_of
+from adapter.changes.rows.over_rows import computed_rows
 from adapter.execution.spool import RowSpool
 from adapter.execution.statement import Outcome, RowsOutcome, Running
 from adapter.plans.constant_rows import constant_value

@@ -16,9 +16,9 @@ import numpy as np
 import pyarrow as pa
 from msgspec import Struct
 
-from adapter.changes.key_checks import find
-from adapter.changes.table_keys import UniqueKey
-from adapter.changes.target import Target
+from adapter.changes.constraints.key_checks import find
+from adapter.changes.constraints.table_keys import UniqueKey
+from adapter.changes.constraints.target import Target
 from adapter.execution.statement import Running
 from adapter.plans.key_indexes import stored_columns
 from adapter.plans.predicates import scan_templates

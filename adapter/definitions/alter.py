@@ -14,9 +14,9 @@ from itertools import groupby
 
 import msgspec
 
-from adapter.changes.defaults import default_query
-from adapter.definitions.catalog_changes import change, require_column, with_column, without_column
-from adapter.definitions.checks import (
+from adapter.changes.rows.defaults import default_query
+from adapter.definitions.common.catalog_changes import change, require_column, with_column, without_column
+from adapter.definitions.constraints.checks import (
     add_checks,
     find_constraint,
     refuse_duplicate,
@@ -24,15 +24,15 @@ from adapter.definitions.checks import (
     with_constraints,
     without_constraints,
 )
-from adapter.definitions.drop import dependents_of, remove, report_cascade
-from adapter.definitions.existing_rows import NewRules, check_existing_rows
-from adapter.definitions.generation import (
+from adapter.definitions.constraints.existing_rows import NewRules, check_existing_rows
+from adapter.definitions.constraints.generation import (
     checked_default,
     generated_from,
     missing_value,
     with_generations,
 )
-from adapter.definitions.keys import declared_keys, forget_names, name_in_parents, referring, with_not_null
+from adapter.definitions.constraints.keys import declared_keys, forget_names, name_in_parents, referring, with_not_null
+from adapter.definitions.drop import dependents_of, remove, report_cascade
 from adapter.definitions.rewriting import alter_shard, rewrite_table, set_types
 from adapter.definitions.sequences import (
     add_identity,

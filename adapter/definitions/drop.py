@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from adapter.definitions.catalog_changes import change, owner_oid, with_column
-from adapter.definitions.keys import forget_names
+from adapter.definitions.common.catalog_changes import change, owner_oid, with_column
+from adapter.definitions.constraints.keys import forget_names
 from adapter.definitions.sequences import identity_owner
 from adapter.execution.guards import own_catalog
 from adapter.execution.relation_names import SYSTEM_SCHEMAS, describe, kind_of, look_up, shown_name

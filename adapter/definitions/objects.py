@@ -10,8 +10,8 @@ import hmac
 import msgspec
 
 from adapter.definitions.alter import role_oid
-from adapter.definitions.catalog_changes import change, new_oid, owner_oid
-from adapter.definitions.checks import find_constraint, refuse_duplicate
+from adapter.definitions.common.catalog_changes import change, new_oid, owner_oid
+from adapter.definitions.constraints.checks import find_constraint, refuse_duplicate
 from adapter.definitions.drop import remove
 from adapter.definitions.views import rename_schema_in_views
 from adapter.execution.guards import own_catalog

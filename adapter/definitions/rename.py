@@ -8,9 +8,9 @@ from __future__ import annotations
 import msgspec
 
 from adapter.definitions.alter import alter_target
-from adapter.definitions.catalog_changes import change, with_column
-from adapter.definitions.checks import rename_in_checks
-from adapter.definitions.generation import renamed_generations
+from adapter.definitions.common.catalog_changes import change, with_column
+from adapter.definitions.constraints.checks import rename_in_checks
+from adapter.definitions.constraints.generation import renamed_generations
 from adapter.definitions.sequences import owned_sequences
 from adapter.definitions.views import rename_column_in_views, rename_relation_in_views
 from adapter.execution.guards import own_catalog

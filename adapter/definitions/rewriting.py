@@ -11,11 +11,11 @@ from typing import Any
 import pyarrow as pa
 from msgspec.structs import replace
 
-from adapter.changes.defaults import default_query
-from adapter.definitions.catalog_changes import change, require_column, with_column, without_column
-from adapter.definitions.checks import retyped_checks
-from adapter.definitions.existing_rows import NewRules
-from adapter.definitions.generation import generated_from
+from adapter.changes.rows.defaults import default_query
+from adapter.definitions.common.catalog_changes import change, require_column, with_column, without_column
+from adapter.definitions.constraints.checks import retyped_checks
+from adapter.definitions.constraints.existing_rows import NewRules
+from adapter.definitions.constraints.generation import generated_from
 from adapter.definitions.sequences import altered, configured
 from adapter.definitions.tables import fill_table, make_shard, physical_schema
 from adapter.definitions.views import broken_views, drop_column_in_views

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from adapter.definitions.catalog_changes import (
+from adapter.definitions.common.catalog_changes import (
     change,
     exists_already,
     new_oid,

@@ -9,12 +9,12 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from adapter.changes.row_checks import check_rows
-from adapter.changes.target import Target
-from adapter.definitions.catalog_changes import change, exists_already, new_oid, owner_oid
-from adapter.definitions.checks import copied_checks, declared_checks, with_constraints
-from adapter.definitions.generation import checked_default, with_generations
-from adapter.definitions.keys import declared_keys, name_in_parents, with_not_null
+from adapter.changes.constraints.row_checks import check_rows
+from adapter.changes.constraints.target import Target
+from adapter.definitions.common.catalog_changes import change, exists_already, new_oid, owner_oid
+from adapter.definitions.constraints.checks import copied_checks, declared_checks, with_constraints
+from adapter.definitions.constraints.generation import checked_default, with_generations
+from adapter.definitions.constraints.keys import declared_keys, name_in_parents, with_not_null
 from adapter.definitions.sequences import copied_identity, numbered_column, owned_sequences, restarted
 from adapter.execution.guards import own_catalog
 from adapter.execution.relation_locks import lock_read

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from adapter.changes import copy_in, copy_out
+from adapter.changes.constraints.table_keys import table_keys
+from adapter.changes.copy import copy_in, copy_out
 from adapter.changes.modify_table import run_change
-from adapter.changes.table_keys import table_keys
 from adapter.definitions.dispatch import run_definition
 from adapter.definitions.tables import create_table_as
 from adapter.execution.guards import prevent_in_block, require_block

@@ -36,7 +36,7 @@ from planner.ir.nodes import (
     Scan,
 )
 from planner.ir.rewrite import column_ids, transform
-from planner.queries.column_values import (
+from planner.queries.changes.column_values import (
     assign,
     bind_generation,
     bind_stored,

@@ -11,7 +11,7 @@ from planner.errors import DatatypeMismatch, SqlError
 from planner.expressions.bind import TRANSFORM_CLAUSE, bind_clause
 from planner.ir.bound import BoundQuery
 from planner.ir.nodes import ColumnRef, Literal, Project, Scalar
-from planner.queries.column_values import (
+from planner.queries.changes.column_values import (
     bind_generation,
     bind_stored,
     bound_query,

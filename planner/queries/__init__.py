@@ -1,4 +1,4 @@
-"""Queries and changes of rows: SELECT with all its clauses, VALUES, set operations, WITH, INSERT, UPDATE, DELETE.
+"""Queries: SELECT with all its clauses, VALUES, set operations, WITH; changes of rows are in `changes`.
 
 A query is bound in two steps: analysis makes an object that knows its output columns (`SelectQuery`, `SetQuery`,
 `ValuesQuery`), from which its relation is made once the columns have their types.

@@ -12,12 +12,12 @@ from typing import Any
 import pyarrow as pa
 from msgspec import Struct
 
-from adapter.changes.copy_options import copy_columns, copy_format, refuse_files
-from adapter.changes.defaults import default_query
-from adapter.changes.over_rows import computed_rows
-from adapter.changes.row_checks import check_rows
-from adapter.changes.statement_keys import StatementKeys
-from adapter.changes.target import Target, target_of
+from adapter.changes.constraints.row_checks import check_rows
+from adapter.changes.constraints.statement_keys import StatementKeys
+from adapter.changes.constraints.target import Target, target_of
+from adapter.changes.copy.copy_options import copy_columns, copy_format, refuse_files
+from adapter.changes.rows.defaults import default_query
+from adapter.changes.rows.over_rows import computed_rows
 from adapter.execution.relation_names import find_relation
 from adapter.execution.statement import Running
 from adapter.plans.constant_rows import array_of, constant_value

@@ -1,7 +1,7 @@
 """Keys of tables: PRIMARY KEY, UNIQUE and FOREIGN KEY declared with a table, added to one, and let go of.
 
 The records of both tables name a foreign key, since changes of either side have to respect it. Rows that are there
-already are looked at by `adapter.definitions.existing_rows`.
+already are looked at by `adapter.definitions.constraints.existing_rows`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from msgspec.structs import replace
 
-from adapter.definitions.catalog_changes import change, new_oid
+from adapter.definitions.common.catalog_changes import change, new_oid
 from adapter.execution.guards import own_catalog
 from adapter.execution.relation_names import find_relation
 from adapter.execution.statement import Running

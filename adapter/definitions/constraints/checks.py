@@ -1,7 +1,7 @@
 """CHECK constraints: declared with a table, added to one, renamed and dropped with what they concern.
 
 A check is kept as SQL text. The table's record names it, so that a change of rows by whoever did not know of it cannot
-commit; rows that are there already are looked at by `adapter.definitions.existing_rows`.
+commit; rows that are there already are looked at by `adapter.definitions.constraints.existing_rows`.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from collections.abc import Collection, Iterable, Sequence
 
 from msgspec.structs import replace
 
-from adapter.changes.over_rows import engine_over_rows
-from adapter.definitions.catalog_changes import change, new_oid
-from adapter.definitions.keys import forget_names
+from adapter.changes.rows.over_rows import engine_over_rows
+from adapter.definitions.common.catalog_changes import change, new_oid
+from adapter.definitions.constraints.keys import forget_names
 from adapter.execution.guards import own_catalog
 from adapter.execution.statement import Running
 from planner.definitions.object_names import free_name

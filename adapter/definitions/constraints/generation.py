@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
-from adapter.changes.defaults import default_query
-from adapter.changes.over_rows import engine_over_rows
+from adapter.changes.rows.defaults import default_query
+from adapter.changes.rows.over_rows import engine_over_rows
 from adapter.execution.guards import own_catalog
 from adapter.execution.statement import Running
 from adapter.queries.single_row import evaluate

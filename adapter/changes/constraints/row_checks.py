@@ -16,9 +16,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from adapter.changes.over_rows import over_rows
-from adapter.changes.table_checks import TableChecks
-from adapter.changes.target import Target
+from adapter.changes.constraints.table_checks import TableChecks
+from adapter.changes.constraints.target import Target
+from adapter.changes.rows.over_rows import over_rows
 from adapter.engines.common.engine import TableInput
 from adapter.execution.statement import Running
 from adapter.plans.arrow_conditions import false_rows

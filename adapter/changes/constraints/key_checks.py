@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from adapter.changes.table_keys import ForeignKey, foreign_key
+from adapter.changes.constraints.table_keys import ForeignKey, foreign_key
 from adapter.execution.guards import own_catalog
 from adapter.execution.statement import Running
 from adapter.plans.key_indexes import constraint_index, key_arrays

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from adapter.changes.copy_options import copy_columns, copy_format, refuse_files
+from adapter.changes.copy.copy_options import copy_columns, copy_format, refuse_files
 from adapter.changes.modify_table import run_change
 from adapter.execution.relation_names import find_relation
 from adapter.execution.statement import Running

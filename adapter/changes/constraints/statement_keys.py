@@ -13,8 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from adapter.changes.defaults import default_query
-from adapter.changes.key_checks import (
+from adapter.changes.constraints.key_checks import (
     Keys,
     check_referring,
     check_unique,
@@ -26,9 +25,10 @@ from adapter.changes.key_checks import (
     is_deferred,
     still_referenced,
 )
-from adapter.changes.row_checks import check_rows
-from adapter.changes.table_keys import ForeignKey, TableKeys, places_of
-from adapter.changes.target import Target, target_of
+from adapter.changes.constraints.row_checks import check_rows
+from adapter.changes.constraints.table_keys import ForeignKey, TableKeys, places_of
+from adapter.changes.constraints.target import Target, target_of
+from adapter.changes.rows.defaults import default_query
 from adapter.execution.guards import own_catalog
 from adapter.execution.statement import Running
 from adapter.plans.constant_rows import array_of

@@ -16,7 +16,7 @@ from planner.errors import (
 )
 from planner.expressions.bind import bind_clause
 from planner.ir.nodes import RETURNING_ROWS, ColumnRef, CteScan, Literal, Project, Rel, Scalar
-from planner.queries.column_values import computing, refuse_updates, with_computed
+from planner.queries.changes.column_values import computing, refuse_updates, with_computed
 from planner.queries.relations import scan_table, schema_name
 from planner.resolution.casting import to_boolean
 from planner.resolution.operators import BOOLEAN

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from adapter.changes.table_checks import TableChecks, table_checks
-from adapter.changes.table_keys import TableKeys, table_keys
+from adapter.changes.constraints.table_checks import TableChecks, table_checks
+from adapter.changes.constraints.table_keys import TableKeys, table_keys
 from adapter.execution.statement import Running
 from planner.errors import WrongObjectType
 from planner.types.types import SqlType, column_type

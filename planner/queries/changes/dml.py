@@ -29,7 +29,7 @@ from planner.ir.nodes import (
     Values,
     With,
 )
-from planner.queries.column_values import (
+from planner.queries.changes.column_values import (
     assign,
     bound_query,
     computing,
@@ -38,9 +38,9 @@ from planner.queries.column_values import (
     refuse_values,
     with_computed,
 )
+from planner.queries.changes.on_conflict import bind_on_conflict
 from planner.queries.common_tables import bind_with
 from planner.queries.from_clause import bind_from
-from planner.queries.on_conflict import bind_on_conflict
 from planner.queries.relations import find_relation, scan_table, undefined_table
 from planner.queries.select import bind_targets
 from planner.queries.values import bind_rows

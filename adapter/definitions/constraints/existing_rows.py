@@ -14,7 +14,7 @@ from typing import Any
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from adapter.changes.key_checks import key_text_of
+from adapter.changes.constraints.key_checks import key_text_of
 from adapter.execution.guards import own_catalog
 from adapter.execution.statement import Running
 from adapter.plans.predicates import scan_templates

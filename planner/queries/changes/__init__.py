@@ -1,0 +1,1 @@
+"""INSERT, UPDATE and DELETE. May import `queries` and what is below it. Read `dml` first."""
