@@ -56,7 +56,8 @@ class LockedRows:
         """Lock rows (ids ascending, each once) in their modes; own rows of the transaction need none. For each that has
         been replaced or deleted since the snapshot: the id of its newest version, which is locked, or `DELETED`.
 
-        Raises 40001 or BeginAgain where that is not wanted, and what waiting for a lock raises.
+        Raises 40001 or BeginAgain where that is not wanted, and what waiting for a lock raises. A statement that begins
+        again has locked the newest versions before: what it finds next time, nobody can have changed.
         """
         foreign = row_ids < PROVISIONAL_ROW_ID
         newest, wanted = row_ids[foreign], modes[foreign]
@@ -73,6 +74,8 @@ class LockedRows:
                 there = newest != DELETED
                 newest, origin, wanted = newest[there], origin[there], wanted[there]
             if is_locked and not changed:
+                if found and begins_again(self._running.transaction):
+                    raise BeginAgain
                 return found
             # What is locked already is locked again at no cost.
             await self._lock_in_order(newest, wanted)
@@ -87,7 +90,7 @@ class LockedRows:
             return {}, after
         ascending = np.sort(row_ids)
         newest = await running.services.row_versions.newest(env, self._shard, ascending, after, until)
-        if newest:
+        if newest and (UNKNOWN in newest.values() or not begins_again(running.transaction)):
             refuse_changed(running.transaction, newest.values())
         return newest, until
 
@@ -138,12 +141,18 @@ class LockedRows:
         return pa.concat_tables(pieces).sort_by(ROW_ID)
 
 
+def begins_again(transaction: Transaction) -> bool:
+    """Whether a statement starts over where rows have changed, because its transaction keeps to one snapshot, of which
+    nobody has seen anything yet."""
+    return transaction.isolation.keeps_snapshot and transaction.implicit and transaction.may_renew
+
+
 def refuse_changed(transaction: Transaction, newest: Iterable[int]) -> None:
     """Raise 40001 or BeginAgain unless the transaction may go on with the newest versions of rows that have changed."""
     newest = list(newest)
+    if begins_again(transaction):
+        raise BeginAgain
     if transaction.isolation.keeps_snapshot:
-        if transaction.implicit and transaction.may_renew:
-            raise BeginAgain
         raise serialization_failure(CONCURRENT_DELETE if newest[0] == DELETED else CONCURRENT_UPDATE)
     if transaction.pending.updates:
         # It keeps to the snapshot that its definitions began with.

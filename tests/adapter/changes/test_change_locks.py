@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 
+from adapter.queries.locked_rows import LockedRows
 from adapter.sessions.server import Server
 from planner.errors import SqlError
 from tests.adapter.harness import Client, Waiting, blocked
@@ -250,6 +252,30 @@ async def test_a_long_change_finishes_beside_small_ones(clients: list[Client], l
         (7, 100_000 + counts[0]),
         (1999, 100_000 + counts[1]),
     ]
+
+
+@pytest.mark.parametrize("level", ["read committed", "repeatable read", "serializable"])
+async def test_what_begins_again_keeps_its_rows(
+    clients: list[Client], level: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However slow a change reads, a stream of small ones gets between its reading and its locking only once."""
+    one, two, _ = clients
+    for client in (one, two):
+        await client.run(f"set default_transaction_isolation = '{level}'")
+    lock, overtaking = LockedRows.lock, []
+
+    async def overtaken(rows: LockedRows, *args: Any) -> dict[int, int]:
+        if rows._running.session is one.session.state:
+            overtaking.append(asyncio.ensure_future(two.tag("update t set v = v + 1 where k = 2")))
+            while not overtaking[-1].done() and not two.session.state.services.locks.waiting():
+                await asyncio.sleep(0)
+        return await lock(rows, *args)
+
+    monkeypatch.setattr(LockedRows, "lock", overtaken)
+    assert await asyncio.wait_for(one.tag("update t set v = v + 100"), 30) == "UPDATE 2"
+    assert [await small for small in overtaking] == ["UPDATE 1"] * len(overtaking)
+    assert len(overtaking) == (1 if level == "read committed" else 2)
+    assert await one.value("select v from t where k = 2") == 120 + len(overtaking)
 
 
 async def test_waiters_are_served_in_turn(clients: list[Client], another: Another) -> None:
