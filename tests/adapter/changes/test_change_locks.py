@@ -262,18 +262,18 @@ async def test_what_begins_again_keeps_its_rows(
     one, two, _ = clients
     for client in (one, two):
         await client.run(f"set default_transaction_isolation = '{level}'")
-    lock, overtaking = LockedRows.lock, []
+    lock = LockedRows.lock
+    overtaking: list[Waiting] = []
 
     async def overtaken(rows: LockedRows, *args: Any) -> dict[int, int]:
         if rows._running.session is one.session.state:
-            overtaking.append(asyncio.ensure_future(two.tag("update t set v = v + 1 where k = 2")))
-            while not overtaking[-1].done() and not two.session.state.services.locks.waiting():
-                await asyncio.sleep(0)
+            overtaking.append(Waiting(two, "update t set v = v + 1 where k = 2"))
+            await overtaking[-1].is_blocked()
         return await lock(rows, *args)
 
     monkeypatch.setattr(LockedRows, "lock", overtaken)
     assert await asyncio.wait_for(one.tag("update t set v = v + 100"), 30) == "UPDATE 2"
-    assert [await small for small in overtaking] == ["UPDATE 1"] * len(overtaking)
+    assert [await small.result() for small in overtaking] == [["UPDATE 1"]] * len(overtaking)
     assert len(overtaking) == (1 if level == "read committed" else 2)
     assert await one.value("select v from t where k = 2") == 120 + len(overtaking)
 
