@@ -28,21 +28,20 @@ from adapter.changes.constraints.statement_keys import StatementKeys
 from adapter.changes.constraints.target import Target, target_of
 from adapter.changes.on_conflict import ConflictResolution, retried
 from adapter.changes.rows.over_rows import computed_rows
-from adapter.execution.spool import RowSpool
+from adapter.changes.rows.returning import ReturnedRows
 from adapter.execution.statement import Outcome, RowsOutcome, Running
 from adapter.plans.constant_rows import constant_value
 from adapter.plans.plan_cache import Plan
-from adapter.plans.predicates import scan_templates
-from adapter.queries.read import PreparedRead, prepare_plan, prepare_read, with_token
+from adapter.queries.read import PreparedRead, prepare_plan
 from adapter.queries.sequences import find_sequence, next_values
 from adapter.queries.session_functions import has_acting_calls
 from adapter.results import Command, RecordBatch
 from adapter.transactions.row_versions import DELETED, Replacement
+from adapter.transactions.snapshots import reading_as_before
 from planner.errors import InternalError
 from planner.ir import nodes as ir
 from planner.ir.bound import BoundDelete, BoundInsert, BoundStatement, BoundUpdate, Returning
 from planner.ir.physical import arrow_type
-from planner.types.types import SqlType
 from storage.catalog.model import Sequence
 from storage.shards.parts import ROW_ID, Part, UploadedPart
 
@@ -63,6 +62,18 @@ async def run_change(running: Running, plan: Plan) -> Outcome:
     running.transaction.rely_on(plan.relied_on)
     target = target_of(running, plan.catalog, statement.relation_oid)
     change = _Change(running, target, statement.returning)
+    if change.returned is not None and change.returned.reads_tables:
+        with reading_as_before(running.transaction, [target.shard]):
+            await _carry_out(running, plan, statement, change)
+    else:
+        await _carry_out(running, plan, statement, change)
+    return await change.outcome(plan)
+
+
+async def _carry_out(
+    running: Running, plan: Plan, statement: BoundInsert | BoundUpdate | BoundDelete, change: _Change
+) -> None:
+    target = change.target
     if isinstance(statement, BoundInsert):
         if statement.on_conflict is not None:
             change.conflicts = ConflictResolution(running, target, statement.on_conflict)
@@ -78,7 +89,6 @@ async def run_change(running: Running, plan: Plan) -> Outcome:
     if change.keys is not None:
         decided = () if change.conflicts is None else change.conflicts.arbiters
         await change.keys.finish({key.constraint.oid: retried for key in decided})
-    return await change.outcome(plan)
 
 
 def _check_constants(read: PreparedRead) -> None:
@@ -96,11 +106,10 @@ class _Change:
 
     def __init__(self, running: Running, target: Target, returning: Returning | None) -> None:
         self._running = running
-        self._target = target
-        self._returning = returning
+        self.target = target
         self._txn = running.transaction.writable(running.services.env)
         self._rows = 0
-        self._spool = None if returning is None else RowSpool()
+        self.returned = None if returning is None else ReturnedRows(running, returning)
         self.numbered: dict[int, Sequence] = {}
         self.conflicts: ConflictResolution | None = None
         self.keys = None if target.keys is None else StatementKeys(running, target, target.keys)
@@ -108,10 +117,10 @@ class _Change:
     def may_be_written_by_engine(self, statement: BoundStatement) -> bool:
         """Whether the rows need not pass this process. Those that others refer to do when they are changed, since what
         refers to them may have to follow, row by row."""
-        referenced = self._target.keys is not None and bool(self._target.keys.referenced)
+        referenced = self.target.keys is not None and bool(self.target.keys.referenced)
         if self.conflicts is not None:
             return False
-        return self._returning is None and not self.numbered and (not referenced or isinstance(statement, BoundInsert))
+        return self.returned is None and not self.numbered and (not referenced or isinstance(statement, BoundInsert))
 
     def number_rows(self, plan: Plan, statement: BoundInsert) -> Plan:
         """Take columns whose value is nextval() out of the source, to be numbered row by row as they come."""
@@ -134,10 +143,10 @@ class _Change:
 
     async def read_then_write(self, read: PreparedRead, statement: BoundStatement) -> None:
         """Read the rows to change, batch by batch, and write what becomes of them."""
-        width = len(self._target.columns)
+        width = len(self.target.columns)
         stream = read.stream()
         if isinstance(statement, (BoundUpdate, BoundDelete)):
-            stream = locked_batches(self._running, self._target, read, statement)
+            stream = locked_batches(self._running, self.target, read, statement)
         async with aclosing(_closable(stream)) as batches:
             async for batch in batches:
                 if not batch.num_rows:
@@ -153,24 +162,25 @@ class _Change:
                         if self.keys is not None:
                             self.keys.add(columns)
                     case BoundUpdate():
-                        old, new = columns[1 : 1 + width], columns[1 + width :]
+                        old, new = columns[1 : 1 + width], columns[1 + width : 1 + 2 * width]
                         self.delete(columns[0], old)
-                        self._replaced(columns[0], await self.insert(new))
+                        self._replaced(columns[0], await self.insert(new, columns[1 + 2 * width :]))
                         if self.keys is not None:
                             self.keys.move(old, new)
                     case BoundDelete():
-                        self.delete(columns[0], columns[1:])
+                        old = columns[1 : 1 + width]
+                        self.delete(columns[0], old)
                         self._replaced(columns[0], DELETED)
                         if self.keys is not None:
-                            self.keys.remove(columns[1:])
-                        await self._return(self._batch(columns[1:]))
+                            self.keys.remove(old)
+                        await self._return(columns[1:])
                 self._rows += batch.num_rows
                 await self._txn.spill()
 
     async def _upsert(self, columns: list[Any]) -> None:
         """Insert rows, but for those in conflict with others, which may change instead."""
         assert self.conflicts is not None
-        await check_rows(self._running, self._target, self._batch(columns))
+        await check_rows(self._running, self.target, self._batch(columns))
         resolved = await self.conflicts.resolve(columns)
         if len(resolved.inserted):
             new = [column.take(resolved.inserted) for column in columns]
@@ -191,38 +201,39 @@ class _Change:
         columns: list[Any] = batch.columns
         for index, sequence in self.numbered.items():
             values = await next_values(self._running, sequence, batch.num_rows)
-            columns[index] = pa.array(values, pa.int64()).cast(arrow_type(self._target.types[index]))
+            columns[index] = pa.array(values, pa.int64()).cast(arrow_type(self.target.types[index]))
         if statement.computed is not None and (self.numbered or statement.complete is None):
             rows = await computed_rows(self._running, statement.computed, self._batch(columns), "generated")
             columns = rows.columns
         return columns
 
-    async def insert(self, columns: SequenceOf[Any]) -> int:
-        """Add rows given as one array for each live column. Returns the provisional id of the first."""
+    async def insert(self, columns: SequenceOf[Any], joined: SequenceOf[Any] = ()) -> int:
+        """Add rows given as one array for each live column; `joined` is what RETURNING needs besides. Returns the
+        provisional id of the first."""
         rows = self._batch(columns)
-        await check_rows(self._running, self._target, rows)
-        first = self._txn.write(self._target.shard, rows)
-        await self._return(rows)
+        await check_rows(self._running, self.target, rows)
+        first = self._txn.write(self.target.shard, rows)
+        await self._return([*columns, *joined])
         return first
 
     def _replaced(self, row_ids: Any, first: int) -> None:
         self._running.transaction.replace_rows(
             Replacement(
-                relation_oid=self._target.relation.oid, shard=self._target.shard, old=row_ids.to_numpy(), first=first
+                relation_oid=self.target.relation.oid, shard=self.target.shard, old=row_ids.to_numpy(), first=first
             )
         )
 
     def delete(self, row_ids: Any, old: SequenceOf[Any]) -> None:
         """Delete rows by id, with their old values."""
-        names = [ROW_ID, *self._target.names]
-        self._txn.delete(self._target.shard, pa.record_batch([row_ids, *old], names=names))
+        names = [ROW_ID, *self.target.names]
+        self._txn.delete(self.target.shard, pa.record_batch([row_ids, *old], names=names))
 
     def _batch(self, columns: SequenceOf[Any]) -> RecordBatch:
-        return pa.record_batch(list(columns), names=self._target.names)
+        return pa.record_batch(list(columns), names=self.target.names)
 
     async def write_by_engine(self, read: PreparedRead, statement: BoundStatement) -> None:
         """Let the engine that reads the rows write what becomes of them, as parts."""
-        target, width = self._target, len(self._target.columns)
+        target, width = self.target, len(self.target.columns)
         assigned = self._assigned(statement) if isinstance(statement, BoundUpdate) else None
         old = ((*range(1 + width),), [ROW_ID, *target.names])
         match statement:
@@ -256,84 +267,37 @@ class _Change:
 
     def _assigned(self, statement: BoundUpdate) -> frozenset[int] | None:
         """The columns (attnums) that an UPDATE may change; None when that is not plain."""
-        rel, width = statement.read.rel, len(self._target.columns)
+        rel, width = statement.read.rel, len(self.target.columns)
         if not isinstance(rel, ir.Project):
             return None
-        old, new = rel.exprs[1 : 1 + width], rel.exprs[1 + width :]
-        pairs = zip(self._target.columns, old, new, strict=True)
+        old, new = rel.exprs[1 : 1 + width], rel.exprs[1 + width : 1 + 2 * width]
+        pairs = zip(self.target.columns, old, new, strict=True)
         return frozenset(column.attnum for column, before, after in pairs if before != after)
 
     async def _note_parts(self, keys: StatementKeys, parts: SequenceOf[Part]) -> None:
         for part in parts:
-            rows = await self._running.services.env.reader.read_part(part, self._target.names)
+            rows = await self._running.services.env.reader.read_part(part, self.target.names)
             for batch in rows.to_batches():
                 keys.add(batch.columns)
 
-    async def _return(self, rows: RecordBatch) -> None:
-        returning, spool = self._returning, self._spool
-        if returning is None or spool is None:
-            return
-        running = self._running
-        catalog = running.transaction.catalog
-        query = returning.query
-        direct = _direct_columns(query.rel)
-        if direct is not None:
-            types = [field.type for field in query.rel.fields]
-            await spool.append(_select(rows, direct, types))
-            return
-        read = await prepare_read(running, catalog, query, scan_templates(query.rel), constants=False)
-        table = pa.Table.from_batches([rows]).rename_columns([f"c{n}" for n in range(1, rows.num_columns + 1)])
-        engine = running.engines.local
-        context = with_token(read.context, f"returning{spool.rows}")
-        stream = engine.execute(
-            read.query, read.resolved.inputs, running.params, context, extra={ir.RETURNING_ROWS: table}
-        )
-        async with aclosing(_closable(stream)) as batches:
-            async for batch in batches:
-                await spool.append(batch)
+    async def _return(self, columns: SequenceOf[Any]) -> None:
+        if self.returned is not None:
+            await self.returned.add(columns)
 
     async def outcome(self, plan: Plan) -> Outcome:
         """The command tag, or the rows of RETURNING."""
         name = plan.tag.split()[0]
         prefix = "INSERT 0" if name == "INSERT" else name
-        if self._spool is None:
+        if self.returned is None:
             return Command(tag=f"{prefix} {self._rows}")
         assert plan.columns is not None
         return RowsOutcome(
             columns=plan.columns,
-            batches=_spooled(self._spool),
+            batches=self.returned.batches(plan.columns),
             tag=lambda count: f"{prefix} {count}",
         )
-
-
-async def _spooled(spool: RowSpool) -> AsyncIterator[RecordBatch]:
-    try:
-        async for batch in spool.read(0, spool.rows):
-            yield batch
-    finally:
-        spool.close()
 
 
 def _closable(stream: AsyncIterator[RecordBatch]) -> Any:
     """Every engine's stream is an async generator; the protocol only promises an iterator."""
     return stream
-
-
-def _direct_columns(rel: ir.Rel) -> list[int] | None:
-    """For each output column the position among the affected rows' columns, when RETURNING just lists columns."""
-    if isinstance(rel, ir.CteScan) and rel.cte == ir.RETURNING_ROWS:
-        return list(range(len(rel.fields)))
-    if isinstance(rel, ir.Project):
-        below = _direct_columns(rel.input)
-        if below is None:
-            return None
-        position = {field.id: below[index] for index, field in enumerate(rel.input.fields)}
-        if all(isinstance(expr, ir.ColumnRef) and expr.id in position for expr in rel.exprs):
-            return [position[expr.id] for expr in rel.exprs if isinstance(expr, ir.ColumnRef)]
-    return None
-
-
-def _select(rows: RecordBatch, positions: SequenceOf[int], types: SequenceOf[SqlType]) -> RecordBatch:
-    return pa.record_batch(
-        [rows.column(position) for position in positions], names=[f"c{n}" for n in range(1, len(types) + 1)]
-    )

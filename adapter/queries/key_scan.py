@@ -18,7 +18,7 @@ from adapter.engines.common.lookups import Indexes, Lookup, lookup_of
 from adapter.engines.common.result_batches import ResultShape
 from adapter.plans.key_indexes import constraint_index, key_arrays, stored_column
 from adapter.results import RecordBatch
-from adapter.transactions.snapshots import ResolvedTables
+from adapter.transactions.snapshots import ResolvedTables, own_parts
 from adapter.transactions.transaction import Transaction
 from planner.ir import nodes as ir
 from planner.ir.bound import BoundQuery
@@ -142,19 +142,21 @@ async def rows_by_keys(
     keys: Sequence[pa.Array],
     columns: Sequence[StoredColumn] = (),
 ) -> Found:
-    """The rows of `relation` with one of `keys` (by columns) that the transaction sees, its own among them."""
-    parts, local = await visible_parts(env, transaction, relation)
+    """The rows of `relation` with one of `keys` (by columns) that are there for the transaction: also those that the
+    statement that runs has written itself."""
+    parts, _ = await visible_parts(env, transaction, relation)
+    local = () if transaction.txn is None or relation.shard is None else transaction.txn.local_parts(relation.shard)
     wanted, same = key_arrays(index, keys), index.nulls_not_distinct
     found = env.keys.lookup_columns_now(parts, index, wanted, columns, local=local, nulls_match=same)
     return found or await env.keys.lookup_columns(parts, index, wanted, columns, local=local, nulls_match=same)
 
 
 async def visible_parts(env: Environment, transaction: Transaction, relation: Relation) -> tuple[Any, tuple[Any, ...]]:
-    """The parts of `relation` in the transaction's snapshot, and those that it has written itself."""
+    """The parts of `relation` in the transaction's snapshot, and those of its own that the statement sees."""
     shard, snapshot = relation.shard, transaction.snapshot
     assert shard is not None
     assert snapshot is not None
-    local = () if transaction.txn is None else transaction.txn.local_parts(shard)
+    local = own_parts(transaction, shard)
     if transaction.is_own_table(relation):
         return ShardChanges(shard=shard, after=Csn(0), until=Csn(0), inserts=(), deletes=()), local
     return await env.reader.snapshot(shard, snapshot.csn), local

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
+from types import MappingProxyType
 from typing import Any
 
 from msgspec import Struct
@@ -35,6 +36,8 @@ from storage.catalog.model import CatalogSnapshot
 _ONLY_READING = frozenset({"select_stmt", "declare_cursor_stmt", "copy_stmt", "explain_stmt"})
 """Statements that may see rows that are not durable: what they read goes nowhere."""
 
+NOTHING: Mapping[int, Any] = MappingProxyType({})
+
 
 class PreparedRead(Struct, frozen=True, kw_only=True):
     """A query ready to run. `rows` holds its rows when they are constants; otherwise `engine` runs it, and `reason`
@@ -49,13 +52,15 @@ class PreparedRead(Struct, frozen=True, kw_only=True):
     reason: str
     index: str | None = None
     """The name of the index by which its only table is read."""
+    at_hand: Mapping[int, Any] = NOTHING
+    """The rows that it reads as `CteScan`s of these ids."""
 
-    def stream(self, extra: Mapping[int, Any] | None = None) -> AsyncIterator[RecordBatch]:
+    def stream(self) -> AsyncIterator[RecordBatch]:
         """The rows. Closing the stream ends the engine's work."""
         if self.rows is not None:
             return batches_of(self.rows)
         assert self.engine is not None
-        return self.engine.execute(self.query, self.resolved.inputs, self.params, self.context, extra=extra)
+        return self.engine.execute(self.query, self.resolved.inputs, self.params, self.context, extra=self.at_hand)
 
 
 def execution_context(running: Running, catalog: CatalogSnapshot) -> ExecutionContext:
@@ -83,8 +88,10 @@ async def prepare_read(
     sizes: bool = False,
     record: bool = True,
     constants: bool = True,
+    at_hand: Mapping[int, Any] = NOTHING,
 ) -> PreparedRead:
-    """Resolve and route `query`. Raises 40001 when its snapshot cannot be read, 0A000 when no engine can run it."""
+    """Resolve and route `query`, which reads the rows `at_hand` as `CteScan`s of these ids. Raises 40001 when its
+    snapshot cannot be read, 0A000 when no engine can run it."""
     session = running.session
     acts = has_acting_calls(query) if acts is None else acts
     per_row = acts and not is_evaluated_once(query.rel)
@@ -96,7 +103,8 @@ async def prepare_read(
     if per_row:
 
         async def read_rows(inner: BoundQuery) -> list[tuple[Any, ...]]:
-            return await _rows_of(await prepare_read(running, catalog, inner, scan_templates(inner.rel), sizes=sizes))
+            templates = scan_templates(inner.rel)
+            return await _rows_of(await prepare_read(running, catalog, inner, templates, sizes=sizes, at_hand=at_hand))
 
         query = await carry_out_for_rows(running, query, read_rows)
         templates = scan_templates(query.rel)
@@ -147,6 +155,7 @@ async def prepare_read(
         rows=None,
         engine=engine,
         reason=reason,
+        at_hand=at_hand,
     )
 
 
@@ -164,7 +173,14 @@ async def _rows_of(read: PreparedRead) -> list[tuple[Any, ...]]:
     return rows
 
 
-async def prepare_plan(running: Running, plan: Plan, *, record: bool = True, constants: bool = True) -> PreparedRead:
+async def prepare_plan(
+    running: Running,
+    plan: Plan,
+    *,
+    record: bool = True,
+    constants: bool = True,
+    at_hand: Mapping[int, Any] = NOTHING,
+) -> PreparedRead:
     """`prepare_read` of a plan's query."""
     assert plan.query is not None
     return await prepare_read(
@@ -177,6 +193,7 @@ async def prepare_plan(running: Running, plan: Plan, *, record: bool = True, con
         sizes=plan.sizes,
         record=record,
         constants=constants,
+        at_hand=at_hand,
     )
 
 

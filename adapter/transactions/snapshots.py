@@ -8,7 +8,8 @@ operation: everything is in memory.
 from __future__ import annotations
 
 import bisect
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -106,11 +107,10 @@ async def _parts(
         except (UnknownShard, AsOfNotReadable) as error:
             raise serialization_failure(CONCURRENT_DDL) from error
         inserts, deletes = snapshot.inserts, snapshot.deletes
-    if transaction.txn is not None:
-        own = transaction.txn.local_parts(shard)
-        if own:
-            inserts += tuple(part for part in own if part.kind == "insert")
-            deletes += tuple(part for part in own if part.kind == "delete")
+    own = own_parts(transaction, shard)
+    if own:
+        inserts += tuple(part for part in own if part.kind == "insert")
+        deletes += tuple(part for part in own if part.kind == "delete")
     return inserts, deletes
 
 
@@ -134,3 +134,21 @@ def _hitting(deletes: Sequence[Part], inserts: Sequence[Part]) -> tuple[Part, ..
         if place < len(firsts) and firsts[place] <= high:
             hitting.append(part)
     return tuple(hitting)
+
+
+def own_parts(transaction: Transaction, shard: ShardId) -> tuple[Part, ...]:
+    """The transaction's own inserts and deletes in `shard` that the statement which runs sees."""
+    before = transaction.own_before.get(shard)
+    if before is not None or transaction.txn is None:
+        return before or ()
+    return transaction.txn.local_parts(shard)
+
+
+@contextmanager
+def reading_as_before(transaction: Transaction, shards: Iterable[ShardId]) -> Iterator[None]:
+    """Within it, what is written to `shards` is not seen: a statement does not see its own changes."""
+    transaction.own_before = {shard: own_parts(transaction, shard) for shard in shards}
+    try:
+        yield
+    finally:
+        transaction.own_before = {}

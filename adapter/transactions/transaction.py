@@ -67,6 +67,7 @@ from adapter.transactions.row_versions import Replacement
 from planner.errors import ActiveSqlTransaction, InternalError, InvalidSavepointSpecification, ReadOnlySqlTransaction
 from storage.catalog.model import CatalogRecord, CatalogSnapshot, CatalogUpdate, Relation
 from storage.ids import ShardId
+from storage.shards.parts import Part
 from storage.timestamps.csn import Csn
 
 if TYPE_CHECKING:
@@ -239,6 +240,8 @@ class Transaction(Struct, kw_only=True):
     id: int | None = None
     pg_snapshot: tuple[Csn, str] | None = None
     """PostgreSQL's form of the snapshot at this CSN, once somebody has asked for it."""
+    own_before: Mapping[ShardId, tuple[Part, ...]] = field(default_factory=dict)
+    """What the statement that runs sees of own rows, of tables that it writes to."""
     _savepoints: list[Mark] = field(default_factory=list)
 
     def _not_now(self, what: str) -> InternalError:

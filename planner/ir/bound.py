@@ -51,8 +51,8 @@ class OnConflict(Struct, frozen=True, kw_only=True):
 
 class BoundUpdate(Struct, frozen=True, kw_only=True):
     """UPDATE. `read` yields: the row id (int8), every live column's old value (attnum order), then every live
-    column's new value (assignment-coerced, attnum order). One row per changed row (a join that matches a row
-    several times keeps one)."""
+    column's new value (assignment-coerced, attnum order), then what RETURNING needs of other tables. One row per
+    changed row (a join that matches a row several times keeps one)."""
 
     relation_oid: int
     columns: tuple[int, ...]
@@ -62,7 +62,8 @@ class BoundUpdate(Struct, frozen=True, kw_only=True):
 
 
 class BoundDelete(Struct, frozen=True, kw_only=True):
-    """DELETE. `read` yields the row id (int8), then every live column's old value (attnum order)."""
+    """DELETE. `read` yields the row id (int8), then every live column's old value (attnum order), then what RETURNING
+    needs of other tables."""
 
     relation_oid: int
     columns: tuple[int, ...]
@@ -72,7 +73,7 @@ class BoundDelete(Struct, frozen=True, kw_only=True):
 
 class Returning(Struct, frozen=True, kw_only=True):
     """RETURNING: `query` reads the affected rows as `CteScan(cte=RETURNING_ROWS)`, whose columns are the table's
-    live columns."""
+    live columns, then those of other tables that `read` gives."""
 
     query: BoundQuery
 

@@ -179,18 +179,21 @@ def _bound(level: Level, relation: Relation, column: Column) -> Scalar:
 
 
 def with_computed(rel: Rel, computed: Project, first: int = 0) -> Project:
-    """`rel`, whose columns from `first` on are proposed rows, with their generated columns as `computed` (of
+    """`rel`, of whose columns those from `first` on are proposed rows, with their generated columns as `computed` (of
     `computing`) has them. Both belong to one statement."""
     given = {field.id: rel.fields[first + place] for place, field in enumerate(computed.input.fields)}
+    others = rel.fields[first + len(given) :]
 
     def of_proposed(node: object) -> ColumnRef | None:
         if isinstance(node, ColumnRef) and node.id in given:
             return ColumnRef(id=given[node.id].id, type=node.type)
         return None
 
-    kept = tuple(ColumnRef(id=field.id, type=field.type) for field in rel.fields[:first])
-    fields: tuple[Field, ...] = (*rel.fields[:first], *computed.fields)
-    return Project(input=rel, exprs=(*kept, *transform(computed.exprs, of_proposed)), fields=fields)
+    before, after = (
+        tuple(ColumnRef(id=field.id, type=field.type) for field in kept) for kept in (rel.fields[:first], others)
+    )
+    fields: tuple[Field, ...] = (*rel.fields[:first], *computed.fields, *others)
+    return Project(input=rel, exprs=(*before, *transform(computed.exprs, of_proposed), *after), fields=fields)
 
 
 def refuse_values(live: Sequence[Column], given: set[int], override: int) -> None:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from planner.common_errors import missing_column, repeated_column
 from planner.errors import (
     FeatureNotSupported,
     InsufficientPrivilege,
     SqlSyntaxError,
-    UndefinedColumn,
-    UndefinedTable,
     WrongObjectType,
 )
 from planner.expressions.bind import bind, bind_clause
@@ -19,16 +16,20 @@ from planner.ir.bound import BoundDelete, BoundInsert, BoundUpdate, OnConflict, 
 from planner.ir.nodes import (
     RETURNING_ROWS,
     ColumnRef,
+    CommonTable,
     CteScan,
     Deduplicate,
+    Field,
     Filter,
     Project,
     Rel,
     Scalar,
     ScalarSubquery,
+    Scan,
     Values,
     With,
 )
+from planner.ir.rewrite import transform, walk
 from planner.queries.changes.column_values import (
     assign,
     bound_query,
@@ -107,7 +108,7 @@ def bind_insert(statement: Statement, tree: Tree) -> BoundInsert:
     conflict = None
     if tree.HasField("on_conflict_clause"):
         conflict = bind_on_conflict(statement, relation, tree, types, _assignments)
-    returning = _returning(statement, relation, tree)
+    returning = _insert_returning(level, relation, tree, tables)
     return BoundInsert(
         relation_oid=relation.oid,
         columns=tuple(column.attnum for column in live),
@@ -115,7 +116,7 @@ def bind_insert(statement: Statement, tree: Tree) -> BoundInsert:
         not_null=tuple(column.attnum for column in live if column.not_null),
         computed=None if computed is None else bound_query(statement, computed),
         complete=complete,
-        returning=_finish_returning(statement, returning),
+        returning=None if returning is None else Returning(query=bound_query(statement, returning)),
         on_conflict=None if conflict is None else _finish_conflict(statement, *conflict),
     )
 
@@ -286,11 +287,11 @@ def bind_update(statement: Statement, tree: Tree) -> BoundUpdate:
     old = [ColumnRef(id=field.id, type=field.type) for field in scan.fields[:-1]]
     refuse_updates(live, not_default)
     new = [changes.get(index, expr) for index, expr in enumerate(old)]
-    rel = _read(statement, rel, [row_id, *old, *new], live, 2, tables)
+    returning, joined = _joined_returning(level, tree, scan, rel, tables)
+    rel = _read(statement, rel, [row_id, *old, *new], live, 2, joined, tables)
     computed = computing(statement, relation)
     if computed is not None:
         rel = with_computed(rel, computed, 1 + len(live))
-    returning = _returning(statement, relation, tree, bool(tree.from_clause))
     return BoundUpdate(
         relation_oid=relation.oid,
         columns=tuple(column.attnum for column in live),
@@ -300,7 +301,7 @@ def bind_update(statement: Statement, tree: Tree) -> BoundUpdate:
             for index, column in enumerate(live)
             if column.not_null and (index in changes or column.generated)
         ),
-        returning=_finish_returning(statement, returning),
+        returning=returning,
     )
 
 
@@ -310,11 +311,18 @@ def _no_aggregates(level: Level) -> None:
 
 
 def _read(
-    statement: Statement, rel: Rel, exprs: Sequence[Scalar], live: Sequence[Column], copies: int, tables: list[Any]
+    statement: Statement,
+    rel: Rel,
+    exprs: Sequence[Scalar],
+    live: Sequence[Column],
+    copies: int,
+    joined: Sequence[Field],
+    tables: list[CommonTable],
 ) -> Rel:
-    names = ["_row_id", *(column.name for _ in range(copies) for column in live)]
+    names = ["_row_id", *(column.name for _ in range(copies) for column in live), *(field.name for field in joined)]
+    exprs = (*exprs, *(ColumnRef(id=field.id, type=field.type) for field in joined))
     fields = tuple(statement.new_field(name, expr.type) for name, expr in zip(names, exprs, strict=True))
-    result: Rel = Project(input=rel, exprs=tuple(exprs), fields=fields)
+    result: Rel = Project(input=rel, exprs=exprs, fields=fields)
     return With(tables=tuple(tables), body=result, fields=fields) if tables else result
 
 
@@ -399,53 +407,62 @@ def bind_delete(statement: Statement, tree: Tree) -> BoundDelete:
     if tree.using_clause:
         rel = Deduplicate(input=rel, on=(row_id,), order_by=(), fields=rel.fields)
     old = [ColumnRef(id=field.id, type=field.type) for field in scan.fields[:-1]]
-    rel = _read(statement, rel, [row_id, *old], live, 1, tables)
-    returning = _returning(statement, relation, tree, bool(tree.using_clause))
+    returning, joined = _joined_returning(level, tree, scan, rel, tables)
+    rel = _read(statement, rel, [row_id, *old], live, 1, joined, tables)
     return BoundDelete(
         relation_oid=relation.oid,
         columns=tuple(column.attnum for column in live),
         read=bound_query(statement, rel),
-        returning=_finish_returning(statement, returning),
+        returning=returning,
     )
 
 
 # ---------------------------------------------------------------- RETURNING
 
 
-def _returning(statement: Statement, relation: Relation, tree: Tree, joined: bool = False) -> Rel | None:
-    """The projection of a RETURNING list over the affected rows; None without one."""
+def _insert_returning(level: Level, relation: Relation, tree: Tree, tables: Sequence[CommonTable]) -> Rel | None:
+    """What RETURNING of an INSERT makes of the rows; None without one."""
     if not tree.HasField("returning_clause"):
         return None
-    if joined and any(_is_star(node.res_target.val) for node in tree.returning_clause.exprs):
-        raise FeatureNotSupported("RETURNING of columns of other tables than the target is not supported")
-    clause = tree.returning_clause
-    level = Level(statement, None)
-    scan, item = scan_table(level, relation, tree.relation.alias if tree.relation.HasField("alias") else None, -1)
-    rows = CteScan(cte=RETURNING_ROWS, fields=scan.fields)
-    level.namespace.append(item)
-    level.rtes.append(item)
-    try:
-        targets = bind_targets(level, clause.exprs, "RETURNING")
-    except Exception as error:
-        if joined and isinstance(error, (UndefinedTable, UndefinedColumn)):
-            raise FeatureNotSupported("RETURNING of columns of other tables than the target is not supported") from None
-        raise
+    alias = tree.relation.alias if tree.relation.HasField("alias") else None
+    inner = Level(level.statement, level.parent)
+    inner.ctes = level.ctes
+    scan, item = scan_table(inner, relation, alias, -1)
+    inner.namespace.append(item)
+    inner.rtes.append(item)
+    return _returning(inner, tree, scan.fields, tables)
+
+
+def _joined_returning(
+    level: Level, tree: Tree, scan: Scan, rel: Rel, tables: Sequence[CommonTable]
+) -> tuple[Returning | None, tuple[Field, ...]]:
+    """RETURNING of an UPDATE or DELETE, whose target is read as `scan` and joined to others in `rel`; and the columns
+    of the others that it needs."""
+    if not tree.HasField("returning_clause"):
+        return None, ()
+    target = scan.fields[:-1]
+    returned = _returning(level, tree, target, tables)
+    ids = {node.id for node in walk(returned) if isinstance(node, ColumnRef)} - {field.id for field in scan.fields}
+    joined = tuple(field for field in rel.fields if field.id in ids)
+    rows = CteScan(cte=RETURNING_ROWS, fields=(*target, *joined))
+
+    def with_joined(node: object) -> CteScan | None:
+        return rows if isinstance(node, CteScan) and node.cte == RETURNING_ROWS else None
+
+    return Returning(query=bound_query(level.statement, transform(returned, with_joined))), joined
+
+
+def _returning(level: Level, tree: Tree, target: tuple[Field, ...], tables: Sequence[CommonTable]) -> Rel:
+    """The projection of a RETURNING list, whose names `level` offers, over the affected rows."""
+    statement = level.statement
+    targets = bind_targets(level, tree.returning_clause.exprs, "RETURNING")
     exprs = tuple(finish_row(statement, resolve_unknown(statement, target.expr)) for target in targets)
     fields = tuple(
         statement.new_field(target.name, expr.type, target.origin) for target, expr in zip(targets, exprs, strict=True)
     )
-    return Project(input=rows, exprs=exprs, fields=fields)
-
-
-def _is_star(node: Tree) -> bool:
-    """Whether an item of a list is an unqualified `*`."""
-    if not node.HasField("column_ref"):
-        return False
-    fields = node.column_ref.fields
-    return len(fields) == 1 and bool(fields[0].HasField("a_star"))
-
-
-def _finish_returning(statement: Statement, rel: Rel | None) -> Returning | None:
-    if rel is None:
-        return None
-    return Returning(query=bound_query(statement, rel))
+    rows = CteScan(cte=RETURNING_ROWS, fields=target)
+    result = Project(input=rows, exprs=exprs, fields=fields)
+    read = {node.cte for node in walk(exprs) if isinstance(node, CteScan)}
+    if any(table.id in read for table in tables):
+        return With(tables=tuple(tables), body=result, fields=fields)
+    return result

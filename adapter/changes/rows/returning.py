@@ -1,0 +1,83 @@
+"""RETURNING: computed batch by batch over the affected rows, and kept aside until the statement has ended."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import aclosing
+from typing import Any
+
+import pyarrow as pa
+
+from adapter.execution.spool import RowSpool
+from adapter.execution.statement import Running
+from adapter.plans.predicates import scan_templates
+from adapter.queries.read import execution_context, prepare_read, with_token
+from adapter.results import ColumnDescription, RecordBatch
+from adapter.system_catalogs.functions.reg_columns import has_reg_columns, with_names
+from planner.ir import nodes as ir
+from planner.ir.bound import Returning
+
+
+class ReturnedRows:
+    """The rows that one statement returns."""
+
+    def __init__(self, running: Running, returning: Returning) -> None:
+        self._running = running
+        self._query = returning.query
+        self._templates = scan_templates(returning.query.rel)
+        self._direct = _direct_columns(returning.query.rel)
+        self._names = [f"c{number}" for number in range(1, len(returning.query.rel.fields) + 1)]
+        self._spool = RowSpool()
+
+    @property
+    def reads_tables(self) -> bool:
+        """Whether the list has subqueries, which do not see what the statement changes."""
+        return bool(self._templates)
+
+    async def add(self, columns: Sequence[Any]) -> None:
+        """Rows have been changed: one array for each live column of the table, and each column joined to them."""
+        if self._direct is not None:
+            await self._spool.append(pa.record_batch([columns[place] for place in self._direct], names=self._names))
+            return
+        running = self._running
+        catalog = running.transaction.catalog
+        names = [f"c{number}" for number in range(1, len(columns) + 1)]
+        rows = {ir.RETURNING_ROWS: pa.table(list(columns), names=names)}
+        read = await prepare_read(running, catalog, self._query, self._templates, constants=False, at_hand=rows)
+        context = with_token(read.context, f"returning{self._spool.rows}")
+        stream: Any = running.engines.local.execute(
+            read.query, read.resolved.inputs, running.params, context, extra=rows
+        )
+        async with aclosing(stream) as batches:
+            async for batch in batches:
+                await self._spool.append(batch)
+
+    def batches(self, columns: Sequence[ColumnDescription]) -> AsyncIterator[RecordBatch]:
+        """All of them, once, as clients get these columns."""
+        types = [column.type for column in columns]
+        if not has_reg_columns(types):
+            return self._once()
+        running = self._running
+        context = execution_context(running, running.transaction.catalog)
+        return with_names(self._once(), types, context, running.engines.catalogs)
+
+    async def _once(self) -> AsyncIterator[RecordBatch]:
+        try:
+            async for batch in self._spool.read(0, self._spool.rows):
+                yield batch
+        finally:
+            self._spool.close()
+
+
+def _direct_columns(rel: ir.Rel) -> list[int] | None:
+    """For each output column the position among the affected rows' columns, when RETURNING just lists columns."""
+    if isinstance(rel, ir.CteScan) and rel.cte == ir.RETURNING_ROWS:
+        return list(range(len(rel.fields)))
+    if isinstance(rel, ir.Project):
+        below = _direct_columns(rel.input)
+        if below is None:
+            return None
+        position = {field.id: below[index] for index, field in enumerate(rel.input.fields)}
+        if all(isinstance(expr, ir.ColumnRef) and expr.id in position for expr in rel.exprs):
+            return [position[expr.id] for expr in rel.exprs if isinstance(expr, ir.ColumnRef)]
+    return None
