@@ -63,7 +63,7 @@ async def run_change(running: Running, plan: Plan) -> Outcome:
     target = target_of(running, plan.catalog, statement.relation_oid)
     change = _Change(running, target, statement.returning)
     if change.returned is not None and change.returned.reads_tables:
-        with reading_as_before(running.transaction, [target.shard]):
+        async with reading_as_before(running.transaction, [target.shard]):
             await _carry_out(running, plan, statement, change)
     else:
         await _carry_out(running, plan, statement, change)

@@ -27,7 +27,7 @@ from storage.catalog.model import CatalogSnapshot, Constraint, Relation
 from storage.environment.environment import Environment
 from storage.shards.indexes.definition import IndexDefinition, StoredColumn
 from storage.shards.indexes.reading.found import Found
-from storage.shards.parts import ROW_ID
+from storage.shards.parts import ROW_ID, Part
 from storage.shards.shard import ShardChanges
 from storage.timestamps.csn import Csn
 
@@ -144,19 +144,21 @@ async def rows_by_keys(
 ) -> Found:
     """The rows of `relation` with one of `keys` (by columns) that are there for the transaction: also those that the
     statement that runs has written itself."""
-    parts, _ = await visible_parts(env, transaction, relation)
-    local = () if transaction.txn is None or relation.shard is None else transaction.txn.local_parts(relation.shard)
+    parts, local = await visible_parts(env, transaction, relation, newest=True)
     wanted, same = key_arrays(index, keys), index.nulls_not_distinct
     found = env.keys.lookup_columns_now(parts, index, wanted, columns, local=local, nulls_match=same)
     return found or await env.keys.lookup_columns(parts, index, wanted, columns, local=local, nulls_match=same)
 
 
-async def visible_parts(env: Environment, transaction: Transaction, relation: Relation) -> tuple[Any, tuple[Any, ...]]:
-    """The parts of `relation` in the transaction's snapshot, and those of its own that the statement sees."""
+async def visible_parts(
+    env: Environment, transaction: Transaction, relation: Relation, *, newest: bool = False
+) -> tuple[Any, tuple[Part, ...]]:
+    """The parts of `relation` in the transaction's snapshot, and those of its own that the statement sees; `newest`:
+    all of its own."""
     shard, snapshot = relation.shard, transaction.snapshot
     assert shard is not None
     assert snapshot is not None
-    local = own_parts(transaction, shard)
+    local = await own_parts(transaction, shard, newest=newest)
     if transaction.is_own_table(relation):
         return ShardChanges(shard=shard, after=Csn(0), until=Csn(0), inserts=(), deletes=()), local
     return await env.reader.snapshot(shard, snapshot.csn), local

@@ -8,8 +8,8 @@ operation: everything is in memory.
 from __future__ import annotations
 
 import bisect
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -107,7 +107,7 @@ async def _parts(
         except (UnknownShard, AsOfNotReadable) as error:
             raise serialization_failure(CONCURRENT_DDL) from error
         inserts, deletes = snapshot.inserts, snapshot.deletes
-    own = own_parts(transaction, shard)
+    own = await own_parts(transaction, shard)
     if own:
         inserts += tuple(part for part in own if part.kind == "insert")
         deletes += tuple(part for part in own if part.kind == "delete")
@@ -136,18 +136,19 @@ def _hitting(deletes: Sequence[Part], inserts: Sequence[Part]) -> tuple[Part, ..
     return tuple(hitting)
 
 
-def own_parts(transaction: Transaction, shard: ShardId) -> tuple[Part, ...]:
-    """The transaction's own inserts and deletes in `shard` that the statement which runs sees."""
-    before = transaction.own_before.get(shard)
+async def own_parts(transaction: Transaction, shard: ShardId, *, newest: bool = False) -> tuple[Part, ...]:
+    """The transaction's own inserts and deletes in `shard` that the statement which runs sees; `newest`: all."""
+    before = None if newest else transaction.own_before.get(shard)
     if before is not None or transaction.txn is None:
         return before or ()
+    await transaction.txn.make_local_parts(shard)
     return transaction.txn.local_parts(shard)
 
 
-@contextmanager
-def reading_as_before(transaction: Transaction, shards: Iterable[ShardId]) -> Iterator[None]:
+@asynccontextmanager
+async def reading_as_before(transaction: Transaction, shards: Iterable[ShardId]) -> AsyncIterator[None]:
     """Within it, what is written to `shards` is not seen: a statement does not see its own changes."""
-    transaction.own_before = {shard: own_parts(transaction, shard) for shard in shards}
+    transaction.own_before = {shard: await own_parts(transaction, shard) for shard in shards}
     try:
         yield
     finally:

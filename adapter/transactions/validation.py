@@ -107,6 +107,7 @@ async def _written_row_conflict(
 ) -> bool:
     if not request.txn.deletes_from(shard):
         return False
+    await request.txn.make_local_parts(shard)
     own = [part for part in request.txn.local_parts(shard) if part.kind == "delete"]
     theirs = _deletes_in(earlier, shard)
     changes = await env.reader.changes(shard, request.snapshot, until)
@@ -144,9 +145,11 @@ async def _row_ids(env: Environment, parts: Sequence[Part]) -> Any:
 
 
 async def _read_conflict(env: Environment, read: TableRead, until: Csn, earlier: Sequence[CommitRequest]) -> bool:
-    parts = [
-        part for request in earlier if read.shard in request.txn.shards for part in request.txn.local_parts(read.shard)
-    ]
+    parts: list[Part] = []
+    for request in earlier:
+        if read.shard in request.txn.shards:
+            await request.txn.make_local_parts(read.shard)
+            parts.extend(request.txn.local_parts(read.shard))
     changes = await env.reader.changes(read.shard, read.as_of, until)
     parts.extend(changes.inserts)
     parts.extend(changes.deletes)

@@ -16,6 +16,7 @@ A crash loses the buffer and nothing else; spilled files of a dead process are g
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Sequence
 from typing import Any, NewType, Protocol
 
@@ -28,6 +29,7 @@ from storage.catalog.model import CatalogUpdate
 from storage.durable.state import BASE_FORMAT, framed, unframed
 from storage.errors import CorruptState, StorageError, part_not_stored
 from storage.ids import ShardId
+from storage.off_loop import AT_ONCE_ROWS
 from storage.shards.parts import (
     INLINE_LIMIT_BYTES,
     PROVISIONAL_ROW_ID,
@@ -40,6 +42,7 @@ from storage.shards.parts import (
 from storage.shards.shard_state import encode_schema
 from storage.shards.writes import ShardWrites
 from storage.timestamps.csn import Csn
+from storage.transactions.local_parts import LocalParts, schema_groups
 from storage.transactions.row_places import NewPart, Run, coalesced, committed_ids
 
 SPILL_BUDGET_BYTES = 32 * 1024 * 1024
@@ -99,6 +102,7 @@ class _Run(Struct):
 
     first: int
     tables: list[pa.Table]
+    local: LocalParts = field(default_factory=lambda: LocalParts("insert"))
 
     @property
     def rows(self) -> int:
@@ -116,6 +120,7 @@ class _Buffer(Struct):
     open_run: bool = False
     runs: list[_Run] = field(default_factory=list)
     deletes: list[pa.Table] = field(default_factory=list)
+    local_deletes: LocalParts = field(default_factory=lambda: LocalParts("delete"))
     parts: list[Part] = field(default_factory=list)
 
     def nbytes(self) -> int:
@@ -307,18 +312,21 @@ class Txn:
         """The transaction's own inserts and deletes in `shard`, in order, with provisional row ids."""
         cached = self._local.get(shard)
         if cached is None:
-            found: list[Part] = []
-            for segment in self._segments:
-                buffer = segment.buffers.get(shard)
-                if buffer is None:
-                    continue
-                found.extend(buffer.parts)
-                for run in buffer.runs:
-                    part = inline_part("insert", run.table())
-                    found.append(msgspec.structs.replace(part, first_row_id=run.first))
-                found.extend(inline_part("delete", table) for table in _grouped(buffer.deletes))
-            cached = self._local[shard] = tuple(found)
+            cached = self._local[shard] = _local_parts(self._buffers_of(shard))
         return cached
+
+    async def make_local_parts(self, shard: ShardId) -> None:
+        """Let `local_parts` be at hand: what takes long to make is made on a thread. Nothing else may use the
+        transaction meanwhile."""
+        if shard not in self._local:
+            buffers = self._buffers_of(shard)
+            missing = sum([_missing_rows(buffer) for buffer in buffers])
+            if missing > AT_ONCE_ROWS:
+                self._local[shard] = await asyncio.to_thread(_local_parts, buffers)
+
+    def _buffers_of(self, shard: ShardId) -> list[_Buffer]:
+        found = [segment.buffers.get(shard) for segment in self._segments]
+        return [buffer for buffer in found if buffer is not None]
 
     def deletes_from(self, shard: ShardId) -> bool:
         """Whether the transaction itself (not what was merged into it) deletes rows of `shard`."""
@@ -353,11 +361,12 @@ class Txn:
             self._buffered -= sum(table.nbytes for table in run.tables)
             del buffer.runs[0]
         buffer.open_run = False
-        for group in _grouped(buffer.deletes):
-            for table in _slices(group):
+        for group in schema_groups(buffer.deletes):
+            for table in _slices(pa.concat_tables(group)):
                 buffer.parts.append(await self._writer.upload("delete", shard, table))
         self._buffered -= sum(table.nbytes for table in buffer.deletes)
         buffer.deletes = []
+        buffer.local_deletes = LocalParts("delete")
         self._changed(shard)
 
     async def export(self) -> bytes:
@@ -467,7 +476,7 @@ class Txn:
             placed.append(insert.runs)
         self._placed[shard] = placed
         for scope in dict.fromkeys(scope for scope, _ in deletes):
-            for group in _groups([table for owner, table in deletes if owner == scope]):
+            for group in schema_groups([table for owner, table in deletes if owner == scope]):
                 part = await members[scope]._encode("delete", shard, group, budget)
                 parts.append(msgspec.structs.replace(part, scope=scope))
         return ShardWrites(shard=shard, parts=tuple(parts), schema=schema, create=create)
@@ -532,6 +541,24 @@ class Txn:
         self._local.pop(shard, None)
 
 
+def _local_parts(buffers: Sequence[_Buffer]) -> tuple[Part, ...]:
+    found: list[Part] = []
+    for buffer in buffers:
+        found.extend(buffer.parts)
+        for run in buffer.runs:
+            first = run.first
+            for part in run.local.of(run.tables):
+                found.append(msgspec.structs.replace(part, first_row_id=first))
+                first += part.rows
+        found.extend(buffer.local_deletes.of(buffer.deletes))
+    return tuple(found)
+
+
+def _missing_rows(buffer: _Buffer) -> int:
+    inserts = sum([run.local.missing_rows(run.tables) for run in buffer.runs])
+    return inserts + buffer.local_deletes.missing_rows(buffer.deletes)
+
+
 def _as_table(rows: pa.Table | pa.RecordBatch) -> pa.Table:
     return pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows
 
@@ -541,22 +568,6 @@ def _is_provisional(table: pa.Table) -> bool:
         len(chunk) and int(chunk.to_numpy(zero_copy_only=False).max()) >= PROVISIONAL_ROW_ID
         for chunk in table.column(0).chunks
     )
-
-
-def _grouped(tables: list[pa.Table]) -> list[pa.Table]:
-    """`tables` with neighbours of one schema concatenated."""
-    return [pa.concat_tables(group) for group in _groups(tables)]
-
-
-def _groups(tables: list[pa.Table]) -> list[list[pa.Table]]:
-    """`tables` in runs of one schema."""
-    groups: list[list[pa.Table]] = []
-    for table in tables:
-        if groups and groups[-1][0].schema.equals(table.schema):
-            groups[-1].append(table)
-        else:
-            groups.append([table])
-    return groups
 
 
 def _slices(table: pa.Table) -> list[pa.Table]:

@@ -109,6 +109,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "errors",
         "clock",
         "bounded_map",
+        "off_loop",
     ),
 }
 

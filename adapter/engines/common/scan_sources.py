@@ -31,6 +31,7 @@ from planner.types.types import SqlType, column_type
 from planner.values.text_values import parse_text
 from storage.bounded_map import BoundedMap
 from storage.catalog.model import Relation
+from storage.off_loop import computed
 from storage.shards.parts import ROW_ID, Part, RowIdRange
 
 PartIdentity: TypeAlias = tuple[str | bytes, int, tuple[RowIdRange, ...]]
@@ -209,6 +210,9 @@ def _constant(column: ScanColumn, rows: int) -> pa.Array:
     return array_of(column.type, [column.missing.value] * rows)
 
 
+_NONE = np.empty(0, np.int64)
+
+
 class DeletedRows:
     """Row ids named by delete parts, as sorted arrays; cached by the parts they come from."""
 
@@ -223,7 +227,7 @@ class DeletedRows:
         found = self._sets.get(key)
         if found is None:
             pieces = [await self._ids_of(part, of) for part, of in zip(deletes, key, strict=True)]
-            found = np.unique(np.concatenate(pieces)) if pieces else np.empty(0, np.int64)
+            found = await computed(sum(map(len, pieces)), lambda: np.unique(np.concatenate([_NONE, *pieces])))
             self._sets.put(key, found)
         else:
             self._sets.touch(key)

@@ -1,12 +1,14 @@
 """Levels: a multimap from 64-bit keys to rows of many small parts, in memory, growing by a part at a time.
 
 New entries gather in one sorted list; when it is full it becomes an array, and arrays of like size are merged, so that
-there are few (about log2 of the entries) and each entry is moved about as often. Belongs to the event loop.
+there are few (about log2 of the entries) and each entry is moved about as often. Arrays that are large already stay as
+they are: a merge happens on the event loop, to which all of this belongs. A `prober` alone may be called on a thread.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
+from collections.abc import Callable
 from typing import TypeAlias
 
 import numpy as np
@@ -14,6 +16,9 @@ from msgspec import Struct
 
 from storage.shards.indexes.keys import Ints, Keys
 from storage.shards.indexes.runs import Section
+
+MAX_MERGED = 32_768
+"""Entries of an array that is merged with others: moving them takes less than a millisecond."""
 
 MAX_RECENT = 1024
 """Entries in the sorted list: inserting one moves half of them, which is a microsecond."""
@@ -40,7 +45,7 @@ class Levels:
     def __init__(self) -> None:
         self._recent: list[tuple[int, int, int]] = []
         self._levels: list[_Level] = []
-        """The largest first."""
+        """Those that may be merged are last, the largest of them first."""
 
     @property
     def nbytes(self) -> int:
@@ -56,9 +61,8 @@ class Levels:
             self._push(np.array(keys, np.uint64), np.array(parts, np.int64), np.array(positions, np.int64))
 
     def add_part(self, keys: Keys, part: int, positions: Ints) -> None:
-        """Add many rows of one part; `keys` need no order."""
-        order = np.argsort(keys, kind="stable")
-        self._push(keys[order], np.full(len(keys), part, np.int64), positions[order])
+        """Add many rows of one part, with `keys` ascending."""
+        self._push(keys, np.full(len(keys), part, np.int64), positions)
 
     def find(self, key: int) -> list[tuple[int, int]]:
         """The rows at `key`: part and position."""
@@ -74,15 +78,24 @@ class Levels:
 
     def probe(self, wanted: Keys) -> tuple[Ints, Ints, Ints]:
         """The rows at all keys `wanted`: number of the key, part, position."""
-        numbers: list[Ints] = []
-        parts: list[Ints] = []
-        positions: list[Ints] = []
-        for level in [*self._levels, *self._recent_level()]:
-            number, at = level.section.probe(wanted)
-            numbers.append(number)
-            parts.append(level.parts[at])
-            positions.append(level.positions[at])
-        return _joined(numbers), _joined(parts), _joined(positions)
+        return self.prober()(wanted)
+
+    def prober(self) -> Callable[[Keys], tuple[Ints, Ints, Ints]]:
+        """`probe` of what is there now, which may be called on any thread."""
+        levels = [*self._levels, *_level_of(self._recent)]
+
+        def probe(wanted: Keys) -> tuple[Ints, Ints, Ints]:
+            numbers: list[Ints] = []
+            parts: list[Ints] = []
+            positions: list[Ints] = []
+            for level in levels:
+                number, at = level.section.probe(wanted)
+                numbers.append(number)
+                parts.append(level.parts[at])
+                positions.append(level.positions[at])
+            return _joined(numbers), _joined(parts), _joined(positions)
+
+        return probe
 
     def between(self, low: int, high: int) -> tuple[Keys, Ints, Ints]:
         """The rows with low <= key <= high, in no order: key, part, position."""
@@ -102,11 +115,8 @@ class Levels:
             positions.append(level.positions)
         return np.concatenate([np.empty(0, np.uint64), *keys]), _joined(parts), _joined(positions)
 
-    def _recent_level(self) -> list[_Level]:
-        return _level_of(self._recent)
-
     def _push(self, keys: Keys, parts: Ints, positions: Ints) -> None:
-        while self._levels and len(self._levels[-1].parts) <= 2 * len(keys):
+        while self._levels and len(self._levels[-1].parts) <= 2 * len(keys) <= 2 * MAX_MERGED:
             # Linear, where sorting both anew would not be.
             last = self._levels.pop()
             at = np.searchsorted(last.section.keys, keys, "right")

@@ -36,6 +36,11 @@ class Gathered:
         self._keys: list[Ints] = []
         self._row_ids: list[Ints] = []
 
+    @property
+    def count(self) -> int:
+        """How many rows there are."""
+        return sum([len(keys) for keys in self._keys])
+
     def read(self, part: Part, group: RowGroup, positions: Ints, keys: Ints) -> None:
         """Add the rows of `part` at `positions`, which are in `group`, found by the keys of these numbers."""
         at = positions - group.first

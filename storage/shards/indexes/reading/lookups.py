@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+from msgspec import Struct
 
 from storage.shards.indexes.definition import IndexDefinition, StoredColumn
-from storage.shards.indexes.keys import Ints, Keys, any_null, equal, hashes, prefixes, values_of
-from storage.shards.indexes.reading.found import Found, Gathered, arrays_of, rows_at
+from storage.shards.indexes.keys import Ints, Keys, Values, any_null, equal, hashes, prefixes, values_of
+from storage.shards.indexes.reading.found import Found, Gathered, Rows, arrays_of, rows_at
 from storage.shards.indexes.reading.part_views import PartView, plain_key
 from storage.shards.indexes.reading.row_groups import RowGroup
 from storage.shards.indexes.reading.small_parts import visible
-from storage.shards.indexes.reading.sources import Sources, Steps
+from storage.shards.indexes.reading.sources import Sources, Steps, over_rows
 from storage.shards.indexes.scalar_keys import Plain, hash_of, plain, plain_scalar, prefix_of
 from storage.shards.parts import Part
 
@@ -132,54 +134,84 @@ def _many(
     nulls_match: bool,
 ) -> Steps[Found]:
     """All keys together, by columns."""
-    wanted = values_of(index.columns, keys)
-    asked = np.arange(wanted[0].rows)
-    null = None if nulls_match else any_null(wanted)
-    if null is not None:
-        asked = asked[~null]
-    if index.hashed:
-        places = yield from _places_by_hash(sources, views, index, hashes(wanted)[asked])
-    else:
-        encoded = prefixes(wanted)
-        room = np.clip(64 - encoded.bits[asked], 0, 63).astype(np.uint64)
-        low = encoded.keys[asked]
-        places = yield from _places_by_order(sources, views, index, low, low | (np.uint64(1) << room) - np.uint64(1))
+    wanted = yield from over_rows(len(keys[0]), lambda: _Wanted.of(index, keys, nulls_match))
+    places = yield from (_places_by_hash if index.hashed else _places_by_order)(sources, views, index, wanted)
     gathered = Gathered(index, columns)
     for part, numbers, positions in places:
         for number, at in (yield from sources.groups_at(part, positions)):
             group = yield from sources.group(part, number)
-            gathered.read(part, group, positions[at], asked[numbers[at]])
-    rows = gathered.rows()
-    same = equal(gathered.values(rows), np.arange(len(rows.keys)), wanted, rows.keys)
-    rows = rows.take(np.flatnonzero(same))
-    rows = rows.take(np.flatnonzero(~(yield from sources.deleted_among(views, rows.row_ids))))
-    return gathered.found(rows.take(np.lexsort((rows.row_ids, rows.keys))))
+            yield from over_rows(
+                len(at), partial(gathered.read, part, group, positions[at], wanted.numbers[numbers[at]])
+            )
+
+    def matching() -> Rows:
+        rows = gathered.rows()
+        same = equal(gathered.values(rows), np.arange(len(rows.keys)), wanted.values, rows.keys)
+        return rows.take(np.flatnonzero(same))
+
+    rows = yield from over_rows(gathered.count, matching)
+    gone = yield from sources.deleted_among(views, rows.row_ids)
+
+    def in_order() -> Found:
+        left = rows.take(np.flatnonzero(~gone))
+        return gathered.found(left.take(np.lexsort((left.row_ids, left.keys))))
+
+    return (yield from over_rows(len(gone), in_order))
+
+
+class _Wanted(Struct, frozen=True):
+    """Keys to look for. `low` and `high`: of each that can be found, and in ascending order of `low`, the bounds of its
+    prefixes, or its hash twice; `numbers`: which key that is."""
+
+    values: Sequence[Values]
+    numbers: Ints
+    low: Keys
+    high: Keys
+
+    @staticmethod
+    def of(index: IndexDefinition, keys: Sequence[pa.Array], nulls_match: bool) -> _Wanted:
+        """`keys`, by columns."""
+        values = values_of(index.columns, keys)
+        numbers = np.arange(values[0].rows)
+        null = None if nulls_match else any_null(values)
+        if null is not None:
+            numbers = numbers[~null]
+        if index.hashed:
+            low = high = hashes(values)[numbers]
+        else:
+            encoded = prefixes(values)
+            room = np.clip(64 - encoded.bits[numbers], 0, 63).astype(np.uint64)
+            low = encoded.keys[numbers]
+            high = low | (np.uint64(1) << room) - np.uint64(1)
+        # Ascending, so that a search finds the same memory as the one before.
+        order = np.argsort(low, kind="stable")
+        return _Wanted(values, numbers[order], low[order], high[order])
 
 
 def _places_by_hash(
-    sources: Sources, views: Sequence[PartView], index: IndexDefinition, hashed: Keys
+    sources: Sources, views: Sequence[PartView], index: IndexDefinition, wanted: _Wanted
 ) -> Steps[list[Place]]:
     found: list[Place] = []
-    # Ascending, so that a search finds the same memory as the one before.
-    order = np.argsort(hashed, kind="stable")
-    ascending = hashed[order]
+    hashed = wanted.low
     for view in views:
         if view.inline:
             keys = yield from sources.table_keys(view, index)
-            found += _by_part(view, *keys.by_hash.probe(hashed))
+            probe = keys.by_hash.prober()
+            found += yield from over_rows(len(hashed), partial(_inline_places, view, probe, hashed))
         for part in view.files:
-            run = yield from sources.run_with(part, index, ascending)
+            run = yield from sources.run_with(part, index, hashed)
             if run is not None:
-                numbers, positions = run.probe(ascending)
+                numbers, positions = yield from over_rows(len(hashed), partial(run.probe, hashed))
                 if len(numbers):
-                    found.append((part, order[numbers], positions))
+                    found.append((part, numbers, positions))
     return found
 
 
 def _places_by_order(
-    sources: Sources, views: Sequence[PartView], index: IndexDefinition, low: Keys, high: Keys
+    sources: Sources, views: Sequence[PartView], index: IndexDefinition, wanted: _Wanted
 ) -> Steps[list[Place]]:
     found: list[Place] = []
+    low, high = wanted.low, wanted.high
     for view in views:
         if view.inline:
             keys = yield from sources.table_keys(view, index)
@@ -188,10 +220,14 @@ def _places_by_order(
                 found += _by_part(view, np.full(len(ids), number), ids, positions)
         for part in view.files:
             run = yield from sources.run(part, index)
-            numbers, positions = run.probe_between(low, high)
+            numbers, positions = yield from over_rows(len(low), partial(run.probe_between, low, high))
             if len(numbers):
                 found.append((part, numbers, positions))
     return found
+
+
+def _inline_places(view: PartView, probe: Callable[[Keys], tuple[Ints, Ints, Ints]], hashed: Keys) -> list[Place]:
+    return _by_part(view, *probe(hashed))
 
 
 def _by_part(view: PartView, numbers: Ints, ids: Ints, positions: Ints) -> list[Place]:

@@ -97,10 +97,10 @@ def keys_of(definition: IndexDefinition, group: RowGroup) -> PartKeys:
         columns = definition.columns
         hashed = [hash_of(columns, key) for key in rows] if definition.hashed else None
         ordered = [prefix_of(columns, key)[0] for key in rows] if definition.ordered else None
+        positions = np.arange(group.rows)
         return PartKeys(
-            np.arange(group.rows),
-            None if hashed is None else np.array(hashed, np.uint64),
-            None if ordered is None else np.array(ordered, np.uint64),
+            None if hashed is None else (np.array(hashed, np.uint64), positions),
+            None if ordered is None else (np.array(ordered, np.uint64), positions),
         )
     table = inputs_of(definition, group)
     arrays = key_arrays(definition, table)
@@ -111,9 +111,8 @@ def keys_of(definition: IndexDefinition, group: RowGroup) -> PartKeys:
         positions = np.flatnonzero(held)
     values = values_of(definition.columns, arrays)
     return PartKeys(
-        positions,
-        hashes(values) if definition.hashed else None,
-        prefixes(values).keys if definition.ordered else None,
+        PartKeys.ascending(hashes(values) if definition.hashed else None, positions),
+        PartKeys.ascending(prefixes(values).keys if definition.ordered else None, positions),
     )
 
 

@@ -11,7 +11,7 @@ the ids that it gave them. Row ids do not move.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 import numpy as np
@@ -35,11 +35,19 @@ Holding: TypeAlias = tuple[str | bytes, int, tuple[RowIdRange, ...]]
 
 
 class PartKeys(Struct, frozen=True):
-    """The keys of one part's rows, as far as they are in the index."""
+    """The keys of one part's rows, as far as they are in the index: hashes and prefixes in ascending order, each with
+    the positions of the rows; None where the index has none."""
 
-    positions: Ints
-    hashes: Keys | None
-    prefixes: Keys | None
+    by_hash: tuple[Keys, Ints] | None
+    by_order: tuple[Keys, Ints] | None
+
+    @staticmethod
+    def ascending(keys: Keys | None, positions: Ints) -> tuple[Keys, Ints] | None:
+        """`keys` in any order, with their rows' `positions`, for a `PartKeys`."""
+        if keys is None or len(keys) < 2:
+            return None if keys is None else (keys, positions)
+        order = np.argsort(keys, kind="stable")
+        return keys[order], positions[order]
 
 
 class TableKeys:
@@ -61,14 +69,15 @@ class TableKeys:
         if part in self.known:
             return
         self.known.add(part)
-        for levels, found in ((self.by_hash, keys.hashes), (self.by_order, keys.prefixes)):
-            if found is None:
+        for levels, entries in ((self.by_hash, keys.by_hash), (self.by_order, keys.by_order)):
+            if entries is None:
                 continue
+            found, positions = entries
             if len(found) <= ONE_BY_ONE:
-                for key, position in zip(found.tolist(), keys.positions.tolist(), strict=True):
+                for key, position in zip(found.tolist(), positions.tolist(), strict=True):
                     levels.add_one(key, part, position)
             else:
-                levels.add_part(found, part, keys.positions)
+                levels.add_part(found, part, positions)
 
 
 class DeletedRows:
@@ -93,18 +102,23 @@ class DeletedRows:
             for row_id in row_ids.tolist():
                 self._levels.add_one(row_id, part, 0)
         else:
-            self._levels.add_part(row_ids.astype(np.uint64), part, np.zeros(len(row_ids), np.int64))
+            self._levels.add_part(np.sort(row_ids.astype(np.uint64)), part, np.zeros(len(row_ids), np.int64))
 
     def has(self, row_id: int, live: Mapping[int, Part]) -> bool:
         """Whether one of the parts `live` deletes `row_id`."""
         return any(part in live for part, _ in self._levels.find(row_id))
 
-    def among(self, row_ids: Ints, live: Mapping[int, Part]) -> Mask:
-        """Which of `row_ids` are deleted by one of the parts `live`."""
-        numbers, parts, _ = self._levels.probe(row_ids.astype(np.uint64))
-        gone: Mask = np.zeros(len(row_ids), bool)
-        gone[numbers[visible(parts, live)]] = True
-        return gone
+    def among(self, live: Mapping[int, Part]) -> Callable[[Ints], Mask]:
+        """What tells, on any thread, which row ids are deleted by one of the parts `live`."""
+        probe = self._levels.prober()
+
+        def among(row_ids: Ints) -> Mask:
+            numbers, parts, _ = probe(row_ids.astype(np.uint64))
+            gone: Mask = np.zeros(len(row_ids), bool)
+            gone[numbers[visible(parts, live)]] = True
+            return gone
+
+        return among
 
 
 class SmallParts:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Generator, Sequence
+from functools import partial
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
@@ -16,6 +17,7 @@ from msgspec import Struct
 
 from storage.bounded_map import BoundedMap
 from storage.ids import ShardId
+from storage.off_loop import AT_ONCE_ROWS
 from storage.shards.indexes import filters
 from storage.shards.indexes.definition import IndexDefinition
 from storage.shards.indexes.durable_runs import durable_run
@@ -35,6 +37,9 @@ MAX_VIEWS = 256
 
 SMALL_BYTES = 512 * 1024 * 1024
 """Memory for the keys of inline parts and for deleted row ids, of all shards together."""
+
+LOCAL_ROWS = 65_536
+"""What is known of so many uncommitted rows of a transaction is kept from one of its statements to the next."""
 
 AT_ONCE_BYTES = 128 * 1024
 """Inline parts of so many bytes together are decoded at once; more in a thread."""
@@ -88,10 +93,22 @@ async def awaited(steps: Steps[R]) -> R:
         steps.close()
 
 
+def over_rows(rows: int, work: Callable[[], R]) -> Steps[R]:
+    """The result of `work` over so many `rows`, on a thread when they are many: it must not touch what belongs to the
+    event loop."""
+    if rows <= AT_ONCE_ROWS:
+        return work()
+    result: R = yield lambda: asyncio.to_thread(work)
+    return result
+
+
 class _Shard(Struct):
     """What is kept of a shard: its newest view, of the parts at `as_of`, from which the next one is made."""
 
     small: SmallParts
+    local: SmallParts
+    """Of the parts that transactions have not committed yet, those of all transactions together: what is known of a
+    part follows from its content."""
     latest: PartView | None = None
     as_of: Csn = Csn(0)
 
@@ -113,12 +130,24 @@ class Sources:
             key = parts.shard, id(local), 0
             view = self._views.get(key)
             if view is None:
-                view = PartView(parts.shard, SmallParts(), (local, ()))
-                inserts = [part for part in local if part.kind == "insert"]
-                view.add(inserts, [part for part in local if part.kind == "delete"])
+                view = self._local_view(parts.shard, local)
                 self._views.put(key, view)
             found.append(view)
         return found
+
+    def _local_view(self, shard: ShardId, local: Sequence[Part]) -> PartView:
+        rows = sum([part.rows for part in local])
+        held = self._shards.get(shard)
+        if rows > LOCAL_ROWS or held is None:
+            small = SmallParts()
+        else:
+            if held.local.outgrown(rows):
+                held.local = SmallParts()
+            small = held.local
+        view = PartView(shard, small, (local, ()))
+        inserts = [part for part in local if part.kind == "insert"]
+        view.add(inserts, [part for part in local if part.kind == "delete"])
+        return view
 
     def _view(self, parts: PartList) -> PartView:
         key = parts.shard, id(parts.inserts), id(parts.deletes)
@@ -128,7 +157,7 @@ class Sources:
             return view
         shard = self._shards.get(parts.shard)
         if shard is None:
-            shard = _Shard(small=SmallParts())
+            shard = _Shard(small=SmallParts(), local=SmallParts())
             self._shards.put(parts.shard, shard)
         else:
             self._shards.touch(parts.shard)
@@ -176,8 +205,10 @@ class Sources:
                 if head is None:
                     head = yield lambda: self.runs.load_head(part, ref)
                 filter_ = None if head is None else head.filter
-            if filter_ and not filters.may_hold_each(filter_, hashed).any():
-                return None
+            if filter_:
+                likely = yield from over_rows(len(hashed), partial(filters.may_hold_each, filter_, hashed))
+                if not likely.any():
+                    return None
         return (yield from self.run(part, index))
 
     def group(self, part: Part, number: int) -> Steps[RowGroup]:
@@ -203,10 +234,15 @@ class Sources:
         layout = self.rows.layout(part)
         if layout is None:
             layout = yield lambda: self.rows.load_layout(part)
-        numbers = np.searchsorted(np.array(layout.starts), positions, "right") - 1
-        order = np.argsort(numbers, kind="stable")
-        found, starts = np.unique(numbers[order], return_index=True)
-        return list(zip(found.tolist(), np.split(order, starts[1:]), strict=True))
+        starts = np.array(layout.starts)
+
+        def by_group() -> list[tuple[int, Ints]]:
+            numbers = np.searchsorted(starts, positions, "right") - 1
+            order = np.argsort(numbers, kind="stable")
+            found, first = np.unique(numbers[order], return_index=True)
+            return list(zip(found.tolist(), np.split(order, first[1:]), strict=True))
+
+        return (yield from over_rows(len(positions), by_group))
 
     # ------------------------------------------------------------ small parts
 
@@ -242,12 +278,19 @@ class Sources:
 
     def deleted_among(self, views: Sequence[PartView], row_ids: Ints) -> Steps[Mask]:
         """Which of `row_ids` a delete part of `views` names."""
-        gone: Mask = np.zeros(len(row_ids), bool)
+        tests = []
         for view in views:
             if view.deletes:
                 deleted = view.deleted or (yield from self._deleted(view))
-                gone |= deleted.among(row_ids, view.deletes)
-        return gone
+                tests.append(deleted.among(view.deletes))
+
+        def among() -> Mask:
+            gone: Mask = np.zeros(len(row_ids), bool)
+            for test in tests:
+                gone |= test(row_ids)
+            return gone
+
+        return (yield from over_rows(len(row_ids), among))
 
     def _deleted(self, view: PartView) -> Steps[DeletedRows]:
         """The deleted rows, those of all delete parts of `view` among them."""
@@ -274,8 +317,8 @@ class Sources:
     def _keep_within_memory(self, view: PartView) -> None:
         """Note what is known of small parts now, and let go of shards that were not read for longest."""
         shard = self._shards.get(view.shard)
-        if shard is not None and shard.small is view.small:
-            self._shards.resize(view.shard, shard.small.nbytes)
+        if shard is not None and (shard.small is view.small or shard.local is view.small):
+            self._shards.resize(view.shard, shard.small.nbytes + shard.local.nbytes)
         for dropped, _ in self._shards.trim():
             self._forget_views(dropped)
 

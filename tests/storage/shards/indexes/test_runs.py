@@ -144,7 +144,8 @@ def test_levels_are_a_multimap(parts: list[list[int]], data: Any) -> None:
         for number, keys in enumerate(parts):
             held += [(key, number, position) for position, key in enumerate(keys)]
             if data.draw(st.booleans()):
-                levels.add_part(np.array(keys, np.uint64), number, np.arange(len(keys)))
+                order = np.argsort(np.array(keys, np.uint64), kind="stable")
+                levels.add_part(np.array(keys, np.uint64)[order], number, order)
             else:
                 for position, key in enumerate(keys):
                     levels.add_one(key, number, position)
