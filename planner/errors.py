@@ -445,6 +445,10 @@ class StatementTooComplex(ProgramLimitExceeded):
     sqlstate = "54001"
 
 
+class TooManyColumns(ProgramLimitExceeded):
+    sqlstate = "54011"
+
+
 class ObjectNotInPrerequisiteState(SqlError):
     sqlstate = "55000"
 

@@ -33,6 +33,7 @@ from adapter.definitions.constraints.generation import (
 )
 from adapter.definitions.constraints.keys import declared_keys, forget_names, name_in_parents, referring, with_not_null
 from adapter.definitions.drop import dependents_of, remove, report_cascade
+from adapter.definitions.indexes.upkeep import indexes_with, set_parameters
 from adapter.definitions.rewriting import alter_shard, rewrite_table, set_types
 from adapter.definitions.sequences import (
     add_identity,
@@ -44,7 +45,16 @@ from adapter.definitions.sequences import (
 from adapter.definitions.tables import column_of
 from adapter.definitions.views import broken_views, drop_column_in_views
 from adapter.execution.guards import own_catalog
-from adapter.execution.relation_names import describe, kind_of, look_up, missing, shown_name, skip_missing
+from adapter.execution.relation_names import (
+    describe,
+    kind_of,
+    look_up,
+    missing,
+    plural,
+    shown_name,
+    skip_missing,
+    with_article,
+)
 from adapter.execution.statement import Running
 from adapter.results import Notice
 from planner.common_errors import missing_column, missing_role
@@ -65,6 +75,7 @@ from storage.catalog.model import (
     Column,
     Comment,
     Constraint,
+    Index,
     Record,
     Relation,
     Role,
@@ -75,7 +86,7 @@ from storage.catalog.model import Sequence as SequenceRecord
 
 def alter_target(
     running: Running, name: st.QualifiedName, kind: str, if_exists: bool
-) -> Relation | SequenceRecord | None:
+) -> Relation | SequenceRecord | Index | None:
     """The relation to alter, or None after a notice. 42P01, 42809."""
     record = look_up(running, own_catalog(running), name)
     if record is None:
@@ -84,7 +95,7 @@ def alter_target(
         skip_missing(running, name)
         return None
     if kind != "table" and kind_of(record) != kind:
-        raise WrongObjectType(f'"{record.name}" is not a {kind}')
+        raise WrongObjectType(f'"{record.name}" is not {with_article(kind)}')
     return record
 
 
@@ -96,10 +107,9 @@ async def alter_table(running: Running, statement: st.AlterTable) -> None:
     catalog = own_catalog(running)
     for action in statement.actions:
         _check_action(running, catalog, record, action)
-    if isinstance(record, SequenceRecord):
+    if not isinstance(record, Relation):
         for action in statement.actions:
-            if isinstance(action, st.ChangeOwner):
-                _set_owner(running, record, action.owner)
+            _apply_other(running, record, action)
         return
     types = [action for action in statement.actions if isinstance(action, st.SetColumnType)]
     rules = NewRules()
@@ -140,19 +150,40 @@ def _pass_of(action: st.AlterTableAction) -> int:
             return 7
 
 
+def _apply_other(running: Running, record: SequenceRecord | Index, action: st.AlterTableAction) -> None:
+    """Carry out an action on a sequence or an index."""
+    match action, record:
+        case st.ChangeOwner(), SequenceRecord():
+            _set_owner(running, record, action.owner)
+        case st.ChangeOwner(), Index():
+            running.session.notice(
+                Notice(
+                    severity="WARNING",
+                    sqlstate="42809",
+                    message=f'cannot change owner of index "{record.name}"',
+                    hint="Change the ownership of the index's table instead.",
+                )
+            )
+        case st.SetStorageOptions(), Index():
+            current = own_catalog(running).get(record.oid)
+            set_parameters(running, current if isinstance(current, Index) else record, action)
+
+
 _OF_SEQUENCES = (st.ChangeOwner,)
+_OF_INDEXES = (st.ChangeOwner, st.SetStorageOptions)
 _OF_VIEWS = (st.SetDefault, st.ChangeOwner, st.SetStorageOptions)
 
 
 def _check_action(
-    running: Running, catalog: CatalogSnapshot, relation: Relation | SequenceRecord, action: st.AlterTableAction
+    running: Running, catalog: CatalogSnapshot, relation: Relation | SequenceRecord | Index, action: st.AlterTableAction
 ) -> None:
     """What is wrong with an action whatever the others do."""
     kind = kind_of(relation)
-    if kind != "table" and not isinstance(action, _OF_SEQUENCES if kind == "sequence" else _OF_VIEWS):
+    allowed = {"sequence": _OF_SEQUENCES, "index": _OF_INDEXES}.get(kind, _OF_VIEWS)
+    if kind != "table" and not isinstance(action, allowed):
         raise WrongObjectType(
             f'ALTER action {_action_name(action)} cannot be performed on relation "{relation.name}"',
-            detail=f"This operation is not supported for {kind}s.",
+            detail=f"This operation is not supported for {plural(kind)}.",
         )
     if isinstance(action, st.SetColumnType):
         assert isinstance(relation, Relation)
@@ -277,7 +308,12 @@ def _drop_column(running: Running, relation: Relation, action: st.DropColumn) ->
         return
     relation = _drop_generated(running, relation, column, cascade=action.cascade)
     catalog = own_catalog(running)
-    lost = [record for record in catalog.constraints(relation.oid) if column.attnum in record.columns]
+    lost: list[Constraint | Index] = [
+        record
+        for record in catalog.constraints(relation.oid)
+        if column.attnum in record.columns or column.attnum in record.include
+    ]
+    lost += indexes_with(catalog, relation, column.attnum)
     for key in list(lost):
         rests = [foreign for foreign in referring(catalog, key) if foreign not in lost]
         if rests:

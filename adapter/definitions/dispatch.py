@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from adapter.definitions import alter, drop, objects, rename, sequences, tables
+from adapter.definitions.indexes import creation
 from adapter.execution.guards import prevent_in_block
 from adapter.execution.statement import Running
 from adapter.results import Command
@@ -36,7 +37,7 @@ _HANDLERS: dict[type, _Handler] = {
     st.Comment: objects.comment,
     st.CreateSequence: sequences.create_sequence,
     st.AlterSequence: sequences.alter_sequence,
-    st.CreateIndex: objects.create_index,
+    st.CreateIndex: creation.create_index,
     st.CreateRole: objects.create_role,
     st.AlterRole: objects.alter_role,
     st.DropRole: objects.drop_role,

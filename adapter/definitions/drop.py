@@ -11,10 +11,10 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from adapter.definitions.common.catalog_changes import change, owner_oid, with_column
-from adapter.definitions.constraints.keys import forget_names
+from adapter.definitions.constraints.keys import forget_names, referring
 from adapter.definitions.sequences import identity_owner
-from adapter.execution.guards import own_catalog
-from adapter.execution.relation_names import SYSTEM_SCHEMAS, describe, kind_of, look_up, shown_name
+from adapter.execution.guards import own_catalog, prevent_in_block
+from adapter.execution.relation_names import SYSTEM_SCHEMAS, describe, kind_of, look_up, shown_name, with_article
 from adapter.execution.statement import Running
 from adapter.results import Notice
 from planner.common_errors import missing_schema
@@ -28,12 +28,23 @@ from planner.errors import (
 )
 from planner.statements import records as st
 from planner.syntax.identifiers import quote_identifier, quote_literal
-from storage.catalog.model import CatalogRecord, CatalogSnapshot, Column, Comment, Constraint, Record, Relation, Schema
+from planner.types.table_indexes import constraint_of_index
+from storage.catalog.model import (
+    CatalogRecord,
+    CatalogSnapshot,
+    Column,
+    Comment,
+    Constraint,
+    Index,
+    Record,
+    Relation,
+    Schema,
+)
 from storage.catalog.model import Sequence as SequenceRecord
 
-_RELATION_KINDS = frozenset({"table", "view", "materialized view", "sequence"})
+_RELATION_KINDS = frozenset({"table", "view", "materialized view", "sequence", "index"})
 _IN_SCHEMAS = _RELATION_KINDS | {
-    "index", "type", "domain", "function", "procedure", "routine", "aggregate", "operator", "collation", "conversion",
+    "type", "domain", "function", "procedure", "routine", "aggregate", "operator", "collation", "conversion",
 }  # fmt: skip
 """Kinds of objects that the first part of a qualified name says the schema of."""
 MAX_LISTED = 100
@@ -41,7 +52,9 @@ MAX_LISTED = 100
 
 
 async def drop(running: Running, statement: st.Drop) -> None:
-    """DROP TABLE, VIEW, SEQUENCE, SCHEMA."""
+    """DROP TABLE, VIEW, SEQUENCE, INDEX, SCHEMA."""
+    if statement.concurrently:
+        _check_concurrent(running, statement)
     if statement.kind == "schema":
         _drop_schemas(running, statement)
     elif statement.kind in _RELATION_KINDS:
@@ -50,11 +63,16 @@ async def drop(running: Running, statement: st.Drop) -> None:
         for name in statement.names:
             if not _without_schema(running, statement, name):
                 _skip(running, f'{statement.kind} "{name}" does not exist, skipping')
-    elif statement.kind == "index":
-        _without_schema(running, statement, statement.names[0])
-        raise UndefinedObject(f'index "{statement.names[0]}" does not exist')
     else:
         raise FeatureNotSupported(f"DROP {statement.kind.upper()} is not supported")
+
+
+def _check_concurrent(running: Running, statement: st.Drop) -> None:
+    if len(statement.names) > 1:
+        raise FeatureNotSupported("DROP INDEX CONCURRENTLY does not support dropping multiple objects")
+    if statement.cascade:
+        raise FeatureNotSupported("DROP INDEX CONCURRENTLY does not support CASCADE")
+    prevent_in_block(running, "DROP INDEX CONCURRENTLY")
 
 
 def _skip(running: Running, message: str) -> None:
@@ -80,16 +98,31 @@ def _drop_relations(running: Running, statement: st.Drop) -> None:
         record = look_up(running, catalog, name)
         if record is None:
             if not statement.if_exists:
-                raise UndefinedTable(f'{statement.kind} "{name}" does not exist')
+                missing = UndefinedObject if statement.kind == "index" else UndefinedTable
+                raise missing(f'{statement.kind} "{name}" does not exist')
             _skip(running, f'{statement.kind} "{name}" does not exist, skipping')
             continue
         actual = kind_of(record)
         if actual != statement.kind:
             raise WrongObjectType(
-                f'"{record.name}" is not a {statement.kind}', hint=f"Use DROP {actual.upper()} to remove a {actual}."
+                f'"{record.name}" is not {with_article(statement.kind)}',
+                hint=f"Use DROP {actual.upper()} to remove {with_article(actual)}.",
             )
+        if isinstance(record, Index):
+            _refuse_required(running, catalog, record)
         targets[record.oid] = record
     _drop_all(running, catalog, targets, cascade=statement.cascade)
+
+
+def _refuse_required(running: Running, catalog: CatalogSnapshot, index: Index) -> None:
+    """2BP01 for the index of a constraint."""
+    constraint = constraint_of_index(catalog, index.oid)
+    if constraint is not None:
+        named = _named(running, catalog, constraint)
+        raise DependentObjectsStillExist(
+            f"cannot drop {_named(running, catalog, index)} because {named} requires it",
+            hint=f"You can drop {named} instead.",
+        )
 
 
 def _drop_schemas(running: Running, statement: st.Drop) -> None:
@@ -128,6 +161,9 @@ def direct_dependents(catalog: CatalogSnapshot, oid: int) -> list[Record]:
                 found.append(record)
         elif isinstance(record, Constraint) and record.foreign_relation == oid and record.relation != oid:
             found.append(record)
+    index = catalog.get(oid)
+    if isinstance(index, Index):
+        found.extend(referring(catalog, index))
     return sorted(found, key=lambda record: record.oid)
 
 
@@ -270,7 +306,7 @@ def remove(running: Running, catalog: CatalogSnapshot, records: Iterable[Record]
             gone[oid] = record
     for record in catalog.all():
         if (isinstance(record, Comment) and record.object_oid in doomed) or (
-            isinstance(record, Constraint) and record.relation in doomed
+            isinstance(record, (Constraint, Index)) and record.relation in doomed
         ):
             gone[record.oid] = record
     change(running, removed=gone.values())

@@ -22,11 +22,12 @@ from adapter.execution.relation_names import (
     look_up,
     missing,
     require_schema,
+    with_article,
 )
 from adapter.execution.statement import Running
 from adapter.results import Notice
 from adapter.settings.values import canonical_value, check_changeable, require_setting
-from planner.common_errors import missing_column, missing_database, missing_role, unknown_column
+from planner.common_errors import missing_column, missing_database, missing_role
 from planner.errors import (
     DependentObjectsStillExist,
     DuplicateDatabase,
@@ -145,14 +146,13 @@ async def comment(running: Running, statement: st.Comment) -> None:
 
 def _commented(running: Running, catalog: CatalogSnapshot, statement: st.Comment) -> tuple[int, int]:
     match statement.kind:
-        case "table" | "view" | "materialized view" | "sequence":
+        case "table" | "view" | "materialized view" | "sequence" | "index":
             name = statement.relation or st.QualifiedName(name=statement.name)
             found = look_up(running, catalog, name)
             if found is None:
                 raise missing(catalog, name)
             if kind_of(found) != statement.kind:
-                article = "an" if statement.kind[0] in "aeiou" else "a"
-                raise WrongObjectType(f'"{found.name}" is not {article} {statement.kind}')
+                raise WrongObjectType(f'"{found.name}" is not {with_article(statement.kind)}')
             return found.oid, 0
         case "column" if statement.relation is not None:
             relation = find_relation(running, catalog, statement.relation)
@@ -177,21 +177,6 @@ def _constraint(catalog: CatalogSnapshot, relation: Relation, name: str) -> Cons
     if found is None:
         raise UndefinedObject(f'constraint "{name}" for table "{relation.name}" does not exist')
     return found
-
-
-# ---------------------------------------------------------------- indexes
-
-
-async def create_index(running: Running, statement: st.CreateIndex) -> None:
-    """CREATE INDEX: the table and columns are checked; statistics and pruning do an index's work, so nothing is
-    stored. A unique index would promise what nothing enforces, and is refused."""
-    relation = find_relation(running, own_catalog(running), statement.table)
-    for name in statement.columns:
-        if relation.column(name) is None:
-            raise unknown_column(name)
-    if statement.unique:
-        raise FeatureNotSupported("unique indexes are not supported")
-    running.session.warn("01000", "indexes are not used: CREATE INDEX has no effect")
 
 
 # ---------------------------------------------------------------- roles

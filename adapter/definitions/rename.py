@@ -11,15 +11,17 @@ from adapter.definitions.alter import alter_target
 from adapter.definitions.common.catalog_changes import change, with_column
 from adapter.definitions.constraints.checks import rename_in_checks
 from adapter.definitions.constraints.generation import renamed_generations
+from adapter.definitions.indexes.upkeep import rename_index, renamed_indexes
 from adapter.definitions.sequences import owned_sequences
 from adapter.definitions.views import rename_column_in_views, rename_relation_in_views
 from adapter.execution.guards import own_catalog
-from adapter.execution.relation_names import require_schema
+from adapter.execution.relation_names import kind_of, plural, require_schema
 from adapter.execution.statement import Running
 from planner.common_errors import existing_relation, unknown_column
 from planner.errors import DuplicateColumn, DuplicateTable, FeatureNotSupported, WrongObjectType
 from planner.statements import records as st
-from storage.catalog.model import CatalogRecord, Relation
+from planner.types.table_indexes import is_taken
+from storage.catalog.model import CatalogRecord, Index, Relation
 from storage.catalog.model import Sequence as SequenceRecord
 
 
@@ -29,7 +31,10 @@ async def rename_column(running: Running, statement: st.RenameColumn) -> None:
     if relation is None:
         return
     if not isinstance(relation, Relation):
-        raise WrongObjectType(f'cannot rename columns of sequence "{relation.name}"')
+        raise WrongObjectType(
+            f'cannot rename columns of relation "{relation.name}"',
+            detail=f"This operation is not supported for {plural(kind_of(relation))}.",
+        )
     column = relation.column(statement.name)
     if column is None:
         raise unknown_column(statement.name)
@@ -39,7 +44,8 @@ async def rename_column(running: Running, statement: st.RenameColumn) -> None:
     changed = renamed_generations(running, changed, column.name, statement.new_name)
     views = rename_column_in_views(running, own_catalog(running), relation, changed, column.name, statement.new_name)
     checks = rename_in_checks(running, changed, column.name, statement.new_name)
-    edited: list[tuple[CatalogRecord, CatalogRecord]] = [*views, *checks]
+    indexes = renamed_indexes(running, changed, column.name, statement.new_name)
+    edited: list[tuple[CatalogRecord, CatalogRecord]] = [*views, *checks, *indexes]
     change(
         running,
         removed=[relation, *(old for old, _ in edited)],
@@ -48,11 +54,16 @@ async def rename_column(running: Running, statement: st.RenameColumn) -> None:
 
 
 async def rename_relation(running: Running, statement: st.RenameRelation) -> None:
-    """RENAME TO, of tables, views and sequences."""
-    record = alter_target(running, statement.relation, statement.kind, statement.if_exists)
+    """RENAME TO, of tables, views, sequences and indexes."""
+    # ALTER INDEX may name a table, and ALTER TABLE an index.
+    kind = "table" if statement.kind == "index" else statement.kind
+    record = alter_target(running, statement.relation, kind, statement.if_exists)
     if record is None:
         return
     _check_free(running, record.schema, statement.new_name)
+    if isinstance(record, Index):
+        rename_index(running, record, statement.new_name)
+        return
     _move(running, record, msgspec.structs.replace(record, name=statement.new_name))
 
 
@@ -61,18 +72,24 @@ async def set_schema(running: Running, statement: st.SetSchema) -> None:
     record = alter_target(running, statement.relation, statement.kind, statement.if_exists)
     if record is None:
         return
+    if isinstance(record, Index):
+        raise WrongObjectType(
+            f'cannot change schema of index "{record.name}"', hint="Change the schema of the table instead."
+        )
     schema = require_schema(own_catalog(running), statement.new_schema)
     if schema.oid == record.schema:
         return
-    if (schema.oid, record.name) in own_catalog(running).relation_names:
+    if is_taken(own_catalog(running), schema.oid, record.name):
         raise DuplicateTable(f'relation "{record.name}" already exists in schema "{schema.name}"')
     if isinstance(record, SequenceRecord):
         _refuse_owned(running, record)
     _move(running, record, msgspec.structs.replace(record, schema=schema.oid))
-    for sequence in owned_sequences(own_catalog(running), record.oid):
-        if (schema.oid, sequence.name) in own_catalog(running).relation_names:
-            raise DuplicateTable(f'relation "{sequence.name}" already exists in schema "{schema.name}"')
-        change(running, removed=[sequence], added=[msgspec.structs.replace(sequence, schema=schema.oid)])
+    catalog = own_catalog(running)
+    moved: list[Index | SequenceRecord] = [*catalog.indexes(record.oid), *owned_sequences(catalog, record.oid)]
+    for owned in moved:
+        if is_taken(own_catalog(running), schema.oid, owned.name):
+            raise DuplicateTable(f'relation "{owned.name}" already exists in schema "{schema.name}"')
+        change(running, removed=[owned], added=[msgspec.structs.replace(owned, schema=schema.oid)])
 
 
 def _refuse_owned(running: Running, sequence: SequenceRecord) -> None:
@@ -86,7 +103,7 @@ def _refuse_owned(running: Running, sequence: SequenceRecord) -> None:
 
 
 def _check_free(running: Running, schema: int, name: str) -> None:
-    if (schema, name) in own_catalog(running).relation_names:
+    if is_taken(own_catalog(running), schema, name):
         raise existing_relation(name)
 
 

@@ -16,6 +16,8 @@ from adapter.definitions.common.catalog_changes import change, require_column, w
 from adapter.definitions.constraints.checks import retyped_checks
 from adapter.definitions.constraints.existing_rows import NewRules
 from adapter.definitions.constraints.generation import generated_from
+from adapter.definitions.constraints.keys import unique_keys
+from adapter.definitions.indexes.upkeep import retyped_indexes
 from adapter.definitions.sequences import altered, configured
 from adapter.definitions.tables import fill_table, make_shard, physical_schema
 from adapter.definitions.views import broken_views, drop_column_in_views
@@ -127,6 +129,8 @@ async def set_types(
     checks = retyped_checks(running, changed, changes)
     change(running, removed=[old_check for old_check, _ in checks], added=[new_check for _, new_check in checks])
     rules.checks.extend(check.oid for check, _ in checks if check.validated)
+    indexes = retyped_indexes(running, changed, changes)
+    change(running, removed=[index for index, _ in indexes], added=[index for _, index in indexes])
     stays = not _has_written(running, relation) and all(
         action.using is None and widens(require_column(relation, action.name), action.type) for action in actions
     )
@@ -138,6 +142,8 @@ async def set_types(
     live = [column.attnum for column in relation.live_columns()]
     query = rewritten_rows(old, live, changes, running.parsed, context)
     changed = await rewrite_table(running, catalog, relation, changed, query)
+    keys = [key for key in unique_keys(own_catalog(running), changed.oid) if key.oid in changed.constraints]
+    rules.keys.extend(key.oid for key in keys if any(attnum in changes for attnum in key.columns))
     rules.not_null.update(column.attnum for column in changed.columns if column.not_null and column.attnum in changes)
 
 

@@ -43,6 +43,7 @@ from storage.catalog.model import (
     CatalogSnapshot,
     Column,
     Constraint,
+    Index,
     Relation,
     Schema,
 )
@@ -379,8 +380,10 @@ async def truncate(running: Running, statement: st.Truncate) -> None:
     tables: dict[int, Relation] = {}
     for name in statement.tables:
         record = look_up(running, catalog, name)
+        if isinstance(record, Index):
+            raise WrongObjectType(f'"{record.name}" is not a table')
         relation = find_relation(running, catalog, name)
-        if record is None or relation.kind != "r":
+        if relation.kind != "r":
             raise WrongObjectType(f'"{relation.name}" is not a table')
         tables[relation.oid] = relation
     referencing = [

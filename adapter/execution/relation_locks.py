@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from adapter.execution.relation_names import look_up, missing
+from adapter.execution.relation_names import kind_of, look_up, missing, plural
 from adapter.execution.statement import Running
 from adapter.transactions.locks import tags
 from adapter.transactions.locks.modes import MODES_BY_NAME, Mode
@@ -19,7 +19,7 @@ from adapter.transactions.transaction import BeginAgain
 from planner.errors import SqlError, WrongObjectType
 from planner.statements import records as st
 from planner.statements.records import QualifiedName
-from storage.catalog.model import CatalogSnapshot, Relation, Sequence
+from storage.catalog.model import CatalogSnapshot, Index, Relation
 
 
 async def lock_definition(running: Running, statement: object) -> None:
@@ -45,9 +45,10 @@ async def lock_tables(running: Running, statement: st.Lock) -> None:
         record = look_up(running, catalog, name)
         if record is None:
             raise missing(catalog, name, located=True)
-        if isinstance(record, Sequence):
+        if not isinstance(record, Relation):
             raise WrongObjectType(
-                f'cannot lock relation "{name.name}"', detail="This operation is not supported for sequences."
+                f'cannot lock relation "{name.name}"',
+                detail=f"This operation is not supported for {plural(kind_of(record))}.",
             )
         pending = [record]
         for relation in pending:
@@ -62,7 +63,7 @@ async def lock_tables(running: Running, statement: st.Lock) -> None:
 
 
 def _wanted(running: Running, statement: object, catalog: CatalogSnapshot) -> Iterator[tuple[int, Mode]]:
-    """Oids and modes; names of nothing are left to the statement itself."""
+    """Oids and modes, of an index also its table's; names of nothing are left to the statement itself."""
 
     def of(names: Iterable[QualifiedName | None], mode: Mode) -> Iterator[tuple[int, Mode]]:
         for name in names:
@@ -70,6 +71,8 @@ def _wanted(running: Running, statement: object, catalog: CatalogSnapshot) -> It
                 record = None if name is None else look_up(running, catalog, name)
             except SqlError:
                 record = None
+            if isinstance(record, Index):
+                yield record.relation, mode
             if record is not None:
                 yield record.oid, mode
 
@@ -82,7 +85,9 @@ def _wanted(running: Running, statement: object, catalog: CatalogSnapshot) -> It
         case st.RenameColumn() | st.RenameRelation() | st.SetSchema() | st.RenameObject(relation=QualifiedName()):
             yield from of([statement.relation], Mode.ACCESS_EXCLUSIVE)
         case st.Drop():
-            yield from of(statement.names, Mode.ACCESS_EXCLUSIVE)
+            yield from of(
+                statement.names, Mode.SHARE_UPDATE_EXCLUSIVE if statement.concurrently else Mode.ACCESS_EXCLUSIVE
+            )
         case st.Truncate():
             yield from of(statement.tables, Mode.ACCESS_EXCLUSIVE)
         case st.CreateIndex():

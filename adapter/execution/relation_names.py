@@ -12,18 +12,32 @@ from planner.errors import (
     InvalidSchemaName,
     ReservedName,
     SqlError,
+    WrongObjectType,
 )
 from planner.functions.own import SCHEMA as OWN_SCHEMA
 from planner.statements.records import QualifiedName
-from storage.catalog.model import CatalogSnapshot, Record, Relation, Schema, Sequence
+from planner.types.table_indexes import index_called
+from storage.catalog.model import CatalogSnapshot, Index, Record, Relation, Schema, Sequence
 
 KINDS = {"r": "table", "v": "view", "m": "materialized view"}
 SYSTEM_SCHEMAS = frozenset({"pg_catalog", "information_schema"})
 
 
-def kind_of(record: Relation | Sequence) -> str:
+def kind_of(record: Relation | Sequence | Index) -> str:
     """What messages call this kind of relation."""
+    if isinstance(record, Index):
+        return "index"
     return "sequence" if isinstance(record, Sequence) else KINDS[record.kind]
+
+
+def with_article(kind: str) -> str:
+    """``a table``, ``an index``."""
+    return f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}"
+
+
+def plural(kind: str) -> str:
+    """``tables``, ``indexes``."""
+    return "indexes" if kind == "index" else f"{kind}s"
 
 
 def check_database(running: Running, name: QualifiedName) -> None:
@@ -32,8 +46,8 @@ def check_database(running: Running, name: QualifiedName) -> None:
         raise other_database(name, name.position)
 
 
-def look_up(running: Running, catalog: CatalogSnapshot, name: QualifiedName) -> Relation | Sequence | None:
-    """The relation or sequence called `name`, or None. 42501 for a system relation."""
+def look_up(running: Running, catalog: CatalogSnapshot, name: QualifiedName) -> Relation | Sequence | Index | None:
+    """The relation, sequence or index (also of a constraint) called `name`, or None. 42501 for a system relation."""
     check_database(running, name)
     if name.schema is not None:
         path: tuple[str, ...] = (name.schema,)
@@ -50,6 +64,9 @@ def look_up(running: Running, catalog: CatalogSnapshot, name: QualifiedName) -> 
         record = catalog.get(catalog.relation_names.get((schema.oid, name.name), 0))
         if isinstance(record, (Relation, Sequence)):
             return record
+        index = index_called(catalog, schema.oid, name.name)
+        if index is not None:
+            return index
     return None
 
 
@@ -57,8 +74,12 @@ def find_relation(
     running: Running, catalog: CatalogSnapshot, name: QualifiedName, *, located: bool = False
 ) -> Relation:
     """The table or view called `name`. 42P01 when there is none, 3F000 when there is no such schema; they have a
-    position when `located`."""
+    position when `located`. 42809 for an index."""
     record = look_up(running, catalog, name)
+    if isinstance(record, Index):
+        raise WrongObjectType(
+            f'cannot open relation "{record.name}"', detail="This operation is not supported for indexes."
+        )
     if not isinstance(record, Relation):
         raise missing(catalog, name, located=located)
     return record
@@ -123,12 +144,12 @@ def describe(running: Running, catalog: CatalogSnapshot, record: Record) -> str:
     """What messages call an object: ``table t``, qualified when the search path does not show it."""
     if isinstance(record, Schema):
         return f"schema {record.name}"
-    if not isinstance(record, (Relation, Sequence)):
+    if not isinstance(record, (Relation, Sequence, Index)):
         return f"object {record.oid}"
     return f"{kind_of(record)} {shown_name(running, catalog, record)}"
 
 
-def shown_name(running: Running, catalog: CatalogSnapshot, record: Relation | Sequence) -> str:
+def shown_name(running: Running, catalog: CatalogSnapshot, record: Relation | Sequence | Index) -> str:
     """The name, qualified when the search path does not show it."""
     visible = look_up_visible(running.session.search_path(), catalog, record.name)
     if visible is not None and visible.oid == record.oid:
@@ -143,6 +164,7 @@ def look_up_visible(path: Iterable[str], catalog: CatalogSnapshot, name: str) ->
         schema = catalog.schema(schema_name)
         if schema is not None:
             record = catalog.get(catalog.relation_names.get((schema.oid, name), 0))
-            if record is not None:
-                return record
+            found = record or index_called(catalog, schema.oid, name)
+            if found is not None:
+                return found
     return None

@@ -10,14 +10,16 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 import pyarrow as pa
+from msgspec import Struct
 from msgspec.structs import replace
 
 from adapter.plans.constant_rows import array_of
 from planner.ir.physical import arrow_type
 from planner.types import types as t
+from planner.types.table_indexes import DESCENDING, NULLS_FIRST, index_of_constraint
 from planner.types.types import column_type
 from planner.values.text_values import parse_text
-from storage.catalog.model import Constraint, Relation
+from storage.catalog.model import CatalogSnapshot, Constraint, Index, Relation
 from storage.catalog.store import CatalogStore
 from storage.ids import ShardId
 from storage.shards.indexes.definition import Computed, IndexDefinition, KeyColumn, StoredColumn, domain_of
@@ -57,9 +59,59 @@ def constraint_index(relation: Relation, constraint: Constraint) -> IndexDefinit
     return key_index(relation, constraint.columns, nulls_not_distinct=constraint.nulls_not_distinct)
 
 
+def unique_index(relation: Relation, key: Constraint | Index) -> IndexDefinition:
+    """The index of a primary key, a unique constraint or a unique index."""
+    if isinstance(key, Constraint):
+        return constraint_index(relation, key)
+    found = index_definition(relation, key)
+    assert found is not None
+    return found
+
+
+@lru_cache(maxsize=4096)
+def index_definition(relation: Relation, index: Index) -> IndexDefinition | None:
+    """The `index` of `relation` as the storage has it; None for one that has expressions or a predicate."""
+    if index.expressions or index.predicate is not None:
+        return None
+    columns = [_key_column(relation, attnum) for attnum in index.columns]
+    return IndexDefinition(
+        id=index.oid,
+        columns=tuple(
+            replace(column, descending=bool(option & DESCENDING), nulls_first=bool(option & NULLS_FIRST))
+            for column, option in zip(columns, index.options, strict=True)
+        ),
+        unique=index.unique,
+        nulls_not_distinct=index.nulls_not_distinct,
+        ordered=index.method == "btree",
+    )
+
+
+class UsableIndex(Struct, frozen=True, kw_only=True):
+    """An index that rows of its table can be found with: `record` says its name, columns (attnums), uniqueness and
+    predicate as the catalog has them, `definition` is what `KeyReader` is asked with. It has all rows of the table, but
+    for those that a predicate leaves out; `definition.ordered` says whether it also finds ranges, in the order of
+    `definition.columns`."""
+
+    record: Index
+    definition: IndexDefinition
+
+
+def usable_indexes(catalog: CatalogSnapshot, relation: Relation) -> tuple[UsableIndex, ...]:
+    """The indexes of `relation` that its rows can be read with, those of enforced keys first."""
+    found = []
+    for constraint in catalog.constraints(relation.oid):
+        if constraint.kind in ("p", "u"):
+            record = index_of_constraint(relation, constraint)
+            found.append(UsableIndex(record=record, definition=constraint_index(relation, constraint)))
+    for index in catalog.indexes(relation.oid):
+        definition = index_definition(relation, index)
+        if definition is not None:
+            found.append(UsableIndex(record=index, definition=definition))
+    return tuple(found)
+
+
 class ShardIndexes:
-    """The indexes that the files of a shard get key runs of: those of its table's primary key and unique constraints,
-    as the newest catalog has them."""
+    """The indexes that the files of a shard get key runs of: those of its table, as the newest catalog has them."""
 
     def __init__(self, catalog: CatalogStore) -> None:
         self._catalog = catalog
@@ -76,7 +128,12 @@ class ShardIndexes:
         if table is None:
             return ()
         keys = [constraint for constraint in catalog.constraints(table.oid) if constraint.kind in ("p", "u")]
-        return [replace(constraint_index(table, key), id=key.oid) for key in keys if key.relation == table.oid]
+        found = [replace(constraint_index(table, key), id=key.oid) for key in keys]
+        for index in catalog.indexes(table.oid):
+            definition = index_definition(table, index)
+            if definition is not None:
+                found.append(definition)
+        return found
 
 
 def _key_column(relation: Relation, attnum: int) -> KeyColumn:
@@ -101,7 +158,4 @@ def values_as_text(values: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 def key_arrays(index: IndexDefinition, columns: Sequence[pa.Array]) -> list[pa.Array]:
     """Values of the stored columns of `index` as its keys, which `KeyReader` is asked for."""
-    return [
-        values if isinstance(column.source, StoredColumn) else values_as_text(values)
-        for column, values in zip(index.columns, columns, strict=True)
-    ]
+    return [values if domain_of(values.type) is not None else values_as_text(values) for values in columns]

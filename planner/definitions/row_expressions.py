@@ -181,7 +181,7 @@ def check_expression(
     Raises 42703 for other columns, 42804 when it is no condition, 0A000 for subqueries, 42803 for aggregates and the
     like.
     """
-    return _stored(relation, text, context, written, stored, _condition)
+    return stored_expression(relation, text, context, written, stored, _condition)
 
 
 def generation_expression(
@@ -201,10 +201,10 @@ def generation_expression(
             raise InvalidObjectDefinition("generation expression is not immutable")
         return expr
 
-    return _stored(relation, column.default or "", context, written, stored, bind)
+    return stored_expression(relation, column.default or "", context, written, stored, bind)
 
 
-def _stored(
+def stored_expression(
     relation: Relation,
     text: str,
     context: BindContext,
@@ -212,6 +212,7 @@ def _stored(
     stored: bool,
     bind: Callable[[Level, Tree], Scalar],
 ) -> StoredExpression:
+    """What is kept of an expression that `bind` binds over a row of `relation`; as `check_expression`."""
     parsed, tree = (written, written.tree) if written is not None else parse_expression(text)
     statement = new_statement(parsed, context)
     statement.written = {}

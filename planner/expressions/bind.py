@@ -16,7 +16,11 @@ DEFAULT_CLAUSE = "DEFAULT expressions"
 TRANSFORM_CLAUSE = "transform expressions"
 CHECK_CLAUSE = "check constraints"
 GENERATION_CLAUSE = "column generation expressions"
-DEFINITION_CLAUSES = frozenset({DEFAULT_CLAUSE, TRANSFORM_CLAUSE, CHECK_CLAUSE, GENERATION_CLAUSE})
+INDEX_CLAUSE = "index expressions"
+PREDICATE_CLAUSE = "index predicates"
+DEFINITION_CLAUSES = frozenset(
+    {DEFAULT_CLAUSE, TRANSFORM_CLAUSE, CHECK_CLAUSE, GENERATION_CLAUSE, INDEX_CLAUSE, PREDICATE_CLAUSE}
+)
 """What may hold no subquery and no parameter; a default no column either. (A transform is ALTER COLUMN TYPE's USING.)
 """
 

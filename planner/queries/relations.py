@@ -32,8 +32,9 @@ from planner.resolution.statement import BindContext, Level, NsColumn, NsItem, S
 from planner.statements.records import QualifiedName
 from planner.syntax.parse import Parsed, Tree, split_and_parse
 from planner.types.system_relations import SystemRelation
+from planner.types.table_indexes import index_called
 from planner.types.types import BOOL, INT8, OID, SqlType, column_type
-from storage.catalog.model import Relation, Sequence
+from storage.catalog.model import Index, Relation, Sequence
 
 MAX_VIEW_DEPTH = 100
 """Views inside views: deeper nesting is refused before Python's stack is."""
@@ -52,7 +53,8 @@ class Cte(Struct, kw_only=True):
 
 
 def find_relation(context: BindContext, name: QualifiedName) -> Relation | Sequence | SystemRelation | None:
-    """The relation that a name means, by search path when it is unqualified. Raises 0A000 for another database."""
+    """The relation that a name means, by search path when it is unqualified. Raises 0A000 for another database, 42809
+    for an index."""
     if name.database is not None and name.database != context.database:
         raise other_database(name, name.position)
     schemas = (name.schema,) if name.schema is not None else context.searched_schemas()
@@ -64,8 +66,12 @@ def find_relation(context: BindContext, name: QualifiedName) -> Relation | Seque
         record = catalog.schema(schema)
         if record is None:
             continue
-        found = catalog.relation(record.oid, name.name) or catalog.sequence(record.oid, name.name)
-        if found is not None:
+        found = catalog.get(catalog.relation_names.get((record.oid, name.name), 0))
+        if found is None:
+            found = index_called(catalog, record.oid, name.name)
+        if isinstance(found, Index):
+            raise WrongObjectType(f'"{found.name}" is an index', position=name.position)
+        if isinstance(found, (Relation, Sequence)):
             return found
     return None
 

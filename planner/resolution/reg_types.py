@@ -25,6 +25,7 @@ from planner.errors import (
 from planner.functions import registry
 from planner.syntax.names import qualifier
 from planner.syntax.parse import split_and_parse
+from planner.types.table_indexes import index_called
 from planner.types.type_names import UnknownName, resolve_type_name
 from planner.types.types import (
     REGCLASS,
@@ -149,7 +150,7 @@ def _relation(context: BindContext, text: str) -> int:
 
 
 def find_relation_oid(context: BindContext, schema: str | None, name: str) -> int | None:
-    """The oid of a table, view, sequence or system relation; `schema` None searches the path."""
+    """The oid of a table, view, sequence, index or system relation; `schema` None searches the path."""
     for candidate in (schema,) if schema is not None else context.searched_schemas():
         system = context.system_relations.lookup(candidate, name)
         if system is not None:
@@ -159,6 +160,9 @@ def find_relation_oid(context: BindContext, schema: str | None, name: str) -> in
             oid = context.catalog.relation_names.get((record.oid, name))
             if oid is not None:
                 return oid
+            index = index_called(context.catalog, record.oid, name)
+            if index is not None:
+                return index.oid
     return None
 
 

@@ -99,9 +99,12 @@ class ChangeOwner(Struct, frozen=True, kw_only=True):
 
 
 class SetStorageOptions(Struct, frozen=True, kw_only=True):
-    """SET (...) / RESET (...), SET STATISTICS and the like: tuning without effect here."""
+    """SET (...) / RESET (...), SET STATISTICS and the like: tuning without effect here. `options` are those of SET, or
+    the names of RESET."""
 
     description: str
+    options: tuple[tuple[str, str], ...] = ()
+    reset: bool = False
 
 
 AlterTableAction: TypeAlias = (

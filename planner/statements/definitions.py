@@ -139,15 +139,36 @@ class CreateSchema(Struct, frozen=True, kw_only=True):
     elements: tuple[Parsed, ...] = ()
 
 
+class IndexElement(Struct, frozen=True, kw_only=True):
+    """A key of an index: the column `name`, or the `expression` as it stands in the statement. `text` is its SQL text.
+    `nulls_first` is None where the statement does not say."""
+
+    name: str | None = None
+    expression: Parsed | None = None
+    text: str = ""
+    collation: tuple[str, ...] = ()
+    operator_class: tuple[str, ...] = ()
+    has_class_options: bool = False
+    descending: bool | None = None
+    nulls_first: bool | None = None
+
+
 class CreateIndex(Struct, frozen=True, kw_only=True):
-    """CREATE INDEX: accepted for compatibility; an index is not a structure of this system."""
+    """CREATE INDEX. `name` is None when PostgreSQL would choose it. `predicate` is its condition as it stands in the
+    statement."""
 
     name: str | None
     table: QualifiedName
-    columns: tuple[str, ...]
+    method: str
+    elements: tuple[IndexElement, ...]
+    include: tuple[IndexElement, ...] = ()
+    predicate: Parsed | None = None
     unique: bool = False
+    nulls_not_distinct: bool = False
     concurrently: bool = False
     if_not_exists: bool = False
+    tablespace: str | None = None
+    options: tuple[tuple[str, str], ...] = ()
 
 
 class CreateSequence(Struct, frozen=True, kw_only=True):
@@ -159,12 +180,13 @@ class CreateSequence(Struct, frozen=True, kw_only=True):
 
 class Drop(Struct, frozen=True, kw_only=True):
     """DROP of one or several objects. `kind` is table, view, materialized view, schema, index, sequence, type,
-    function, ...; for schemas each name has only `name`."""
+    function, ...; for schemas each name has only `name`. `concurrently` is of indexes."""
 
     kind: str
     names: tuple[QualifiedName, ...]
     if_exists: bool = False
     cascade: bool = False
+    concurrently: bool = False
 
 
 class Truncate(Struct, frozen=True, kw_only=True):

@@ -9,6 +9,7 @@ from planner.errors import FeatureNotSupported, SqlSyntaxError
 from planner.statements import records as st
 from planner.syntax.libpg_query import pb
 from planner.syntax.names import qualified_name, role_name, strings
+from planner.syntax.options import option_text
 from planner.syntax.parse import Parsed, Tree
 from planner.types.type_names import check_collatable, check_collation, resolve_type_name
 from planner.types.types import SqlType
@@ -75,7 +76,12 @@ def _action(command: Tree, parsed: Parsed, table: str) -> st.AlterTableAction:
     if kind == pb.AT_ChangeOwner:
         return st.ChangeOwner(owner=role_name(command.newowner))
     if kind in _TUNING:
-        return st.SetStorageOptions(description=pb.AlterTableType.Name(kind).removeprefix("AT_"))
+        named = [item.def_elem for item in definition.list.items] if command.HasField("def") else []
+        return st.SetStorageOptions(
+            description=pb.AlterTableType.Name(kind).removeprefix("AT_"),
+            options=tuple((element.defname, option_text(element) or "true") for element in named),
+            reset=kind in (pb.AT_ResetRelOptions, pb.AT_ResetOptions),
+        )
     raise FeatureNotSupported(f"ALTER TABLE action {pb.AlterTableType.Name(kind).removeprefix('AT_')} is not supported")
 
 

@@ -8,7 +8,8 @@ from planner.definitions.deparse import expression_text
 from planner.errors import FeatureNotSupported
 from planner.statements import records as st
 from planner.syntax.libpg_query import pb
-from planner.syntax.names import name_from_list, qualified_name, role_name
+from planner.syntax.names import name_from_list, qualified_name, role_name, strings
+from planner.syntax.options import option_text
 from planner.syntax.parse import Parsed, Tree
 from planner.utility.object_kinds import OBJECT_KINDS
 
@@ -24,14 +25,34 @@ def _create_schema(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
 
 
 def _create_index(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
-    columns = tuple(node.index_elem.name or expression_text(node.index_elem.expr) for node in tree.index_params)
     return st.CreateIndex(
         name=tree.idxname or None,
         table=qualified_name(tree.relation, parsed),
-        columns=columns,
+        method=tree.access_method or "btree",
+        elements=tuple(index_element(node.index_elem, parsed) for node in tree.index_params),
+        include=tuple(index_element(node.index_elem, parsed) for node in tree.index_including_params),
+        predicate=parsed.expression(tree.where_clause) if tree.HasField("where_clause") else None,
         unique=tree.unique,
+        nulls_not_distinct=tree.nulls_not_distinct,
         concurrently=tree.concurrent,
         if_not_exists=tree.if_not_exists,
+        tablespace=tree.table_space or None,
+        options=tuple((node.def_elem.defname, option_text(node.def_elem) or "true") for node in tree.options),
+    )
+
+
+def index_element(tree: Tree, parsed: Parsed) -> st.IndexElement:
+    """An IndexElem."""
+    written = parsed.expression(tree.expr) if tree.HasField("expr") else None
+    return st.IndexElement(
+        name=tree.name or None,
+        expression=written,
+        text=tree.name if written is None else expression_text(tree.expr),
+        collation=strings(tree.collation),
+        operator_class=strings(tree.opclass),
+        has_class_options=bool(tree.opclassopts),
+        descending={pb.SORTBY_ASC: False, pb.SORTBY_DESC: True}.get(tree.ordering),
+        nulls_first={pb.SORTBY_NULLS_FIRST: True, pb.SORTBY_NULLS_LAST: False}.get(tree.nulls_ordering),
     )
 
 
@@ -50,7 +71,13 @@ def _drop(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
             names.append(name_from_list(node.type_name.names))
         elif which == "object_with_args":
             names.append(name_from_list(node.object_with_args.objname))
-    return st.Drop(kind=kind, names=tuple(names), if_exists=tree.missing_ok, cascade=tree.behavior == pb.DROP_CASCADE)
+    return st.Drop(
+        kind=kind,
+        names=tuple(names),
+        if_exists=tree.missing_ok,
+        cascade=tree.behavior == pb.DROP_CASCADE,
+        concurrently=tree.concurrent,
+    )
 
 
 def _truncate(parsed: Parsed, tree: Tree) -> st.UtilityStatement:

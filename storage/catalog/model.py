@@ -99,9 +99,9 @@ class Relation(Record, frozen=True, kw_only=True, tag="relation"):
     depends_on: tuple[int, ...] = ()
     """Relations that a view's query reads."""
     constraints: tuple[int, ...] = ()
-    """Oids of the enforced constraints that a change of its rows has to keep: its own, and foreign keys of others that
-    refer to it. A transaction relies on the records of the tables that it changes, so that one which did not know of a
-    constraint cannot commit once that has been added."""
+    """Oids of what a change of its rows has to keep: its own enforced constraints and unique indexes, and foreign keys
+    of others that refer to it. A transaction relies on the records of the tables that it changes, so that one which did
+    not know of a constraint cannot commit once that has been added."""
 
     def live_columns(self) -> tuple[Column, ...]:
         """The columns that exist, in attnum order."""
@@ -158,6 +158,43 @@ class Constraint(Record, frozen=True, kw_only=True, tag="constraint"):
     """Oids of the operators of an exclusion constraint, one for each element (pg_constraint.conexclop)."""
 
 
+class Index(Record, frozen=True, kw_only=True, tag="index"):
+    """An index of a table that CREATE INDEX made. The indexes of primary keys and unique constraints are not recorded:
+    all that is to know of them is in the constraint. The fields are those of pg_index."""
+
+    name: str
+    schema: int
+    """That of its table, in which its name is one of the relations' names."""
+    relation: int
+    columns: tuple[int, ...]
+    """The attnums of its keys, 0 for an expression."""
+    expressions: tuple[str, ...] = ()
+    """SQL text of the keys that are expressions, in order."""
+    expression_types: tuple[tuple[int, int], ...] = ()
+    """Type and type modifier of each of them."""
+    expression_names: tuple[str, ...] = ()
+    """What pg_attribute calls each of them."""
+    options: tuple[int, ...]
+    """For each key: 1 DESC, 2 NULLS FIRST, 3 both."""
+    operator_classes: tuple[int, ...]
+    collations: tuple[int, ...]
+    include: tuple[int, ...] = ()
+    predicate: str | None = None
+    """SQL text of WHERE."""
+    reads: tuple[int, ...] = ()
+    """The attnums of the columns that the expressions and the predicate read."""
+    unique: bool = False
+    nulls_not_distinct: bool = False
+    method: str = "btree"
+    parameters: tuple[str, ...] = ()
+    """What WITH (...) says, as pg_class.reloptions has it."""
+    valid: bool = True
+
+    def uses(self, attnum: int) -> bool:
+        """Whether it cannot be without the column `attnum`."""
+        return attnum in self.columns or attnum in self.include or attnum in self.reads
+
+
 class Sequence(Record, frozen=True, kw_only=True, tag="sequence"):
     """A sequence's definition; its position is not catalog data. What a record of an earlier version lacks has the
     default."""
@@ -189,7 +226,7 @@ class Setting(Record, frozen=True, kw_only=True, tag="setting"):
     role: int = 0
 
 
-CatalogRecord: TypeAlias = Database | Role | Schema | Relation | Comment | Constraint | Sequence | Setting
+CatalogRecord: TypeAlias = Database | Role | Schema | Relation | Comment | Constraint | Index | Sequence | Setting
 
 
 class CatalogUpdate(msgspec.Struct, frozen=True):
@@ -212,6 +249,8 @@ class CatalogSnapshot(Struct, frozen=True, kw_only=True):
     schema_names: Map[str, int]
     constraint_oids: Map[int, tuple[int, ...]]
     """The constraints of a relation, and those of other relations that refer to it, in the order of their oids."""
+    index_oids: Map[int, tuple[int, ...]]
+    """The indexes that a relation has besides those of its constraints, in the order of their oids."""
 
     @staticmethod
     def empty() -> CatalogSnapshot:
@@ -223,6 +262,7 @@ class CatalogSnapshot(Struct, frozen=True, kw_only=True):
             relation_names=Map(),
             schema_names=Map(),
             constraint_oids=Map(),
+            index_oids=Map(),
         )
 
     def apply(self, updates: Iterable[CatalogUpdate], csn: Csn) -> CatalogSnapshot:
@@ -232,11 +272,12 @@ class CatalogSnapshot(Struct, frozen=True, kw_only=True):
         addition that clashes with one that is.
         """
         ordered = sorted(updates, key=lambda update: update.diff)
-        records, names, schemas, constraints, next_oid = (
+        records, names, schemas, constraints, indexes, next_oid = (
             self.records,
             self.relation_names,
             self.schema_names,
             self.constraint_oids,
+            self.index_oids,
             self.next_oid,
         )
         for update in ordered:
@@ -245,8 +286,10 @@ class CatalogSnapshot(Struct, frozen=True, kw_only=True):
                 if records.get(record.oid) != record:
                     raise ValueError(f"retraction of a record that is not in the catalog: {record!r}")
                 records = records.delete(record.oid)
-                if isinstance(record, (Relation, Sequence)):
+                if isinstance(record, (Relation, Sequence, Index)):
                     names = names.delete((record.schema, record.name))
+                    if isinstance(record, Index):
+                        indexes = _without(indexes, record.relation, record.oid)
                 elif isinstance(record, Schema):
                     schemas = schemas.delete(record.name)
                 elif isinstance(record, Constraint):
@@ -256,11 +299,13 @@ class CatalogSnapshot(Struct, frozen=True, kw_only=True):
                     raise ValueError(f"oid {record.oid} is taken")
                 records = records.set(record.oid, record)
                 next_oid = max(next_oid, record.oid + 1)
-                if isinstance(record, (Relation, Sequence)):
+                if isinstance(record, (Relation, Sequence, Index)):
                     key = (record.schema, record.name)
                     if key in names:
                         raise ValueError(f"relation {record.name!r} exists in schema {record.schema}")
                     names = names.set(key, record.oid)
+                    if isinstance(record, Index):
+                        indexes = _with(indexes, record.relation, record.oid)
                 elif isinstance(record, Schema):
                     if record.name in schemas:
                         raise ValueError(f"schema {record.name!r} exists")
@@ -274,6 +319,7 @@ class CatalogSnapshot(Struct, frozen=True, kw_only=True):
             relation_names=names,
             schema_names=schemas,
             constraint_oids=constraints,
+            index_oids=indexes,
         )
 
     def get(self, oid: int) -> CatalogRecord | None:
@@ -302,6 +348,11 @@ class CatalogSnapshot(Struct, frozen=True, kw_only=True):
         """The constraints of the relation with this oid, in the order of their oids."""
         return tuple(constraint for constraint in self._constraints_at(relation) if constraint.relation == relation)
 
+    def indexes(self, relation: int) -> tuple[Index, ...]:
+        """The indexes of the relation with this oid, but for those of constraints, in the order of their oids."""
+        found = (self.records[oid] for oid in self.index_oids.get(relation, ()))
+        return tuple(record for record in found if isinstance(record, Index))
+
     def referencing(self, relation: int) -> tuple[Constraint, ...]:
         """The foreign keys, of whatever relation, that refer to the one with this oid."""
         return tuple(c for c in self._constraints_at(relation) if c.foreign_relation == relation)
@@ -326,15 +377,23 @@ def _relations_of(constraint: Constraint) -> Iterator[int]:
 
 def _with_constraint(oids: Map[int, tuple[int, ...]], constraint: Constraint) -> Map[int, tuple[int, ...]]:
     for relation in _relations_of(constraint):
-        oids = oids.set(relation, tuple(sorted((*oids.get(relation, ()), constraint.oid))))
+        oids = _with(oids, relation, constraint.oid)
     return oids
 
 
 def _without_constraint(oids: Map[int, tuple[int, ...]], constraint: Constraint) -> Map[int, tuple[int, ...]]:
     for relation in _relations_of(constraint):
-        rest = tuple(oid for oid in oids[relation] if oid != constraint.oid)
-        oids = oids.set(relation, rest) if rest else oids.delete(relation)
+        oids = _without(oids, relation, constraint.oid)
     return oids
+
+
+def _with(oids: Map[int, tuple[int, ...]], relation: int, oid: int) -> Map[int, tuple[int, ...]]:
+    return oids.set(relation, tuple(sorted((*oids.get(relation, ()), oid))))
+
+
+def _without(oids: Map[int, tuple[int, ...]], relation: int, oid: int) -> Map[int, tuple[int, ...]]:
+    rest = tuple(other for other in oids[relation] if other != oid)
+    return oids.set(relation, rest) if rest else oids.delete(relation)
 
 
 def bootstrap_updates() -> tuple[CatalogUpdate, ...]:

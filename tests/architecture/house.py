@@ -33,6 +33,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "sessions",
         "statements",
         "definitions",
+        "definitions.indexes",
         "definitions.constraints",
         "definitions.common",
         "changes.copy",

@@ -27,9 +27,10 @@ from adapter.plans.row_text import key_text
 from adapter.queries.key_scan import rows_by_keys
 from adapter.transactions.claims import Absent, Present, Violation
 from adapter.transactions.transaction import DeferredKeys
+from planner.definitions.index_expressions import key_texts
 from planner.errors import ForeignKeyViolation, UniqueViolation
 from planner.types.types import column_type
-from storage.catalog.model import Constraint, Relation, Schema
+from storage.catalog.model import Constraint, Index, Relation, Schema
 from storage.shards.indexes.definition import IndexDefinition, StoredColumn
 from storage.shards.indexes.reading.found import Found
 
@@ -37,9 +38,9 @@ Keys = tuple[pa.Array, ...]
 """Values of some columns, row by row: one array for each column."""
 
 
-def is_deferred(running: Running, constraint: Constraint) -> bool:
+def is_deferred(running: Running, constraint: Constraint | Index) -> bool:
     """Whether `constraint` is checked at the end of the transaction, as it and SET CONSTRAINTS say."""
-    if not constraint.deferrable or running.transaction.implicit:
+    if isinstance(constraint, Index) or not constraint.deferrable or running.transaction.implicit:
         return False
     timings = running.transaction.pending.timings
     return timings.get(constraint.oid, timings.get(0, constraint.deferred))
@@ -96,14 +97,25 @@ def key_text_of(relation: Relation, attnums: Sequence[int], keys: Keys, row: int
     return key_text([column.name for column in columns], keys, row, types, settings)
 
 
-def duplicate(running: Running, relation: Relation, constraint: Constraint, keys: Keys) -> Violation:
+def unique_key_text(running: Running, relation: Relation, key: Constraint | Index, keys: Keys, row: int) -> str:
+    """The unique key in `row` of `keys`, called as pg_get_indexdef calls its columns and expressions."""
+    expressions = key.expressions if isinstance(key, Index) else ()
+    expression_types = iter(key.expression_types if isinstance(key, Index) else ())
+    context = running.session.bind_context(own_catalog(running))
+    names = list(key_texts(relation, key.columns, expressions, context, pretty=True))
+    by_attnum = {column.attnum: (column.type_oid, column.typmod) for column in relation.columns}
+    types = [column_type(*(by_attnum[attnum] if attnum else next(expression_types))) for attnum in key.columns]
+    return key_text(names, keys, row, types, running.session.values)
+
+
+def duplicate(running: Running, relation: Relation, constraint: Constraint | Index, keys: Keys) -> Violation:
     """23505 for the key of a number."""
-    settings, schema = running.session.values, _schema_name(running, relation)
+    schema = _schema_name(running, relation)
 
     def violation(row: int) -> UniqueViolation:
         return UniqueViolation(
             f'duplicate key value violates unique constraint "{constraint.name}"',
-            detail=f"Key {key_text_of(relation, constraint.columns, keys, row, settings)} already exists.",
+            detail=f"Key {unique_key_text(running, relation, constraint, keys, row)} already exists.",
             schema=schema,
             table=relation.name,
             constraint=constraint.name,
@@ -163,7 +175,7 @@ def _mixed(running: Running, key: ForeignKey) -> ForeignKeyViolation:
 async def check_unique(
     running: Running,
     relation: Relation,
-    constraint: Constraint,
+    constraint: Constraint | Index,
     index: IndexDefinition,
     keys: Keys,
     others: Violation | None = None,
@@ -288,7 +300,7 @@ def claim_unreferenced(running: Running, key: ForeignKey, keys: Keys, violation:
 # ---------------------------------------------------------------- deferred constraints
 
 
-def defer(running: Running, constraint: Constraint, keys: Keys, *, referenced: bool = False) -> None:
+def defer(running: Running, constraint: Constraint | Index, keys: Keys, *, referenced: bool = False) -> None:
     """Check `keys` against `constraint` later."""
     transaction = running.transaction
     transaction.defer(DeferredKeys(constraint=constraint.oid, keys=keys, referenced=referenced))

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from adapter.plans.key_indexes import constraint_index, key_index
+from adapter.plans.key_indexes import constraint_index, key_index, unique_index
 from storage.bounded_map import BoundedMap
-from storage.catalog.model import CatalogSnapshot, Constraint, Relation
+from storage.catalog.model import CatalogSnapshot, Constraint, Index, Relation
 from storage.shards.indexes.definition import IndexDefinition
 
 MAX_KEPT = 1000
@@ -18,9 +18,9 @@ MAX_KEPT = 1000
 
 
 class UniqueKey(Struct, frozen=True, kw_only=True):
-    """A primary key or unique constraint. `places` are those of its columns among the live ones."""
+    """A primary key, a unique constraint or a unique index. `places` are those of its columns among the live ones."""
 
-    constraint: Constraint
+    constraint: Constraint | Index
     index: IndexDefinition
     places: tuple[int, ...]
 
@@ -68,7 +68,9 @@ def table_keys(catalog: CatalogSnapshot, relation: Relation) -> TableKeys | None
 
 def _table_keys(catalog: CatalogSnapshot, relation: Relation) -> TableKeys | None:
     constraints = [record for oid in relation.constraints if isinstance(record := catalog.get(oid), Constraint)]
-    unique = [constraint for constraint in constraints if constraint.kind in "pu"]
+    unique: list[Constraint | Index] = [constraint for constraint in constraints if constraint.kind in "pu"]
+    unique += [index for index in catalog.indexes(relation.oid) if index.oid in relation.constraints]
+    unique.sort(key=lambda record: record.oid)
     foreign = [constraint for constraint in constraints if constraint.kind == "f"]
     if not unique and not foreign:
         return None
@@ -76,7 +78,7 @@ def _table_keys(catalog: CatalogSnapshot, relation: Relation) -> TableKeys | Non
         unique=tuple(
             UniqueKey(
                 constraint=constraint,
-                index=constraint_index(relation, constraint),
+                index=unique_index(relation, constraint),
                 places=places_of(relation, constraint.columns),
             )
             for constraint in unique

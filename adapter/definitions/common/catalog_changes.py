@@ -12,6 +12,7 @@ from adapter.results import Notice
 from planner.common_errors import missing_column
 from planner.errors import DuplicateTable
 from planner.statements import records as st
+from planner.types.table_indexes import is_taken
 from storage.catalog.model import CatalogRecord, CatalogSnapshot, CatalogUpdate, Column, Relation, Role, Schema
 
 
@@ -69,7 +70,7 @@ def exists_already(
     running: Running, catalog: CatalogSnapshot, schema: Schema, name: st.QualifiedName, *, skip: bool
 ) -> bool:
     """Whether the name is taken: True with a notice when that is to be skipped, else 42P07."""
-    if (schema.oid, name.name) not in catalog.relation_names:
+    if not is_taken(catalog, schema.oid, name.name):
         return False
     if not skip:
         raise DuplicateTable(f'relation "{name.name}" already exists')

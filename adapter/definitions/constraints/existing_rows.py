@@ -14,7 +14,7 @@ from typing import Any
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from adapter.changes.constraints.key_checks import key_text_of
+from adapter.changes.constraints.key_checks import key_text_of, unique_key_text
 from adapter.execution.guards import own_catalog
 from adapter.execution.statement import Running
 from adapter.plans.predicates import scan_templates
@@ -25,7 +25,7 @@ from planner.errors import CheckViolation, ForeignKeyViolation, NotNullViolation
 from planner.ir.bound import BoundQuery
 from planner.syntax.identifiers import quote_identifier
 from planner.syntax.parse import split_and_parse
-from storage.catalog.model import CatalogSnapshot, Column, Constraint, Relation, Schema
+from storage.catalog.model import CatalogSnapshot, Column, Constraint, Index, Relation, Schema
 
 
 class NewRules(Struct, kw_only=True):
@@ -54,9 +54,11 @@ async def check_existing_rows(running: Running, oid: int, rules: NewRules) -> No
         if found is not None:
             raise _violated(catalog, relation, checks[found[-1] - 1])
     for key in rules.keys:
-        constraint = catalog.get(key)
-        if isinstance(constraint, Constraint):
-            await _check_key(running, catalog, relation, constraint)
+        record = catalog.get(key)
+        if isinstance(record, Index) or (isinstance(record, Constraint) and record.kind in "pu"):
+            await _check_unique(running, catalog, relation, record)
+        elif isinstance(record, Constraint):
+            await _check_foreign(running, catalog, relation, record)
 
 
 async def _first_row(running: Running, catalog: CatalogSnapshot, query: BoundQuery) -> list[Any] | None:
@@ -80,18 +82,44 @@ async def _first_batch(running: Running, catalog: CatalogSnapshot, query: BoundQ
 # ---------------------------------------------------------------- keys
 
 
-async def _check_key(running: Running, catalog: CatalogSnapshot, relation: Relation, constraint: Constraint) -> None:
+async def _check_unique(
+    running: Running, catalog: CatalogSnapshot, relation: Relation, key: Constraint | Index
+) -> None:
     names = {column.attnum: quote_identifier(column.name) for column in relation.columns}
-    columns = [names[attnum] for attnum in constraint.columns]
-    if constraint.kind in "pu":
-        given = "" if constraint.nulls_not_distinct else f" WHERE {' AND '.join(f'{c} IS NOT NULL' for c in columns)}"
-        listed = ", ".join(columns)
-        text = f"SELECT {listed} FROM {_name(catalog, relation)}{given} GROUP BY {listed} HAVING count(*) > 1 LIMIT 1"
-    else:
-        text = _unmatched_text(catalog, relation, constraint, columns)
+    expressions = iter(key.expressions if isinstance(key, Index) else ())
+    columns = [names[attnum] if attnum else f"({next(expressions)})" for attnum in key.columns]
+    given = [] if key.nulls_not_distinct else [f"{column} IS NOT NULL" for column in columns]
+    if isinstance(key, Index) and key.predicate is not None:
+        given.append(f"({key.predicate})")
+    where = f" WHERE {' AND '.join(given)}" if given else ""
+    listed, places = ", ".join(columns), ", ".join(str(n) for n in range(1, len(columns) + 1))
+    text = f"SELECT {listed} FROM {_name(catalog, relation)}{where} GROUP BY {places} HAVING count(*) > 1 LIMIT 1"
+    found = await _first_of(running, catalog, text)
+    if found is None:
+        return
+    shown = unique_key_text(running, relation, key, tuple(found.columns), 0)
+    raise UniqueViolation(
+        f'could not create unique index "{key.name}"',
+        detail=f"Key {shown} is duplicated.",
+        schema=_schema_name(catalog, relation),
+        table=relation.name,
+        constraint=key.name,
+    )
+
+
+async def _first_of(running: Running, catalog: CatalogSnapshot, text: str) -> RecordBatch | None:
+    """Rows of the query `text`, None when it has none."""
     plan = running.session.plan(split_and_parse(text)[0], catalog)
     assert plan.query is not None
-    keys = await _first_batch(running, catalog, plan.query)
+    return await _first_batch(running, catalog, plan.query)
+
+
+async def _check_foreign(
+    running: Running, catalog: CatalogSnapshot, relation: Relation, constraint: Constraint
+) -> None:
+    names = {column.attnum: quote_identifier(column.name) for column in relation.columns}
+    columns = [names[attnum] for attnum in constraint.columns]
+    keys = await _first_of(running, catalog, _unmatched_text(catalog, relation, constraint, columns))
     if keys is None:
         return
     shown = key_text_of(relation, constraint.columns, tuple(keys.columns), 0, running.session.values)
@@ -100,10 +128,6 @@ async def _check_key(running: Running, catalog: CatalogSnapshot, relation: Relat
         "table": relation.name,
         "constraint": constraint.name,
     }
-    if constraint.kind in "pu":
-        raise UniqueViolation(
-            f'could not create unique index "{constraint.name}"', detail=f"Key {shown} is duplicated.", **facts
-        )
     parent = catalog.get(constraint.foreign_relation or 0)
     assert isinstance(parent, Relation)
     message = f'insert or update on table "{relation.name}" violates foreign key constraint "{constraint.name}"'

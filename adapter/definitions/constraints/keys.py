@@ -30,7 +30,7 @@ from planner.errors import (
 from planner.statements import records as st
 from planner.types import types as t
 from planner.types.type_names import format_type
-from storage.catalog.model import CatalogRecord, CatalogSnapshot, Column, Constraint, Relation
+from storage.catalog.model import CatalogRecord, CatalogSnapshot, Column, Constraint, Index, Relation
 
 _WITHOUT_ORDER = frozenset({t.JSON, 142, 600, 601, 602, 603, 604, 628, 718})
 """json, xml and the geometric types: no index can have them as keys."""
@@ -98,7 +98,7 @@ def _unique_key(
         if column is None:
             raise missing_key_column(name, definition.position)
         include.append(column.attnum)
-    taken = _taken_names(catalog, relation, known)
+    taken = taken_names(catalog, relation, known)
     if definition.name is not None and definition.name in taken:
         raise existing_relation(definition.name)
     middle = None if definition.kind == "p" else "_".join((*definition.columns, *definition.include))
@@ -116,7 +116,7 @@ def _unique_key(
     )
 
 
-def _taken_names(catalog: CatalogSnapshot, relation: Relation, known: Iterable[Constraint]) -> set[str]:
+def taken_names(catalog: CatalogSnapshot, relation: Relation, known: Iterable[Constraint] = ()) -> set[str]:
     """Names that no index of the table's schema may get: those of relations and of other keys."""
     taken = {name for schema, name in catalog.relation_names if schema == relation.schema}
     taken.add(relation.name)
@@ -143,7 +143,10 @@ def _foreign_key(
     if parent.kind != "r":
         raise WrongObjectType(f'referenced relation "{parent.name}" is not a table')
     columns = [_referring_column(relation, name) for name in definition.columns]
-    keys = [*catalog.constraints(parent.oid), *(key for key in known if key.relation == parent.oid)]
+    keys = [
+        *unique_keys(catalog, parent.oid),
+        *(key for key in known if key.relation == parent.oid and key.kind in "pu"),
+    ]
     referenced = _referenced(parent, keys, definition)
     taken = {constraint.name for constraint in (*catalog.constraints(relation.oid), *known)}
     name = definition.name or free_name(relation.name, "_".join(definition.columns), "fkey", taken.__contains__)
@@ -189,24 +192,26 @@ def _referring_column(relation: Relation, name: str) -> Column:
     return column
 
 
-def _referenced(parent: Relation, keys: Sequence[Constraint], definition: st.ConstraintDefinition) -> tuple[int, ...]:
+def _referenced(
+    parent: Relation, keys: Sequence[Constraint | Index], definition: st.ConstraintDefinition
+) -> tuple[int, ...]:
     """The columns that a foreign key refers to: those that it names, which must be one of the `keys` of `parent`, or
     its primary key. Raises 42703, 42704 and 42830."""
     if definition.foreign_columns:
         attnums = tuple(_referring_column(parent, name).attnum for name in definition.foreign_columns)
     else:
-        primary = next((key for key in keys if key.kind == "p"), None)
+        primary = next((key for key in keys if isinstance(key, Constraint) and key.kind == "p"), None)
         if primary is None:
             raise UndefinedObject(f'there is no primary key for referenced table "{parent.name}"')
         attnums = primary.columns
     if len(attnums) != len(definition.columns):
         raise InvalidForeignKey("number of referencing and referenced columns for foreign key disagree")
-    matching = [key for key in keys if key.kind in "pu" and sorted(key.columns) == sorted(attnums)]
+    matching = [key for key in keys if sorted(key.columns) == sorted(attnums)]
     if not matching:
         raise InvalidForeignKey(
             f'there is no unique constraint matching given keys for referenced table "{parent.name}"'
         )
-    if all(key.deferrable for key in matching):
+    if all(isinstance(key, Constraint) and key.deferrable for key in matching):
         title = "primary key" if not definition.foreign_columns else "unique constraint"
         raise ObjectNotInPrerequisiteState(f'cannot use a deferrable {title} for referenced table "{parent.name}"')
     return attnums
@@ -236,14 +241,14 @@ def name_in_parents(running: Running, constraints: Iterable[Constraint]) -> None
 
 
 def without_names(catalog: CatalogSnapshot, gone: Iterable[CatalogRecord]) -> list[tuple[Relation, Relation]]:
-    """The records (before, after) of tables that stay and name constraints of `gone`."""
+    """The records (before, after) of tables that stay and name constraints or indexes of `gone`."""
     records = list(gone)
     oids = {record.oid for record in records}
     tables = {
         oid
         for record in records
-        if isinstance(record, Constraint)
-        for oid in (record.relation, record.foreign_relation or 0)
+        if isinstance(record, (Constraint, Index))
+        for oid in (record.relation, (isinstance(record, Constraint) and record.foreign_relation) or 0)
         if oid not in oids
     }
     found = []
@@ -256,20 +261,32 @@ def without_names(catalog: CatalogSnapshot, gone: Iterable[CatalogRecord]) -> li
 
 
 def forget_names(running: Running, gone: Iterable[CatalogRecord]) -> None:
-    """Take constraints that are `gone` out of the records of the tables that still name them."""
+    """Take constraints and indexes that are `gone` out of the records of the tables that still name them."""
     pairs = without_names(own_catalog(running), gone)
     if pairs:
         change(running, removed=[before for before, _ in pairs], added=[after for _, after in pairs])
 
 
-def referring(catalog: CatalogSnapshot, key: Constraint) -> list[Constraint]:
+def unique_keys(catalog: CatalogSnapshot, relation: int) -> list[Constraint | Index]:
+    """What makes columns of the relation with this oid a key: its primary key, unique constraints and unique indexes,
+    in the order of their oids."""
+    keys: list[Constraint | Index] = [key for key in catalog.constraints(relation) if key.kind in "pu"]
+    keys += [index for index in catalog.indexes(relation) if _is_key(index)]
+    return sorted(keys, key=lambda key: key.oid)
+
+
+def _is_key(index: Index) -> bool:
+    return index.unique and index.predicate is None and not index.expressions
+
+
+def referring(catalog: CatalogSnapshot, key: Constraint | Index) -> list[Constraint]:
     """The foreign keys that rest on the unique `key`: no other one has the same columns."""
-    if key.kind not in "pu":
+    if not (_is_key(key) if isinstance(key, Index) else key.kind in "pu"):
         return []
     others = [
         other
-        for other in catalog.constraints(key.relation)
-        if other.kind in "pu" and other.oid != key.oid and sorted(other.columns) == sorted(key.columns)
+        for other in unique_keys(catalog, key.relation)
+        if other.oid != key.oid and sorted(other.columns) == sorted(key.columns)
     ]
     table = catalog.get(key.relation)
     if others or not isinstance(table, Relation):

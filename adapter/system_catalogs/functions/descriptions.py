@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import cache
 
 from adapter.system_catalogs.functions.contexts import Entered
-from adapter.system_catalogs.objects import derived_oids
 from adapter.system_catalogs.objects.definitions import (
     column_name,
     format_type,
@@ -27,6 +26,7 @@ from adapter.system_catalogs.objects.objects import (
 )
 from planner.catalog_data import content as catalog_data
 from planner.syntax.identifiers import quote_identifier
+from planner.types import derived_oids
 from storage.catalog.model import Constraint, Database
 
 SHARED_CLASSES = (PG_DATABASE, PG_AUTHID)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from adapter.system_catalogs.objects import definitions, derived_oids
+from adapter.system_catalogs.objects import definitions
 from adapter.system_catalogs.objects.objects import CatalogObjects, builtin_functions, static_row
 from planner.catalog_data import content as catalog_data
 from planner.errors import WrongObjectType
 from planner.syntax.identifiers import quote_identifier
+from planner.types import derived_oids
 
 _VOLATILITY = {"i": " IMMUTABLE", "s": " STABLE", "v": ""}
 _PARALLEL = {"s": " PARALLEL SAFE", "r": " PARALLEL RESTRICTED", "u": ""}

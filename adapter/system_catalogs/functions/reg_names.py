@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 
 from adapter.system_catalogs.functions.contexts import Entered
-from adapter.system_catalogs.objects import derived_oids
 from adapter.system_catalogs.objects.definitions import format_type, function_signature, qualified_relation_name
 from adapter.system_catalogs.objects.objects import (
     builtin_functions,
@@ -39,6 +38,7 @@ from planner.errors import (
 )
 from planner.syntax.identifiers import quote_identifier
 from planner.syntax.parse import split_and_parse
+from planner.types import derived_oids
 from planner.types.type_names import UnknownName, lookup_type, resolve_type_name
 from storage.catalog.model import PG_CATALOG_OID
 

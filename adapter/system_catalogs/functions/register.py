@@ -18,13 +18,14 @@ from adapter.system_catalogs.functions.contexts import Entered, current
 from adapter.system_catalogs.functions.function_text import function_definition, rule_definition
 from adapter.system_catalogs.objects import definitions
 from adapter.system_catalogs.objects.definitions import format_type
+from adapter.system_catalogs.objects.index_definitions import index_definition
 from adapter.system_catalogs.objects.objects import builtin_functions
-from adapter.system_catalogs.pg_catalog.class_rows import index_constraints
 from adapter.system_catalogs.relations.session import pg_settings, pg_timezone_abbrevs, pg_timezone_names
 from planner.catalog_data import content as catalog_data
 from planner.common_errors import missing_column, unknown_setting
 from planner.errors import SqlError
 from planner.syntax.identifiers import quote_identifier
+from planner.types.table_indexes import DESCENDING, NULLS_FIRST, find_index
 from planner.types.types import REG_TYPES
 from storage.catalog.model import PG_CATALOG_OID, Relation
 from storage.clock import SystemClock
@@ -173,25 +174,32 @@ def _has_column_privilege(context: Entered, role: str, table: str, column: str, 
 
 
 def _index_property(context: Entered, index: int, column: int, name: str) -> bool | None:
-    """pg_index_column_has_property of the ascending B-tree indexes that there are."""
-    keys = next((c.columns for c, _ in index_constraints(context.objects) if c.oid == index - 400_000_000), None)
-    if keys is None:
+    """pg_index_column_has_property."""
+    record = find_index(context.objects.snapshot, index)
+    included, ordered = 0, True
+    if record is not None:
+        options: Sequence[int] = record.options
+        included, ordered = len(record.include), record.method == "btree"
+    else:
         data = catalog_data.columns("pg_index")
         if index not in data["indexrelid"]:
             return None
-        keys = tuple(data["indkey"][data["indexrelid"].index(index)])
-    if not 1 <= column <= len(keys):
+        options = data["indoption"][data["indexrelid"].index(index)]
+    if not 1 <= column <= len(options) + included:
         return None
+    is_key = column <= len(options)
+    option = options[column - 1] if is_key else 0
+    sorts = is_key and ordered
     return {
-        "asc": True,
-        "desc": False,
-        "nulls_first": False,
-        "nulls_last": True,
-        "orderable": True,
+        "asc": sorts and not option & DESCENDING,
+        "desc": sorts and bool(option & DESCENDING),
+        "nulls_first": sorts and bool(option & NULLS_FIRST),
+        "nulls_last": sorts and not option & NULLS_FIRST,
+        "orderable": sorts,
         "distance_orderable": False,
-        "returnable": True,
-        "search_array": True,
-        "search_nulls": True,
+        "returnable": ordered,
+        "search_array": sorts,
+        "search_nulls": sorts,
     }.get(name.lower())
 
 
@@ -280,8 +288,8 @@ UDFS: Mapping[str, Udf] = {
     "tg_get_indexdef": Udf(
         args=(OID, INT4, BOOL),
         result=TEXT,
-        call=lambda c, oid, column, pretty: definitions.index_definition(
-            c.objects, oid, column, c.path if pretty else None
+        call=lambda c, oid, column, pretty: index_definition(
+            c.objects, oid, column, c.path if pretty else None, pretty=bool(pretty)
         ),
     ),
     "tg_get_viewdef": Udf(

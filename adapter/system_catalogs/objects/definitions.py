@@ -1,4 +1,4 @@
-"""Objects as SQL text: types, view queries, constraints, indexes, functions' arguments and results."""
+"""Objects as SQL text: types, view queries, constraints, functions' arguments and results."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import Any
 
-from adapter.system_catalogs.objects import derived_oids
 from adapter.system_catalogs.objects.objects import CatalogObjects, builtin_functions, static_row
 from planner.catalog_data import content as catalog_data
 from planner.definitions.row_expressions import generation_expression
@@ -19,10 +18,6 @@ from planner.types.system_relations import BuiltinRelations
 from planner.types.types import REGCLASS
 from storage.catalog.model import INFORMATION_SCHEMA_OID, Column, Constraint, Relation
 from storage.catalog.model import Sequence as SequenceRecord
-
-BTREE_AM = 403
-_OPTION_DESC = 1
-_OPTION_NULLS_FIRST = 2
 
 
 def format_type(objects: CatalogObjects, oid: int, typmod: int | None = None, path: tuple[int, ...] = ()) -> str:
@@ -90,7 +85,8 @@ def column_name(objects: CatalogObjects, relation_oid: int, attnum: int) -> str 
     return _attribute_names().get((relation_oid, attnum))
 
 
-def _column_list(objects: CatalogObjects, relation_oid: int, attnums: Sequence[int]) -> str:
+def column_list(objects: CatalogObjects, relation_oid: int, attnums: Sequence[int]) -> str:
+    """The quoted names of columns, with commas between them."""
     return ", ".join(quote_identifier(column_name(objects, relation_oid, attnum) or "???") for attnum in attnums)
 
 
@@ -124,16 +120,16 @@ _ACTIONS = {"r": "RESTRICT", "c": "CASCADE", "n": "SET NULL", "d": "SET DEFAULT"
 
 
 def _constraint_text(objects: CatalogObjects, constraint: Constraint, path: tuple[int, ...], *, pretty: bool) -> str:
-    columns = _column_list(objects, constraint.relation, constraint.columns)
+    columns = column_list(objects, constraint.relation, constraint.columns)
     if constraint.kind in ("p", "u"):
         words = "PRIMARY KEY" if constraint.kind == "p" else "UNIQUE"
         if constraint.nulls_not_distinct:
             words += " NULLS NOT DISTINCT"
-        include = _column_list(objects, constraint.relation, constraint.include)
+        include = column_list(objects, constraint.relation, constraint.include)
         return f"{words} ({columns})" + (f" INCLUDE ({include})" if include else "")
     if constraint.kind == "f" and constraint.foreign_relation is not None:
         table = qualified_relation_name(objects, constraint.foreign_relation, path)
-        foreign = _column_list(objects, constraint.foreign_relation, constraint.foreign_columns)
+        foreign = column_list(objects, constraint.foreign_relation, constraint.foreign_columns)
         text = f"FOREIGN KEY ({columns}) REFERENCES {table}({foreign})"
         if constraint.match == "f":
             text += " MATCH FULL"
@@ -141,7 +137,7 @@ def _constraint_text(objects: CatalogObjects, constraint: Constraint, path: tupl
             text += f" ON UPDATE {_ACTIONS[constraint.on_update]}"
         if constraint.on_delete in _ACTIONS:
             text += f" ON DELETE {_ACTIONS[constraint.on_delete]}"
-        chosen = _column_list(objects, constraint.relation, constraint.delete_columns)
+        chosen = column_list(objects, constraint.relation, constraint.delete_columns)
         return f"{text} ({chosen})" if chosen else text
     expression = shown_expression(objects, constraint.relation, constraint.expression or "", pretty=pretty)
     return f"CHECK ({expression})" + (" NO INHERIT" if constraint.no_inherit else "")
@@ -171,12 +167,12 @@ def shown_expression(
     def named(type_oid: int, oid: int) -> str:
         return qualified_relation_name(objects, oid, None) if type_oid == REGCLASS else str(oid)
 
-    return stored_expression_text(relation, text, _bind_context(objects), column, pretty=pretty, objects=names or named)
+    return stored_expression_text(relation, text, bind_context(objects), column, pretty=pretty, objects=names or named)
 
 
 def generation_sources(objects: CatalogObjects, relation: Relation, column: Column) -> Sequence[int]:
     """The attnums of the columns that a generated one is computed from."""
-    return generation_expression(relation, column, _bind_context(objects), stored=True).columns
+    return generation_expression(relation, column, bind_context(objects), stored=True).columns
 
 
 def is_identity(objects: CatalogObjects, sequence: SequenceRecord) -> bool:
@@ -185,7 +181,7 @@ def is_identity(objects: CatalogObjects, sequence: SequenceRecord) -> bool:
     return isinstance(relation, Relation) and any(c.sequence == sequence.oid for c in relation.live_columns())
 
 
-def _bind_context(objects: CatalogObjects) -> BindContext:
+def bind_context(objects: CatalogObjects) -> BindContext:
     """What stored expressions are bound in, which mean the same everywhere."""
     return BindContext(
         catalog=objects.snapshot,
@@ -227,64 +223,8 @@ def _builtin_constraint_definition(objects: CatalogObjects, oid: int, *, pretty:
     if kind == "c":
         inner = _without_outer_parentheses(data["conbin"][position])
         return f"CHECK ({inner})" if pretty else f"CHECK (({inner}))"
-    columns = _column_list(objects, data["conrelid"][position], data["conkey"][position])
+    columns = column_list(objects, data["conrelid"][position], data["conkey"][position])
     return f"{'PRIMARY KEY' if kind == 'p' else 'UNIQUE'} ({columns})"
-
-
-def _index_parts(objects: CatalogObjects, oid: int) -> tuple[int, bool, Sequence[int], Sequence[int]] | None:
-    """Table, uniqueness, key columns and their options of an index."""
-    owner = derived_oids.owner_of_index(oid)
-    if owner is not None:
-        constraint = objects.snapshot.get(owner)
-        if isinstance(constraint, Constraint) and constraint.kind in ("p", "u"):
-            return constraint.relation, True, constraint.columns, [0] * len(constraint.columns)
-        return None
-    position = static_row("pg_index", "indexrelid").get(oid)
-    if position is None:
-        return None
-    data = catalog_data.columns("pg_index")
-    return (
-        data["indrelid"][position],
-        data["indisunique"][position],
-        data["indkey"][position],
-        data["indoption"][position],
-    )
-
-
-def index_definition(
-    objects: CatalogObjects, oid: int, column: int = 0, path: tuple[int, ...] | None = None
-) -> str | None:
-    """pg_get_indexdef: the CREATE INDEX command, or the name of one `column` (1-based; '' when out of range). None
-    when there is no such index."""
-    parts = _index_parts(objects, oid)
-    index = objects.relation(oid)
-    if parts is None or index is None:
-        return None
-    table, unique, keys, options = parts
-    if column:
-        return _column_list(objects, table, [keys[column - 1]]) if 1 <= column <= len(keys) else ""
-    items = [
-        _column_list(objects, table, [attnum]) + _order_text(option)
-        for attnum, option in zip(keys, options, strict=True)
-    ]
-    owner = derived_oids.owner_of_index(oid)
-    constraint = None if owner is None else objects.snapshot.get(owner)
-    rest = ""
-    if isinstance(constraint, Constraint):
-        if constraint.include:
-            rest += f" INCLUDE ({_column_list(objects, table, constraint.include)})"
-        if constraint.nulls_not_distinct:
-            rest += " NULLS NOT DISTINCT"
-    return (
-        f"CREATE {'UNIQUE ' if unique else ''}INDEX {quote_identifier(index.name)}"
-        f" ON {qualified_relation_name(objects, table, path)} USING btree ({', '.join(items)}){rest}"
-    )
-
-
-def _order_text(option: int) -> str:
-    if option & _OPTION_DESC:
-        return " DESC" if option & _OPTION_NULLS_FIRST else " DESC NULLS LAST"
-    return " NULLS FIRST" if option & _OPTION_NULLS_FIRST else ""
 
 
 def _function(oid: int) -> Mapping[str, Any] | None:

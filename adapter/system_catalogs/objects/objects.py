@@ -13,8 +13,9 @@ from typing import Any, TypeVar
 
 from msgspec import Struct
 
-from adapter.system_catalogs.objects import derived_oids
 from planner.catalog_data import content as catalog_data
+from planner.types import derived_oids
+from planner.types.table_indexes import indexes_of
 from storage.catalog.model import (
     BOOTSTRAP_SUPERUSER_OID,
     PG_CATALOG_OID,
@@ -23,6 +24,7 @@ from storage.catalog.model import (
     Comment,
     Constraint,
     Database,
+    Index,
     Relation,
     Role,
     Schema,
@@ -136,29 +138,6 @@ def publicly_readable(oid: int) -> bool:
     return oid in _publicly_readable()
 
 
-@cache
-def _default_btree_opclasses() -> Mapping[int, int]:
-    return {
-        intype: oid
-        for oid, method, default, intype in _rows("pg_opclass", "oid", "opcmethod", "opcdefault", "opcintype")
-        if method == 403 and default
-    }
-
-
-def default_btree_opclass(type_oid: int) -> int:
-    """The operator class that a B-tree index on a column of this type uses, 0 when the type has none."""
-    classes = _default_btree_opclasses()
-    if type_oid == 1043:
-        return classes[25]
-    found = classes.get(type_oid)
-    if found is not None:
-        return found
-    row = catalog_data.types().get(type_oid)
-    if row is not None and row.category == "A":
-        return classes[2277]
-    return 0
-
-
 class CatalogObjects:
     """The objects of `snapshot` and the built-in ones, by oid and by name."""
 
@@ -206,6 +185,11 @@ class CatalogObjects:
     def constraints(self) -> Sequence[Constraint]:
         """Constraints."""
         return self._of(Constraint)
+
+    @cached_property
+    def indexes(self) -> Sequence[tuple[Index, Relation]]:
+        """The indexes of all tables, those of constraints among them, with the tables."""
+        return [(index, relation) for relation in self.relations for index in indexes_of(self.snapshot, relation)]
 
     @property
     def comments(self) -> Sequence[Comment]:
@@ -263,17 +247,14 @@ class CatalogObjects:
 
     @cached_property
     def user_relations(self) -> Mapping[int, Named]:
-        """What has a row in pg_class: tables, views, sequences and the indexes of constraints."""
+        """What has a row in pg_class: tables, views, sequences and indexes."""
         found: dict[int, Named] = {}
         for relation in self.relations:
             found[relation.oid] = Named(relation.oid, relation.schema, relation.name, relation.owner, relation.kind)
         for sequence in self.sequences:
             found[sequence.oid] = Named(sequence.oid, sequence.schema, sequence.name, sequence.owner, "S")
-        for constraint in self.constraints:
-            table = found.get(constraint.relation)
-            if constraint.kind in ("p", "u") and table is not None:
-                oid = derived_oids.index_oid(constraint.oid)
-                found[oid] = Named(oid, table.namespace, constraint.name, table.owner, "i")
+        for index, table in self.indexes:
+            found[index.oid] = Named(index.oid, table.schema, index.name, table.owner, "i")
         return found
 
     @cached_property

@@ -7,11 +7,10 @@ from collections.abc import Iterator
 from functools import cache
 
 from adapter.execution_context import Row
-from adapter.system_catalogs.objects import derived_oids
 from adapter.system_catalogs.objects.content import Content
-from adapter.system_catalogs.objects.definitions import builtin_view_definitions, index_definition, view_definition
+from adapter.system_catalogs.objects.definitions import builtin_view_definitions, view_definition
+from adapter.system_catalogs.objects.index_definitions import index_definition
 from adapter.system_catalogs.objects.objects import CatalogObjects
-from adapter.system_catalogs.pg_catalog.class_rows import index_constraints
 from adapter.system_catalogs.pg_catalog.object_rows import pg_authid
 from planner.catalog_data import content as catalog_data
 
@@ -45,6 +44,7 @@ def pg_tables(objects: CatalogObjects) -> Content:
         if row["relkind"] == "r"
     )
     referenced = {c.foreign_relation for c in objects.constraints if c.foreign_relation is not None}
+    indexed = {index.relation for index, _ in objects.indexes}
     for relation in objects.relations:
         if relation.kind == "r":
             constraints = objects.constraints_by_relation.get(relation.oid, ())
@@ -53,7 +53,7 @@ def pg_tables(objects: CatalogObjects) -> Content:
                     "schemaname": _schema(objects, relation.schema),
                     "tablename": relation.name,
                     "tableowner": objects.role_names.get(relation.owner),
-                    "hasindexes": any(constraint.kind in ("p", "u") for constraint in constraints),
+                    "hasindexes": relation.oid in indexed,
                     "hasrules": False,
                     "hastriggers": relation.oid in referenced or any(c.kind == "f" for c in constraints),
                     "rowsecurity": False,
@@ -133,8 +133,8 @@ def pg_indexes(objects: CatalogObjects) -> Content:
 
     for index_oid, table_oid in _builtin_index_rows():
         add(index_oid, table_oid)
-    for constraint, relation in index_constraints(objects):
-        add(derived_oids.index_oid(constraint.oid), relation.oid)
+    for index, relation in objects.indexes:
+        add(index.oid, relation.oid)
     return Content(rows=rows)
 
 

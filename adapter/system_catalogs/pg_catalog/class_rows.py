@@ -1,7 +1,7 @@
 """pg_class, pg_attribute, pg_attrdef, pg_type, pg_index, pg_constraint, pg_sequence and pg_rewrite of user objects.
 
-Primary keys and unique constraints also show as the B-tree indexes that clients look for them in. Node trees are SQL
-text. See `derived_oids` for the oids of what the catalog does not record.
+The indexes of primary keys and unique constraints are there like all others. Node trees are SQL text. See
+`derived_oids` for the oids of what the catalog does not record.
 """
 
 from __future__ import annotations
@@ -9,16 +9,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from adapter.execution_context import Row
-from adapter.system_catalogs.objects import derived_oids
 from adapter.system_catalogs.objects.content import Content, template
-from adapter.system_catalogs.objects.objects import CatalogObjects, default_btree_opclass
+from adapter.system_catalogs.objects.objects import CatalogObjects
 from planner.catalog_data import content as catalog_data
 from planner.catalog_data.content import TypeRow
-from planner.types.types import BOOL, INT8, OID
-from storage.catalog.model import Column, Constraint, Relation
+from planner.definitions.index_expressions import distinct_names
+from planner.types import derived_oids
+from planner.types.operator_classes import METHODS
+from planner.types.table_indexes import constraint_of_index
+from planner.types.types import BOOL, INT4, INT8, OID
+from storage.catalog.model import Column, Constraint, Index, Relation
 
 HEAP_AM = 2
-BTREE_AM = 403
 
 
 def _class_row(**values: object) -> Row:
@@ -53,9 +55,10 @@ def _class_row(**values: object) -> Row:
 
 
 def pg_class(objects: CatalogObjects) -> Content:
-    """Tables, views, sequences and constraint indexes."""
+    """Tables, views, sequences and indexes."""
     rows: list[Row] = []
     referenced = {c.foreign_relation for c in objects.constraints if c.foreign_relation is not None}
+    indexed = {index.relation for index, _ in objects.indexes}
     for relation in objects.relations:
         constraints = objects.constraints_by_relation.get(relation.oid, ())
         stored = relation.kind in ("r", "m")
@@ -68,7 +71,7 @@ def pg_class(objects: CatalogObjects) -> Content:
                 relowner=relation.owner,
                 relam=HEAP_AM if stored else 0,
                 relfilenode=relation.oid if stored else 0,
-                relhasindex=any(constraint.kind in ("p", "u") for constraint in constraints),
+                relhasindex=relation.oid in indexed,
                 relkind=relation.kind,
                 relnatts=len(relation.columns),
                 relchecks=sum(constraint.kind == "c" for constraint in constraints),
@@ -91,29 +94,21 @@ def pg_class(objects: CatalogObjects) -> Content:
         )
         for sequence in objects.sequences
     )
-    for constraint, relation in index_constraints(objects):
-        oid = derived_oids.index_oid(constraint.oid)
+    for index, relation in objects.indexes:
         rows.append(
             _class_row(
-                oid=oid,
-                relname=constraint.name,
+                oid=index.oid,
+                relname=index.name,
                 relnamespace=relation.schema,
                 relowner=relation.owner,
-                relam=BTREE_AM,
-                relfilenode=oid,
+                relam=METHODS[index.method],
+                relfilenode=index.oid,
                 relkind="i",
-                relnatts=len(constraint.columns),
+                relnatts=len(index.columns) + len(index.include),
+                reloptions=list(index.parameters) or None,
             )
         )
     return Content(columns=catalog_data.columns("pg_class"), rows=rows)
-
-
-def index_constraints(objects: CatalogObjects) -> Iterator[tuple[Constraint, Relation]]:
-    """The constraints that have an index, with their tables."""
-    for constraint in objects.constraints:
-        relation = objects.snapshot.get(constraint.relation)
-        if constraint.kind in ("p", "u") and isinstance(relation, Relation):
-            yield constraint, relation
 
 
 def _column_by_attnum(relation: Relation) -> dict[int, Column]:
@@ -223,16 +218,24 @@ def pg_attribute(objects: CatalogObjects) -> Content:
     for sequence in objects.sequences:
         for name, attnum, type_oid in (*_SYSTEM_ATTRIBUTES, *_SEQUENCE_ATTRIBUTES):
             rows.append(_attribute_row(sequence.oid, attnum, name, type_oid, attnotnull=True))
-    for constraint, relation in index_constraints(objects):
-        columns = _column_by_attnum(relation)
-        for position, attnum in enumerate(constraint.columns, 1):
-            column = columns[attnum]
-            rows.append(
-                _attribute_row(
-                    derived_oids.index_oid(constraint.oid), position, column.name, column.type_oid, typmod=column.typmod
-                )
-            )
+    for index, relation in objects.indexes:
+        rows.extend(_index_attributes(index, relation))
     return Content(columns=catalog_data.columns("pg_attribute"), rows=rows)
+
+
+def _index_attributes(index: Index, relation: Relation) -> Iterator[Row]:
+    columns = _column_by_attnum(relation)
+    expressions = zip(index.expression_names, index.expression_types, strict=True)
+    taken: list[str] = []
+    for position, attnum in enumerate((*index.columns, *index.include), 1):
+        if attnum:
+            name, type_oid, typmod = columns[attnum].name, columns[attnum].type_oid, columns[attnum].typmod
+        else:
+            name, (type_oid, typmod) = next(expressions)
+        if index.method == "hash":
+            type_oid, typmod = INT4, -1
+        taken = distinct_names([*taken, name])
+        yield _attribute_row(index.oid, position, taken[-1], type_oid, typmod=typmod)
 
 
 def pg_attrdef(objects: CatalogObjects) -> Content:
@@ -270,32 +273,33 @@ def pg_type(objects: CatalogObjects) -> Content:
 
 
 def pg_index(objects: CatalogObjects) -> Content:
-    """The indexes of primary keys and unique constraints."""
+    """Indexes; `indexprs` (several with commas between them) and `indpred` are SQL text."""
     rows: list[Row] = []
-    for constraint, relation in index_constraints(objects):
-        columns = _column_by_attnum(relation)
-        types = [columns[attnum].type_oid for attnum in constraint.columns]
+    for index, relation in objects.indexes:
+        constraint = constraint_of_index(objects.snapshot, index.oid)
         rows.append(
             {
-                "indexrelid": derived_oids.index_oid(constraint.oid),
+                "indexrelid": index.oid,
                 "indrelid": relation.oid,
-                "indnatts": len(types) + len(constraint.include),
-                "indnkeyatts": len(types),
-                "indisunique": True,
-                "indnullsnotdistinct": constraint.nulls_not_distinct,
-                "indisprimary": constraint.kind == "p",
+                "indnatts": len(index.columns) + len(index.include),
+                "indnkeyatts": len(index.columns),
+                "indisunique": index.unique,
+                "indnullsnotdistinct": index.nulls_not_distinct,
+                "indisprimary": constraint is not None and constraint.kind == "p",
                 "indisexclusion": False,
-                "indimmediate": not constraint.deferrable,
+                "indimmediate": constraint is None or not constraint.deferrable,
                 "indisclustered": False,
-                "indisvalid": True,
+                "indisvalid": index.valid,
                 "indcheckxmin": False,
                 "indisready": True,
                 "indislive": True,
                 "indisreplident": False,
-                "indkey": [*constraint.columns, *constraint.include],
-                "indcollation": [_type_layout(oid).collation for oid in types],
-                "indclass": [default_btree_opclass(oid) for oid in types],
-                "indoption": [0] * len(types),
+                "indkey": [*index.columns, *index.include],
+                "indcollation": list(index.collations),
+                "indclass": list(index.operator_classes),
+                "indoption": list(index.options),
+                "indexprs": ", ".join(index.expressions) or None,
+                "indpred": index.predicate,
             }
         )
     return Content(columns=catalog_data.columns("pg_index"), rows=rows)
@@ -306,6 +310,9 @@ def referenced_index(objects: CatalogObjects, constraint: Constraint) -> int:
     for candidate in objects.constraints_by_relation.get(constraint.foreign_relation or 0, ()):
         if candidate.kind in ("p", "u") and sorted(candidate.columns) == sorted(constraint.foreign_columns):
             return derived_oids.index_oid(candidate.oid)
+    for index in objects.snapshot.indexes(constraint.foreign_relation or 0):
+        if index.unique and index.predicate is None and sorted(index.columns) == sorted(constraint.foreign_columns):
+            return index.oid
     return 0
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from adapter.execution_context import Row
-from adapter.system_catalogs.objects import derived_oids
 from adapter.system_catalogs.objects.content import Content
 from adapter.system_catalogs.objects.definitions import generation_sources, is_identity
 from adapter.system_catalogs.objects.objects import (
@@ -17,8 +16,10 @@ from adapter.system_catalogs.objects.objects import (
     PG_TYPE,
     CatalogObjects,
 )
-from adapter.system_catalogs.pg_catalog.class_rows import index_constraints, pg_attrdef, referenced_index
+from adapter.system_catalogs.pg_catalog.class_rows import pg_attrdef, referenced_index
 from planner.catalog_data import content as catalog_data
+from planner.types import derived_oids
+from planner.types.table_indexes import constraint_of_index
 from storage.catalog.model import Relation
 
 UTF8 = 6
@@ -171,13 +172,18 @@ def pg_depend(objects: CatalogObjects) -> Content:
                     _depends(self, (PG_CLASS, constraint.foreign_relation, attnum), "n")
                     for attnum in constraint.foreign_columns
                 )
-                index = referenced_index(objects, constraint)
-                if index:
-                    rows.append(_depends(self, (PG_CLASS, index, 0), "n"))
-    rows.extend(
-        _depends((PG_CLASS, derived_oids.index_oid(constraint.oid), 0), (PG_CONSTRAINT, constraint.oid, 0), "i")
-        for constraint, _ in index_constraints(objects)
-    )
+                rests_on = referenced_index(objects, constraint)
+                if rests_on:
+                    rows.append(_depends(self, (PG_CLASS, rests_on, 0), "n"))
+    for index, table in objects.indexes:
+        self = (PG_CLASS, index.oid, 0)
+        owner = constraint_of_index(objects.snapshot, index.oid)
+        if owner is not None:
+            rows.append(_depends(self, (PG_CONSTRAINT, owner.oid, 0), "i"))
+            continue
+        named = dict.fromkeys(attnum for attnum in (*index.columns, *index.include) if attnum)
+        rows.extend(_depends(self, (PG_CLASS, table.oid, attnum), "a") for attnum in named)
+        rows.extend(_depends(self, (PG_CLASS, table.oid, attnum), "a") for attnum in index.reads if attnum not in named)
     return Content(rows=rows)
 
 

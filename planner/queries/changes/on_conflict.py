@@ -24,7 +24,7 @@ from planner.resolution.statement import Level, Statement
 from planner.syntax.libpg_query import pb
 from planner.syntax.parse import Tree
 from planner.types.types import SqlType
-from storage.catalog.model import Column, Constraint, Relation
+from storage.catalog.model import Column, Constraint, Index, Relation
 
 Assignments = Callable[[Level, Relation, Tree, Sequence[Column], list[SqlType]], tuple[dict[int, Scalar], set[int]]]
 
@@ -45,10 +45,12 @@ def bind_on_conflict(
     return tuple(constraint.oid for constraint in arbiters), changed
 
 
-def _arbiters(statement: Statement, relation: Relation, tree: Tree, *, updates: bool) -> list[Constraint]:
+def _arbiters(statement: Statement, relation: Relation, tree: Tree, *, updates: bool) -> list[Constraint | Index]:
     """The keys that decide; none when all do."""
     constraints = statement.context.catalog.constraints(relation.oid)
-    unique = [constraint for constraint in constraints if constraint.kind in "pu"]
+    indexes = statement.context.catalog.indexes(relation.oid)
+    unique: list[Constraint | Index] = [constraint for constraint in constraints if constraint.kind in "pu"]
+    unique += [index for index in indexes if index.unique]
     if not tree.HasField("infer"):
         if updates:
             raise SqlSyntaxError(
@@ -65,10 +67,10 @@ def _arbiters(statement: Statement, relation: Relation, tree: Tree, *, updates: 
             raise UndefinedObject(f'constraint "{infer.conname}" for table "{relation.name}" does not exist')
         if named.kind not in "pu":
             raise InvalidColumnReference("constraint in ON CONFLICT clause has no associated index")
-        found = [named]
+        found: list[Constraint | Index] = [named]
     else:
         attnums = _inferred_columns(statement, relation, infer)
-        found = [constraint for constraint in unique if attnums is not None and set(constraint.columns) == attnums]
+        found = [key for key in unique if attnums is not None and set(key.columns) == attnums]
     if not found:
         raise InvalidColumnReference(
             "there is no unique or exclusion constraint matching the ON CONFLICT specification"
@@ -77,9 +79,9 @@ def _arbiters(statement: Statement, relation: Relation, tree: Tree, *, updates: 
     return found
 
 
-def _refuse_deferrable(statement: Statement, relation: Relation, arbiters: Sequence[Constraint]) -> None:
+def _refuse_deferrable(statement: Statement, relation: Relation, arbiters: Sequence[Constraint | Index]) -> None:
     for constraint in arbiters:
-        if constraint.deferrable:
+        if isinstance(constraint, Constraint) and constraint.deferrable:
             raise ObjectNotInPrerequisiteState(
                 "ON CONFLICT does not support deferrable unique constraints/exclusion constraints as arbiters",
                 schema=schema_name(statement.context, relation.schema),

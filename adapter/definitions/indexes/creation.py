@@ -1,0 +1,285 @@
+"""CREATE INDEX.
+
+An index is there from its commit on. Rows that are written get key runs of it with their files; files that are there
+already get theirs in the background, and whoever needs one before makes it from the file. A unique index is named in
+its table's record, so that a change of rows by whoever did not know of it cannot commit.
+
+Source of the rules and their order: PostgreSQL's DefineIndex and ComputeIndexAttrs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from adapter.definitions.common.catalog_changes import change, new_oid
+from adapter.definitions.constraints.existing_rows import NewRules, check_existing_rows
+from adapter.definitions.constraints.keys import taken_names
+from adapter.execution.guards import own_catalog, prevent_in_block
+from adapter.execution.relation_names import kind_of, look_up, missing, plural
+from adapter.execution.statement import Running
+from adapter.results import Notice
+from planner.common_errors import existing_relation, unknown_column
+from planner.definitions.index_expressions import (
+    WITHOUT_NAME,
+    distinct_names,
+    index_expression,
+    index_predicate,
+    refuse_whole_rows,
+)
+from planner.definitions.object_names import free_name
+from planner.errors import (
+    FeatureNotSupported,
+    InvalidObjectDefinition,
+    InvalidParameterValue,
+    TooManyColumns,
+    UndefinedObject,
+    WrongObjectType,
+)
+from planner.statements import records as st
+from planner.types.operator_classes import METHODS, key_collation, operator_class
+from planner.types.table_indexes import DESCENDING, NULLS_FIRST
+from planner.types.types import SqlType
+from storage.catalog.model import Index, Relation
+
+MAX_KEYS = 32
+"""PostgreSQL's INDEX_MAX_KEYS."""
+
+OTHER_METHODS = frozenset({"gist", "gin", "brin", "spgist", "rtree"})
+SYSTEM_COLUMNS = frozenset({"ctid", "xmin", "cmin", "xmax", "cmax", "tableoid"})
+_NUMBERS = {"fillfactor": (10, 100)}
+"""Storage parameters that are numbers, with their bounds."""
+_FLAGS = {"deduplicate_items"}
+
+
+class _Keys(Struct, kw_only=True):
+    """The keys of an index in the making."""
+
+    columns: list[int]
+    names: list[str]
+    types: list[SqlType]
+    expressions: list[str]
+    expression_types: list[tuple[int, int]]
+    reads: list[int]
+
+
+async def create_index(running: Running, statement: st.CreateIndex) -> None:
+    """CREATE INDEX. Raises 42P07, 42P01, 42809, 42703, 42704, 42804, 42P17, 0A000, 22023, 54011, 25001; 23505 when the
+    rows that are there break a unique one."""
+    if statement.concurrently:
+        prevent_in_block(running, "CREATE INDEX CONCURRENTLY")
+    relation = _table(running, statement)
+    keys = _expressions(running, relation, statement)
+    predicate = None
+    if statement.predicate is not None:
+        context = running.session.bind_context(own_catalog(running))
+        predicate = index_predicate(relation, "", context, statement.predicate)
+        refuse_whole_rows(predicate.columns)
+        keys.reads += predicate.columns
+    if len(statement.elements) + len(statement.include) > MAX_KEYS:
+        raise TooManyColumns(f"cannot use more than {MAX_KEYS} columns in an index")
+    _check_tablespace(statement.tablespace)
+    _check_method(statement)
+    parameters = storage_parameters(statement.options, statement.method)
+    _columns(relation, statement, keys)
+    classes, collations, options = _orders(statement, keys)
+    include = _included(relation, statement)
+    name = _name(running, relation, statement, keys.names)
+    if name is None:
+        return
+    index = Index(
+        oid=new_oid(running),
+        name=name,
+        schema=relation.schema,
+        relation=relation.oid,
+        columns=tuple(keys.columns),
+        expressions=tuple(keys.expressions),
+        expression_types=tuple(keys.expression_types),
+        expression_names=tuple(
+            name for name, attnum in zip(distinct_names(keys.names), keys.columns, strict=True) if not attnum
+        ),
+        options=options,
+        operator_classes=classes,
+        collations=collations,
+        include=include,
+        predicate=None if predicate is None else predicate.text,
+        reads=tuple(dict.fromkeys(keys.reads)),
+        unique=statement.unique,
+        nulls_not_distinct=statement.nulls_not_distinct,
+        method=statement.method,
+        parameters=parameters,
+    )
+    if index.unique and (index.expressions or index.predicate is not None):
+        raise FeatureNotSupported("unique indexes over expressions and partial ones are not supported")
+    await add_index(running, relation, index)
+
+
+async def add_index(running: Running, relation: Relation, index: Index) -> None:
+    """Put a new `index` of `relation` into the catalog. Raises 23505 when it is unique and the rows are not."""
+    if not index.unique:
+        running.transaction.rely_on([relation])
+        change(running, added=[index])
+        return
+    changed = replace(relation, constraints=(*relation.constraints, index.oid))
+    change(running, removed=[relation], added=[changed, index])
+    await check_existing_rows(running, relation.oid, NewRules(keys=[index.oid]))
+
+
+def _table(running: Running, statement: st.CreateIndex) -> Relation:
+    catalog = own_catalog(running)
+    record = look_up(running, catalog, statement.table)
+    if record is None:
+        raise missing(catalog, statement.table)
+    if not isinstance(record, Relation) or record.kind not in ("r", "m"):
+        raise WrongObjectType(
+            f'cannot create index on relation "{record.name}"',
+            detail=f"This operation is not supported for {plural(kind_of(record))}.",
+        )
+    return record
+
+
+def _expressions(running: Running, relation: Relation, statement: st.CreateIndex) -> _Keys:
+    """The keys that are expressions; of the others, which are looked at later, the names."""
+    context = running.session.bind_context(own_catalog(running))
+    keys = _Keys(columns=[], names=[], types=[], expressions=[], expression_types=[], reads=[])
+    for element in statement.elements:
+        if element.expression is None:
+            assert element.name is not None
+            keys.columns.append(0)
+            keys.names.append(element.name)
+            keys.types.append(SqlType(0))
+            continue
+        found = index_expression(relation, element.text, context, element.expression)
+        refuse_whole_rows(found.columns)
+        keys.names.append(found.name)
+        keys.types.append(found.type)
+        if found.is_column:
+            keys.columns.append(found.columns[0])
+            continue
+        keys.columns.append(0)
+        keys.expressions.append(found.text)
+        keys.expression_types.append((found.type.oid, found.type.typmod))
+        keys.reads += found.columns
+    return keys
+
+
+def _columns(relation: Relation, statement: st.CreateIndex, keys: _Keys) -> None:
+    """The keys that are columns. 42703, and 0A000 for system columns."""
+    for place, element in enumerate(statement.elements):
+        if element.expression is not None:
+            continue
+        assert element.name is not None
+        column = relation.column(element.name)
+        if column is None:
+            if element.name in SYSTEM_COLUMNS:
+                raise FeatureNotSupported("index creation on system columns is not supported")
+            raise unknown_column(element.name)
+        keys.columns[place] = column.attnum
+        keys.types[place] = SqlType(column.type_oid, column.typmod)
+
+
+def _orders(statement: st.CreateIndex, keys: _Keys) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+    """Operator classes, collations and options of the keys."""
+    classes, collations, options = [], [], []
+    for element, type_ in zip(statement.elements, keys.types, strict=True):
+        collations.append(key_collation(type_.oid, element.collation))
+        classes.append(
+            operator_class(type_.oid, statement.method, element.operator_class, has_options=element.has_class_options)
+        )
+        if statement.method != "btree":
+            for given, what in ((element.descending, "ASC/DESC"), (element.nulls_first, "NULLS FIRST/LAST")):
+                if given is not None:
+                    raise FeatureNotSupported(f'access method "{statement.method}" does not support {what} options')
+        descending = bool(element.descending)
+        nulls_first = descending if element.nulls_first is None else element.nulls_first
+        options.append(DESCENDING * descending | NULLS_FIRST * nulls_first)
+    return tuple(classes), tuple(collations), tuple(options)
+
+
+def _included(relation: Relation, statement: st.CreateIndex) -> tuple[int, ...]:
+    attnums = []
+    for element in statement.include:
+        if element.expression is not None:
+            raise FeatureNotSupported("expressions are not supported in included columns")
+        assert element.name is not None
+        column = relation.column(element.name)
+        if column is None:
+            if element.name in SYSTEM_COLUMNS:
+                raise FeatureNotSupported("index creation on system columns is not supported")
+            raise unknown_column(element.name)
+        for given, what in (
+            (element.collation, "a collation"),
+            (element.operator_class, "an operator class"),
+            (element.descending is not None, "ASC/DESC options"),
+            (element.nulls_first is not None, "NULLS FIRST/LAST options"),
+        ):
+            if given:
+                raise InvalidObjectDefinition(f"including column does not support {what}")
+        attnums.append(column.attnum)
+    return tuple(attnums)
+
+
+def _check_method(statement: st.CreateIndex) -> None:
+    method = statement.method
+    if method in OTHER_METHODS:
+        raise FeatureNotSupported(f'access method "{method}" is not supported', hint="Use btree or hash.")
+    if method not in METHODS:
+        raise UndefinedObject(f'access method "{method}" does not exist')
+    if method == "hash":
+        if statement.unique:
+            raise FeatureNotSupported(f'access method "{method}" does not support unique indexes')
+        if statement.include:
+            raise FeatureNotSupported(f'access method "{method}" does not support included columns')
+        if len(statement.elements) > 1:
+            raise FeatureNotSupported(f'access method "{method}" does not support multicolumn indexes')
+
+
+def _check_tablespace(name: str | None) -> None:
+    if name not in (None, "pg_default"):
+        if name == "pg_global":
+            raise InvalidParameterValue("only shared relations can be placed in pg_global tablespace")
+        raise UndefinedObject(f'tablespace "{name}" does not exist')
+
+
+def storage_parameters(options: Sequence[tuple[str, str]], method: str) -> tuple[str, ...]:
+    """WITH (...) of an index as pg_class.reloptions has it. Raises 22023."""
+    found: dict[str, str] = {}
+    for name, value in options:
+        if name in found:
+            raise InvalidParameterValue(f'parameter "{name}" specified more than once')
+        if name in _NUMBERS:
+            low, high = _NUMBERS[name]
+            try:
+                number = int(value)
+            except ValueError:
+                raise InvalidParameterValue(f'invalid value for integer option "{name}": {value}') from None
+            if not low <= number <= high:
+                raise InvalidParameterValue(
+                    f'value {value} out of bounds for option "{name}"',
+                    detail=f'Valid values are between "{low}" and "{high}".',
+                )
+        elif name in _FLAGS and method == "btree":
+            if value.lower() not in ("true", "false", "on", "off", "yes", "no", "1", "0"):
+                raise InvalidParameterValue(f'invalid value for boolean option "{name}": {value}')
+        else:
+            raise InvalidParameterValue(f'unrecognized parameter "{name}"')
+        found[name] = value
+    return tuple(f"{name}={value}" for name, value in found.items())
+
+
+def _name(running: Running, relation: Relation, statement: st.CreateIndex, names: Sequence[str]) -> str | None:
+    """What the index is called; None, with a notice, when IF NOT EXISTS finds one of that name. 42P07."""
+    taken = taken_names(own_catalog(running), relation)
+    if statement.name is None:
+        included = [element.name or WITHOUT_NAME for element in statement.include]
+        middle = "_".join(distinct_names([*names, *included]))
+        return free_name(relation.name, middle, "idx", taken.__contains__)
+    if statement.name not in taken:
+        return statement.name
+    if not statement.if_not_exists:
+        raise existing_relation(statement.name)
+    message = f'relation "{statement.name}" already exists, skipping'
+    running.session.notice(Notice(severity="NOTICE", sqlstate="42P07", message=message))
+    return None

@@ -1,0 +1,102 @@
+"""Indexes when what they are about changes: their tables' columns and types, their own names and parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+
+from msgspec.structs import replace
+
+from adapter.definitions.common.catalog_changes import change
+from adapter.definitions.indexes.creation import storage_parameters
+from adapter.execution.guards import own_catalog
+from adapter.execution.statement import Running
+from planner.definitions.index_expressions import index_expression, index_predicate
+from planner.definitions.renaming import with_column_renamed
+from planner.statements import records as st
+from planner.types.operator_classes import accepts, key_collation, operator_class
+from planner.types.table_indexes import constraint_of_index
+from storage.catalog.model import CatalogSnapshot, Index, Relation
+
+
+def rename_index(running: Running, index: Index, name: str) -> None:
+    """Give the index another name, which is free; that of a constraint has the constraint's."""
+    constraint = constraint_of_index(own_catalog(running), index.oid)
+    if constraint is not None:
+        change(running, removed=[constraint], added=[replace(constraint, name=name)])
+        return
+    change(running, removed=[index], added=[replace(index, name=name)])
+
+
+def set_parameters(running: Running, index: Index, action: st.SetStorageOptions) -> None:
+    """ALTER INDEX ... SET and RESET (storage parameters). Raises 22023."""
+    kept = dict(parameter.split("=", 1) for parameter in index.parameters)
+    for name, value in action.options:
+        if action.reset:
+            kept.pop(name, None)
+        else:
+            storage_parameters([(name, value)], index.method)
+            kept[name] = value
+    # Those of a constraint's index are not kept: nothing depends on them.
+    if constraint_of_index(own_catalog(running), index.oid) is None:
+        parameters = tuple(f"{name}={value}" for name, value in kept.items())
+        change(running, removed=[index], added=[replace(index, parameters=parameters)])
+
+
+def indexes_with(catalog: CatalogSnapshot, relation: Relation, attnum: int) -> list[Index]:
+    """The indexes that go when the column `attnum` of `relation` is dropped."""
+    return [index for index in catalog.indexes(relation.oid) if index.uses(attnum)]
+
+
+def renamed_indexes(running: Running, changed: Relation, old: str, new: str) -> list[tuple[Index, Index]]:
+    """The indexes (before, after) of the table that will be `changed`, where its column `old` is called `new`."""
+
+    def renamed(text: str) -> str:
+        return with_column_renamed(text, old, new)
+
+    return _rebound(running, changed, own_catalog(running).indexes(changed.oid), renamed)
+
+
+def retyped_indexes(running: Running, changed: Relation, attnums: Collection[int]) -> list[tuple[Index, Index]]:
+    """The indexes (before, after) with one of the columns `attnums`, which have other types in `changed`. Raises what
+    making them anew raises when they mean nothing with the new types."""
+    indexes = own_catalog(running).indexes(changed.oid)
+    touched = [index for index in indexes if any(index.uses(attnum) for attnum in attnums)]
+    return _rebound(running, changed, touched, lambda text: text)
+
+
+def _rebound(
+    running: Running, changed: Relation, indexes: Collection[Index], edit: Callable[[str], str]
+) -> list[tuple[Index, Index]]:
+    """The indexes (before, after) of which something is not as it was, once `edit` has gone over their texts."""
+    context = running.session.bind_context(own_catalog(running))
+    found = []
+    for index in indexes:
+        expressions = [index_expression(changed, edit(text), context, stored=True) for text in index.expressions]
+        predicate = index.predicate
+        if predicate is not None:
+            predicate = index_predicate(changed, edit(predicate), context, stored=True).text
+        after = _with_classes(
+            changed,
+            replace(
+                index,
+                expressions=tuple(expression.text for expression in expressions),
+                expression_types=tuple((e.type.oid, e.type.typmod) for e in expressions),
+                predicate=predicate,
+            ),
+        )
+        if after != index:
+            found.append((index, after))
+    return found
+
+
+def _with_classes(changed: Relation, index: Index) -> Index:
+    """`index` with operator classes and collations that its keys' types have; those that still do stay."""
+    types = {column.attnum: column.type_oid for column in changed.columns}
+    expressions = iter(index.expression_types)
+    classes, collations = [], []
+    for attnum, known, collation in zip(index.columns, index.operator_classes, index.collations, strict=True):
+        type_oid = types[attnum] if attnum else next(expressions)[0]
+        classes.append(known if accepts(known, type_oid) else operator_class(type_oid, index.method))
+        own = key_collation(type_oid)
+        collations.append(collation if collation and own else own)
+    return replace(index, operator_classes=tuple(classes), collations=tuple(collations))

@@ -1,0 +1,116 @@
+"""CREATE INDEX as text: pg_get_indexdef."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from adapter.system_catalogs.objects.definitions import (
+    bind_context,
+    column_list,
+    column_name,
+    qualified_relation_name,
+    shown_expression,
+)
+from adapter.system_catalogs.objects.objects import CatalogObjects, static_row
+from planner.catalog_data import content as catalog_data
+from planner.definitions.index_expressions import key_texts
+from planner.syntax.identifiers import quote_identifier, quote_literal
+from planner.types import operator_classes
+from planner.types.table_indexes import DESCENDING, NULLS_FIRST, find_index
+from storage.catalog.model import Index, Relation
+
+
+def index_definition(
+    objects: CatalogObjects,
+    oid: int,
+    column: int = 0,
+    path: tuple[int, ...] | None = None,
+    *,
+    pretty: bool = False,
+) -> str | None:
+    """pg_get_indexdef: the CREATE INDEX command, or one `column` of it (1-based; '' when out of range). None when there
+    is no such index."""
+    index = find_index(objects.snapshot, oid)
+    if index is None:
+        return _builtin_index_definition(objects, oid, column, path)
+    relation = objects.snapshot.get(index.relation)
+    assert isinstance(relation, Relation)
+    keys = list(key_texts(relation, index.columns, index.expressions, bind_context(objects), pretty=pretty))
+    include = [quote_identifier(column_name(objects, relation.oid, attnum) or "???") for attnum in index.include]
+    if column:
+        return [*keys, *include][column - 1] if 1 <= column <= len(keys) + len(include) else ""
+    text = (
+        f"CREATE {'UNIQUE ' if index.unique else ''}INDEX {quote_identifier(index.name)}"
+        f" ON {qualified_relation_name(objects, relation.oid, path)} USING {index.method}"
+        f" ({', '.join(map(str.__add__, keys, _key_options(relation, index)))})"
+    )
+    if include:
+        text += f" INCLUDE ({', '.join(include)})"
+    if index.nulls_not_distinct:
+        text += " NULLS NOT DISTINCT"
+    if index.parameters:
+        text += f" WITH ({', '.join(map(_parameter, index.parameters))})"
+    if index.predicate is not None:
+        text += f" WHERE {shown_expression(objects, relation.oid, index.predicate, pretty=pretty)}"
+    return text
+
+
+def _parameter(parameter: str) -> str:
+    name, _, value = parameter.partition("=")
+    return f"{quote_identifier(name)}={value if quote_identifier(value) == value else quote_literal(value)}"
+
+
+def _key_options(relation: Relation, index: Index) -> Iterator[str]:
+    """What follows each key: collation, operator class and order, where they are not the default."""
+    types = {column.attnum: column.type_oid for column in relation.columns}
+    expressions = iter(index.expression_types)
+    for attnum, option, operator_class, collation in zip(
+        index.columns, index.options, index.operator_classes, index.collations, strict=True
+    ):
+        type_oid = types[attnum] if attnum else next(expressions)[0]
+        text = ""
+        if collation != operator_classes.key_collation(type_oid):
+            text += f" COLLATE {quote_identifier(operator_classes.collation_name(collation))}"
+        if operator_class != (operator_classes.default_operator_class(type_oid, index.method) or 0):
+            text += f" {operator_classes.operator_class_name(operator_class)}"
+        yield text + (_order_text(option) if index.method == "btree" else "")
+
+
+def _builtin_index_definition(
+    objects: CatalogObjects, oid: int, column: int, path: tuple[int, ...] | None
+) -> str | None:
+    parts = _builtin_index(oid)
+    index = objects.relation(oid)
+    if parts is None or index is None:
+        return None
+    table, unique, keys, options = parts
+    if column:
+        return column_list(objects, table, [keys[column - 1]]) if 1 <= column <= len(keys) else ""
+    items = [
+        column_list(objects, table, [attnum]) + _order_text(option)
+        for attnum, option in zip(keys, options, strict=True)
+    ]
+    return (
+        f"CREATE {'UNIQUE ' if unique else ''}INDEX {quote_identifier(index.name)}"
+        f" ON {qualified_relation_name(objects, table, path)} USING btree ({', '.join(items)})"
+    )
+
+
+def _order_text(option: int) -> str:
+    if option & DESCENDING:
+        return " DESC" if option & NULLS_FIRST else " DESC NULLS LAST"
+    return " NULLS FIRST" if option & NULLS_FIRST else ""
+
+
+def _builtin_index(oid: int) -> tuple[int, bool, Sequence[int], Sequence[int]] | None:
+    """Table, uniqueness, key columns and their options of an index of PostgreSQL's."""
+    position = static_row("pg_index", "indexrelid").get(oid)
+    if position is None:
+        return None
+    data = catalog_data.columns("pg_index")
+    return (
+        data["indrelid"][position],
+        data["indisunique"][position],
+        data["indkey"][position],
+        data["indoption"][position],
+    )

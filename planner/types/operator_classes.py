@@ -1,0 +1,103 @@
+"""Operator classes and collations of index keys: which one a type has by default, and those that a statement names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+
+from planner.catalog_data.content import columns, types
+from planner.errors import DatatypeMismatch, InvalidParameterValue, UndefinedObject
+from planner.types import types as t
+from planner.types.type_names import check_collation, format_type
+
+METHODS = {"btree": 403, "hash": 405}
+"""The access methods that indexes have here, with their oids."""
+
+_ANY_ARRAY, _RECORD, _ANY_ENUM, _ANY_RANGE, _ANY_MULTIRANGE = 2277, 2249, 3500, 3831, 4537
+_OF_KINDS = {"c": _RECORD, "e": _ANY_ENUM, "r": _ANY_RANGE, "m": _ANY_MULTIRANGE}
+
+
+@cache
+def _defaults(method: str) -> Mapping[int, int]:
+    """By input type."""
+    data = columns("pg_opclass")
+    rows = zip(data["oid"], data["opcmethod"], data["opcdefault"], data["opcintype"], strict=True)
+    return {intype: oid for oid, of, default, intype in rows if of == METHODS[method] and default}
+
+
+@cache
+def _named(method: str) -> Mapping[str, tuple[int, int]]:
+    """Oid and input type by name."""
+    data = columns("pg_opclass")
+    rows = zip(data["oid"], data["opcmethod"], data["opcname"], data["opcintype"], strict=True)
+    return {name: (oid, intype) for oid, of, name, intype in rows if of == METHODS[method]}
+
+
+def operator_class_name(oid: int) -> str:
+    """The name of an operator class."""
+    data = columns("pg_opclass")
+    return str(data["opcname"][data["oid"].index(oid)])
+
+
+def _input_type(type_oid: int) -> int:
+    """What operator classes for values of the type are declared for."""
+    if type_oid == t.VARCHAR:
+        return t.TEXT
+    row = types().get(type_oid)
+    if row is None:
+        return _RECORD
+    return _ANY_ARRAY if row.category == "A" else _OF_KINDS.get(row.type, type_oid)
+
+
+def default_operator_class(type_oid: int, method: str = "btree") -> int | None:
+    """The operator class that an index has for keys of this type when nothing is said, None when the type has none."""
+    found = _defaults(method)
+    return found.get(type_oid) or found.get(_input_type(type_oid))
+
+
+def operator_class(type_oid: int, method: str, given: Sequence[str] = (), *, has_options: bool = False) -> int:
+    """The operator class for keys of this type: the one that is `given` by its name, or the default one. Raises 42704,
+    42804, 22023."""
+    if not given:
+        default = default_operator_class(type_oid, method)
+        if default is None:
+            raise UndefinedObject(
+                f'data type {format_type(type_oid)} has no default operator class for access method "{method}"',
+                hint="You must specify an operator class for the index or define a default operator class for the "
+                "data type.",
+            )
+        return default
+    name = ".".join(given)
+    found = _named(method).get(given[-1]) if len(given) == 1 or given[-2] == "pg_catalog" else None
+    if found is None:
+        raise UndefinedObject(f'operator class "{name}" does not exist for access method "{method}"')
+    if found[1] not in (type_oid, _input_type(type_oid)):
+        raise DatatypeMismatch(f'operator class "{name}" does not accept data type {format_type(type_oid)}')
+    if has_options:
+        raise InvalidParameterValue(f"operator class {given[-1]} has no options")
+    return found[0]
+
+
+def accepts(oid: int, type_oid: int) -> bool:
+    """Whether the operator class is one for keys of this type."""
+    data = columns("pg_opclass")
+    return data["opcintype"][data["oid"].index(oid)] in (type_oid, _input_type(type_oid))
+
+
+def key_collation(type_oid: int, given: Sequence[str] = ()) -> int:
+    """The collation of keys of this type, 0 for types without one. Raises 42704, 0A000, 42804."""
+    row = types().get(type_oid)
+    own = 0 if row is None else row.collation
+    if not given:
+        return own
+    check_collation(tuple(given), None)
+    if not own:
+        raise DatatypeMismatch(f"collations are not supported by type {format_type(type_oid)}")
+    data = columns("pg_collation")
+    return int(data["oid"][data["collname"].index(given[-1])])
+
+
+def collation_name(oid: int) -> str:
+    """The name of a collation."""
+    data = columns("pg_collation")
+    return str(data["collname"][data["oid"].index(oid)])

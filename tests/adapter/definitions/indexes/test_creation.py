@@ -1,0 +1,94 @@
+"""CREATE INDEX: the key runs that files get of it, and writers that do not know of a unique one yet."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from adapter.plans.key_indexes import usable_indexes
+from adapter.sessions.server import Server
+from storage.catalog.model import Relation
+from storage.shards.parts import Part
+from tests.adapter.harness import Client
+
+Another = Callable[[], Awaitable[Client]]
+
+
+def table(server: Server, name: str) -> Relation:
+    """The table called `name`."""
+    found = [r for r in server.env.catalog.current().all() if isinstance(r, Relation) and r.name == name]
+    return found[0]
+
+
+async def files_of(server: Server, name: str) -> list[Part]:
+    """The files of a table as they are now."""
+    shard = table(server, name).shard
+    assert shard is not None
+    snapshot = await server.env.reader.snapshot(shard, await server.env.oracle.read_ts("user"))
+    return [part for part in snapshot.inserts if part.key is not None]
+
+
+async def test_new_files_and_those_that_are_there_get_runs(server: Server, client: Client) -> None:
+    await client.run("create table t (id int, code text)")
+    await client.run("insert into t select g, 'code ' || g from generate_series(1, 20000) g")
+    await server.env.applier.apply_all()
+    await client.run("create index by_code on t (code desc, id); create unique index by_id on t (id)")
+    await client.run("insert into t select g, 'code ' || g from generate_series(20001, 40000) g")
+    old, new = sorted(await files_of(server, "t"), key=lambda part: len(part.runs))
+    assert (len(old.runs), len(new.runs)) == (0, 2)
+    shard = table(server, "t").shard
+    assert shard is not None
+    await server.env.maintenance.run({shard})
+    indexes = {index.record.oid: index for index in usable_indexes(server.env.catalog.current(), table(server, "t"))}
+    for part in await files_of(server, "t"):
+        assert set(part.runs) == set(indexes)
+        assert all(part.runs[oid].fingerprint == index.definition.fingerprint for oid, index in indexes.items())
+    await client.run("drop index by_code")
+    await server.env.applier.apply_all()
+    await server.env.maintenance.run({shard})
+    assert {len(part.runs) for part in await files_of(server, "t")} == {1}
+
+
+async def test_what_an_index_can_be_used_for(server: Server, client: Client) -> None:
+    await client.run(
+        "create table t (id int primary key, code text, n numeric);"
+        "create index i1 on t (code desc, n) include (id); create index i2 on t using hash (n);"
+        "create unique index i3 on t (n nulls first) nulls not distinct"
+    )
+    found = usable_indexes(server.env.catalog.current(), table(server, "t"))
+    assert [index.record.name for index in found] == ["t_pkey", "i1", "i2", "i3"]
+    assert [index.record.columns for index in found] == [(1,), (2, 3), (3,), (3,)]
+    assert [index.record.unique for index in found] == [True, False, False, True]
+    orders = [[(column.descending, column.nulls_first) for column in index.definition.columns] for index in found]
+    assert orders == [[(False, False)], [(True, True), (False, False)], [(False, False)], [(False, True)]]
+    assert [index.definition.ordered for index in found] == [True, True, False, True]
+
+
+async def test_a_writer_that_does_not_know_a_unique_index_cannot_commit(client: Client, stranger: Another) -> None:
+    other = await stranger()
+    await client.run("create table t (a int)")
+    await client.run("begin; insert into t values (1), (1)")
+    await other.run("create unique index u on t (a)")
+    assert (await client.error("commit")).sqlstate == "40001"
+    await other.run("insert into t values (1)")
+    error = await client.error("insert into t values (1)")
+    assert (error.sqlstate, error.constraint) == ("23505", "u")
+    await other.run("drop index u")
+    await client.run("insert into t values (1)")
+
+
+async def test_two_that_write_one_key(client: Client, stranger: Another) -> None:
+    other = await stranger()
+    await client.run("create table t (a int, b text); create unique index u on t (b, a desc)")
+    await client.run("begin; insert into t values (1, 'x')")
+    await other.run("insert into t values (1, 'x')")
+    error = await client.error("commit")
+    assert (error.sqlstate, error.detail) == ("23505", "Key (b, a)=(x, 1) already exists.")
+
+
+async def test_a_table_that_is_written_anew_keeps_its_unique_indexes(client: Client) -> None:
+    await client.run("create table t (a numeric, b int); create unique index u on t (a)")
+    await client.run("insert into t values (1.2, 1), (1.4, 2)")
+    error = await client.error("alter table t alter a type int")
+    assert (error.sqlstate, error.message) == ("23505", 'could not create unique index "u"')
+    await client.run("delete from t where b = 2; alter table t alter a type int")
+    assert (await client.error("insert into t values (1, 3)")).sqlstate == "23505"
