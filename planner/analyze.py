@@ -21,12 +21,13 @@ from planner.expressions.bind import bind_clause
 from planner.ir.bound import BoundDelete, BoundInsert, BoundQuery, BoundStatement, BoundUpdate
 from planner.ir.nodes import Scalar
 from planner.queries.changes.column_values import bound_query
-from planner.queries.changes.dml import bind_delete, bind_insert, bind_update
+from planner.queries.changes.dml import CHANGES, bind_change
+from planner.queries.changes.modifying_with import with_steps
 from planner.queries.grammar import new_statement
 from planner.resolution.casting import coerce_to_target
 from planner.resolution.coercion import Context
 from planner.resolution.query import bind_query, one_row_query
-from planner.resolution.statement import BindContext, Level
+from planner.resolution.statement import BindContext, Level, WithChanges
 from planner.statements import records as st
 from planner.syntax.parse import Parsed
 from planner.types.type_names import UnknownName, format_type
@@ -62,14 +63,13 @@ def _analyze(parsed: Parsed, context: BindContext, declared: Sequence[int]) -> A
             leftmost = leftmost.larg
         if leftmost.HasField("into_clause"):
             return select_into(parsed)
+    if kind == "select_stmt" or kind in CHANGES:
         statement = new_statement(parsed, context, declared)
-        return bound_query(statement, bind_query(Level(statement, None), parsed.tree))
-    if kind == "insert_stmt":
-        return bind_insert(new_statement(parsed, context, declared), parsed.tree)
-    if kind == "update_stmt":
-        return bind_update(new_statement(parsed, context, declared), parsed.tree)
-    if kind == "delete_stmt":
-        return bind_delete(new_statement(parsed, context, declared), parsed.tree)
+        statement.with_changes = WithChanges(bind=bind_change)
+        level = Level(statement, None)
+        if kind in CHANGES:
+            return with_steps(statement, CHANGES[kind](level, parsed.tree))
+        return with_steps(statement, bound_query(statement, bind_query(level, parsed.tree)))
     try:
         return utility_statement(parsed)
     except UnknownName as error:

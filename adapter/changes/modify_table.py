@@ -2,9 +2,9 @@
 stand.
 
 The rows to change are read at the transaction's snapshot like any query's; what comes of them goes into the
-transaction's buffer, which spills, so that memory is bounded (`_Change.read_then_write`). When the router gives the
+transaction's buffer, which spills, so that memory is bounded (`Change.run`). When the router gives the
 reading to Spark, the rows do not pass this process: the engine writes them as Parquet parts and only their pointers
-enter the transaction (`_Change.write_by_engine`). What is changed is locked first (`adapter.changes.change_locks`), so
+enter the transaction (`Change.run`, too). What is changed is locked first (`adapter.changes.change_locks`), so
 that the commit seldom finds that others changed what was read; then the statement's error is 40001, or, outside a
 block, `adapter.sessions.statement_life` runs the statement again.
 
@@ -14,7 +14,7 @@ computed batch by batch over the affected rows and spooled until the statement h
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from collections.abc import Sequence as SequenceOf
 from contextlib import aclosing
 from typing import Any
@@ -25,14 +25,15 @@ from msgspec.structs import replace
 from adapter.changes.change_locks import ALONE_AFTER, against_all_writers, lock_whole_table, locked_batches
 from adapter.changes.constraints.row_checks import check_parts, check_rows
 from adapter.changes.constraints.statement_keys import StatementKeys
-from adapter.changes.constraints.target import Target, target_of
+from adapter.changes.constraints.target import target_of
 from adapter.changes.on_conflict import ConflictResolution, retried
+from adapter.changes.rows.changed_rows import ChangedRows
 from adapter.changes.rows.over_rows import computed_rows
 from adapter.changes.rows.returning import ReturnedRows
 from adapter.execution.statement import Outcome, RowsOutcome, Running
 from adapter.plans.constant_rows import constant_value
 from adapter.plans.plan_cache import Plan
-from adapter.queries.read import PreparedRead, prepare_plan
+from adapter.queries.read import NOTHING, PreparedRead, prepare_plan
 from adapter.queries.sequences import find_sequence, next_values
 from adapter.queries.session_functions import has_acting_calls
 from adapter.results import Command, RecordBatch
@@ -40,7 +41,7 @@ from adapter.transactions.row_versions import DELETED, Replacement
 from adapter.transactions.snapshots import reading_as_before
 from planner.errors import InternalError
 from planner.ir import nodes as ir
-from planner.ir.bound import BoundDelete, BoundInsert, BoundStatement, BoundUpdate, Returning
+from planner.ir.bound import BoundDelete, BoundInsert, BoundUpdate
 from planner.ir.physical import arrow_type
 from storage.catalog.model import Sequence
 from storage.shards.parts import ROW_ID, Part, UploadedPart
@@ -48,47 +49,17 @@ from storage.shards.parts import ROW_ID, Part, UploadedPart
 
 async def run_change(running: Running, plan: Plan) -> Outcome:
     """Carry out INSERT, UPDATE or DELETE. Raises BeginAgain."""
-    statement = plan.statement
-    match statement:
-        case BoundInsert():
-            running.transaction.check_writable("INSERT")
-        case BoundUpdate():
-            running.transaction.check_writable("UPDATE")
-        case BoundDelete():
-            running.transaction.check_writable("DELETE")
-        case _:
-            raise InternalError("not a change of rows")
+    running.transaction.check_writable(plan.tag.split()[0])
     await running.transaction.lock(plan.locks if running.attempt < ALONE_AFTER else against_all_writers(plan))
     running.transaction.rely_on(plan.relied_on)
-    target = target_of(running, plan.catalog, statement.relation_oid)
-    change = _Change(running, target, statement.returning)
+    change = Change(running, plan)
     if change.returned is not None and change.returned.reads_tables:
-        async with reading_as_before(running.transaction, [target.shard]):
-            await _carry_out(running, plan, statement, change)
+        async with reading_as_before(running.transaction, [change.target.shard]):
+            await change.run()
     else:
-        await _carry_out(running, plan, statement, change)
-    return await change.outcome(plan)
-
-
-async def _carry_out(
-    running: Running, plan: Plan, statement: BoundInsert | BoundUpdate | BoundDelete, change: _Change
-) -> None:
-    target = change.target
-    if isinstance(statement, BoundInsert):
-        if statement.on_conflict is not None:
-            change.conflicts = ConflictResolution(running, target, statement.on_conflict)
-        plan = change.number_rows(plan, statement)
-    read = await prepare_plan(running, plan)
-    _check_constants(read)
-    if change.may_be_written_by_engine(statement) and read.engine is not None and read.engine.name == "spark":
-        if not isinstance(statement, BoundInsert):
-            await lock_whole_table(running, target)
-        await change.write_by_engine(read, statement)
-    else:
-        await change.read_then_write(read, statement)
-    if change.keys is not None:
-        decided = () if change.conflicts is None else change.conflicts.arbiters
-        await change.keys.finish({key.constraint.oid: retried for key in decided})
+        await change.run()
+    await change.finish()
+    return change.outcome()
 
 
 def _check_constants(read: PreparedRead) -> None:
@@ -101,28 +72,67 @@ def _check_constants(read: PreparedRead) -> None:
         rel = rel.input
 
 
-class _Change:
-    """One statement's change of one table, in progress."""
+class Change:
+    """One change of one table: a statement, or a step of one with others beside it.
 
-    def __init__(self, running: Running, target: Target, returning: Returning | None) -> None:
+    `at_hand` are rows of earlier steps that it reads. With `changed`, which such statements share, it leaves out rows
+    that another of them has changed already, as PostgreSQL does.
+    """
+
+    def __init__(
+        self,
+        running: Running,
+        plan: Plan,
+        at_hand: Mapping[int, Any] = NOTHING,
+        changed: ChangedRows | None = None,
+    ) -> None:
+        statement = plan.statement
+        if not isinstance(statement, (BoundInsert, BoundUpdate, BoundDelete)):
+            raise InternalError("not a change of rows")
         self._running = running
-        self.target = target
+        self._plan = plan
+        self._statement = statement
+        self._at_hand = at_hand
+        self._changed = changed
+        self.target = target = target_of(running, plan.catalog, statement.relation_oid)
         self._txn = running.transaction.writable(running.services.env)
         self._rows = 0
-        self.returned = None if returning is None else ReturnedRows(running, returning)
-        self.numbered: dict[int, Sequence] = {}
-        self.conflicts: ConflictResolution | None = None
-        self.keys = None if target.keys is None else StatementKeys(running, target, target.keys)
+        self.returned = None if statement.returning is None else ReturnedRows(running, statement.returning)
+        self._numbered: dict[int, Sequence] = {}
+        self._conflicts: ConflictResolution | None = None
+        if isinstance(statement, BoundInsert) and statement.on_conflict is not None:
+            self._conflicts = ConflictResolution(running, target, statement.on_conflict)
+        self._keys = None if target.keys is None else StatementKeys(running, target, target.keys)
 
-    def may_be_written_by_engine(self, statement: BoundStatement) -> bool:
+    async def run(self) -> None:
+        """Read the rows to change, and write what becomes of them. Raises BeginAgain before anything is written."""
+        running, statement, plan = self._running, self._statement, self._plan
+        if isinstance(statement, BoundInsert):
+            plan = self._number_rows(plan, statement)
+        read = await prepare_plan(running, plan, at_hand=self._at_hand)
+        _check_constants(read)
+        if self._may_be_written_by_engine() and read.engine is not None and read.engine.name == "spark":
+            if not isinstance(statement, BoundInsert):
+                await lock_whole_table(running, self.target)
+            await self._write_by_engine(read)
+        else:
+            await self._read_then_write(read)
+
+    async def finish(self) -> None:
+        """Everything that the whole statement writes is written: check keys. Raises 23505, 23503."""
+        if self._keys is not None:
+            decided = () if self._conflicts is None else self._conflicts.arbiters
+            await self._keys.finish({key.constraint.oid: retried for key in decided})
+
+    def _may_be_written_by_engine(self) -> bool:
         """Whether the rows need not pass this process. Those that others refer to do when they are changed, since what
         refers to them may have to follow, row by row."""
-        referenced = self.target.keys is not None and bool(self.target.keys.referenced)
-        if self.conflicts is not None:
+        if self._conflicts is not None or self._changed is not None or self.returned is not None or self._numbered:
             return False
-        return self.returned is None and not self.numbered and (not referenced or isinstance(statement, BoundInsert))
+        referenced = self.target.keys is not None and bool(self.target.keys.referenced)
+        return not referenced or isinstance(self._statement, BoundInsert)
 
-    def number_rows(self, plan: Plan, statement: BoundInsert) -> Plan:
+    def _number_rows(self, plan: Plan, statement: BoundInsert) -> Plan:
         """Take columns whose value is nextval() out of the source, to be numbered row by row as they come."""
         rel = statement.source.rel
         if not isinstance(rel, ir.Project) or isinstance(rel.input, ir.OneRow):
@@ -134,21 +144,23 @@ class _Change:
                 known, name = constant_value(inner.args[0], self._running.params)
                 if not known:
                     continue
-                self.numbered[index] = find_sequence(self._running, name)
+                self._numbered[index] = find_sequence(self._running, name)
                 exprs[index] = ir.Literal(value=None, type=rel.fields[index].type)
-        if not self.numbered:
+        if not self._numbered:
             return plan
         query = replace(statement.source, rel=replace(rel, exprs=tuple(exprs)))
         return replace(plan, query=query, acts=has_acting_calls(query))
 
-    async def read_then_write(self, read: PreparedRead, statement: BoundStatement) -> None:
-        """Read the rows to change, batch by batch, and write what becomes of them."""
-        width = len(self.target.columns)
+    async def _read_then_write(self, read: PreparedRead) -> None:
+        statement, width = self._statement, len(self.target.columns)
         stream = read.stream()
         if isinstance(statement, (BoundUpdate, BoundDelete)):
             stream = locked_batches(self._running, self.target, read, statement)
         async with aclosing(_closable(stream)) as batches:
-            async for batch in batches:
+            async for found in batches:
+                batch = found
+                if self._changed is not None and not isinstance(statement, BoundInsert):
+                    batch = self._changed.first_time(self.target.relation.oid, batch)
                 if not batch.num_rows:
                     continue
                 columns = batch.columns
@@ -159,50 +171,50 @@ class _Change:
                     case BoundInsert():
                         columns = await self._completed(statement, batch)
                         await self.insert(columns)
-                        if self.keys is not None:
-                            self.keys.add(columns)
+                        if self._keys is not None:
+                            self._keys.add(columns)
                     case BoundUpdate():
                         old, new = columns[1 : 1 + width], columns[1 + width : 1 + 2 * width]
                         self.delete(columns[0], old)
                         self._replaced(columns[0], await self.insert(new, columns[1 + 2 * width :]))
-                        if self.keys is not None:
-                            self.keys.move(old, new)
+                        if self._keys is not None:
+                            self._keys.move(old, new)
                     case BoundDelete():
                         old = columns[1 : 1 + width]
                         self.delete(columns[0], old)
                         self._replaced(columns[0], DELETED)
-                        if self.keys is not None:
-                            self.keys.remove(old)
+                        if self._keys is not None:
+                            self._keys.remove(old)
                         await self._return(columns[1:])
                 self._rows += batch.num_rows
                 await self._txn.spill()
 
     async def _upsert(self, columns: list[Any]) -> None:
         """Insert rows, but for those in conflict with others, which may change instead."""
-        assert self.conflicts is not None
+        assert self._conflicts is not None
         await check_rows(self._running, self.target, self._batch(columns))
-        resolved = await self.conflicts.resolve(columns)
+        resolved = await self._conflicts.resolve(columns)
         if len(resolved.inserted):
             new = [column.take(resolved.inserted) for column in columns]
             await self.insert(new)
-            if self.keys is not None:
-                self.keys.add(new)
+            if self._keys is not None:
+                self._keys.add(new)
             self._rows += len(resolved.inserted)
         if resolved.old is not None and resolved.new is not None:
             self.delete(resolved.row_ids, resolved.old)
             await self.insert(resolved.new)
-            if self.keys is not None:
-                self.keys.move(resolved.old, resolved.new)
+            if self._keys is not None:
+                self._keys.move(resolved.old, resolved.new)
             self._rows += len(resolved.new[0])
         await self._txn.spill()
 
     async def _completed(self, statement: BoundInsert, batch: RecordBatch) -> list[Any]:
         """The columns of proposed rows, with their numbers and generated columns."""
         columns: list[Any] = batch.columns
-        for index, sequence in self.numbered.items():
+        for index, sequence in self._numbered.items():
             values = await next_values(self._running, sequence, batch.num_rows)
             columns[index] = pa.array(values, pa.int64()).cast(arrow_type(self.target.types[index]))
-        if statement.computed is not None and (self.numbered or statement.complete is None):
+        if statement.computed is not None and (self._numbered or statement.complete is None):
             rows = await computed_rows(self._running, statement.computed, self._batch(columns), "generated")
             columns = rows.columns
         return columns
@@ -231,9 +243,9 @@ class _Change:
     def _batch(self, columns: SequenceOf[Any]) -> RecordBatch:
         return pa.record_batch(list(columns), names=self.target.names)
 
-    async def write_by_engine(self, read: PreparedRead, statement: BoundStatement) -> None:
+    async def _write_by_engine(self, read: PreparedRead) -> None:
         """Let the engine that reads the rows write what becomes of them, as parts."""
-        target, width = self.target, len(self.target.columns)
+        statement, target, width = self._statement, self.target, len(self.target.columns)
         assigned = self._assigned(statement) if isinstance(statement, BoundUpdate) else None
         old = ((*range(1 + width),), [ROW_ID, *target.names])
         match statement:
@@ -261,8 +273,8 @@ class _Change:
             else:
                 taken = [await self._txn.write_part(target.shard, uploaded) for uploaded in uploads]
                 await check_parts(self._running, target, taken)
-                if self.keys is not None and (assigned is None or self.keys.touched_by(assigned)):
-                    await self._note_parts(self.keys, taken)
+                if self._keys is not None and (assigned is None or self._keys.touched_by(assigned)):
+                    await self._note_parts(self._keys, taken)
         self._rows = sum(part.rows for part in written[0])
 
     def _assigned(self, statement: BoundUpdate) -> frozenset[int] | None:
@@ -284,8 +296,9 @@ class _Change:
         if self.returned is not None:
             await self.returned.add(columns)
 
-    async def outcome(self, plan: Plan) -> Outcome:
+    def outcome(self) -> Outcome:
         """The command tag, or the rows of RETURNING."""
+        plan = self._plan
         name = plan.tag.split()[0]
         prefix = "INSERT 0" if name == "INSERT" else name
         if self.returned is None:

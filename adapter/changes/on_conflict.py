@@ -28,6 +28,7 @@ from adapter.store_errors import CONCURRENT_UPDATE, serialization_failure
 from planner.errors import CardinalityViolation, SqlError
 from planner.ir.bound import BoundQuery, OnConflict
 from planner.ir.nodes import RETURNING_ROWS
+from storage.shards.parts import PROVISIONAL_ROW_ID
 
 
 class Resolved(Struct, frozen=True, kw_only=True):
@@ -52,6 +53,11 @@ class ConflictResolution:
         self._written: list[set[Any]] = [set() for _ in self.arbiters]
         """For each of them the keys that the statement itself has written."""
         self._batches = 0
+        transaction = running.transaction
+        before = transaction.own_before.get(target.shard)
+        ends = [part.first_row_id + part.rows for part in before or () if part.kind == "insert"]
+        self._own_from = None if before is None else max([PROVISIONAL_ROW_ID, *ends])
+        """The id from which on rows are those of other parts of the same statement, if it has any."""
 
     async def resolve(self, columns: Sequence[Any]) -> Resolved:
         """What becomes of the rows with these columns. Raises 21000 when DO UPDATE would change a row twice."""
@@ -108,7 +114,7 @@ class ConflictResolution:
         inserted: pa.Array,
     ) -> Resolved:
         row_ids = [row_id for _, row_id, _, _ in there]
-        if len(set(row_ids)) < len(row_ids):
+        if len(set(row_ids)) < len(row_ids) or (self._own_from is not None and max(row_ids) >= self._own_from):
             raise _twice()
         places = pa.array([number for number, _, _, _ in there], pa.int64())
         existing = pa.Table.from_batches([rows.slice(at, 1) for _, _, rows, at in there]).combine_chunks()

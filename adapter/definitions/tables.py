@@ -248,7 +248,7 @@ async def _source_plan(running: Running, statement: st.CreateTableAs, catalog: C
         plan = running.session.plan(prepared.parsed, catalog, running.declared)
         if not isinstance(plan.statement, BoundQuery):
             raise WrongObjectType("prepared statement is not a SELECT")
-    if not isinstance(plan.statement, BoundQuery):
+    if not isinstance(plan.statement, BoundQuery) or plan.steps:
         raise FeatureNotSupported("CREATE TABLE AS of this statement is not supported")
     return plan
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from adapter.plans.predicates import ScanTemplate, scan_templates
 from adapter.results import ColumnDescription
@@ -18,7 +19,7 @@ from adapter.transactions.locks.modes import Mode
 from adapter.transactions.locks.tags import Tag
 from planner.analyze import AnyStatement, BindContext, analyze, command_tag
 from planner.ir import nodes as ir
-from planner.ir.bound import BoundDelete, BoundInsert, BoundQuery, BoundUpdate
+from planner.ir.bound import BoundDelete, BoundInsert, BoundQuery, BoundUpdate, BoundWith
 from planner.ir.rewrite import walk
 from planner.resolution.session_values import ACTS
 from planner.statements import records as st
@@ -75,6 +76,23 @@ class Plan(Struct, frozen=True, kw_only=True):
     tag: str
     reads: bool
     """Whether running it reads rows, or definitions that binding it did not."""
+    steps: tuple[PlanStep, ...] = ()
+    """What its WITH runs besides, when that changes rows; `statement` is then what the WITH is about."""
+
+
+class PlanStep(Struct, frozen=True, kw_only=True):
+    """A step of a data-modifying WITH, whose rows are read as `CteScan`s of `id`. `needs` are the ids of the steps that
+    it reads itself."""
+
+    id: int
+    name: str
+    plan: Plan
+    needs: frozenset[int]
+
+
+def steps_read(statement: object) -> frozenset[int]:
+    """The ids of the steps of a data-modifying WITH that `statement` reads."""
+    return frozenset(node.cte for node in walk(statement) if isinstance(node, ir.CteScan) and node.cte <= ir.WITH_ROWS)
 
 
 def _inner_param_types(statement: object, context: BindContext, declared: tuple[int, ...]) -> tuple[SqlType, ...]:
@@ -82,6 +100,8 @@ def _inner_param_types(statement: object, context: BindContext, declared: tuple[
     if not isinstance(statement, (st.DeclareCursor, st.Explain, st.CreateTableAs)) or "$" not in statement.query.text:
         return ()
     inner = analyze(statement.query, context, declared)
+    if isinstance(inner, BoundWith):
+        inner = inner.body
     match inner:
         case BoundQuery():
             return inner.param_types
@@ -124,6 +144,24 @@ def describe_fields(fields: tuple[ir.Field, ...]) -> tuple[ColumnDescription, ..
 def make_plan(parsed: Parsed, context: BindContext, declared: tuple[int, ...]) -> Plan:
     """Bind `parsed`. Raises the binder's errors."""
     statement = analyze(parsed, context, declared)
+    if not isinstance(statement, BoundWith):
+        return _plan_of(parsed, statement, context, declared)
+    body = _plan_of(parsed, statement.body, context, declared)
+    steps = []
+    for step in statement.steps:
+        plan = _plan_of(parsed, step.statement, context, declared)
+        steps.append(PlanStep(id=step.id, name=step.name, plan=plan, needs=steps_read(step.statement)))
+    modes: dict[Tag, Mode] = {}
+    for plan in (body, *(step.plan for step in steps)):
+        for tag, mode in plan.locks:
+            modes[tag] = max(mode, modes.get(tag, mode))
+    records = {record.oid: record for plan in (body, *(step.plan for step in steps)) for record in plan.relied_on}
+    return replace(
+        body, relied_on=tuple(records.values()), locks=tuple(sorted(modes.items())), reads=True, steps=tuple(steps)
+    )
+
+
+def _plan_of(parsed: Parsed, statement: AnyStatement, context: BindContext, declared: tuple[int, ...]) -> Plan:
     query: BoundQuery | None = None
     columns: tuple[ColumnDescription, ...] | None = None
     written: tuple[int, ...] = ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from msgspec import Struct, field
@@ -23,16 +24,22 @@ class Node(Struct, kw_only=True):
     role: str | None = None
 
 
+_NO_STEPS: Mapping[int, str] = MappingProxyType({})
+
+
 class PlanTree:
     """Makes the tree of one query."""
 
-    def __init__(self, catalog: CatalogSnapshot, *, verbose: bool, index: str | None = None) -> None:
-        """`index`: the name of the one by which the query's only table is read."""
+    def __init__(
+        self, catalog: CatalogSnapshot, *, verbose: bool, index: str | None = None, steps: Mapping[int, str] = _NO_STEPS
+    ) -> None:
+        """`index`: the name of the one by which the query's only table is read; `steps`: the names of common tables
+        that are not in the query."""
         self._catalog = catalog
         self._verbose = verbose
         self._index = index
         self._names: dict[int, str] = {}
-        self._tables: dict[int, str] = {}
+        self._tables: dict[int, str] = dict(steps)
 
     def build(self, rel: ir.Rel) -> Node:
         """The tree of `rel`."""

@@ -173,7 +173,7 @@ async def recheck(
 
     Raises BeginAgain when only Spark could tell.
     """
-    extra = {}
+    extra: dict[int, Any] = dict(read.at_hand)
     at_hand: dict[int, ir.CteScan] = {}
     for number, (scan, rows) in enumerate(replaced):
         key = ir.RETURNING_ROWS - number

@@ -132,7 +132,7 @@ async def prepare_read(
         running.params,
         record=record,
         for_update=query.for_update,
-        ahead=running.parsed.kind in _ONLY_READING and not query.for_update,
+        ahead=running.parsed.kind in _ONLY_READING and not query.for_update and not running.transaction.own_before,
     )
     has_keys = any(table.relation.constraints for table in resolved.inputs.values())
     snapshot = running.transaction.snapshot
@@ -202,11 +202,11 @@ def may_skip_engines(running: Running) -> bool:
     return running.session.values.flat["engine"] != "spark"
 
 
-async def run_query(running: Running, plan: Plan) -> RowsOutcome:
+async def run_query(running: Running, plan: Plan, at_hand: Mapping[int, Any] = NOTHING) -> RowsOutcome:
     """A SELECT, VALUES or TABLE: its rows, read while the client fetches. Raises BeginAgain."""
     await running.transaction.lock(plan.locks)
     running.transaction.rely_on(plan.relied_on)
-    read = await prepare_plan(running, plan, constants=may_skip_engines(running))
+    read = await prepare_plan(running, plan, constants=may_skip_engines(running), at_hand=at_hand)
     columns = plan.columns or describe_fields(read.query.rel.fields)
     batches = read.stream()
     if plan.reg_columns:

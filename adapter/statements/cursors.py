@@ -33,6 +33,8 @@ async def declare(running: Running, statement: st.DeclareCursor, plan: Plan) -> 
         require_block(running, "DECLARE CURSOR")
     if not isinstance(plan.statement, BoundQuery):
         raise InvalidCursorDefinition("DECLARE CURSOR must specify a SELECT or VALUES command")
+    if plan.steps:
+        raise FeatureNotSupported("DECLARE CURSOR must not contain data-modifying statements in WITH")
     if plan.statement.for_update and (statement.hold or statement.scroll):
         what = "WITH HOLD" if statement.hold else "SCROLL"
         raise FeatureNotSupported(

@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from adapter.changes.modify_table import run_change
+from adapter.changes.with_changes import run_rows
 from adapter.execution.statement import Outcome, RowsOutcome, Running, rows_outcome
 from adapter.plans.plan_cache import Plan
 from adapter.plans.plan_tree import Node, PlanTree, json_node, text_lines
-from adapter.queries.read import PreparedRead, may_skip_engines, prepare_plan, run_query
+from adapter.queries.read import PreparedRead, may_skip_engines, prepare_plan
 from adapter.queries.single_row import bind_execute_params
 from adapter.results import ColumnDescription, Command, CopyIn, CopyOut
 from adapter.wall_clock import utc_now
 from planner.errors import FeatureNotSupported
-from planner.ir.bound import BoundDelete, BoundInsert, BoundQuery, BoundUpdate
+from planner.ir.bound import BoundDelete, BoundInsert, BoundUpdate
 from planner.statements import records as st
 from planner.types import types as t
 from planner.types.types import SqlType
@@ -29,7 +29,6 @@ async def run_explain(running: Running, statement: st.Explain) -> Outcome:
     began = utc_now()
     catalog = running.transaction.catalog
     plan = session.plan(statement.query, catalog, running.declared)
-    title = None
     match plan.statement:
         case st.Execute():
             prepared = session.statements.require(plan.statement.name)
@@ -43,21 +42,36 @@ async def run_explain(running: Running, statement: st.Explain) -> Outcome:
     if plan.query is None:
         return _output(statement, ["Utility Statement"], {"Plan": {"Node Type": "Utility Statement"}})
     await running.transaction.lock(plan.locks)
-    title = _change_title(running, plan)
     # A query that acts on the session is not prepared: EXPLAIN must not act.
     constants = may_skip_engines(running)
     read = None if plan.acts else await prepare_plan(running, plan, record=False, constants=constants)
     planned = utc_now()
     index = None if read is None else read.index
-    tree = PlanTree(catalog, verbose=statement.verbose, index=index).build(plan.query.rel)
-    if title is not None:
-        tree = Node(title=title, type="ModifyTable", inputs=[tree])
+    tree = _tree(running, plan, verbose=statement.verbose, index=index)
     rows, elapsed_ms = None, 0.0
     if statement.analyze:
         rows = await _analyze(running, plan)
         elapsed_ms = (utc_now() - planned).total_seconds() * 1000
     planning_ms = (planned - began).total_seconds() * 1000
     return _report(running, statement, tree, read, rows, planning_ms, elapsed_ms)
+
+
+def _tree(running: Running, plan: Plan, *, verbose: bool, index: str | None) -> Node:
+    assert plan.query is not None
+    names = {step.id: step.name for step in plan.steps}
+
+    def built(part: Plan, index: str | None = None) -> Node:
+        assert part.query is not None
+        inner = PlanTree(part.catalog, verbose=verbose, index=index, steps=names).build(part.query.rel)
+        title = _change_title(running, part)
+        return inner if title is None else Node(title=title, type="ModifyTable", inputs=[inner])
+
+    tree = built(plan, index)
+    for place, step in enumerate(plan.steps):
+        child = built(step.plan)
+        child.role = f"CTE {step.name}"
+        tree.inputs.insert(place, child)
+    return tree
 
 
 def _change_title(running: Running, plan: Plan) -> str | None:
@@ -71,8 +85,7 @@ def _change_title(running: Running, plan: Plan) -> str | None:
 
 async def _analyze(running: Running, plan: Plan) -> int:
     """Run it, and count the rows."""
-    run = run_query if isinstance(plan.statement, BoundQuery) else run_change
-    outcome = await run(running, plan)
+    outcome = await run_rows(running, plan)
     count = 0
     match outcome:
         case RowsOutcome() | CopyOut():

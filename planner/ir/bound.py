@@ -78,4 +78,21 @@ class Returning(Struct, frozen=True, kw_only=True):
     query: BoundQuery
 
 
-BoundStatement: TypeAlias = BoundQuery | BoundInsert | BoundUpdate | BoundDelete
+class WithStep(Struct, frozen=True, kw_only=True):
+    """One query of a data-modifying WITH that is run by itself: a change, or what several others read. They read its
+    rows as `CteScan` of `id`, which is `WITH_ROWS` or below. A change without RETURNING has none."""
+
+    id: int
+    name: str
+    statement: BoundStatement
+
+
+class BoundWith(Struct, frozen=True, kw_only=True):
+    """A statement whose WITH changes rows. Each step reads none but earlier ones. All of them and `body` see the
+    same snapshot; changes are run to their end whether somebody reads them or not."""
+
+    steps: tuple[WithStep, ...]
+    body: BoundStatement
+
+
+BoundStatement: TypeAlias = BoundQuery | BoundInsert | BoundUpdate | BoundDelete | BoundWith

@@ -534,6 +534,9 @@ RETURNING_ROWS = -1
 """The `CteScan.cte` through which a RETURNING list reads the affected rows; the adapter binds it to the rows at
 hand."""
 
+WITH_ROWS = -1_000_000
+"""From here down: the `CteScan.cte` of rows that a step of a data-modifying WITH has left (`bound.WithStep`)."""
+
 
 Rel: TypeAlias = (
     OneRow

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
+
+from msgspec.structs import replace
 
 from planner.errors import (
     DatatypeMismatch,
@@ -12,7 +15,9 @@ from planner.errors import (
     InvalidRecursion,
     SqlSyntaxError,
 )
-from planner.ir.nodes import CommonTable, Origin, Project, Rel, Scalar, With
+from planner.ir.bound import Returning, WithStep
+from planner.ir.nodes import WITH_ROWS, CommonTable, CteScan, Field, Origin, Project, Rel, Scalar, With
+from planner.ir.rewrite import walk
 from planner.queries.relations import Cte
 from planner.resolution.coercion import common_type
 from planner.resolution.query import (
@@ -60,8 +65,27 @@ class WithQuery:
         return With(tables=tuple(self.tables), body=rel, fields=rel.fields)
 
 
+def with_tables(tables: Sequence[CommonTable], rel: Rel) -> Rel:
+    """`rel` with those common tables around it, if it reads one: as far inside as it goes, so that an INSERT sees which
+    columns its outermost projection computes."""
+    ids = {table.id for table in tables}
+
+    def reads(node: object) -> bool:
+        return any(isinstance(inner, CteScan) and inner.cte in ids for inner in walk(node))
+
+    def placed(rel: Rel) -> Rel:
+        if isinstance(rel, Project) and not reads(rel.exprs):
+            return replace(rel, input=placed(rel.input))
+        return With(tables=tuple(tables), body=rel, fields=rel.fields)
+
+    return placed(rel) if ids and reads(rel) else rel
+
+
 def bind_with(level: Level, tree: Tree) -> list[CommonTable]:
-    """The common tables of a WITH clause, put in `level`'s scope."""
+    """The common tables of a WITH clause, put in `level`'s scope.
+
+    When one of them changes rows, they are all left to the whole statement (`Statement.with_changes`) instead.
+    """
     statement = level.statement
     seen: set[str] = set()
     ctes = [node.common_table_expr for node in tree.ctes]
@@ -73,12 +97,14 @@ def bind_with(level: Level, tree: Tree) -> list[CommonTable]:
         seen.add(cte.ctename)
     if tree.recursive:
         ctes = _in_dependency_order(ctes)
-    tables = []
+    tables: list[CommonTable] = []
+    changes = False
+    items: list[CommonTable | WithStep] = []
     for cte in ctes:
         if not cte.ctequery.HasField("select_stmt"):
-            raise FeatureNotSupported(
-                "data-modifying statements in WITH are not supported", position=statement.position(cte.location)
-            )
+            changes = True
+            items.append(_change(level, cte, recursive=tree.recursive))
+            continue
         if cte.HasField("search_clause") or cte.HasField("cycle_clause"):
             raise FeatureNotSupported(
                 "SEARCH and CYCLE clauses are not supported", position=statement.position(cte.location)
@@ -87,7 +113,34 @@ def bind_with(level: Level, tree: Tree) -> list[CommonTable]:
             tables.append(_recursive_table(level, cte))
         else:
             tables.append(_common_table(level, cte))
+        items.append(tables[-1])
+    if changes and statement.with_changes is not None:
+        statement.with_changes.items = items
+        return []
     return tables
+
+
+def _change(level: Level, tree: Tree, *, recursive: bool) -> WithStep:
+    """A common table that changes rows. Raises 0A000 where none may stand, 42P19 for one that refers to itself."""
+    statement = level.statement
+    whole, position = statement.with_changes, statement.position(tree.location)
+    if level.parent is not None or statement.view_depth:
+        raise FeatureNotSupported(
+            "WITH clause containing a data-modifying statement must be at the top level", position=position
+        )
+    if whole is None:
+        raise FeatureNotSupported("views must not contain data-modifying statements in WITH")
+    if recursive and tree.ctename in _referenced_names(tree.ctequery):
+        raise InvalidRecursion(
+            f'recursive query "{tree.ctename}" must not contain data-modifying statements', position=position
+        )
+    whole.bound_inside = True
+    bound = whole.bind(Level(statement, level), tree.ctequery)
+    whole.bound_inside = False
+    returning: Returning | None = getattr(bound, "returning", None)
+    cte = _register(level, tree, () if returning is None else returning.query.rel.fields)
+    cte.id, cte.has_rows = WITH_ROWS - cte.id, returning is not None
+    return WithStep(id=cte.id, name=cte.name, statement=bound)
 
 
 def _referenced_names(node: Tree) -> set[str]:
@@ -138,20 +191,20 @@ def _cte_names(level: Level, tree: Tree, names: list[str]) -> list[str]:
 def _common_table(level: Level, tree: Tree) -> CommonTable:
     statement = level.statement
     rel = bind_query(Level(statement, level), tree.ctequery.select_stmt)
-    cte = _register(level, tree, rel)
+    cte = _register(level, tree, rel.fields)
     return CommonTable(id=cte.id, name=cte.name, rel=rel, materialized=_materialized(tree))
 
 
-def _register(level: Level, tree: Tree, rel: Rel) -> Cte:
+def _register(level: Level, tree: Tree, fields: Sequence[Field]) -> Cte:
     statement = level.statement
-    names = _cte_names(level, tree, [field.name for field in rel.fields])
+    names = _cte_names(level, tree, [field.name for field in fields])
     cte = Cte(
         id=statement.next_cte,
         name=tree.ctename,
-        columns=[(name, field.type, field.origin) for name, field in zip(names, rel.fields, strict=True)],
+        columns=[(name, field.type, field.origin) for name, field in zip(names, fields, strict=True)],
         records={
             index: statement.record_columns[field.id]
-            for index, field in enumerate(rel.fields)
+            for index, field in enumerate(fields)
             if field.id in statement.record_columns
         },
     )

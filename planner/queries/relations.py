@@ -9,6 +9,7 @@ from msgspec import Struct, field
 
 from planner.common_errors import missing_relation, other_database, too_deep
 from planner.errors import (
+    FeatureNotSupported,
     InvalidColumnReference,
     UndefinedTable,
     WrongObjectType,
@@ -50,6 +51,8 @@ class Cte(Struct, kw_only=True):
     records: dict[int, tuple[tuple[str, SqlType], ...]] = field(default_factory=dict)
     recursive: bool = False
     references: int = 0
+    has_rows: bool = True
+    """False for a change of rows without RETURNING."""
 
 
 def find_relation(context: BindContext, name: QualifiedName) -> Relation | Sequence | SystemRelation | None:
@@ -253,6 +256,10 @@ def _find_cte(level: Level, name: str) -> Cte | None:
 
 def _cte_scan(level: Level, cte: Cte, tree: Tree, alias: Tree | None) -> tuple[Rel, NsItem]:
     statement = level.statement
+    if not cte.has_rows:
+        raise FeatureNotSupported(
+            f'WITH query "{cte.name}" does not have a RETURNING clause', position=statement.position(tree.location)
+        )
     cte.references += 1
     item_alias = alias.aliasname if alias is not None else cte.name
     names = apply_column_aliases(alias, item_alias, [name for name, _, _ in cte.columns])

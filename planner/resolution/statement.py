@@ -15,9 +15,11 @@ from msgspec.structs import replace
 
 from planner.common_errors import missing_parameter
 from planner.errors import AmbiguousParameter, IndeterminateDatatype
+from planner.ir.bound import BoundStatement, WithStep
 from planner.ir.nodes import (
     AggregateCall,
     ColumnRef,
+    CommonTable,
     Field,
     FunctionCall,
     Let,
@@ -191,6 +193,17 @@ class DefinitionNotes(Struct):
     natural: list[tuple[Any, list[str]]] = field(default_factory=list)
 
 
+class WithChanges(Struct, kw_only=True):
+    """The outermost WITH of a statement, if it changes rows. `bind` binds the query of a common table that does so.
+    `items` are its common tables (`ir.CommonTable`, `bound.WithStep`) in an order in which each needs earlier ones
+    only; none as long as it changes nothing. `bound_inside`: what is being bound is one of them, so not all parameters
+    are known."""
+
+    bind: Callable[[Level, Tree], BoundStatement]
+    items: list[CommonTable | WithStep] = field(default_factory=list)
+    bound_inside: bool = False
+
+
 class Statement:
     """The state of binding one statement."""
 
@@ -218,6 +231,8 @@ class Statement:
         self.volatile = False
         self.for_update = False
         self.view_depth = 0
+        self.with_changes: WithChanges | None = None
+        """What WITH changes, where it may."""
         self.written: dict[int, tuple[Any, Form]] | None = None
         """How scalars (by identity, which an entry keeps alive) were written, for who prints what is bound; None when
         nobody does."""

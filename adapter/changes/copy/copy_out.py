@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from adapter.changes.copy.copy_options import copy_columns, copy_format, refuse_files
-from adapter.changes.modify_table import run_change
+from adapter.changes.with_changes import run_rows
 from adapter.execution.relation_names import find_relation
 from adapter.execution.statement import Running
 from adapter.plans.plan_cache import Plan
-from adapter.queries.read import run_query
 from adapter.results import ColumnDescription, CopyOut
 from planner.errors import FeatureNotSupported, WrongObjectType
-from planner.ir.bound import BoundQuery
 from planner.statements import records as st
 from planner.syntax.identifiers import quote_identifier
 from planner.syntax.parse import split_and_parse
@@ -27,7 +25,7 @@ async def run_copy_out(running: Running, statement: st.Copy) -> CopyOut:
     names = [column.name for column in plan.columns]
     relation = None if statement.table is None else find_relation(running, catalog, statement.table)
     format_ = copy_format(statement.options, names, relation)
-    outcome = await (run_query(running, plan) if isinstance(plan.statement, BoundQuery) else run_change(running, plan))
+    outcome = await run_rows(running, plan)
     columns: tuple[ColumnDescription, ...] = plan.columns
     batches = getattr(outcome, "batches", None)
     assert batches is not None

@@ -23,7 +23,7 @@ class ReturnedRows:
 
     def __init__(self, running: Running, returning: Returning) -> None:
         self._running = running
-        self._query = returning.query
+        self.query = returning.query
         self._templates = scan_templates(returning.query.rel)
         self._direct = _direct_columns(returning.query.rel)
         self._names = [f"c{number}" for number in range(1, len(returning.query.rel.fields) + 1)]
@@ -43,7 +43,7 @@ class ReturnedRows:
         catalog = running.transaction.catalog
         names = [f"c{number}" for number in range(1, len(columns) + 1)]
         rows = {ir.RETURNING_ROWS: pa.table(list(columns), names=names)}
-        read = await prepare_read(running, catalog, self._query, self._templates, constants=False, at_hand=rows)
+        read = await prepare_read(running, catalog, self.query, self._templates, constants=False, at_hand=rows)
         context = with_token(read.context, f"returning{self._spool.rows}")
         stream: Any = running.engines.local.execute(
             read.query, read.resolved.inputs, running.params, context, extra=rows
@@ -52,8 +52,8 @@ class ReturnedRows:
             async for batch in batches:
                 await self._spool.append(batch)
 
-    def batches(self, columns: Sequence[ColumnDescription]) -> AsyncIterator[RecordBatch]:
-        """All of them, once, as clients get these columns."""
+    def batches(self, columns: Sequence[ColumnDescription] = ()) -> AsyncIterator[RecordBatch]:
+        """All of them, once; with `columns` as clients get these."""
         types = [column.type for column in columns]
         if not has_reg_columns(types):
             return self._once()

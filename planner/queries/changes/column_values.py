@@ -44,9 +44,10 @@ _T = TypeVar("_T")
 
 def bound_query(statement: Statement, rel: Rel) -> BoundQuery:
     """`rel` as a query, with what the statement has gathered."""
+    inside = statement.with_changes is not None and statement.with_changes.bound_inside
     return BoundQuery(
         rel=rel,
-        param_types=statement.final_param_types(),
+        param_types=() if inside else statement.final_param_types(),
         relations=frozenset(statement.relations),
         system=statement.system,
         volatile=statement.volatile,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from planner.common_errors import missing_column, repeated_column
 from planner.errors import (
@@ -12,7 +12,7 @@ from planner.errors import (
     WrongObjectType,
 )
 from planner.expressions.bind import bind, bind_clause
-from planner.ir.bound import BoundDelete, BoundInsert, BoundUpdate, OnConflict, Returning
+from planner.ir.bound import BoundDelete, BoundInsert, BoundStatement, BoundUpdate, OnConflict, Returning
 from planner.ir.nodes import (
     RETURNING_ROWS,
     ColumnRef,
@@ -27,7 +27,6 @@ from planner.ir.nodes import (
     ScalarSubquery,
     Scan,
     Values,
-    With,
 )
 from planner.ir.rewrite import transform, walk
 from planner.queries.changes.column_values import (
@@ -40,7 +39,7 @@ from planner.queries.changes.column_values import (
     with_computed,
 )
 from planner.queries.changes.on_conflict import bind_on_conflict
-from planner.queries.common_tables import bind_with
+from planner.queries.common_tables import bind_with, with_tables
 from planner.queries.from_clause import bind_from
 from planner.queries.relations import find_relation, scan_table, undefined_table
 from planner.queries.select import bind_targets
@@ -80,9 +79,9 @@ def target_table(statement: Statement, tree: Tree, action: str) -> Relation:
 # ---------------------------------------------------------------- INSERT
 
 
-def bind_insert(statement: Statement, tree: Tree) -> BoundInsert:
+def bind_insert(level: Level, tree: Tree) -> BoundInsert:
     """INSERT, of every source."""
-    level = Level(statement, None)
+    statement = level.statement
     tables = bind_with(level, tree.with_clause) if tree.HasField("with_clause") else []
     relation = target_table(statement, tree.relation, "inserting into")
     live = relation.live_columns()
@@ -98,8 +97,7 @@ def bind_insert(statement: Statement, tree: Tree) -> BoundInsert:
         rel, not_default = _insert_values(level, select, tree, live, types, given)
     else:
         rel, not_default = _insert_select(level, select, tree, live, types, given)
-    if tables:
-        rel = With(tables=tuple(tables), body=rel, fields=rel.fields)
+    rel = with_tables(tables, rel)
     refuse_values(live, not_default, tree.override)
     computed = computing(statement, relation)
     complete = None
@@ -264,9 +262,9 @@ def _insert_select(
 # ---------------------------------------------------------------- UPDATE, DELETE
 
 
-def bind_update(statement: Statement, tree: Tree) -> BoundUpdate:
+def bind_update(level: Level, tree: Tree) -> BoundUpdate:
     """UPDATE, with FROM and every form of SET."""
-    level = Level(statement, None)
+    statement = level.statement
     tables = bind_with(level, tree.with_clause) if tree.HasField("with_clause") else []
     relation = target_table(statement, tree.relation, "updating")
     alias = tree.relation.alias if tree.relation.HasField("alias") else None
@@ -322,8 +320,7 @@ def _read(
     names = ["_row_id", *(column.name for _ in range(copies) for column in live), *(field.name for field in joined)]
     exprs = (*exprs, *(ColumnRef(id=field.id, type=field.type) for field in joined))
     fields = tuple(statement.new_field(name, expr.type) for name, expr in zip(names, exprs, strict=True))
-    result: Rel = Project(input=rel, exprs=exprs, fields=fields)
-    return With(tables=tuple(tables), body=result, fields=fields) if tables else result
+    return with_tables(tables, Project(input=rel, exprs=exprs, fields=fields))
 
 
 def _assignments(
@@ -389,9 +386,9 @@ def _multiple(level: Level, reference: Tree, position: int | None) -> list[Scala
     )
 
 
-def bind_delete(statement: Statement, tree: Tree) -> BoundDelete:
+def bind_delete(level: Level, tree: Tree) -> BoundDelete:
     """DELETE, with USING."""
-    level = Level(statement, None)
+    statement = level.statement
     tables = bind_with(level, tree.with_clause) if tree.HasField("with_clause") else []
     relation = target_table(statement, tree.relation, "deleting from")
     alias = tree.relation.alias if tree.relation.HasField("alias") else None
@@ -461,8 +458,18 @@ def _returning(level: Level, tree: Tree, target: tuple[Field, ...], tables: Sequ
         statement.new_field(target.name, expr.type, target.origin) for target, expr in zip(targets, exprs, strict=True)
     )
     rows = CteScan(cte=RETURNING_ROWS, fields=target)
-    result = Project(input=rows, exprs=exprs, fields=fields)
-    read = {node.cte for node in walk(exprs) if isinstance(node, CteScan)}
-    if any(table.id in read for table in tables):
-        return With(tables=tuple(tables), body=result, fields=fields)
-    return result
+    return with_tables(tables, Project(input=rows, exprs=exprs, fields=fields))
+
+
+CHANGES: Mapping[str, Callable[[Level, Tree], BoundStatement]] = {
+    "insert_stmt": bind_insert,
+    "update_stmt": bind_update,
+    "delete_stmt": bind_delete,
+}
+"""What binds each kind of statement that changes rows, in a level of its own."""
+
+
+def bind_change(level: Level, node: Tree) -> BoundStatement:
+    """A statement that changes rows, inside another one."""
+    kind = node.WhichOneof("node")
+    return CHANGES[kind](level, getattr(node, kind))
