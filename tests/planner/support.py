@@ -9,7 +9,7 @@ from pathlib import Path
 from planner.analyze import BindContext, analyze, define_view
 from planner.errors import SqlError
 from planner.ir import nodes as ir
-from planner.ir.bound import BoundDelete, BoundInsert, BoundQuery, BoundUpdate
+from planner.ir.bound import BoundDelete, BoundInsert, BoundQuery, BoundUpdate, BoundWith
 from planner.statements.records import CreateTable, CreateView
 from planner.syntax.parse import split_and_parse
 from planner.types.system_relations import BuiltinRelations
@@ -118,6 +118,8 @@ def describe(sql: str, context: BindContext, declared: tuple[int, ...] = ()) -> 
     """Binds the one statement of `sql` and describes it. Raises the binder's errors."""
     (parsed,) = split_and_parse(sql)
     bound = analyze(parsed, context, declared)
+    if isinstance(bound, BoundWith):
+        bound = bound.body
     query = input_query(bound)
     params = tuple(format_type(type.oid) for type in query.param_types) if query is not None else ()
     rel = output_rel(bound)
