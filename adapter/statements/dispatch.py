@@ -5,6 +5,7 @@ from __future__ import annotations
 from adapter.changes import with_changes
 from adapter.changes.constraints.table_keys import table_keys
 from adapter.changes.copy import copy_in, copy_out
+from adapter.changes.modify_table import run_change
 from adapter.definitions.dispatch import run_definition
 from adapter.definitions.tables import create_table_as
 from adapter.execution.guards import prevent_in_block, require_block
@@ -156,10 +157,12 @@ def _refuse_parameters(parsed: Parsed) -> None:
 async def run_rows(running: Running, plan: Plan) -> Outcome:
     """Run a query or a change of rows (or SELECT INTO, which is a utility statement)."""
     match plan.statement:
-        case BoundQuery() if not plan.steps:
-            return await run_query(running, plan)
-        case BoundQuery() | BoundInsert() | BoundUpdate() | BoundDelete():
+        case _ if plan.steps:
             return await with_changes.run_rows(running, plan)
+        case BoundQuery():
+            return await run_query(running, plan)
+        case BoundInsert() | BoundUpdate() | BoundDelete():
+            return await run_change(running, plan)
         case _:
             return await _utility(running, plan)
 
