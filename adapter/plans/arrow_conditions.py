@@ -6,7 +6,7 @@ takes a hundred times that. Only what means the same to Arrow and to PostgreSQL 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, TypeAlias
 
@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from adapter.plans.constant_rows import array_of
 from adapter.results import RecordBatch
 from planner.ir import nodes as ir
-from planner.ir.physical import arrow_type
+from planner.ir.physical import arrow_type, element_type
 from planner.types import types as t
 from planner.types.types import SqlType
 
@@ -35,49 +35,58 @@ _COMPARE: Mapping[str, Callable[[Any, Any], Any]] = {
     ">": pc.greater,
     ">=": pc.greater_equal,
 }
+SEVERAL = 4
+"""So many constants are looked for at once rather than one by one."""
+
 _LENGTHS = frozenset({"length", "char_length", "character_length"})
 
 
-def vector_of(scalar: ir.Scalar, columns: Mapping[int, int]) -> Vector | None:
-    """What computes `scalar` from a batch whose column `columns[id]` is the field `id`; None when an engine has to."""
+def vector_of(scalar: ir.Scalar, columns: Mapping[int, int], params: Sequence[ir.Literal] = ()) -> Vector | None:
+    """What computes `scalar` from a batch whose column `columns[id]` is the field `id`; None when an engine has to.
+    `params`: the values of parameters."""
     match scalar:
         case ir.ColumnRef():
-            place = columns[scalar.id]
-            return lambda batch: batch.column(place)
+            place = columns.get(scalar.id)
+            return None if place is None else lambda batch: batch.column(place)
+        case ir.Param() if scalar.index <= len(params):
+            return vector_of(params[scalar.index - 1], columns)
         case ir.Literal():
             constant = array_of(scalar.type, [scalar.value])[0]
             return lambda batch: constant
         case ir.Collate():
-            return vector_of(scalar.arg, columns)
+            return vector_of(scalar.arg, columns, params)
         case ir.Cast():
-            return _cast(scalar, columns)
+            return _cast(scalar, columns, params)
         case ir.IsNull():
-            return _null_test(scalar, columns)
+            return _null_test(scalar, columns, params)
         case ir.BoolOp():
-            return _boolean(scalar, columns)
+            return _boolean(scalar, columns, params)
         case ir.InList():
-            return _in_list(scalar, columns)
+            return _in_list(scalar.arg, scalar.items, columns, params, negated=scalar.negated)
+        case ir.QuantifiedArray(quantifier="any") if scalar.operator.name == "=":
+            items = _elements(_known(scalar.array, params))
+            return None if items is None else _in_list(scalar.arg, items, columns, params)
         case ir.Call(args=(left, right)) if scalar.signature.name in _COMPARE:
-            return _comparison(scalar.signature.name, left, right, columns)
+            return _comparison(scalar.signature.name, _known(left, params), _known(right, params), columns, params)
         case ir.Call(args=(arg,)) if scalar.signature.name in _LENGTHS and arg.type.oid in _STRINGS:
-            inner = vector_of(arg, columns)
+            inner = vector_of(arg, columns, params)
             return None if inner is None else lambda batch: pc.utf8_length(inner(batch))
         case _:
             return None
 
 
-def _null_test(node: ir.IsNull, columns: Mapping[int, int]) -> Vector | None:
-    arg = vector_of(node.arg, columns)
+def _null_test(node: ir.IsNull, columns: Mapping[int, int], params: Sequence[ir.Literal]) -> Vector | None:
+    arg = vector_of(node.arg, columns, params)
     if arg is None:
         return None
     test, vector = pc.is_valid if node.negated else pc.is_null, arg
     return lambda batch: test(vector(batch))
 
 
-def _cast(cast: ir.Cast, columns: Mapping[int, int]) -> Vector | None:
+def _cast(cast: ir.Cast, columns: Mapping[int, int], params: Sequence[ir.Literal]) -> Vector | None:
     """Casts that change no value."""
     source, target = cast.arg.type, cast.type
-    arg = vector_of(cast.arg, columns)
+    arg = vector_of(cast.arg, columns, params)
     if arg is None or target.typmod not in (-1, source.typmod):
         return None
     if source.oid in _STRINGS and target.oid in _STRINGS:
@@ -88,8 +97,8 @@ def _cast(cast: ir.Cast, columns: Mapping[int, int]) -> Vector | None:
     return None
 
 
-def _boolean(node: ir.BoolOp, columns: Mapping[int, int]) -> Vector | None:
-    args = [vector_of(arg, columns) for arg in node.args]
+def _boolean(node: ir.BoolOp, columns: Mapping[int, int], params: Sequence[ir.Literal]) -> Vector | None:
+    args = [vector_of(arg, columns, params) for arg in node.args]
     if None in args:
         return None
     first, *rest = [arg for arg in args if arg is not None]
@@ -106,26 +115,84 @@ def _boolean(node: ir.BoolOp, columns: Mapping[int, int]) -> Vector | None:
     return combined
 
 
-def _in_list(node: ir.InList, columns: Mapping[int, int]) -> Vector | None:
-    equal = [_comparison("=", node.arg, item, columns) for item in node.items]
-    if None in equal:
+def _elements(array: ir.Scalar) -> tuple[ir.Scalar, ...] | None:
+    """The elements of an array that is no NULL, if it has one dimension."""
+    if isinstance(array, ir.ArrayConstructor):
+        return array.items
+    element = element_type(array.type)
+    if not isinstance(array, ir.Literal) or not isinstance(array.value, tuple) or element is None:
         return None
-    first, *rest = [test for test in equal if test is not None]
-
-    def any_equal(batch: RecordBatch) -> Any:
-        result = first(batch)
-        for test in rest:
-            result = pc.or_kleene(result, test(batch))
-        return pc.invert(result) if node.negated else result
-
-    return any_equal
+    if any(isinstance(value, tuple) for value in array.value):
+        return None
+    return tuple([ir.Literal(value=value, type=element) for value in array.value])
 
 
-def _comparison(op: str, left: ir.Scalar, right: ir.Scalar, columns: Mapping[int, int]) -> Vector | None:
+def _in_list(
+    arg: ir.Scalar,
+    items: Sequence[ir.Scalar],
+    columns: Mapping[int, int],
+    params: Sequence[ir.Literal],
+    *,
+    negated: bool = False,
+) -> Vector | None:
+    known = [_known(item, params) for item in items]
+    found = _among(arg, known, columns, params)
+    if found is None:
+        equal = [_comparison("=", arg, item, columns, params) for item in known]
+        if None in equal or not equal:
+            return None
+        first, *rest = [test for test in equal if test is not None]
+
+        def any_equal(batch: RecordBatch) -> Any:
+            result = first(batch)
+            for test in rest:
+                result = pc.or_kleene(result, test(batch))
+            return result
+
+        found = any_equal
+    vector = found
+    return (lambda batch: pc.invert(vector(batch))) if negated else vector
+
+
+def _among(
+    arg: ir.Scalar, items: Sequence[ir.Scalar], columns: Mapping[int, int], params: Sequence[ir.Literal]
+) -> Vector | None:
+    """Whether a column has one of some constants, all at once: for types whose values Arrow compares as they are."""
+    oid = arg.type.oid
+    literals = [item for item in items if isinstance(item, ir.Literal)]
+    if isinstance(arg, ir.Literal) or len(literals) < len(items) or len(items) < SEVERAL:
+        return None
+    if oid not in _INTEGERS | _STRINGS | _THEMSELVES - {t.NUMERIC} or not all(_alike(arg, item) for item in literals):
+        return None
+    column = vector_of(arg, columns, params)
+    if column is None:
+        return None
+    values = [item.value for item in literals if item.value is not None]
+    type_ = SqlType(t.INT8) if oid in _INTEGERS else arg.type
+    wanted, physical = array_of(type_, values), arrow_type(type_)
+    some_null = len(values) < len(literals)
+
+    def among(batch: RecordBatch) -> Any:
+        held = pc.cast(column(batch), physical)
+        result = pc.if_else(pc.is_valid(held), pc.is_in(held, value_set=wanted), None)
+        # What equals none of the others may equal the NULL, for all that is known.
+        return pc.if_else(result, result, None) if some_null else result
+
+    return among
+
+
+def _known(scalar: ir.Scalar, params: Sequence[ir.Literal]) -> ir.Scalar:
+    """The value of a parameter."""
+    return params[scalar.index - 1] if isinstance(scalar, ir.Param) and scalar.index <= len(params) else scalar
+
+
+def _comparison(
+    op: str, left: ir.Scalar, right: ir.Scalar, columns: Mapping[int, int], params: Sequence[ir.Literal]
+) -> Vector | None:
     types = _alike(left, right)
     if types is None:
         return None
-    a, b = _operand(left, types[0], columns), _operand(right, types[1], columns)
+    a, b = _operand(left, types[0], columns, params), _operand(right, types[1], columns, params)
     if a is None or b is None:
         return None
     compare = _COMPARE[op]
@@ -162,9 +229,11 @@ def _alike(left: ir.Scalar, right: ir.Scalar) -> tuple[SqlType, SqlType] | None:
     return one, other
 
 
-def _operand(scalar: ir.Scalar, type_: SqlType, columns: Mapping[int, int]) -> Vector | None:
+def _operand(
+    scalar: ir.Scalar, type_: SqlType, columns: Mapping[int, int], params: Sequence[ir.Literal]
+) -> Vector | None:
     if not isinstance(scalar, ir.Literal):
-        return vector_of(scalar, columns)
+        return vector_of(scalar, columns, params)
     value = scalar.value
     if isinstance(value, float) and value != value:
         return None

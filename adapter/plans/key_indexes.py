@@ -98,12 +98,19 @@ class UsableIndex(Struct, frozen=True, kw_only=True):
 
 def usable_indexes(catalog: CatalogSnapshot, relation: Relation) -> tuple[UsableIndex, ...]:
     """The indexes of `relation` that its rows can be read with, those of enforced keys first."""
-    found = []
-    for constraint in catalog.constraints(relation.oid):
-        if constraint.kind in ("p", "u"):
-            record = index_of_constraint(relation, constraint)
-            found.append(UsableIndex(record=record, definition=constraint_index(relation, constraint)))
-    for index in catalog.indexes(relation.oid):
+    keys = [constraint for constraint in catalog.constraints(relation.oid) if constraint.kind in ("p", "u")]
+    return _usable_indexes(relation, tuple(keys), catalog.indexes(relation.oid))
+
+
+@lru_cache(maxsize=1024)
+def _usable_indexes(
+    relation: Relation, keys: tuple[Constraint, ...], indexes: tuple[Index, ...]
+) -> tuple[UsableIndex, ...]:
+    found = [
+        UsableIndex(record=index_of_constraint(relation, key), definition=constraint_index(relation, key))
+        for key in keys
+    ]
+    for index in indexes:
         definition = index_definition(relation, index)
         if definition is not None:
             found.append(UsableIndex(record=index, definition=definition))

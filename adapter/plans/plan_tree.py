@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
 from msgspec import Struct, field
 
+from adapter.plans.index_paths import IndexPath
+from adapter.plans.predicates import Condition, bind_pattern, condition_of, exact_conditions
 from planner.definitions.expression_text import expression_text
 from planner.ir import nodes as ir
 from planner.ir.rewrite import RELATIONS, outermost_relations, walk
+from planner.syntax.identifiers import quote_identifier
 from storage.catalog.model import CatalogSnapshot, Relation
 
 
@@ -31,13 +34,20 @@ class PlanTree:
     """Makes the tree of one query."""
 
     def __init__(
-        self, catalog: CatalogSnapshot, *, verbose: bool, index: str | None = None, steps: Mapping[int, str] = _NO_STEPS
+        self,
+        catalog: CatalogSnapshot,
+        *,
+        verbose: bool,
+        paths: Mapping[int, Sequence[IndexPath]],
+        params: Sequence[ir.Literal] = (),
+        steps: Mapping[int, str] = _NO_STEPS,
     ) -> None:
-        """`index`: the name of the one by which the query's only table is read; `steps`: the names of common tables
-        that are not in the query."""
+        """`paths`: how the tables are read that are read by indexes, by oid; `params`: values of parameters; `steps`:
+        the names of common tables that are not in the query."""
         self._catalog = catalog
         self._verbose = verbose
-        self._index = index
+        self._paths = paths
+        self._params = params
         self._names: dict[int, str] = {}
         self._tables: dict[int, str] = dict(steps)
 
@@ -94,10 +104,8 @@ class PlanTree:
         match rel:
             case ir.OneRow():
                 return Node(title="Result", type="Result")
-            case ir.Scan() if self._index is not None:
-                name = self._relation(rel.relation_oid)
-                return Node(title=f"Index Scan using {self._index} on {name}", type="Index Scan",
-                            details=[("Index Name", self._index), ("Relation Name", name)])  # fmt: skip
+            case ir.Scan() if rel.relation_oid in self._paths:
+                return self._index_scan(rel, ())
             case ir.Scan():
                 return Node(title=f"Seq Scan on {self._relation(rel.relation_oid)}", type="Seq Scan",
                             details=[("Relation Name", self._relation(rel.relation_oid))])  # fmt: skip
@@ -111,6 +119,10 @@ class PlanTree:
                 return Node(title=f"Function Scan on {names}", type="Function Scan")
             case ir.Project():
                 return self._project(rel)
+            case ir.Filter(input=ir.Scan() as scan) if scan.relation_oid in self._paths:
+                condition = rel.condition
+                met = condition.args if isinstance(condition, ir.BoolOp) and condition.op == "and" else (condition,)
+                return self._index_scan(scan, met)
             case ir.Filter():
                 inner = self._node(rel.input)
                 inner.details.append(("Filter", self.text(rel.condition)))
@@ -143,6 +155,61 @@ class PlanTree:
             case ir.CteScan():
                 return Node(title=f"CTE Scan on {self._tables[rel.cte]}", type="CTE Scan")
 
+    def _index_scan(self, scan: ir.Scan, met: Sequence[ir.Scalar]) -> Node:
+        """The scan of a table by indexes, whose rows have to meet all of `met`."""
+        name, paths = self._relation(scan.relation_oid), self._paths[scan.relation_oid]
+        index = paths[0].index.record.name
+        leading = frozenset[str]().union(*[path.conditions for path in paths])
+        columns = {field.id: f"c{field.origin.attnum}" for field in scan.fields if field.origin is not None}
+        by_index: list[str] = []
+        filters: list[ir.Scalar] = []
+        for scalar in met:
+            condition = condition_of(scalar)
+            if condition is None or columns.get(condition.field) not in leading or condition.op == "<>":
+                filters.append(scalar)
+                continue
+            if exact_conditions(scalar) is not None:
+                by_index.append(self.text(scalar))
+            elif condition.then is not None:
+                by_index.append(self._row_comparison(condition))
+            else:
+                by_index += self._pattern(scalar, condition)
+                filters.append(scalar)
+        node = Node(title=f"Index Scan using {index} on {name}", type="Index Scan",
+                    details=[("Index Name", index), ("Relation Name", name)])  # fmt: skip
+        if by_index:
+            node.details.append(("Index Cond", _all_of(by_index)))
+        if filters:
+            node.details.append(("Filter", _all_of([self.text(scalar) for scalar in filters])))
+        return node
+
+    def _row_comparison(self, condition: Condition) -> str:
+        names, values = [], []
+        at: Condition | None = condition
+        op = condition.op
+        while at is not None:
+            assert isinstance(at.operand, (ir.Literal, ir.Param))
+            names.append(quote_identifier(self._names[at.field]))
+            values.append(self.text(at.operand))
+            op, at = at.op, at.then
+        return f"(ROW({', '.join(names)}) {op} ROW({', '.join(values)}))"
+
+    def _pattern(self, scalar: ir.Scalar, condition: Condition) -> list[str]:
+        """What LIKE means to an index."""
+        operand = condition.operand
+        if condition.op != "like" or not isinstance(scalar, ir.Call) or not isinstance(operand, (ir.Literal, ir.Param)):
+            return []
+        if isinstance(operand, ir.Param):
+            if operand.index > len(self._params):
+                return []
+            operand = self._params[operand.index - 1]
+        column = self.text(scalar.args[0])
+        return [
+            f"({column} {each.op} {self.text(ir.Literal(value=each.value, type=operand.type))})"
+            for each in bind_pattern("", operand.value)
+            if each.value is not None
+        ]
+
     def _project(self, rel: ir.Project) -> Node:
         """A projection of columns is part of its input's node; one that computes is a Result above it."""
         if isinstance(rel.input, ir.OneRow):
@@ -173,6 +240,10 @@ class PlanTree:
         return body
 
 
+def _all_of(texts: Sequence[str]) -> str:
+    return texts[0] if len(texts) == 1 else f"({' AND '.join(texts)})"
+
+
 def relations_in(node: Any) -> Iterator[Any]:
     """Every relation in `node`, itself included."""
     return (inner for inner in walk(node) if type(inner) in RELATIONS)
@@ -201,7 +272,7 @@ def text_lines(node: Node, depth: int = 0, annotations: Mapping[int, str] | None
     lines.append(f"{pad}{arrow}{node.title}{note}")
     inner = pad + " " * len(arrow) + "  "
     for label, value in node.details:
-        if label != "Relation Name":
+        if label not in ("Relation Name", "Index Name"):
             lines.append(f"{inner}{label}: {', '.join(value) if isinstance(value, list) else value}")
     for child in node.inputs:
         lines.extend(text_lines(child, depth + 1, annotations))

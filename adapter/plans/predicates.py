@@ -16,7 +16,8 @@ condition passes through them.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -25,8 +26,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from planner.ir import nodes as ir
+from planner.ir.physical import element_type
 from planner.ir.rewrite import outermost_relations
 from planner.types import types as t
+from planner.types.types import SqlType
 from storage.shards.parts import Part, part_may_match
 from storage.upkeep.pruning_audit import COMPARE
 
@@ -40,15 +43,25 @@ _NEGATED = {
     "=": "<>", "<>": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<",
     "is null": "is not null", "is not null": "is null",
 }  # fmt: skip
-_STRICT = frozenset(_FLIPPED) | {"in", "is not null"}
+_STRICT = frozenset(_FLIPPED) | {"in", "like", "is not null"}
+
+
+MAX_ROW_COLUMNS = 32
+"""A row comparison is understood up to so many columns: PostgreSQL's limit for the columns of an index."""
 
 
 class Condition(Struct, frozen=True):
-    """`column op operand`: `operand` is a Literal, a Param, a tuple of them (op ``in``) or None (``is null``)."""
+    """`column op operand`: `operand` is a Literal, a Param, a tuple of them (op ``in``) or None (``is null``).
+
+    ``in`` may also have one operand: an array. ``like``: the column begins with what its pattern, the operand, begins
+    with. With `then`, where the column equals the operand, that has to hold too: ``(a, b) > (1, 2)`` is ``a >= 1``
+    and then ``b > 2``.
+    """
 
     field: int
     op: str
     operand: ir.Literal | ir.Param | tuple[ir.Literal | ir.Param, ...] | None
+    then: Condition | None = None
 
 
 class Comparison(Struct, frozen=True):
@@ -57,6 +70,7 @@ class Comparison(Struct, frozen=True):
     column: str
     op: str
     value: Any
+    then: Comparison | None = None
 
 
 Conjunction: TypeAlias = tuple[Comparison, ...]
@@ -67,7 +81,9 @@ class ScanTemplate(Struct, frozen=True):
     """One scan of a query: the relation, and conditions whose parameters have no values yet."""
 
     relation_oid: int
-    conditions: tuple[tuple[str, Condition], ...]
+    conditions: tuple[Condition, ...]
+    columns: Mapping[int, str]
+    """The physical columns of the scan's fields."""
 
 
 def scan_templates(rel: ir.Rel) -> tuple[ScanTemplate, ...]:
@@ -82,25 +98,76 @@ def bind_templates(
     found: dict[int, list[Conjunction]] = {}
     for template in templates:
         comparisons: list[Comparison] = []
-        for column, condition in template.conditions:
-            comparison = _bind(column, condition, params)
-            if comparison is not None:
-                comparisons.append(comparison)
+        for condition in template.conditions:
+            comparisons += _bind(condition, template.columns, params)
         found.setdefault(template.relation_oid, []).append(tuple(comparisons))
     return {oid: tuple(conjunctions) for oid, conjunctions in found.items()}
 
 
-def _bind(column: str, condition: Condition, params: Sequence[ir.Literal]) -> Comparison | None:
-    operand = condition.operand
+def _bind(condition: Condition, columns: Mapping[int, str], params: Sequence[ir.Literal]) -> tuple[Comparison, ...]:
+    """`condition` with its values, None where one cannot be used."""
+    column, operand = columns[condition.field], condition.operand
     if operand is None:
-        return Comparison(column, condition.op, None)
-    if isinstance(operand, tuple):
-        values = [_value(item, params) for item in operand]
-        if any(value is _UNUSABLE for value in values):
-            return None
-        return Comparison(column, condition.op, tuple(value for value in values if value is not None))
+        return (Comparison(column, condition.op, None),)
+    if condition.op == "in":
+        values = (
+            _array(operand, params) if not isinstance(operand, tuple) else [_value(item, params) for item in operand]
+        )
+        if values is None or any(value is _UNUSABLE for value in values):
+            return ()
+        return (Comparison(column, "in", tuple([value for value in values if value is not None])),)
+    assert not isinstance(operand, tuple)
     value = _value(operand, params)
-    return None if value is _UNUSABLE else Comparison(column, condition.op, value)
+    if value is _UNUSABLE:
+        return ()
+    if condition.op == "like":
+        return bind_pattern(column, value)
+    then = () if condition.then is None else _bind(condition.then, columns, params)
+    return (Comparison(column, condition.op, value, then[0] if then else None),)
+
+
+def _array(operand: ir.Literal | ir.Param, params: Sequence[ir.Literal]) -> list[Any] | None:
+    """The elements of an array of one dimension; none of NULL."""
+    literal = params[operand.index - 1] if isinstance(operand, ir.Param) else operand
+    element = element_type(literal.type)
+    if literal.value is None:
+        return []
+    if element is None or not isinstance(literal.value, tuple) or any(isinstance(v, tuple) for v in literal.value):
+        return None
+    return [_value(ir.Literal(value=value, type=element), params) for value in literal.value]
+
+
+def bind_pattern(column: str, pattern: Any) -> tuple[Comparison, ...]:
+    """What LIKE requires of the beginning of a text, by its bytes."""
+    if pattern is None:
+        return (Comparison(column, "=", None),)
+    prefix = ""
+    at = 0
+    while at < len(pattern) and pattern[at] not in "%_":
+        at += pattern[at] == "\\"
+        prefix += pattern[at : at + 1]
+        at += 1
+    if at > len(pattern):
+        # It ends with an escape character, which is an error where it is compared.
+        return ()
+    if at == len(pattern):
+        return (Comparison(column, "=", prefix),)
+    if not prefix:
+        return (Comparison(column, "is not null", None),)
+    above = text_after(prefix)
+    least = Comparison(column, ">=", prefix)
+    return (least,) if above is None else (least, Comparison(column, "<", above))
+
+
+def text_after(prefix: str) -> str | None:
+    """The least text that is above all that begin with `prefix`, by its code points; None: there is none."""
+    for end in range(len(prefix), 0, -1):
+        code = ord(prefix[end - 1]) + 1
+        if 0xD800 <= code <= 0xDFFF:
+            code = 0xE000
+        if code <= sys.maxunicode:
+            return prefix[: end - 1] + chr(code)
+    return None
 
 
 _UNUSABLE: Any = object()
@@ -124,8 +191,7 @@ def _scans(rel: ir.Rel, conditions: tuple[Condition, ...]) -> Iterator[ScanTempl
         case ir.Scan():
             columns = {f.id: f"c{f.origin.attnum}" for f in rel.fields if f.origin is not None and f.id != rel.row_id}
             yield ScanTemplate(
-                rel.relation_oid,
-                tuple((columns[c.field], c) for c in conditions if c.field in columns),
+                rel.relation_oid, tuple(_renamed(conditions, {field: field for field in columns}, keep=False)), columns
             )
         case ir.Filter():
             yield from _scans(rel.input, conditions + _conditions(rel.condition))
@@ -135,8 +201,7 @@ def _scans(rel: ir.Rel, conditions: tuple[Condition, ...]) -> Iterator[ScanTempl
             yield from _nested(rel.keys)
         case ir.Project():
             renamed = {f.id: e.id for f, e in zip(rel.fields, rel.exprs, strict=True) if isinstance(e, ir.ColumnRef)}
-            below = tuple(replace(c, field=renamed[c.field]) if c.field in renamed else c for c in conditions)
-            yield from _scans(rel.input, below)
+            yield from _scans(rel.input, tuple(_renamed(conditions, renamed, keep=True)))
             yield from _nested(rel.exprs)
         case ir.Join():
             strict = tuple(c for c in conditions if c.op in _STRICT)
@@ -157,17 +222,84 @@ def _scans(rel: ir.Rel, conditions: tuple[Condition, ...]) -> Iterator[ScanTempl
             yield from _nested(rel)
 
 
+def _renamed(conditions: Iterable[Condition], names: Mapping[int, int], *, keep: bool) -> Iterator[Condition]:
+    """`conditions` on the fields that `names` gives; `keep`: those on other fields as they are."""
+    for condition in conditions:
+        if condition.field in names:
+            then = None if condition.then is None else next(_renamed((condition.then,), names, keep=False), None)
+            yield replace(condition, field=names[condition.field], then=then)
+        elif keep:
+            yield condition
+
+
 def _nested(node: Any) -> Iterator[ScanTemplate]:
     """The scans in relations inside `node`, which itself is not looked at as a relation."""
     for rel in outermost_relations(node):
         yield from _scans(rel, ())
 
 
+def condition_of(scalar: ir.Scalar) -> Condition | None:
+    """The condition that `scalar` is, or else one that follows from it."""
+    return _condition(scalar) or _implied(scalar)
+
+
 def _conditions(scalar: ir.Scalar) -> tuple[Condition, ...]:
     if isinstance(scalar, ir.BoolOp) and scalar.op == "and":
         return tuple(c for arg in scalar.args for c in _conditions(arg))
-    found = _condition(scalar)
+    found = condition_of(scalar)
     return () if found is None else (found,)
+
+
+def _implied(scalar: ir.Scalar, depth: int = 0) -> Condition | None:
+    """A condition that follows from `scalar`, which says more or says it in another way."""
+    match scalar:
+        case ir.Call(args=(left, ir.Literal() | ir.Param() as pattern)) if scalar.signature.name == "~~":
+            column = _column(left)
+            if column is not None and column.type.oid in _STRINGS and pattern.type.oid in _STRINGS:
+                return Condition(column.id, "like", pattern)
+        case ir.BoolOp(op="or") if depth < MAX_ROW_COLUMNS:
+            return _lexicographic(scalar, depth)
+        case _:
+            pass
+    return None
+
+
+def _any_of(scalar: ir.BoolOp) -> Condition | None:
+    """``a = 1 or a in (2, 3)`` as ``a in (1, 2, 3)``."""
+    operands: list[ir.Literal | ir.Param] = []
+    fields = set()
+    for arg in scalar.args:
+        found = None if isinstance(arg, ir.BoolOp) else _condition(arg)
+        if found is None or found.op not in ("=", "in"):
+            return None
+        if isinstance(found.operand, tuple):
+            operands += found.operand
+        elif found.op == "=" and found.operand is not None:
+            operands.append(found.operand)
+        else:
+            return None
+        fields.add(found.field)
+    return Condition(fields.pop(), "in", tuple(operands)) if len(fields) == 1 else None
+
+
+def _lexicographic(scalar: ir.BoolOp, depth: int) -> Condition | None:
+    """``a > 1 or a = 1 and b > 2``, which is what ``(a, b) > (1, 2)`` means."""
+    if len(scalar.args) != 2:
+        return None
+    first, rest = scalar.args
+    if not (isinstance(rest, ir.BoolOp) and rest.op == "and"):
+        first, rest = rest, first
+    if not (isinstance(rest, ir.BoolOp) and rest.op == "and" and len(rest.args) == 2):
+        return None
+    beyond, same = _condition(first), _condition(rest.args[0])
+    then = _condition(rest.args[1]) or _implied(rest.args[1], depth + 1)
+    if beyond is None or same is None or then is None:
+        return None
+    if beyond.op not in ("<", ">") or same.op != "=" or same.field != beyond.field or same.operand != beyond.operand:
+        return None
+    if then.op not in (beyond.op, beyond.op + "="):
+        then = None
+    return replace(beyond, op=beyond.op + "=", then=then)
 
 
 def exact_conditions(scalar: ir.Scalar) -> tuple[Condition, ...] | None:
@@ -205,8 +337,26 @@ def _condition(scalar: ir.Scalar) -> Condition | None:
             if column is None or not all(_fits(column, item) for item in scalar.items):
                 return None
             return Condition(column.id, "in", scalar.items)  # type: ignore[arg-type]
+        case ir.BoolOp(op="or"):
+            return _any_of(scalar)
+        case ir.QuantifiedArray(quantifier="any") if scalar.operator.name == "=":
+            return _any_element(scalar)
         case _:
             return None
+
+
+def _any_element(scalar: ir.QuantifiedArray) -> Condition | None:
+    column, array = _column(scalar.arg), scalar.array
+    if column is None:
+        return None
+    if isinstance(array, ir.ArrayConstructor):
+        if not all(_fits(column, item) for item in array.items):
+            return None
+        return Condition(column.id, "in", array.items)  # type: ignore[arg-type]
+    element = element_type(array.type)
+    if not isinstance(array, (ir.Literal, ir.Param)) or element is None or not _comparable(column.type, element):
+        return None
+    return Condition(column.id, "in", array)
 
 
 def _column(scalar: ir.Scalar) -> ir.ColumnRef | None:
@@ -227,9 +377,11 @@ def _column(scalar: ir.Scalar) -> ir.ColumnRef | None:
 
 
 def _fits(column: ir.ColumnRef, operand: ir.Scalar) -> bool:
-    if not isinstance(operand, (ir.Literal, ir.Param)):
-        return False
-    left, right = column.type.oid, operand.type.oid
+    return isinstance(operand, (ir.Literal, ir.Param)) and _comparable(column.type, operand.type)
+
+
+def _comparable(one: SqlType, other: SqlType) -> bool:
+    left, right = one.oid, other.oid
     return left == right or (left in _INTEGERS and right in _INTEGERS) or (left in _STRINGS and right in _STRINGS)
 
 

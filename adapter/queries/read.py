@@ -20,7 +20,7 @@ from adapter.execution_context import ExecutionContext
 from adapter.plans.plan_cache import Plan, describe_fields
 from adapter.plans.predicates import ScanTemplate, scan_templates
 from adapter.plans.row_text import literal_value
-from adapter.queries.key_scan import key_scan_of, scan_by_key
+from adapter.queries.index_scan import Paths, answer, narrowed
 from adapter.queries.row_actions import MAX_ROWS, carry_out_for_rows
 from adapter.queries.session_facts import sized_facts
 from adapter.queries.session_functions import has_acting_calls, is_evaluated_once, with_session_values
@@ -50,10 +50,10 @@ class PreparedRead(Struct, frozen=True, kw_only=True):
     rows: RecordBatch | None
     engine: Engine | None
     reason: str
-    index: str | None = None
-    """The name of the index by which its only table is read."""
     at_hand: Mapping[int, Any] = NOTHING
     """The rows that it reads as `CteScan`s of these ids."""
+    paths: Mapping[int, Paths] = NOTHING
+    """The tables that are read by indexes, by oid."""
 
     def stream(self) -> AsyncIterator[RecordBatch]:
         """The rows. Closing the stream ends the engine's work."""
@@ -134,18 +134,19 @@ async def prepare_read(
         for_update=query.for_update,
         ahead=running.parsed.kind in _ONLY_READING and not query.for_update and not running.transaction.own_before,
     )
-    has_keys = any(table.relation.constraints for table in resolved.inputs.values())
     snapshot = running.transaction.snapshot
-    if has_keys and may_skip_engines(running) and snapshot is not None and not snapshot.ahead:
-        scan = key_scan_of(query, catalog, resolved, running.params)
-        picked = None
-        if scan is not None and record:
-            picked = await scan_by_key(running.services.env, running.transaction, scan, running.params)
-        if scan is not None and (picked is not None or not record):
-            return PreparedRead(
-                query=query, params=running.params, context=context, resolved=resolved, rows=picked, engine=None,
-                reason="it reads by a key", index=scan.constraint.name,
-            )  # fmt: skip
+    paths: Mapping[int, Paths] = NOTHING
+    if not resolved.are_small and may_read_by_index(running) and snapshot is not None and not snapshot.ahead:
+        always = session.values.flat["enable_seqscan"] == "off"
+        found = await narrowed(running.services.env, running.transaction, catalog, resolved, read=record, always=always)
+        if found is not None and running.engines.local.unsupported(query) is None:
+            resolved, paths = found.tables, found.paths
+            is_direct, rows = answer(query, running.params, found, read=record)
+            if is_direct:
+                return PreparedRead(
+                    query=query, params=running.params, context=context, resolved=resolved, rows=rows, engine=None,
+                    reason="it reads by a key", paths=paths,
+                )  # fmt: skip
     engine, reason = running.engines.choose_engine(query, resolved.inputs, session.values.flat)
     return PreparedRead(
         query=query,
@@ -156,6 +157,7 @@ async def prepare_read(
         engine=engine,
         reason=reason,
         at_hand=at_hand,
+        paths=paths,
     )
 
 
@@ -200,6 +202,11 @@ async def prepare_plan(
 def may_skip_engines(running: Running) -> bool:
     """Whether rows of constants may be made without an engine: not when Spark is forced, so that it answers."""
     return running.session.values.flat["engine"] != "spark"
+
+
+def may_read_by_index(running: Running) -> bool:
+    """Whether rows may be found by indexes, which Spark does not do."""
+    return may_skip_engines(running) and running.session.values.flat["enable_indexscan"] == "on"
 
 
 async def run_query(running: Running, plan: Plan, at_hand: Mapping[int, Any] = NOTHING) -> RowsOutcome:

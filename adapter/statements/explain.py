@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from adapter.changes.with_changes import run_rows
 from adapter.execution.statement import Outcome, RowsOutcome, Running, rows_outcome
 from adapter.plans.plan_cache import Plan
 from adapter.plans.plan_tree import Node, PlanTree, json_node, text_lines
-from adapter.queries.read import PreparedRead, may_skip_engines, prepare_plan
+from adapter.queries.index_scan import Paths
+from adapter.queries.read import NOTHING, PreparedRead, may_skip_engines, prepare_plan
 from adapter.queries.single_row import bind_execute_params
 from adapter.results import ColumnDescription, Command, CopyIn, CopyOut
 from adapter.wall_clock import utc_now
@@ -46,8 +48,7 @@ async def run_explain(running: Running, statement: st.Explain) -> Outcome:
     constants = may_skip_engines(running)
     read = None if plan.acts else await prepare_plan(running, plan, record=False, constants=constants)
     planned = utc_now()
-    index = None if read is None else read.index
-    tree = _tree(running, plan, verbose=statement.verbose, index=index)
+    tree = _tree(running, plan, verbose=statement.verbose, paths=NOTHING if read is None else read.paths)
     rows, elapsed_ms = None, 0.0
     if statement.analyze:
         rows = await _analyze(running, plan)
@@ -56,17 +57,18 @@ async def run_explain(running: Running, statement: st.Explain) -> Outcome:
     return _report(running, statement, tree, read, rows, planning_ms, elapsed_ms)
 
 
-def _tree(running: Running, plan: Plan, *, verbose: bool, index: str | None) -> Node:
+def _tree(running: Running, plan: Plan, *, verbose: bool, paths: Mapping[int, Paths]) -> Node:
     assert plan.query is not None
     names = {step.id: step.name for step in plan.steps}
 
-    def built(part: Plan, index: str | None = None) -> Node:
+    def built(part: Plan, paths: Mapping[int, Paths] = NOTHING) -> Node:
         assert part.query is not None
-        inner = PlanTree(part.catalog, verbose=verbose, index=index, steps=names).build(part.query.rel)
+        shown = PlanTree(part.catalog, verbose=verbose, paths=paths, params=running.params, steps=names)
+        inner = shown.build(part.query.rel)
         title = _change_title(running, part)
         return inner if title is None else Node(title=title, type="ModifyTable", inputs=[inner])
 
-    tree = built(plan, index)
+    tree = built(plan, paths)
     for place, step in enumerate(plan.steps):
         child = built(step.plan)
         child.role = f"CTE {step.name}"

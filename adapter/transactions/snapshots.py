@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from adapter.engines.common.engine import TableInput
-from adapter.plans.predicates import ScanTemplate, bind_templates, may_match
+from adapter.plans.predicates import Conjunction, ScanTemplate, bind_templates, may_match
 from adapter.store_errors import CONCURRENT_DDL, serialization_failure
 from adapter.transactions.parts_ahead import parts_ahead
 from adapter.transactions.transaction import TableRead, Transaction
@@ -31,16 +31,32 @@ if TYPE_CHECKING:
     from storage.environment.environment import Environment
 
 
+SMALL_ROWS = 8192
+"""Tables of so many inline rows are read whole."""
+
+
 class ResolvedTables(Struct, frozen=True, kw_only=True):
-    """What a query reads: `inputs` by relation oid, and how many parts each table had before pruning."""
+    """What a query reads: `inputs` by relation oid, how many parts each table had before pruning, and what its scans
+    need of each."""
 
     inputs: Mapping[int, TableInput]
     total_parts: Mapping[int, int]
+    needed: Mapping[int, tuple[Conjunction, ...]] = {}
+
+    @property
+    def are_small(self) -> bool:
+        """Whether all tables are."""
+        return all(map(is_small, self.inputs.values()))
 
     @property
     def bytes(self) -> int:
         """Stored size of all parts that are left."""
         return sum(table.bytes for table in self.inputs.values())
+
+
+def is_small(table: TableInput) -> bool:
+    """Whether a table is read whole at no cost that matters."""
+    return table.rows <= SMALL_ROWS and all(part.inline is not None for part in table.inserts)
 
 
 async def resolve(
@@ -91,7 +107,7 @@ async def resolve(
         if record and not own:
             read = TableRead(relation_oid=oid, shard=relation.shard, as_of=snapshot.csn, conjunctions=needed)
             transaction.record_read(read, always=for_update)
-    return ResolvedTables(inputs=inputs, total_parts=totals)
+    return ResolvedTables(inputs=inputs, total_parts=totals, needed=conjunctions)
 
 
 async def _parts(

@@ -31,6 +31,9 @@ class TableInput(Struct, frozen=True, kw_only=True):
 
     `inserts` and `deletes` hold the snapshot's parts and then the transaction's own. Parts may be inline. `bytes`
     is the sum over the inserts that are left after pruning.
+
+    `picked`: the rows that the query needs of the table, and possibly more, in `scan_sources.scan_schema`. They have
+    been found by an index, and are read instead of parts; only the local engine does that.
     """
 
     relation: Relation
@@ -38,6 +41,7 @@ class TableInput(Struct, frozen=True, kw_only=True):
     deletes: tuple[Part, ...]
     bytes: int
     rows: int
+    picked: ArrowTable | None = None
 
 
 class WrittenPart(Struct, frozen=True, kw_only=True):

@@ -230,15 +230,33 @@ def _met(column: pa.Array, type_: SqlType, condition: Condition, params: Sequenc
     operand = condition.operand
     if operand is None:
         return pc.is_null(column) if condition.op == "is null" else pc.is_valid(column)
-    if isinstance(operand, tuple):
-        values = [value for value in [_value(item, params) for item in operand] if value is not None]
-        masks = [pc.equal(column, _scalar(type_, value)) for value in values]
-        mask = None
-        for found in masks:
-            mask = found if mask is None else pc.or_(mask, found)
-        return mask
+    if condition.op == "in":
+        values = _items(operand, params)
+        return pc.is_in(column, value_set=_items_of(column, type_, values)) if values else None
     value = _value(operand, params)
     return None if value is None else COMPARE[condition.op](column, _scalar(type_, value))
+
+
+def _items(operand: object, params: Sequence[ir.Literal]) -> list[Any]:
+    """The values of a list, or of an array with any number of dimensions; NULL equals nothing."""
+    values = [_value(item, params) for item in operand] if isinstance(operand, tuple) else _value(operand, params)
+    found: list[Any] = []
+    left: list[Any] = [values]
+    while left:
+        value = left.pop()
+        if isinstance(value, (tuple, list)):
+            left += value
+        elif value is not None:
+            found.append(value)
+    return found
+
+
+def _items_of(column: pa.Array, type_: SqlType, values: list[Any]) -> pa.Array:
+    """`values` in the type of the column; those that it cannot hold are in no row."""
+    if type_.oid in _INTEGERS:
+        bound = 1 << column.type.bit_width - 1
+        return pa.array([value for value in values if -bound <= value < bound], column.type)
+    return array_of(type_, values)
 
 
 def _value(operand: object, params: Sequence[ir.Literal]) -> object:

@@ -180,8 +180,10 @@ class LocalEngine:
         lookup = known.lookup if small else None
         if lookup is not None:
             plan = plans[lookup.relation_oid]
-            rows = await self._small.rows(plan.columns, plan.inline, plan.deletes)
-            picked = lookup.pick(rows, params, self._indexes)
+            rows, indexes = tables[lookup.relation_oid].picked, Indexes()
+            if rows is None:
+                rows, indexes = await self._small.rows(plan.columns, plan.inline, plan.deletes), self._indexes
+            picked = lookup.pick(rows, params, indexes)
             if picked is not None:
                 yield shape.conform(picked)
                 return

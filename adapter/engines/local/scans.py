@@ -214,11 +214,12 @@ def is_small(plan: ScanPlan) -> bool:
 
 
 async def small_scan(table: TableInput, plan: ScanPlan, small: SmallTables) -> LocalScan:
-    """The scan of a table that is small, with its rows."""
+    """The scan of a table that is small, or of rows picked out of one, with its rows."""
+    rows = table.picked
     return LocalScan(
         plan=plan,
         name=small.name(_shard(table), plan.columns),
-        rows=await small.rows(plan.columns, plan.inline, plan.deletes),
+        rows=await small.rows(plan.columns, plan.inline, plan.deletes) if rows is None else rows,
         pooled=(),
         own=(),
         generation=None,

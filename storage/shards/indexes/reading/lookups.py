@@ -159,6 +159,15 @@ def _many(
     return (yield from over_rows(len(gone), in_order))
 
 
+def places(
+    sources: Sources, views: Sequence[PartView], index: IndexDefinition, keys: Sequence[pa.Array]
+) -> Steps[list[tuple[Part, Ints]]]:
+    """Where rows with one of `keys`, by columns, may be: positions by part."""
+    wanted = yield from over_rows(len(keys[0]), lambda: _Wanted.of(index, keys, False))
+    found = yield from (_places_by_hash if index.hashed else _places_by_order)(sources, views, index, wanted)
+    return [(part, positions) for part, _, positions in found]
+
+
 class _Wanted(Struct, frozen=True):
     """Keys to look for. `low` and `high`: of each that can be found, and in ascending order of `low`, the bounds of its
     prefixes, or its hash twice; `numbers`: which key that is."""

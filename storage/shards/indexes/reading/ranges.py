@@ -15,7 +15,7 @@ import numpy as np
 from msgspec import Struct
 
 from storage.shards.indexes.definition import IndexDefinition, StoredColumn
-from storage.shards.indexes.keys import Ints, Keys, Mask, Values, compare, equal, order, prefixes, values_of
+from storage.shards.indexes.keys import Ints, Keys, Mask, Positions, Values, compare, equal, order, prefixes, values_of
 from storage.shards.indexes.reading.found import Found, Gathered, Rows, arrays_of
 from storage.shards.indexes.reading.part_views import PartView
 from storage.shards.indexes.reading.small_parts import visible
@@ -88,6 +88,14 @@ class _Entries(Struct):
             (self.view.inline[part], self.positions[rows[where]])
             for part, where in zip(found.tolist(), np.split(by, starts[1:]), strict=True)
         ]
+
+
+def places(
+    sources: Sources, views: Sequence[PartView], index: IndexDefinition, keys: KeyRange
+) -> Steps[list[tuple[Part | None, Positions]]]:
+    """Where rows in the range may be: positions by part, those in inline parts together (None)."""
+    entries = yield from _entries(sources, views, index, *_prefixes(index, keys))
+    return [(item.part, item.section.positions[item.start : item.stop]) for item in entries]
 
 
 def count(sources: Sources, views: Sequence[PartView], index: IndexDefinition, keys: KeyRange) -> Steps[int]:

@@ -21,7 +21,8 @@ from storage.errors import MissingBlob
 from storage.ids import ShardId
 from storage.shards.indexes.definition import IndexDefinition, StoredColumn
 from storage.shards.indexes.durable_runs import IndexRunMaker
-from storage.shards.indexes.reading import lookups, ranges
+from storage.shards.indexes.reading import estimates, lookups, ranges
+from storage.shards.indexes.reading.estimates import Estimate
 from storage.shards.indexes.reading.found import Found
 from storage.shards.indexes.reading.ranges import KeyRange
 from storage.shards.indexes.reading.sources import PartList, Sources, Steps, at_once, awaited
@@ -170,6 +171,21 @@ class KeyReader:
     ) -> int | None:
         """As `count`; None when it would have to wait."""
         return at_once(ranges.count(self.sources, self.sources.views(parts, local), index, keys))
+
+    async def estimate(
+        self,
+        parts: PartList,
+        index: IndexDefinition,
+        *,
+        keys: Sequence[Sequence[Any]] | None = None,
+        ranges: Sequence[KeyRange] = (),
+        local: Sequence[Part] = (),
+    ) -> Estimate:
+        """What a lookup of `keys`, or where that is None a reading of `ranges`, would cost."""
+        views = self.sources.views(parts, local)
+        if keys is not None:
+            return await self._awaited(estimates.of_keys(self.sources, views, index, keys))
+        return await self._awaited(estimates.of_ranges(self.sources, views, index, ranges))
 
     async def _awaited(self, steps: Steps[R]) -> R:
         try:

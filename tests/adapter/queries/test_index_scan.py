@@ -1,0 +1,135 @@
+"""What an index finds is what a scan finds: random conditions, over files, inline parts, deletes and own rows."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from planner.errors import SqlError
+from tests.adapter.harness import Client
+
+ROWS = 12_000
+COLUMNS = {
+    "id": ["1", "7", "11999", "12000", "12001", "-3", "null", "3000000000"],
+    "k": ["0", "3", "39", "40", "null"],
+    "s": ["'s7'", "'s70'", "'S'", "''", "'ä'", "'sü'", "'s~'", "null"],
+    "b": ["1", "500", "-1", "8999999999"],
+    "n": ["0", "1.5", "1.50", "-7.25", "99.99"],
+    "f": ["0", "'-0'", "2.5", "'Infinity'", "1e300"],
+    "d": ["'2024-01-05'", "'2024-02-01'", "'infinity'", "null"],
+    "u": ["'00000000-0000-0000-0000-000000000007'", "'FFFFFFFF-0000-0000-0000-000000000000'"],
+}
+SHOWN = ["id", "k", "s", "b", "n", "f", "u"]
+PATTERNS = ["s7%", "s_7", "s7", "%7", "", "%", "s7\\%", "ä%", "s12_", "s\U0010ffff%"]
+
+
+@pytest.fixture
+async def large(client: Client) -> Client:
+    await client.run(
+        "create table t (id int primary key, k smallint, s varchar(20), b bigint, n numeric(8, 2), f float8, d date, "
+        "u uuid, unique (k, s, b), unique (s), unique (n, id), unique (f, k, id), unique (d, k, id), unique (u), "
+        "unique (b, d, id))"
+    )
+    await client.run(
+        "insert into t select g, nullif(g % 40, 13), case when g % 50 = 1 then null else 's' || g end, g % 9000, "
+        "(g % 300) / 4.0, case g % 7 when 0 then float8 'NaN' when 1 then null else (g % 100) / 2.0 end, "
+        "case when g % 90 = 5 then null else date '2024-01-01' + g % 120 end, "
+        f"(lpad(g::text, 8, '0') || '-0000-0000-0000-000000000000')::uuid from generate_series(1, {ROWS}) g"
+    )
+    await client.run(
+        "insert into t values (-3, 3, 'ä', null, 0, '-0', 'infinity', null), "
+        "(-4, null, 'sü', 1, null, null, null, null)"
+    )
+    await client.run("delete from t where id % 11 = 3; update t set k = 3, s = s || 'x' where id % 100 = 7")
+    return client
+
+
+def condition(r: random.Random, depth: int = 2) -> str:
+    if depth and r.random() < 0.4:
+        inner = [condition(r, depth - 1) for _ in range(r.randint(1, 3))]
+        return f"(not {inner[0]})" if len(inner) == 1 else f"({r.choice([' and ', ' and ', ' or ']).join(inner)})"
+    column = r.choice(list(COLUMNS))
+    values = COLUMNS[column]
+    ops = ["=", "=", "<", "<=", ">", ">=", "<>"]
+    match r.randrange(8):
+        case 0:
+            return f"{column} is {r.choice(['', 'not '])}null"
+        case 1:
+            return f"{column} in ({', '.join(r.choices(values, k=r.randint(1, 5)))})"
+        case 2:
+            return f"{column} between {r.choice(values)} and {r.choice(values)}"
+        case 3:
+            return f"s like '{r.choice(PATTERNS)}'"
+        case 4:
+            pair = r.choice([("k", "s", "b"), ("n", "id"), ("f", "k"), ("d", "k", "id"), ("s", "k")])
+            row = ", ".join(r.choice(COLUMNS[name]) for name in pair)
+            return f"({', '.join(pair)}) {r.choice(['<', '<=', '>', '>='])} ({row})"
+        case 5:
+            first, second = r.choice([("k", "s"), ("n", "id"), ("d", "k"), ("b", "d")])
+            op = r.choice(ops)
+            return f"({first} = {r.choice(COLUMNS[first])} and {second} {op} {r.choice(COLUMNS[second])})"
+        case 6:
+            return f"id = any (array[{', '.join(r.choices(values, k=3)) if column == 'id' else '5, 6, null'}])"
+        case _:
+            return f"{column} {r.choice(ops)} {r.choice(values)}"
+
+
+QUERIES = (
+    "select {columns} from t where {condition}",
+    "select id + 1, k - id, s, 5, n from t where {condition}",
+    "select count(*), sum(id), max(s) from t where {condition}",
+    "select a.id, a.n, c.s from (select * from t where {condition}) a "
+    "left join (values (3, 'x'), (5, null)) c(k, s) on c.k = a.k where a.id < 300",
+    "select id, (select count(*) from t i where i.id in (5, 6, 40) and i.k < o.k) from t o where {condition}",
+)
+
+
+@pytest.mark.parametrize("seed", range(6))
+async def test_the_rows_are_those_of_a_scan(large: Client, seed: int) -> None:
+    r = random.Random(seed)
+    if seed % 2:
+        await large.run(
+            "begin; insert into t values (20000, 3, 'own', 1), (20001, null, 's7y', null); delete from t where id = 1"
+        )
+        await large.run("update t set s = 'S' where id = 500; update t set id = 20007 where id = 7")
+    await large.run("set enable_seqscan = off")
+    by_index = 0
+    for _ in range(60):
+        where = condition(r)
+        query = r.choice(QUERIES).format(columns=", ".join(r.sample(SHOWN, 3)), condition=where)
+        (shown,) = await large.run(f"explain {query}")
+        by_index += any("Index Scan" in row[0] for row in shown)
+        found = sorted(map(repr, await large.rows(query)))
+        await large.run("set enable_indexscan = off")
+        scanned = sorted(map(repr, await large.rows(query)))
+        await large.run("set enable_indexscan = on")
+        assert found == scanned, query
+    assert by_index > 20
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_changes_by_index_are_those_by_a_scan(large: Client, seed: int) -> None:
+    r = random.Random(100 + seed)
+    await large.run("set enable_seqscan = off")
+    for _ in range(12):
+        where = condition(r)
+        change = r.choice(
+            [
+                f"update t set b = b + 1, f = f / 2 where {where} returning id, s, f, u",
+                f"update t set k = 5 - k where {where} returning id, k",
+                f"delete from t where {where} returning id, s",
+                f"update t set n = x from (values (1, 2.5), (3, 7)) v(y, x) where k = y and {where} returning id, n",
+            ]
+        )
+        outcomes = []
+        for setting in ("on", "off"):
+            await large.run(f"begin; set local enable_indexscan = {setting}")
+            try:
+                changed = sorted(map(repr, await large.rows(change)))
+                state = await large.rows("select count(*), sum(id), sum(k), sum(b), sum(n) from t")
+                outcomes.append((changed, state))
+            except SqlError as error:
+                outcomes.append(([str(error)], []))
+            await large.run("rollback")
+        assert outcomes[0] == outcomes[1], change
