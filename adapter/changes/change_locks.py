@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ from adapter.transactions.locks.tags import Tag
 from adapter.transactions.row_versions import DELETED
 from adapter.transactions.transaction import BeginAgain
 from planner.ir.bound import BoundDelete, BoundUpdate
+from storage.off_loop import computed
 
 ALONE_AFTER = 3
 """Attempts of a statement whose commit conflicts with others, before it keeps other writers away from what it reads."""
@@ -72,15 +74,20 @@ async def locked_batches(
                     modes.append(_modes(batch, keys, len(target.columns)))
         if not ids:
             return
-        found, wanted = np.concatenate(ids), np.concatenate(modes)
-        order = np.argsort(found)
+        found, wanted = await computed(spool.rows, partial(_ascending, ids, modes))
         rows = LockedRows(running, target.relation, "updating" if is_update else "deleting")
-        changed = await rows.lock(found[order], wanted[order])
+        changed = await rows.lock(found, wanted)
         fitting = await _newest_that_fit(running, target, read, rows, changed, keys) if changed else None
         async for batch in spool.read(0, spool.rows):
             yield batch if fitting is None else _with_newest(batch, changed, fitting)
     finally:
         spool.close()
+
+
+def _ascending(ids: list[Any], modes: list[Any]) -> tuple[Any, Any]:
+    found, wanted = np.concatenate(ids), np.concatenate(modes)
+    order = np.argsort(found)
+    return found[order], wanted[order]
 
 
 def _key_columns(running: Running, target: Target) -> list[int]:

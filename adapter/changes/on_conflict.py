@@ -28,6 +28,8 @@ from adapter.store_errors import CONCURRENT_UPDATE, serialization_failure
 from planner.errors import CardinalityViolation, SqlError
 from planner.ir.bound import BoundQuery, OnConflict
 from planner.ir.nodes import RETURNING_ROWS
+from storage.off_loop import computed
+from storage.shards.indexes.reading.found import Found
 from storage.shards.parts import PROVISIONAL_ROW_ID
 
 
@@ -62,18 +64,29 @@ class ConflictResolution:
     async def resolve(self, columns: Sequence[Any]) -> Resolved:
         """What becomes of the rows with these columns. Raises 21000 when DO UPDATE would change a row twice."""
         count = len(columns[0]) if columns else 0
-        taken = np.zeros(count, bool)
-        there: list[tuple[int, int, RecordBatch, int]] = []
-        """Rows that have a key: number of the new row, id, where it is."""
         wanted = () if self._update is None else stored_columns(self._target.relation)
+        found = []
         for key in self.arbiters:
             keys = tuple(columns[place] for place in key.places)
-            found = await find(self._running, self._target.relation, key.index, keys, wanted)
-            numbers = found.keys.tolist()
-            for at, number in enumerate(numbers):
-                if not taken[number]:
-                    taken[number] = True
-                    there.append((number, int(found.row_ids[at]), found.rows, at))
+            found.append(await find(self._running, self._target.relation, key.index, keys, wanted))
+        there, inserted = await computed(count, lambda: self._decided(columns, count, found))
+        if self._update is None or there is None:
+            return Resolved(inserted=inserted)
+        return await self._changed(self._update, columns, there, inserted)
+
+    def _decided(self, columns: Sequence[Any], count: int, found: Sequence[Found]) -> tuple[Found | None, pa.Array]:
+        """The rows that have a key, if there are any to update, by the number of the new row; and the numbers of the
+        rows to insert. May run on a thread."""
+        taken = np.zeros(count, bool)
+        numbers, row_ids, rows = [], [], []
+        for rows_there in found:
+            _, first = np.unique(rows_there.keys, return_index=True)
+            first = first[~taken[rows_there.keys[first]]]
+            taken[rows_there.keys[first]] = True
+            if self._update is not None and len(first):
+                numbers.append(rows_there.keys[first])
+                row_ids.append(rows_there.row_ids[first])
+                rows.append(rows_there.rows.take(pa.array(first)))
         written = [self._own(key, columns) for key in self.arbiters]
         inserted = []
         for number in range(count):
@@ -91,11 +104,15 @@ class ConflictResolution:
             for value, seen in zip(own, self._written, strict=True):
                 if value is not None:
                     seen.add(value)
-        rows = pa.array(inserted, pa.int64())
-        if self._update is None or not there:
-            return Resolved(inserted=rows)
-        there.sort(key=lambda each: each[0])
-        return await self._changed(self._update, columns, there, rows)
+        if not rows:
+            return None, pa.array(inserted, pa.int64())
+        order = np.argsort(np.concatenate(numbers))
+        there = Found(
+            keys=np.concatenate(numbers)[order],
+            row_ids=np.concatenate(row_ids)[order],
+            rows=_one_batch(rows).take(pa.array(order)),
+        )
+        return there, pa.array(inserted, pa.int64())
 
     def _own(self, key: UniqueKey, columns: Sequence[Any]) -> list[Any]:
         """The keys of the rows as values that are equal when the keys are; None where a NULL is in one."""
@@ -110,15 +127,14 @@ class ConflictResolution:
         self,
         update: BoundQuery,
         columns: Sequence[Any],
-        there: Sequence[tuple[int, int, RecordBatch, int]],
+        there: Found,
         inserted: pa.Array,
     ) -> Resolved:
-        row_ids = [row_id for _, row_id, _, _ in there]
-        if len(set(row_ids)) < len(row_ids) or (self._own_from is not None and max(row_ids) >= self._own_from):
+        mine = self._own_from is not None and int(there.row_ids.max()) >= self._own_from
+        if mine or len(np.unique(there.row_ids)) < len(there.row_ids):
             raise _twice()
-        places = pa.array([number for number, _, _, _ in there], pa.int64())
-        existing = pa.Table.from_batches([rows.slice(at, 1) for _, _, rows, at in there]).combine_chunks()
-        old = [_whole(existing.column(place)) for place in range(existing.num_columns)]
+        places = pa.array(there.keys, pa.int64())
+        old = there.rows.columns
         excluded = [column.take(places) for column in columns]
         names = [f"c{number}" for number in range(1, len(old) + len(excluded) + 1)]
         table = pa.table([*old, *excluded], names=names)
@@ -140,7 +156,7 @@ class ConflictResolution:
         new = [_whole(result.column(place)).take(kept) for place in range(1, result.num_columns)]
         return Resolved(
             inserted=inserted,
-            row_ids=pa.array(row_ids, pa.int64()).take(kept),
+            row_ids=pa.array(there.row_ids, pa.int64()).take(kept),
             old=[column.take(kept) for column in old],
             new=[column.cast(before.type) for column, before in zip(new, old, strict=True)],
         )
@@ -164,6 +180,14 @@ def _comparable(value: Any) -> Any:
     if isinstance(value, (dict, list)):
         return repr(value)
     return value
+
+
+def _one_batch(batches: Sequence[RecordBatch]) -> RecordBatch:
+    """All rows of `batches`, of which there is one at least."""
+    if len(batches) == 1:
+        return batches[0]
+    (batch,) = pa.Table.from_batches(batches).combine_chunks().to_batches() or [batches[0]]
+    return batch
 
 
 def _whole(column: Any) -> Any:

@@ -36,6 +36,7 @@ from planner.errors import SqlError
 from planner.ir import nodes as ir
 from planner.ir.rewrite import transform, walk
 from storage.catalog.model import Relation
+from storage.off_loop import computed
 from storage.shards.parts import PROVISIONAL_ROW_ID, ROW_ID
 from storage.timestamps.csn import Csn
 
@@ -88,14 +89,14 @@ class LockedRows:
         until = Csn(env.cache.upper - 1)
         if until <= after or not len(row_ids):
             return {}, after
-        ascending = np.sort(row_ids)
+        ascending = await computed(len(row_ids), lambda: np.sort(row_ids))
         newest = await running.services.row_versions.newest(env, self._shard, ascending, after, until)
         if newest and (UNKNOWN in newest.values() or not begins_again(running.transaction)):
             refuse_changed(running.transaction, newest.values())
         return newest, until
 
     async def _lock_in_order(self, row_ids: np.ndarray[Any, Any], modes: np.ndarray[Any, Any]) -> None:
-        order = np.argsort(row_ids)
+        order = await computed(len(row_ids), lambda: np.argsort(row_ids))
         row_ids, modes = row_ids[order], modes[order]
         # Runs of rows that are locked alike.
         ends = [*(np.flatnonzero(np.diff(modes)) + 1).tolist(), len(row_ids)]

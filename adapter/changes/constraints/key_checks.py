@@ -13,6 +13,7 @@ commits; then they are looked up in what is there at that moment.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,7 @@ from planner.definitions.index_expressions import key_texts
 from planner.errors import ForeignKeyViolation, UniqueViolation
 from planner.types.types import column_type
 from storage.catalog.model import Constraint, Index, Relation, Schema
+from storage.off_loop import computed
 from storage.shards.indexes.definition import IndexDefinition, StoredColumn
 from storage.shards.indexes.reading.found import Found
 
@@ -62,6 +64,13 @@ async def find(
 
 def _taken(keys: Keys, rows: Any) -> Keys:
     return tuple(column.take(rows) for column in keys)
+
+
+def _not_found(keys: Keys, found: Found) -> Any:
+    """The numbers of `keys` that are not `found`."""
+    is_there = np.zeros(len(keys[0]), bool)
+    is_there[found.keys] = True
+    return np.flatnonzero(~is_there)
 
 
 def distinct_keys(keys: Keys) -> Keys:
@@ -224,13 +233,13 @@ async def check_referring(running: Running, key: ForeignKey, keys: Keys) -> None
         nulls = np.sum([np.asarray(column.is_null()) for column in keys], axis=0)
         if ((nulls > 0) & (nulls < len(keys))).any():
             raise _mixed(running, key)
-    once = distinct_keys(keys)
+    once = await computed(len(keys[0]), partial(distinct_keys, keys))
     if not len(once[0]):
         return
     wanted = _for_parent(key, once)
     violation = not_present(running, key, once)
     found = await find(running, key.parent, key.parent_index, wanted)
-    missing = np.setdiff1d(np.arange(len(once[0])), found.keys)
+    missing = _not_found(once, found)
     if len(missing):
         raise violation(_first_of(keys, once, missing))
     transaction = running.transaction
@@ -260,11 +269,11 @@ def _first_of(keys: Keys, once: Keys, missing: Any) -> int:
 
 async def gone_keys(running: Running, key: ForeignKey, keys: Keys) -> Keys:
     """Those of `keys` that no row of the referred-to table has (any more)."""
-    once = distinct_keys(keys)
+    once = await computed(len(keys[0]), partial(distinct_keys, keys))
     if not len(once[0]):
         return once
     found = await find(running, key.parent, key.parent_index, once)
-    return _taken(once, pa.array(np.setdiff1d(np.arange(len(once[0])), found.keys)))
+    return _taken(once, pa.array(_not_found(once, found)))
 
 
 async def check_unreferenced(running: Running, key: ForeignKey, keys: Keys) -> None:
@@ -328,7 +337,7 @@ async def check_deferred(running: Running, constraints: frozenset[int] | None = 
             await check_unreferenced(running, key, await gone_keys(running, key, held.keys))
         else:
             # Only rows that are still there refer to anything.
-            once = distinct_keys(held.keys)
+            once = await computed(len(held.keys[0]), partial(distinct_keys, held.keys))
             found = await find(running, key.child, key.child_index, once)
             await check_referring(running, key, _taken(once, pa.array(np.unique(found.keys))))
     transaction.keep_deferred(held for held in transaction.pending.deferred if held not in due)

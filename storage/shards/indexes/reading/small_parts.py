@@ -94,7 +94,7 @@ class DeletedRows:
         return self._levels.nbytes
 
     def add(self, part: int, row_ids: Ints) -> None:
-        """Take in a delete part by its number, unless it is in."""
+        """Take in a delete part by its number, unless it is in. `row_ids` ascend."""
         if part in self.known:
             return
         self.known.add(part)
@@ -102,7 +102,7 @@ class DeletedRows:
             for row_id in row_ids.tolist():
                 self._levels.add_one(row_id, part, 0)
         else:
-            self._levels.add_part(np.sort(row_ids.astype(np.uint64)), part, np.zeros(len(row_ids), np.int64))
+            self._levels.add_part(row_ids.astype(np.uint64), part, np.zeros(len(row_ids), np.int64))
 
     def has(self, row_id: int, live: Mapping[int, Part]) -> bool:
         """Whether one of the parts `live` deletes `row_id`."""

@@ -13,11 +13,12 @@ from functools import partial
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
+import pyarrow as pa
 from msgspec import Struct
 
 from storage.bounded_map import BoundedMap
 from storage.ids import ShardId
-from storage.off_loop import AT_ONCE_ROWS
+from storage.off_loop import AT_ONCE_ROWS, computed
 from storage.shards.indexes import filters
 from storage.shards.indexes.definition import IndexDefinition
 from storage.shards.indexes.durable_runs import durable_run
@@ -311,7 +312,7 @@ class Sources:
         found: list[Ints] = []
         for part in parts:
             table = await self._parts.read(part, [ROW_ID], keep=False)
-            found.append(table.column(ROW_ID).to_numpy())
+            found.append(await computed(table.num_rows, partial(_ascending_ids, table)))
         return found
 
     def _keep_within_memory(self, view: PartView) -> None:
@@ -335,5 +336,9 @@ def _keys_of_parts(index: IndexDefinition, parts: Sequence[Part]) -> list[tuple[
 
 def _ids_of(part: Part) -> Ints:
     assert part.inline is not None
-    ids: Ints = read_table(part, part.inline, [ROW_ID]).column(ROW_ID).to_numpy()
+    return _ascending_ids(read_table(part, part.inline, [ROW_ID]))
+
+
+def _ascending_ids(table: pa.Table) -> Ints:
+    ids: Ints = np.sort(table.column(ROW_ID).to_numpy())
     return ids
