@@ -69,15 +69,30 @@ async def rows_by_keys(
     return found or await env.keys.lookup_columns(parts, index, wanted, columns, local=local, nulls_match=same)
 
 
+async def first_taken(
+    env: Environment, transaction: Transaction, relation: Relation, index: IndexDefinition, keys: Sequence[pa.Array]
+) -> int | None:
+    """The number of the first of `keys` (by columns) that a row has, or that equals one before it; None when all are
+    new. Rows that the transaction has added do not count."""
+    parts, local = await visible_parts(env, transaction, relation, newest=True, inserts=False)
+    same = index.nulls_not_distinct
+    return await env.keys.first_taken(parts, index, key_arrays(index, keys), local=local, nulls_match=same)
+
+
 async def visible_parts(
-    env: Environment, transaction: Transaction, relation: Relation, *, newest: bool = False
+    env: Environment,
+    transaction: Transaction,
+    relation: Relation,
+    *,
+    newest: bool = False,
+    inserts: bool = True,
 ) -> tuple[Any, tuple[Part, ...]]:
     """The parts of `relation` in the transaction's snapshot, and those of its own that the statement sees; `newest`:
-    all of its own."""
+    all of its own; without `inserts`: only what it has deleted."""
     shard, snapshot = relation.shard, transaction.snapshot
     assert shard is not None
     assert snapshot is not None
-    local = await own_parts(transaction, shard, newest=newest)
+    local = await own_parts(transaction, shard, newest=newest, inserts=inserts)
     if transaction.is_own_table(relation):
         return ShardChanges(shard=shard, after=Csn(0), until=Csn(0), inserts=(), deletes=()), local
     return await env.reader.snapshot(shard, snapshot.csn), local

@@ -152,11 +152,18 @@ def _hitting(deletes: Sequence[Part], inserts: Sequence[Part]) -> tuple[Part, ..
     return tuple(hitting)
 
 
-async def own_parts(transaction: Transaction, shard: ShardId, *, newest: bool = False) -> tuple[Part, ...]:
-    """The transaction's own inserts and deletes in `shard` that the statement which runs sees; `newest`: all."""
+async def own_parts(
+    transaction: Transaction, shard: ShardId, *, newest: bool = False, inserts: bool = True
+) -> tuple[Part, ...]:
+    """The transaction's own inserts and deletes in `shard` that the statement which runs sees; `newest`: all; without
+    `inserts`: only the deletes."""
     before = None if newest else transaction.own_before.get(shard)
     if before is not None or transaction.txn is None:
         return before or ()
+    if not inserts:
+        if not transaction.txn.deletes_from(shard):
+            return ()
+        return tuple([part for part in await own_parts(transaction, shard, newest=newest) if part.kind == "delete"])
     await transaction.txn.make_local_parts(shard)
     return transaction.txn.local_parts(shard)
 

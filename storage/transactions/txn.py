@@ -328,6 +328,10 @@ class Txn:
         found = [segment.buffers.get(shard) for segment in self._segments]
         return [buffer for buffer in found if buffer is not None]
 
+    def inserted_rows(self, shard: ShardId) -> int:
+        """How many rows the transaction itself has added to `shard`, those that it has deleted again among them."""
+        return self._next_row.get(shard, PROVISIONAL_ROW_ID) - PROVISIONAL_ROW_ID
+
     def deletes_from(self, shard: ShardId) -> bool:
         """Whether the transaction itself (not what was merged into it) deletes rows of `shard`."""
         return any(

@@ -25,7 +25,7 @@ from adapter.execution.guards import own_catalog
 from adapter.execution.statement import Running
 from adapter.plans.key_indexes import constraint_index, key_arrays
 from adapter.plans.row_text import key_text
-from adapter.queries.key_scan import rows_by_keys
+from adapter.queries.key_scan import first_taken, rows_by_keys
 from adapter.transactions.claims import Absent, Present, Violation
 from adapter.transactions.transaction import DeferredKeys
 from planner.definitions.index_expressions import key_texts
@@ -188,16 +188,24 @@ async def check_unique(
     index: IndexDefinition,
     keys: Keys,
     others: Violation | None = None,
+    *,
+    first_rows: bool = False,
 ) -> None:
     """23505 when a key is in more than one row. Others must not add one of them: `others` is the error when they do,
-    23505 if not given."""
+    23505 if not given. `first_rows`: they are the keys of all rows that the transaction has added to the table."""
     violation = duplicate(running, relation, constraint, keys)
-    found = await find(running, relation, index, keys)
-    if len(found.keys) > 1:
-        twice = np.flatnonzero(np.bincount(found.keys) > 1)
-        if len(twice):
-            raise violation(int(twice[0]))
     transaction = running.transaction
+    if first_rows:
+        # So that many new rows need not be made parts, and read again.
+        taken = await first_taken(running.services.env, transaction, relation, index, keys)
+        if taken is not None:
+            raise violation(taken)
+    else:
+        found = await find(running, relation, index, keys)
+        if len(found.keys) > 1:
+            twice = np.flatnonzero(np.bincount(found.keys) > 1)
+            if len(twice):
+                raise violation(int(twice[0]))
     if not transaction.is_own_table(relation):
         assert relation.shard is not None
         assert transaction.snapshot is not None

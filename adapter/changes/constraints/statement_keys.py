@@ -49,6 +49,7 @@ class StatementKeys:
         self._running = running
         self._target = target
         self._keys = keys
+        self._added = 0
         self._own_places = [*(key.places for key in keys.unique), *(key.child_places for key in keys.foreign)]
         self._new: list[list[Keys]] = [[] for _ in self._own_places]
         """For each unique and foreign key: those of new rows."""
@@ -63,6 +64,7 @@ class StatementKeys:
 
     def add(self, columns: Sequence[Any]) -> None:
         """Rows have been inserted."""
+        self._added += len(columns[0])
         for noted, places in zip(self._new, self._own_places, strict=True):
             noted.append(_of(columns, places))
 
@@ -86,6 +88,8 @@ class StatementKeys:
         """The statement has written everything: check its keys, and let follow what refers to removed ones. `others`:
         by oid of a unique key, what the commit says when somebody else has written it, if not 23505."""
         running, keys = self._running, self._keys
+        txn = running.transaction.txn
+        first_rows = txn is not None and txn.inserted_rows(self._target.shard) == self._added
         for noted, unique in zip(self._new, keys.unique, strict=False):
             if not noted:
                 continue
@@ -94,7 +98,15 @@ class StatementKeys:
                 defer(running, unique.constraint, new)
             else:
                 other = None if others is None else others.get(unique.constraint.oid)
-                await check_unique(running, self._target.relation, unique.constraint, unique.index, new, other)
+                await check_unique(
+                    running,
+                    self._target.relation,
+                    unique.constraint,
+                    unique.index,
+                    new,
+                    other,
+                    first_rows=first_rows,
+                )
         for removed, moved, key in zip(self._removed, self._moved, keys.referenced, strict=True):
             if removed:
                 await self._deleted(key, _joined(removed))

@@ -135,6 +135,16 @@ def _many(
 ) -> Steps[Found]:
     """All keys together, by columns."""
     wanted = yield from over_rows(len(keys[0]), lambda: _Wanted.of(index, keys, nulls_match))
+    return (yield from _matching(sources, views, index, wanted, columns))
+
+
+def _matching(
+    sources: Sources,
+    views: Sequence[PartView],
+    index: IndexDefinition,
+    wanted: _Wanted,
+    columns: Sequence[StoredColumn],
+) -> Steps[Found]:
     places = yield from (_places_by_hash if index.hashed else _places_by_order)(sources, views, index, wanted)
     gathered = Gathered(index, columns)
     for part, numbers, positions in places:
@@ -168,6 +178,23 @@ def places(
     return [(part, positions) for part, _, positions in found]
 
 
+def look_up_new(
+    sources: Sources,
+    views: Sequence[PartView],
+    index: IndexDefinition,
+    keys: Sequence[pa.Array],
+    nulls_match: bool,
+) -> Steps[int | None]:
+    """See `reader.KeyReader.first_taken`."""
+    wanted = yield from over_rows(len(keys[0]), lambda: _Wanted.of(index, keys, nulls_match))
+    repeated = yield from over_rows(len(keys[0]), wanted.repeated)
+    found = yield from _matching(sources, views, index, wanted, ())
+    taken = [repeated] if repeated is not None else []
+    if len(found.keys):
+        taken.append(int(found.keys.min()))
+    return min(taken, default=None)
+
+
 class _Wanted(Struct, frozen=True):
     """Keys to look for. `low` and `high`: of each that can be found, and in ascending order of `low`, the bounds of its
     prefixes, or its hash twice; `numbers`: which key that is."""
@@ -176,6 +203,7 @@ class _Wanted(Struct, frozen=True):
     numbers: Ints
     low: Keys
     high: Keys
+    hashed: bool
 
     @staticmethod
     def of(index: IndexDefinition, keys: Sequence[pa.Array], nulls_match: bool) -> _Wanted:
@@ -194,7 +222,28 @@ class _Wanted(Struct, frozen=True):
             high = low | (np.uint64(1) << room) - np.uint64(1)
         # Ascending, so that a search finds the same memory as the one before.
         order = np.argsort(low, kind="stable")
-        return _Wanted(values, numbers[order], low[order], high[order])
+        return _Wanted(values, numbers[order], low[order], high[order], index.hashed)
+
+    def repeated(self) -> int | None:
+        """The first key that is equal to one before it; None when all differ."""
+        numbers, hashed = self.numbers, self.low
+        if not self.hashed:
+            hashed = hashes(self.values)[numbers]
+            order = np.argsort(hashed, kind="stable")
+            numbers, hashed = numbers[order], hashed[order]
+        found: list[int] = []
+        # Keys with one hash are neighbours, the first of them first. Those that are not equal to the next may be equal
+        # to one after it: hardly any have the same hash.
+        step = 1
+        near = np.flatnonzero(hashed[1:] == hashed[:-1])
+        while len(near):
+            same = equal(self.values, numbers[near], self.values, numbers[near + step])
+            found += numbers[near + step][same].tolist()
+            step += 1
+            near = near[~same]
+            near = near[near + step < len(hashed)]
+            near = near[hashed[near] == hashed[near + step]]
+        return min(found, default=None)
 
 
 def _places_by_hash(

@@ -128,6 +128,20 @@ class KeyReader:
         views = self.sources.views(parts, local)
         return at_once(lookups.lookup_columns(self.sources, views, index, keys, columns, nulls_match))
 
+    async def first_taken(
+        self,
+        parts: PartList,
+        index: IndexDefinition,
+        keys: Sequence[pa.Array],
+        *,
+        local: Sequence[Part] = (),
+        nulls_match: bool = False,
+    ) -> int | None:
+        """The number of the first of `keys`, by columns, that a row has or a key before it equals; None when all are
+        new."""
+        views = self.sources.views(parts, local)
+        return await self._awaited(lookups.look_up_new(self.sources, views, index, keys, nulls_match))
+
     async def range(
         self,
         parts: PartList,

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from storage.doubles.clock import ManualClock
@@ -125,6 +126,8 @@ async def test_every_reading_finds_what_is_there(seed: int, monkeypatch: pytest.
             assert again is not None
             assert again.row_ids.tolist() == found.row_ids.tolist()
             assert again.rows.num_rows == len(expected)
+            taken = await reader.first_taken(parts, index, columns_of(index, wanted), local=local, nulls_match=match)
+            assert taken == first_taken(index, truth, wanted, match)
             keys, descending = some_range(chance, index), chance.random() < 0.5
             limit = chance.choice([None, None, 0, 1, 5, 40])
             ordered = in_range(index, truth, keys, descending)
@@ -134,6 +137,19 @@ async def test_every_reading_finds_what_is_there(seed: int, monkeypatch: pytest.
             assert at_most is not None
             assert at_most >= len(ordered)
     await env.close()
+
+
+def columns_of(index: IndexDefinition, keys: list[tuple[Any, ...]]) -> list[pa.Array]:
+    types = [pa.int64()] if index is BY_C1 else [pa.string(), pa.int64()]
+    return [pa.array([key[n] for key in keys], type_) for n, type_ in enumerate(types)]
+
+
+def first_taken(index: IndexDefinition, truth: Any, wanted: list[tuple[Any, ...]], match: bool) -> int | None:
+    found = [entry[0] for entry in looked_up(index, truth, wanted, match)]
+    for number, key in enumerate(wanted):
+        if key in wanted[:number] and (match or None not in key):
+            found.append(number)
+    return min(found, default=None)
 
 
 async def test_keys_that_collide_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -156,6 +172,8 @@ async def test_keys_that_collide_are_told_apart(monkeypatch: pytest.MonkeyPatch)
         assert [(n, *row) for n, row in zip(found.keys.tolist(), answer(found), strict=True)] == looked_up(
             BY_C1, await plain_rows(env, parts), wanted, False
         )
+    for keys_, taken in (([60, 61], None), ([*range(60, 90), 59], 30), ([*range(60, 90), 70, 61], 30)):
+        assert await reader.first_taken(parts, BY_C1, [pa.array(keys_)]) == taken
     await env.close()
 
 
