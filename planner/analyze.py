@@ -20,8 +20,8 @@ from planner.errors import DatatypeMismatch, SqlSyntaxError
 from planner.expressions.bind import bind_clause
 from planner.ir.bound import BoundDelete, BoundInsert, BoundQuery, BoundStatement, BoundUpdate
 from planner.ir.nodes import Scalar
+from planner.queries.changes.changes import CHANGES, bind_change
 from planner.queries.changes.column_values import bound_query
-from planner.queries.changes.dml import CHANGES, bind_change
 from planner.queries.changes.modifying_with import with_steps
 from planner.queries.grammar import new_statement
 from planner.resolution.casting import coerce_to_target

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from planner.ir.bound import BoundDelete, BoundInsert, BoundQuery, BoundUpdate
+from planner.ir.bound import BoundDelete, BoundInsert, BoundMerge, BoundQuery, BoundUpdate
 from planner.statements import records as st
 
 _FIXED: dict[type, str] = {
@@ -10,6 +10,7 @@ _FIXED: dict[type, str] = {
     BoundInsert: "INSERT",
     BoundUpdate: "UPDATE",
     BoundDelete: "DELETE",
+    BoundMerge: "MERGE",
     st.Commit: "COMMIT",
     st.Rollback: "ROLLBACK",
     st.RollbackTo: "ROLLBACK",

@@ -27,7 +27,7 @@ from adapter.transactions.locks.modes import FOR_NO_KEY_UPDATE, FOR_UPDATE, Mode
 from adapter.transactions.locks.tags import Tag
 from adapter.transactions.row_versions import DELETED
 from adapter.transactions.transaction import BeginAgain
-from planner.ir.bound import BoundDelete, BoundUpdate
+from planner.ir.bound import BoundDelete, BoundMerge, BoundUpdate
 from storage.off_loop import computed
 
 ALONE_AFTER = 3
@@ -84,10 +84,43 @@ async def locked_batches(
         spool.close()
 
 
+async def merged_batches(
+    running: Running, target: Target, read: PreparedRead, statement: BoundMerge
+) -> AsyncIterator[RecordBatch]:
+    """The rows of `read` as MERGE has to write them, once those that it updates and deletes are locked.
+
+    Raises what `LockedRows.lock` raises, before the first batch; and BeginAgain when others have changed one of them:
+    which rows match, and what becomes of them, has to be found out anew.
+    """
+    keys, width = _key_columns(running, target), len(target.columns)
+    commands = np.array(["", *(action.command for action in statement.actions)])
+    spool = RowSpool()
+    try:
+        ids, modes = [], []
+        stream: Any = read.stream()
+        async with aclosing(stream) as batches:
+            async for batch in batches:
+                if batch.num_rows:
+                    await spool.append(batch)
+                    command = commands[batch.column(1 + 2 * width).to_numpy()]
+                    wanted = np.where(command == "delete", FOR_UPDATE, _modes(batch, keys, width))
+                    changed = command != "insert"
+                    ids.append(batch.column(0).to_numpy(zero_copy_only=False)[changed].astype(np.int64))
+                    modes.append(wanted[changed])
+        if ids:
+            found, wanted = await computed(spool.rows, partial(_ascending, ids, modes))
+            if await LockedRows(running, target.relation, "updating").lock(found, wanted):
+                raise BeginAgain
+        async for batch in spool.read(0, spool.rows):
+            yield batch
+    finally:
+        spool.close()
+
+
 def _ascending(ids: list[Any], modes: list[Any]) -> tuple[Any, Any]:
-    found, wanted = np.concatenate(ids), np.concatenate(modes)
-    order = np.argsort(found)
-    return found[order], wanted[order]
+    """Rows by id, each once, and their modes."""
+    found, places = np.unique(np.concatenate(ids), return_index=True)
+    return found, np.concatenate(modes)[places]
 
 
 def _key_columns(running: Running, target: Target) -> list[int]:

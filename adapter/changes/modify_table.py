@@ -1,5 +1,5 @@
-"""INSERT, UPDATE and DELETE: a loop that reads, locks and then writes, and leaves it to the commit whether that may
-stand.
+"""INSERT, UPDATE, DELETE and MERGE: a loop that reads, locks and then writes, and leaves it to the commit whether that
+may stand.
 
 The rows to change are read at the transaction's snapshot like any query's; what comes of them goes into the
 transaction's buffer, which spills, so that memory is bounded (`Change.run`). When the router gives the
@@ -22,10 +22,17 @@ from typing import Any
 import pyarrow as pa
 from msgspec.structs import replace
 
-from adapter.changes.change_locks import ALONE_AFTER, against_all_writers, lock_whole_table, locked_batches
+from adapter.changes.change_locks import (
+    ALONE_AFTER,
+    against_all_writers,
+    lock_whole_table,
+    locked_batches,
+    merged_batches,
+)
 from adapter.changes.constraints.row_checks import check_parts, check_rows
 from adapter.changes.constraints.statement_keys import StatementKeys
 from adapter.changes.constraints.target import target_of
+from adapter.changes.merged_rows import Merge, taken
 from adapter.changes.on_conflict import ConflictResolution, retried
 from adapter.changes.rows.changed_rows import ChangedRows
 from adapter.changes.rows.over_rows import computed_rows
@@ -41,14 +48,14 @@ from adapter.transactions.row_versions import DELETED, Replacement
 from adapter.transactions.snapshots import reading_as_before
 from planner.errors import InternalError
 from planner.ir import nodes as ir
-from planner.ir.bound import BoundDelete, BoundInsert, BoundUpdate
+from planner.ir.bound import BoundChange, BoundDelete, BoundInsert, BoundMerge, BoundUpdate
 from planner.ir.physical import arrow_type
 from storage.catalog.model import Sequence
 from storage.shards.parts import ROW_ID, Part, UploadedPart
 
 
 async def run_change(running: Running, plan: Plan) -> Outcome:
-    """Carry out INSERT, UPDATE or DELETE. Raises BeginAgain."""
+    """Carry out INSERT, UPDATE, DELETE or MERGE. Raises BeginAgain."""
     running.transaction.check_writable(plan.tag.split()[0])
     await running.transaction.lock(plan.locks if running.attempt < ALONE_AFTER else against_all_writers(plan))
     running.transaction.rely_on(plan.relied_on)
@@ -87,7 +94,7 @@ class Change:
         changed: ChangedRows | None = None,
     ) -> None:
         statement = plan.statement
-        if not isinstance(statement, (BoundInsert, BoundUpdate, BoundDelete)):
+        if not isinstance(statement, BoundChange):
             raise InternalError("not a change of rows")
         self._running = running
         self._plan = plan
@@ -100,6 +107,9 @@ class Change:
         self.returned = None if statement.returning is None else ReturnedRows(running, statement.returning)
         self._numbered: dict[int, Sequence] = {}
         self._conflicts: ConflictResolution | None = None
+        self._merge: Merge | None = None
+        if isinstance(statement, BoundMerge):
+            self._merge = Merge(running, target, statement, changed or ChangedRows())
         if isinstance(statement, BoundInsert) and statement.on_conflict is not None:
             self._conflicts = ConflictResolution(running, target, statement.on_conflict)
         self._keys = None if target.keys is None else StatementKeys(running, target, target.keys)
@@ -127,7 +137,9 @@ class Change:
     def _may_be_written_by_engine(self) -> bool:
         """Whether the rows need not pass this process. Those that others refer to do when they are changed, since what
         refers to them may have to follow, row by row."""
-        if self._conflicts is not None or self._changed is not None or self.returned is not None or self._numbered:
+        if self._changed is not None or self.returned is not None or self._numbered:
+            return False
+        if self._conflicts is not None or self._merge is not None:
             return False
         referenced = self.target.keys is not None and bool(self.target.keys.referenced)
         return not referenced or isinstance(self._statement, BoundInsert)
@@ -156,15 +168,19 @@ class Change:
         stream = read.stream()
         if isinstance(statement, (BoundUpdate, BoundDelete)):
             stream = locked_batches(self._running, self.target, read, statement)
+        elif isinstance(statement, BoundMerge):
+            stream = merged_batches(self._running, self.target, read, statement)
         async with aclosing(_closable(stream)) as batches:
             async for found in batches:
                 batch = found
-                if self._changed is not None and not isinstance(statement, BoundInsert):
+                if self._changed is not None and isinstance(statement, (BoundUpdate, BoundDelete)):
                     batch = self._changed.first_time(self.target.relation.oid, batch)
                 if not batch.num_rows:
                     continue
                 columns = batch.columns
                 match statement:
+                    case BoundMerge():
+                        await self._merge_rows(batch)
                     case BoundInsert() if statement.on_conflict is not None:
                         await self._upsert(await self._completed(statement, batch))
                         continue
@@ -207,6 +223,30 @@ class Change:
                 self._keys.move(resolved.old, resolved.new)
             self._rows += len(resolved.new[0])
         await self._txn.spill()
+
+    async def _merge_rows(self, batch: RecordBatch) -> None:
+        """Insert, update and delete rows by the actions that MERGE gives them."""
+        assert self._merge is not None
+        merged = await self._merge.rows(batch)
+        await check_rows(self._running, self.target, self._batch(merged.written))
+        for places in (merged.updated, merged.deleted):
+            row_ids, old, new = merged.row_ids.take(places), taken(merged.old, places), taken(merged.new, places)
+            if not len(places):
+                continue
+            self.delete(row_ids, old)
+            is_update = places is merged.updated
+            first = self._txn.write(self.target.shard, self._batch(new)) if is_update else DELETED
+            self._replaced(row_ids, first)
+            if self._keys is not None and is_update:
+                self._keys.move(old, new)
+            elif self._keys is not None:
+                self._keys.remove(old)
+        if len(merged.inserted):
+            new = taken(merged.new, merged.inserted)
+            self._txn.write(self.target.shard, self._batch(new))
+            if self._keys is not None:
+                self._keys.add(new)
+        await self._return([*merged.new, *merged.joined])
 
     async def _completed(self, statement: BoundInsert, batch: RecordBatch) -> list[Any]:
         """The columns of proposed rows, with their numbers and generated columns."""

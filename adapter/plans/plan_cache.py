@@ -19,7 +19,7 @@ from adapter.transactions.locks.modes import Mode
 from adapter.transactions.locks.tags import Tag
 from planner.analyze import AnyStatement, BindContext, analyze, command_tag
 from planner.ir import nodes as ir
-from planner.ir.bound import BoundDelete, BoundInsert, BoundQuery, BoundUpdate, BoundWith
+from planner.ir.bound import BoundChange, BoundDelete, BoundInsert, BoundMerge, BoundQuery, BoundUpdate, BoundWith
 from planner.ir.rewrite import walk
 from planner.resolution.session_values import ACTS
 from planner.statements import records as st
@@ -107,7 +107,7 @@ def _inner_param_types(statement: object, context: BindContext, declared: tuple[
             return inner.param_types
         case BoundInsert():
             return inner.source.param_types
-        case BoundUpdate() | BoundDelete():
+        case BoundUpdate() | BoundDelete() | BoundMerge():
             return inner.read.param_types
         case _:
             return _inner_param_types(inner, context, declared)
@@ -171,9 +171,9 @@ def _plan_of(parsed: Parsed, statement: AnyStatement, context: BindContext, decl
             columns = describe_fields(query.rel.fields)
         case BoundInsert():
             query, written = statement.complete or statement.source, (statement.relation_oid,)
-        case BoundUpdate() | BoundDelete():
+        case BoundUpdate() | BoundDelete() | BoundMerge():
             query, written = statement.read, (statement.relation_oid,)
-    if isinstance(statement, (BoundInsert, BoundUpdate, BoundDelete)) and statement.returning is not None:
+    if isinstance(statement, BoundChange) and statement.returning is not None:
         columns = describe_fields(statement.returning.query.rel.fields)
     oids = (*written, *(query.relations if query is not None else ()))
     catalog = context.catalog

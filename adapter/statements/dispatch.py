@@ -28,7 +28,7 @@ from planner.common_errors import missing_parameter
 from planner.errors import (
     SqlError,
 )
-from planner.ir.bound import BoundDelete, BoundInsert, BoundQuery, BoundUpdate
+from planner.ir.bound import BoundDelete, BoundInsert, BoundMerge, BoundQuery, BoundUpdate
 from planner.statements import records as st
 from planner.syntax.parse import Parsed, subtrees
 from storage.catalog.model import CatalogSnapshot, Relation
@@ -161,7 +161,7 @@ async def run_rows(running: Running, plan: Plan) -> Outcome:
             return await with_changes.run_rows(running, plan)
         case BoundQuery():
             return await run_query(running, plan)
-        case BoundInsert() | BoundUpdate() | BoundDelete():
+        case BoundInsert() | BoundUpdate() | BoundDelete() | BoundMerge():
             return await run_change(running, plan)
         case _:
             return await _utility(running, plan)

@@ -16,7 +16,7 @@ from adapter.queries.single_row import bind_execute_params
 from adapter.results import ColumnDescription, Command, CopyIn, CopyOut
 from adapter.wall_clock import utc_now
 from planner.errors import FeatureNotSupported
-from planner.ir.bound import BoundDelete, BoundInsert, BoundUpdate
+from planner.ir.bound import BoundChange, BoundDelete, BoundInsert, BoundMerge, BoundUpdate
 from planner.statements import records as st
 from planner.types import types as t
 from planner.types.types import SqlType
@@ -78,8 +78,9 @@ def _tree(running: Running, plan: Plan, *, verbose: bool, paths: Mapping[int, Pa
 
 def _change_title(running: Running, plan: Plan) -> str | None:
     statement = plan.statement
-    verb = {BoundInsert: "Insert", BoundUpdate: "Update", BoundDelete: "Delete"}.get(type(statement))
-    if verb is None or not isinstance(statement, (BoundInsert, BoundUpdate, BoundDelete)):
+    verbs = {BoundInsert: "Insert", BoundUpdate: "Update", BoundDelete: "Delete", BoundMerge: "Merge"}
+    verb = verbs.get(type(statement))
+    if verb is None or not isinstance(statement, BoundChange):
         return None
     relation = plan.catalog.get(statement.relation_oid)
     return f"{verb} on {relation.name if isinstance(relation, Relation) else statement.relation_oid}"

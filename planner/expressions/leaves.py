@@ -17,7 +17,7 @@ from planner.ir.nodes import Cast, Literal, RowConstructor, Scalar, SessionValue
 from planner.ir.written import KeyWord
 from planner.resolution.casting import numeric_literal_type
 from planner.resolution.operators import BOOLEAN
-from planner.resolution.scope import column_qualifier, resolve, star_items, whole_row
+from planner.resolution.scope import column_qualifier, note_references, resolve, star_items, whole_row
 from planner.resolution.statement import Handler, Level
 from planner.syntax.libpg_query import pb
 from planner.syntax.names import strings
@@ -185,6 +185,17 @@ def _cursor(level: Level, tree: Tree) -> Scalar:
     raise FeatureNotSupported("WHERE CURRENT OF is not supported")
 
 
+def _merge_action(level: Level, tree: Tree) -> Scalar:
+    statement = level.statement
+    if statement.merge_action is None:
+        raise SqlSyntaxError(
+            "MERGE_ACTION() can only be used in the RETURNING list of a MERGE command",
+            position=statement.position(tree.location),
+        )
+    note_references(statement, statement.merge_action)
+    return statement.merge_action
+
+
 HANDLERS: Mapping[str, Handler] = {
     "a_const": _constant,
     "param_ref": _param,
@@ -194,4 +205,5 @@ HANDLERS: Mapping[str, Handler] = {
     "xml_expr": _xml,
     "xml_serialize": _xml,
     "current_of_expr": _cursor,
+    "merge_support_func": _merge_action,
 }

@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 from msgspec import Struct, field
 
-from planner.ir.nodes import Rel
+from planner.ir.nodes import Rel, Scalar
 from planner.types.types import SqlType
 
 
@@ -71,6 +71,29 @@ class BoundDelete(Struct, frozen=True, kw_only=True):
     returning: Returning | None = None
 
 
+class MergeAction(Struct, frozen=True, kw_only=True):
+    """What one WHEN clause of a MERGE does: "insert", "update", "delete" or "nothing". `numbered` are columns of an
+    inserted row (places among the live ones) that get the next number of a sequence, and its name or oid; they are NULL
+    among the new values."""
+
+    command: str
+    numbered: tuple[tuple[int, Scalar], ...] = ()
+
+
+class BoundMerge(Struct, frozen=True, kw_only=True):
+    """MERGE. `read` yields the row id (int8; NULL for a row of the source without a match), every live column's old
+    value (attnum order), every live column's new value, the number of the action (int4, from 1), then what RETURNING
+    needs besides: one row for each pair to which something is done. `computed` gives rows at hand (`RETURNING_ROWS`)
+    with their generated columns."""
+
+    relation_oid: int
+    columns: tuple[int, ...]
+    read: BoundQuery
+    actions: tuple[MergeAction, ...]
+    computed: BoundQuery | None = None
+    returning: Returning | None = None
+
+
 class Returning(Struct, frozen=True, kw_only=True):
     """RETURNING: `query` reads the affected rows as `CteScan(cte=RETURNING_ROWS)`, whose columns are the table's
     live columns, then those of other tables that `read` gives."""
@@ -95,4 +118,5 @@ class BoundWith(Struct, frozen=True, kw_only=True):
     body: BoundStatement
 
 
-BoundStatement: TypeAlias = BoundQuery | BoundInsert | BoundUpdate | BoundDelete | BoundWith
+BoundChange: TypeAlias = BoundInsert | BoundUpdate | BoundDelete | BoundMerge
+BoundStatement: TypeAlias = BoundQuery | BoundChange | BoundWith

@@ -78,6 +78,7 @@ def _figure(node: Tree) -> tuple[str | None, int]:
 
 
 _FIXED = {
+    "merge_support_func": "merge_action",
     "a_array_expr": "array",
     "row_expr": "row",
     "coalesce_expr": "coalesce",

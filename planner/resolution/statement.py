@@ -231,6 +231,8 @@ class Statement:
         self.volatile = False
         self.for_update = False
         self.view_depth = 0
+        self.merge_action: Scalar | None = None
+        """What merge_action() is, where it may stand."""
         self.with_changes: WithChanges | None = None
         """What WITH changes, where it may."""
         self.written: dict[int, tuple[Any, Form]] | None = None

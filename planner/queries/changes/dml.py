@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from planner.common_errors import missing_column, repeated_column
 from planner.errors import (
@@ -12,7 +12,7 @@ from planner.errors import (
     WrongObjectType,
 )
 from planner.expressions.bind import bind, bind_clause
-from planner.ir.bound import BoundDelete, BoundInsert, BoundStatement, BoundUpdate, OnConflict, Returning
+from planner.ir.bound import BoundDelete, BoundInsert, BoundUpdate, OnConflict, Returning
 from planner.ir.nodes import (
     RETURNING_ROWS,
     ColumnRef,
@@ -68,6 +68,10 @@ def target_table(statement: Statement, tree: Tree, action: str) -> Relation:
         raise InsufficientPrivilege(f'permission denied: "{found.name}" is a system catalog')
     if not isinstance(found, Relation):
         raise WrongObjectType(f'cannot change sequence "{found.name}"')
+    if found.kind == "v" and action == "merging into":
+        raise FeatureNotSupported(
+            f'cannot execute MERGE on relation "{found.name}"', detail="This operation is not supported for views."
+        )
     if found.kind == "v":
         raise FeatureNotSupported(f'{action} view "{found.name}" is not supported')
     if found.kind == "m":
@@ -86,7 +90,7 @@ def bind_insert(level: Level, tree: Tree) -> BoundInsert:
     relation = target_table(statement, tree.relation, "inserting into")
     live = relation.live_columns()
     types = [column_type(column.type_oid, column.typmod) for column in live]
-    given = _insert_columns(statement, relation, tree)
+    given = insert_columns(statement, relation, tree.cols)
     level.rtes.append(NsItem(alias=relation.name, columns=[], relation_name=relation.name))
     select = tree.select_stmt.select_stmt if tree.HasField("select_stmt") else None
     rel: Rel
@@ -105,7 +109,7 @@ def bind_insert(level: Level, tree: Tree) -> BoundInsert:
         complete = bound_query(statement, with_computed(rel, computed))
     conflict = None
     if tree.HasField("on_conflict_clause"):
-        conflict = bind_on_conflict(statement, relation, tree, types, _assignments)
+        conflict = bind_on_conflict(statement, relation, tree, types, assignments)
     returning = _insert_returning(level, relation, tree, tables)
     return BoundInsert(
         relation_oid=relation.oid,
@@ -143,14 +147,14 @@ def _assigned(statement: Statement, relation: Relation, by_name: Mapping[str, in
     return index
 
 
-def _insert_columns(statement: Statement, relation: Relation, tree: Tree) -> list[int]:
-    """Positions (in the live columns) of the columns that the statement gives values for."""
+def insert_columns(statement: Statement, relation: Relation, targets: Sequence[Tree]) -> list[int]:
+    """Positions (in the live columns) of the columns that an INSERT gives values for: all, unless it lists some."""
     live = relation.live_columns()
-    if not tree.cols:
+    if not targets:
         return list(range(len(live)))
     by_name = {column.name: index for index, column in enumerate(live)}
     found: list[int] = []
-    for node in tree.cols:
+    for node in targets:
         target = node.res_target
         index = _assigned(statement, relation, by_name, target)
         if index in found:
@@ -159,9 +163,20 @@ def _insert_columns(statement: Statement, relation: Relation, tree: Tree) -> lis
     return found
 
 
-def _is_overridden(column: Column, tree: Tree) -> bool:
+def inserted_value(level: Level, node: Tree, column: Column, type: SqlType, override: int) -> Scalar:
+    """What an INSERT gives to `column`: DEFAULT, or an expression. `override` is an OverridingKind."""
+    statement = level.statement
+    if node.HasField("set_to_default"):
+        return default_value(statement, column, type)
+    expr = bind(level, node)
+    if _is_overridden(column, override):
+        return default_value(statement, column, type)
+    return assign(statement, finish_row(statement, expr), column, type)
+
+
+def _is_overridden(column: Column, override: int) -> bool:
     """Whether an INSERT takes the next number whatever value it gives (OVERRIDING USER VALUE)."""
-    return bool(column.identity) and tree.override == pb.OVERRIDING_USER_VALUE
+    return bool(column.identity) and override == pb.OVERRIDING_USER_VALUE
 
 
 def _insert_values(
@@ -174,13 +189,9 @@ def _insert_values(
 
     def bind_item(index: int, node: Tree) -> Scalar:
         position = given[index]
-        if node.HasField("set_to_default"):
-            return default_value(statement, live[position], types[position])
-        expr = bind(level, node)
-        not_default.add(position)
-        if _is_overridden(live[position], tree):
-            return default_value(statement, live[position], types[position])
-        return assign(statement, finish_row(statement, expr), live[position], types[position])
+        if not node.HasField("set_to_default"):
+            not_default.add(position)
+        return inserted_value(level, node, live[position], types[position], tree.override)
 
     for node in select.values_lists:
         if len(node.list.items) > len(given):
@@ -249,7 +260,7 @@ def _insert_select(
     slots = {position: index for index, position in enumerate(given[:width])}
     exprs: list[Scalar] = []
     for position, column in enumerate(live):
-        if position in slots and not _is_overridden(column, tree):
+        if position in slots and not _is_overridden(column, tree.override):
             field = source.fields[slots[position]]
             value = statement.at(ColumnRef(id=field.id, type=field.type), locations[slots[position]])
             exprs.append(assign(statement, value, column, types[position]))
@@ -274,7 +285,7 @@ def bind_update(level: Level, tree: Tree) -> BoundUpdate:
     rel = bind_from(level, tree.from_clause, into=scan)
     live = relation.live_columns()
     types = [column_type(column.type_oid, column.typmod) for column in live]
-    changes, not_default = _assignments(level, relation, tree, live, types)
+    changes, not_default = assignments(level, relation, tree, live, types)
     if tree.HasField("where_clause"):
         condition = to_boolean(statement, bind_clause(level, tree.where_clause, "WHERE"), "WHERE")
         rel = Filter(input=rel, condition=condition, fields=rel.fields)
@@ -285,7 +296,7 @@ def bind_update(level: Level, tree: Tree) -> BoundUpdate:
     old = [ColumnRef(id=field.id, type=field.type) for field in scan.fields[:-1]]
     refuse_updates(live, not_default)
     new = [changes.get(index, expr) for index, expr in enumerate(old)]
-    returning, joined = _joined_returning(level, tree, scan, rel, tables)
+    returning, joined = joined_returning(level, tree, scan, rel, tables)
     rel = _read(statement, rel, [row_id, *old, *new], live, 2, joined, tables)
     computed = computing(statement, relation)
     if computed is not None:
@@ -323,7 +334,7 @@ def _read(
     return with_tables(tables, Project(input=rel, exprs=exprs, fields=fields))
 
 
-def _assignments(
+def assignments(
     level: Level, relation: Relation, tree: Tree, live: Sequence[Column], types: list[SqlType]
 ) -> tuple[dict[int, Scalar], set[int]]:
     """The new values, by place among the live columns, and the places of those that are not the default."""
@@ -404,7 +415,7 @@ def bind_delete(level: Level, tree: Tree) -> BoundDelete:
     if tree.using_clause:
         rel = Deduplicate(input=rel, on=(row_id,), order_by=(), fields=rel.fields)
     old = [ColumnRef(id=field.id, type=field.type) for field in scan.fields[:-1]]
-    returning, joined = _joined_returning(level, tree, scan, rel, tables)
+    returning, joined = joined_returning(level, tree, scan, rel, tables)
     rel = _read(statement, rel, [row_id, *old], live, 1, joined, tables)
     return BoundDelete(
         relation_oid=relation.oid,
@@ -430,7 +441,7 @@ def _insert_returning(level: Level, relation: Relation, tree: Tree, tables: Sequ
     return _returning(inner, tree, scan.fields, tables)
 
 
-def _joined_returning(
+def joined_returning(
     level: Level, tree: Tree, scan: Scan, rel: Rel, tables: Sequence[CommonTable]
 ) -> tuple[Returning | None, tuple[Field, ...]]:
     """RETURNING of an UPDATE or DELETE, whose target is read as `scan` and joined to others in `rel`; and the columns
@@ -459,17 +470,3 @@ def _returning(level: Level, tree: Tree, target: tuple[Field, ...], tables: Sequ
     )
     rows = CteScan(cte=RETURNING_ROWS, fields=target)
     return with_tables(tables, Project(input=rows, exprs=exprs, fields=fields))
-
-
-CHANGES: Mapping[str, Callable[[Level, Tree], BoundStatement]] = {
-    "insert_stmt": bind_insert,
-    "update_stmt": bind_update,
-    "delete_stmt": bind_delete,
-}
-"""What binds each kind of statement that changes rows, in a level of its own."""
-
-
-def bind_change(level: Level, node: Tree) -> BoundStatement:
-    """A statement that changes rows, inside another one."""
-    kind = node.WhichOneof("node")
-    return CHANGES[kind](level, getattr(node, kind))

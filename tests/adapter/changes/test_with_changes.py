@@ -59,3 +59,30 @@ async def test_later_statements_of_a_block_see_what_it_changed(clients: list[Cli
     await one.run("rollback to s; commit")
     assert await one.rows("select k from t") == [(2,)]
     assert await one.rows("select * from log") == []
+
+
+# ------------------------------------------------------------ MERGE
+
+
+@pytest.mark.parametrize("level", ["read committed", "serializable"])
+async def test_a_merge_that_waited_finds_out_anew_what_matches(clients: list[Client], level: str) -> None:
+    one, two = clients
+    await two.run(f"set default_transaction_isolation = '{level}'")
+    await one.run("begin; update t set k = 3 where k = 1")
+    merged = await blocked(
+        two,
+        "merge into t using (values (1), (3)) q (k) on t.k = q.k when matched then update set v = v + 1 "
+        "when not matched then insert values (q.k, 0) returning merge_action(), t.k, v",
+    )
+    await one.run("commit")
+    (rows,) = await merged.result()
+    assert sorted(rows) == [("INSERT", 1, 0), ("UPDATE", 3, 11)]
+    assert sorted(await one.rows("select k, v from t")) == [(1, 0), (2, 20), (3, 11)]
+
+
+async def test_a_merge_locks_what_it_changes(clients: list[Client]) -> None:
+    one, two = clients
+    await one.run("begin; merge into t using (values (1)) q (k) on t.k = q.k when matched then delete")
+    second = await blocked(two, "update t set v = 0")
+    await one.run("commit")
+    assert await second.result() == ["UPDATE 1"]

@@ -1,0 +1,226 @@
+"""MERGE: target and source joined, each pair with the first action that its WHEN clauses give it.
+
+Source of the rules: PostgreSQL 15's transformMergeStmt and ExecMerge; RETURNING and merge_action() are those of 17.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from planner.errors import DuplicateAlias, FeatureNotSupported, SqlSyntaxError
+from planner.expressions.bind import bind_clause
+from planner.ir.bound import BoundMerge, MergeAction
+from planner.ir.nodes import (
+    BoolOp,
+    Call,
+    Case,
+    Cast,
+    ColumnRef,
+    Distinct,
+    Filter,
+    IsNull,
+    Join,
+    Literal,
+    Project,
+    Rel,
+    Scalar,
+    Scan,
+)
+from planner.queries.changes.column_values import bound_query, computing, default_value, refuse_updates, refuse_values
+from planner.queries.changes.dml import assignments, insert_columns, inserted_value, joined_returning, target_table
+from planner.queries.common_tables import bind_with, with_tables
+from planner.queries.from_clause import bind_from
+from planner.queries.relations import scan_table
+from planner.resolution.casting import to_boolean
+from planner.resolution.operators import BOOLEAN
+from planner.resolution.statement import Level, NsItem
+from planner.syntax.libpg_query import pb
+from planner.syntax.parse import Tree
+from planner.types.types import INT4, INT8, TEXT, SqlType, column_type
+from storage.catalog.model import Relation
+
+_COMMANDS = {
+    pb.CMD_UPDATE: "update",
+    pb.CMD_DELETE: "delete",
+    pb.CMD_INSERT: "insert",
+    pb.CMD_NOTHING: "nothing",
+}
+
+
+class _Target:
+    """The table that is merged into, and where its WHEN clauses are bound."""
+
+    def __init__(self, level: Level, relation: Relation, scan: Scan, item: NsItem) -> None:
+        self.level = level
+        self.statement = level.statement
+        self.relation = relation
+        self.scan = scan
+        self.item = item
+        self.live = relation.live_columns()
+        self.types = [column_type(column.type_oid, column.typmod) for column in self.live]
+        self.row_id = ColumnRef(id=scan.fields[-1].id, type=SqlType(INT8))
+
+    def offer(self, *, target: bool) -> None:
+        """Let expressions refer to the source, and with `target` to the target."""
+        self.item.rel_visible = self.item.cols_visible = target
+
+
+def bind_merge(level: Level, tree: Tree) -> BoundMerge:
+    """MERGE. Raises 42601, 0A000, 42712 and what binding its parts raises."""
+    statement = level.statement
+    if tree.HasField("with_clause") and tree.with_clause.recursive:
+        raise SqlSyntaxError("WITH RECURSIVE is not supported for MERGE statement")
+    tables = bind_with(level, tree.with_clause) if tree.HasField("with_clause") else []
+    clauses = [node.merge_when_clause for node in tree.merge_when_clauses]
+    _refuse_unreachable(clauses)
+    relation = target_table(statement, tree.relation, "merging into")
+    alias = tree.relation.alias if tree.relation.HasField("alias") else None
+    source = bind_from(level, [tree.source_relation])
+    scan, item = scan_table(level, relation, alias, tree.relation.location, row_id=True)
+    if any(other.rel_visible and other.alias == item.alias for other in level.namespace):
+        raise DuplicateAlias(
+            f'name "{item.alias}" specified more than once',
+            detail="The name is used both as MERGE target table and data source.",
+        )
+    level.namespace.append(item)
+    level.rtes.append(item)
+    target = _Target(level, relation, scan, item)
+    condition = to_boolean(statement, bind_clause(level, tree.join_condition, "JOIN conditions"), "JOIN/ON")
+    all_of_source = any(clause.match_kind != pb.MERGE_WHEN_MATCHED for clause in clauses)
+    pairs: Rel = Join(
+        kind="left" if all_of_source else "inner",
+        left=source,
+        right=scan,
+        condition=condition,
+        lateral=False,
+        fields=source.fields + scan.fields,
+    )
+    whens: list[tuple[Scalar, Scalar]] = []
+    actions: list[MergeAction] = []
+    changes: list[dict[int, Scalar]] = []
+    for number, clause in enumerate(clauses, 1):
+        command = _COMMANDS[clause.command_type]
+        value = None if command == "nothing" else number
+        whens.append((_applies(target, clause), Literal(value=value, type=SqlType(INT4))))
+        values, numbered = _values(target, clause)
+        changes.append(values)
+        actions.append(MergeAction(command=command, numbered=numbered))
+    target.offer(target=True)
+    chosen = statement.new_field("_action", SqlType(INT4))
+    action = ColumnRef(id=chosen.id, type=chosen.type)
+    kept = tuple(ColumnRef(id=field.id, type=field.type) for field in pairs.fields)
+    pairs = Project(
+        input=pairs,
+        exprs=(*kept, Case(whens=tuple(whens), otherwise=None, type=chosen.type)),
+        fields=(*pairs.fields, chosen),
+    )
+    pairs = Filter(input=pairs, condition=IsNull(arg=action, negated=True, type=BOOLEAN), fields=pairs.fields)
+    statement.merge_action = _action_name(action, actions)
+    returning, joined = joined_returning(level, tree, scan, pairs, tables)
+    statement.merge_action = None
+    old = [ColumnRef(id=field.id, type=field.type) for field in scan.fields[:-1]]
+    new = [_new_value(action, place, before, changes) for place, before in enumerate(old)]
+    others = [ColumnRef(id=field.id, type=field.type) for field in joined]
+    exprs = (target.row_id, *old, *new, action, *others)
+    names = ["_row_id", *(column.name for _ in range(2) for column in target.live), "_action"]
+    names += [field.name for field in joined]
+    fields = tuple(statement.new_field(name, expr.type) for name, expr in zip(names, exprs, strict=True))
+    read = with_tables(tables, Project(input=pairs, exprs=exprs, fields=fields))
+    computed = computing(statement, relation)
+    return BoundMerge(
+        relation_oid=relation.oid,
+        columns=tuple(column.attnum for column in target.live),
+        read=bound_query(statement, read),
+        actions=tuple(actions),
+        computed=None if computed is None else bound_query(statement, computed),
+        returning=returning,
+    )
+
+
+def _refuse_unreachable(clauses: Sequence[Tree]) -> None:
+    always: set[int] = set()
+    for clause in clauses:
+        if clause.match_kind == pb.MERGE_WHEN_NOT_MATCHED_BY_SOURCE:
+            raise FeatureNotSupported("WHEN NOT MATCHED BY SOURCE is not supported")
+        if clause.match_kind in always:
+            raise SqlSyntaxError("unreachable WHEN clause specified after unconditional WHEN clause")
+        if not clause.HasField("condition"):
+            always.add(clause.match_kind)
+
+
+def _applies(target: _Target, clause: Tree) -> Scalar:
+    """Whether a pair is one that the clause is about."""
+    matched = clause.match_kind == pb.MERGE_WHEN_MATCHED
+    is_pair: Scalar = IsNull(arg=target.row_id, negated=matched, type=BOOLEAN)
+    target.offer(target=matched)
+    if not clause.HasField("condition"):
+        return is_pair
+    bound = bind_clause(target.level, clause.condition, "MERGE WHEN conditions")
+    condition = to_boolean(target.statement, bound, "WHEN")
+    return BoolOp(op="and", args=(is_pair, condition), type=BOOLEAN)
+
+
+def _values(target: _Target, clause: Tree) -> tuple[dict[int, Scalar], tuple[tuple[int, Scalar], ...]]:
+    """The columns (by place) that the clause gives values, and those that are to be numbered by a sequence."""
+    statement, live, types = target.statement, target.live, target.types
+    if clause.command_type == pb.CMD_UPDATE:
+        changes, given = assignments(target.level, target.relation, clause, live, types)
+        refuse_updates(live, given)
+        return changes, ()
+    if clause.command_type != pb.CMD_INSERT:
+        return {}, ()
+    places = insert_columns(statement, target.relation, clause.target_list)
+    nodes = list(clause.values)
+    target.level.clause = "VALUES"
+    values, given = _inserted(target, clause, places, nodes)
+    target.level.clause = None
+    refuse_values(live, given, clause.override)
+    numbered = []
+    for place, expr in values.items():
+        inner = expr.arg if isinstance(expr, Cast) else expr
+        if isinstance(inner, Call) and inner.signature.name == "nextval" and isinstance(inner.args[0], Literal):
+            numbered.append((place, inner.args[0]))
+            values[place] = Literal(value=None, type=types[place])
+    return values, tuple(numbered)
+
+
+def _inserted(
+    target: _Target, clause: Tree, places: Sequence[int], nodes: Sequence[Tree]
+) -> tuple[dict[int, Scalar], set[int]]:
+    statement, live, types = target.statement, target.live, target.types
+    if len(nodes) > len(places):
+        extra = bind_clause(target.level, nodes[len(places)], "VALUES")
+        raise SqlSyntaxError("INSERT has more expressions than target columns", position=statement.position_of(extra))
+    if nodes and len(nodes) < len(places) and clause.target_list:
+        position = statement.position(clause.target_list[len(nodes)].res_target.location)
+        raise SqlSyntaxError("INSERT has more target columns than expressions", position=position)
+    values: dict[int, Scalar] = {}
+    given: set[int] = set()
+    for place, node in zip(places, nodes, strict=False):
+        if not node.HasField("set_to_default"):
+            given.add(place)
+        values[place] = inserted_value(target.level, node, live[place], types[place], clause.override)
+    for place, column in enumerate(live):
+        if place not in values:
+            values[place] = default_value(statement, column, types[place])
+    return values, given
+
+
+def _new_value(action: Scalar, place: int, before: Scalar, changes: Sequence[dict[int, Scalar]]) -> Scalar:
+    whens = tuple((_is(action, number), values[place]) for number, values in enumerate(changes, 1) if place in values)
+    return Case(whens=whens, otherwise=before, type=before.type) if whens else before
+
+
+def _is(action: Scalar, number: int) -> Scalar:
+    return Distinct(left=action, right=Literal(value=number, type=SqlType(INT4)), negated=True, type=BOOLEAN)
+
+
+def _action_name(action: Scalar, actions: Sequence[MergeAction]) -> Scalar:
+    """merge_action()."""
+    type = SqlType(TEXT)
+    whens = tuple(
+        (_is(action, number), Literal(value=each.command.upper(), type=type))
+        for number, each in enumerate(actions, 1)
+        if each.command != "nothing"
+    )
+    return Case(whens=whens, otherwise=None, type=type) if whens else Literal(value=None, type=type)
