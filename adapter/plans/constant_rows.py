@@ -156,14 +156,14 @@ def _rows(rel: ir.Rel, params: Sequence[ir.Literal]) -> list[list[Any]] | None:
             return None
 
 
-class _NeedsEngine(Exception):
-    """The expression is not a constant."""
+class NeedsEngine(Exception):
+    """An engine has to compute the value."""
 
 
 def _evaluate(exprs: Sequence[ir.Scalar], columns: dict[int, Any], params: Sequence[ir.Literal]) -> list[Any] | None:
     try:
         return [_scalar(expr, columns, params) for expr in exprs]
-    except _NeedsEngine:
+    except NeedsEngine:
         return None
 
 
@@ -177,12 +177,13 @@ def _scalar(expr: ir.Scalar, columns: dict[int, Any], params: Sequence[ir.Litera
     if isinstance(expr, ir.Collate):
         return _scalar(expr.arg, columns, params)
     if isinstance(expr, ir.Cast):
-        return _cast(expr, _scalar(expr.arg, columns, params))
-    raise _NeedsEngine
+        return cast_value(expr, _scalar(expr.arg, columns, params))
+    raise NeedsEngine
 
 
-def _cast(expr: ir.Cast, value: Any) -> Any:
-    """Casts whose result needs no computing, with the type modifier applied; the rest is an engine's."""
+def cast_value(expr: ir.Cast, value: Any) -> Any:
+    """`value`, which is that of the cast's argument, as its type: casts whose result needs no computing, with the type
+    modifier applied. Raises NeedsEngine for the rest."""
     source, target = expr.arg.type, expr.type
     if value is None:
         return None
@@ -199,24 +200,24 @@ def _cast(expr: ir.Cast, value: Any) -> Any:
         return _numeric(Decimal(value), target, explicit=expr.explicit)
     elif source.oid == target.oid and target.typmod in (-1, source.typmod):
         return value
-    raise _NeedsEngine
+    raise NeedsEngine
 
 
 def _numeric(number: Decimal, target: SqlType, *, explicit: bool) -> Decimal:
     shape = target.shape
     if shape is None or not number.is_finite():
-        raise _NeedsEngine
+        raise NeedsEngine
     if target.typmod != -1:
         number = cast(Decimal, apply_typmod(number, target, explicit=explicit))
     exponent = number.as_tuple().exponent
     if isinstance(exponent, int) and -exponent <= shape.scale and number.adjusted() < shape.precision - shape.scale:
         return number
-    raise _NeedsEngine
+    raise NeedsEngine
 
 
 def constant_value(expr: ir.Scalar, params: Sequence[ir.Literal]) -> tuple[bool, Any]:
     """Whether `expr` is a constant that needs no engine, and its value."""
     try:
         return True, _scalar(expr, {}, params)
-    except _NeedsEngine:
+    except NeedsEngine:
         return False, None

@@ -11,7 +11,9 @@ from collections.abc import Mapping
 from msgspec import Struct
 from msgspec.structs import replace
 
+from adapter.plans.key_reads import KeyRead, key_read_of
 from adapter.plans.predicates import ScanTemplate, scan_templates
+from adapter.plans.row_values import GIVEN
 from adapter.results import ColumnDescription
 from adapter.system_catalogs.functions.reg_columns import has_reg_columns
 from adapter.transactions.locks import tags
@@ -76,6 +78,8 @@ class Plan(Struct, frozen=True, kw_only=True):
     tag: str
     reads: bool
     """Whether running it reads rows, or definitions that binding it did not."""
+    key_read: KeyRead | None = None
+    """`query`, where it reads the rows of one key."""
     steps: tuple[PlanStep, ...] = ()
     """What its WITH runs besides, when that changes rows; `statement` is then what the WITH is about."""
 
@@ -201,7 +205,16 @@ def _plan_of(parsed: Parsed, statement: AnyStatement, context: BindContext, decl
         sizes=not called.isdisjoint(SIZE_FUNCTIONS),
         tag=command_tag(statement),
         reads=reads,
+        key_read=_key_read(query, catalog, templates, values) if query is not None and not acts else None,
     )
+
+
+def _key_read(
+    query: BoundQuery, catalog: CatalogSnapshot, templates: tuple[ScanTemplate, ...], asked: frozenset[str]
+) -> KeyRead | None:
+    if len(templates) != 1 or query.system or query.volatile or query.for_update or not asked <= GIVEN:
+        return None
+    return key_read_of(query.rel, catalog)
 
 
 def _locks(written: tuple[int, ...], query: BoundQuery | None) -> tuple[tuple[Tag, Mode], ...]:

@@ -21,6 +21,7 @@ from adapter.plans.plan_cache import Plan, describe_fields
 from adapter.plans.predicates import ScanTemplate, scan_templates
 from adapter.plans.row_text import literal_value
 from adapter.queries.index_scan import Paths, answer, narrowed
+from adapter.queries.one_key import rows_of_key
 from adapter.queries.row_actions import MAX_ROWS, carry_out_for_rows
 from adapter.queries.session_facts import sized_facts
 from adapter.queries.session_functions import has_acting_calls, is_evaluated_once, with_session_values
@@ -185,6 +186,13 @@ async def prepare_plan(
 ) -> PreparedRead:
     """`prepare_read` of a plan's query."""
     assert plan.query is not None
+    if plan.key_read is not None and record and not at_hand and may_read_by_index(running):
+        rows = await rows_of_key(running, plan.key_read, plan.templates)
+        if rows is not None:
+            return PreparedRead(
+                query=plan.query, params=running.params, context=execution_context(running, plan.catalog),
+                resolved=ResolvedTables(inputs={}, total_parts={}), rows=rows, engine=None, reason="it reads by a key",
+            )  # fmt: skip
     return await prepare_read(
         running,
         plan.catalog,

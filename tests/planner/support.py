@@ -60,7 +60,8 @@ def create(catalog: CatalogSnapshot, sql: str) -> CatalogSnapshot:
                 for number, constraint in enumerate(statement.constraints, 1)
             ]  # fmt: skip
             relation = Relation(oid=oid, name=statement.name.name, schema=PUBLIC_SCHEMA_OID, owner=10, kind="r",
-                                columns=columns, shard=ShardId(f"s{oid}"))  # fmt: skip
+                                columns=columns, shard=ShardId(f"s{oid}"),
+                                constraints=tuple([constraint.oid for constraint in constraints]))  # fmt: skip
         elif isinstance(statement, CreateView):
             view = define_view(statement, context_of(catalog))
             relation = Relation(
