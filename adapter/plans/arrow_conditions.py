@@ -68,6 +68,8 @@ def vector_of(scalar: ir.Scalar, columns: Mapping[int, int], params: Sequence[ir
             return None if items is None else _in_list(scalar.arg, items, columns, params)
         case ir.Call(args=(left, right)) if scalar.signature.name in _COMPARE:
             return _comparison(scalar.signature.name, _known(left, params), _known(right, params), columns, params)
+        case ir.Call(args=(arg, pattern)) if scalar.signature.name == "~~" and arg.type.oid in _STRINGS:
+            return _prefix(arg, _known(pattern, params), columns, params)
         case ir.Call(args=(arg,)) if scalar.signature.name in _LENGTHS and arg.type.oid in _STRINGS:
             inner = vector_of(arg, columns, params)
             return None if inner is None else lambda batch: pc.utf8_length(inner(batch))
@@ -95,6 +97,17 @@ def _cast(cast: ir.Cast, columns: Mapping[int, int], params: Sequence[ir.Literal
         wider = arrow_type(target)
         return lambda batch: pc.cast(arg(batch), wider)
     return None
+
+
+def _prefix(
+    arg: ir.Scalar, pattern: ir.Scalar, columns: Mapping[int, int], params: Sequence[ir.Literal]
+) -> Vector | None:
+    """LIKE with a pattern that is a text and then ``%``."""
+    value = pattern.value if isinstance(pattern, ir.Literal) else None
+    if not isinstance(value, str) or not value.endswith("%") or any(sign in value[:-1] for sign in "%_\\"):
+        return None
+    inner = vector_of(arg, columns, params)
+    return None if inner is None else lambda batch: pc.starts_with(inner(batch), value[:-1])
 
 
 def _boolean(node: ir.BoolOp, columns: Mapping[int, int], params: Sequence[ir.Literal]) -> Vector | None:

@@ -7,12 +7,13 @@ path are those of the conjunction and more: the query's own conditions are teste
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from itertools import product
 from typing import Any
 
 from msgspec import Struct
 
+from adapter.plans.first_rows import FirstRows
 from adapter.plans.key_indexes import UsableIndex
 from adapter.plans.predicates import Comparison, Conjunction
 from storage.shards.indexes.definition import StoredColumn
@@ -32,13 +33,16 @@ _COMPARING = frozenset({"=", "<>", "<", "<=", ">", ">="})
 class IndexPath(Struct, frozen=True, kw_only=True):
     """The rows of `index` with one of the whole `keys`, or, where that is None, in one of `ranges`.
 
-    `conditions`: the columns whose conditions led to it.
+    `conditions`: the columns whose conditions led to it. With `first`, only so many of the only range are needed as
+    give those rows, in the order of the index or, `backward`, in the opposite one.
     """
 
     index: UsableIndex
     keys: tuple[tuple[Any, ...], ...] | None
     ranges: tuple[KeyRange, ...]
     conditions: frozenset[str]
+    first: FirstRows | None = None
+    backward: bool = False
 
     @property
     def most_rows(self) -> int | None:
@@ -55,12 +59,11 @@ def column_names(index: UsableIndex) -> list[str | None]:
 def index_paths(conjunction: Conjunction, indexes: Sequence[UsableIndex]) -> list[IndexPath]:
     """The ways to the rows of `conjunction`, one for each of `indexes` that has any; if one finds at most one row for
     each key, that one alone."""
-    by_column: dict[str, list[Comparison]] = {}
     for comparison in conjunction:
         if comparison.value is None and comparison.op in _COMPARING and indexes:
             # Nothing compares with NULL.
             return [IndexPath(index=indexes[0], keys=(), ranges=(), conditions=frozenset([comparison.column]))]
-        by_column.setdefault(comparison.column, []).append(comparison)
+    by_column = _by_column(conjunction)
     found = []
     for index in indexes:
         names = column_names(index)
@@ -70,6 +73,13 @@ def index_paths(conjunction: Conjunction, indexes: Sequence[UsableIndex]) -> lis
                 found.append(path)
     certain = [path for path in found if path.most_rows is not None]
     return [min(certain, key=lambda path: path.most_rows or 0)] if certain else found
+
+
+def _by_column(conjunction: Conjunction) -> dict[str, list[Comparison]]:
+    found: dict[str, list[Comparison]] = {}
+    for comparison in conjunction:
+        found.setdefault(comparison.column, []).append(comparison)
+    return found
 
 
 def _path(
@@ -162,3 +172,77 @@ def _tighter(index: UsableIndex, place: int, one: Bound, other: Bound, sign: int
     if first == second:
         return one if not one.inclusive or len(one.values) > 1 else other
     return one if (first > second) == (sign > 0) else other  # type: ignore[operator]
+
+
+def ordered_paths(
+    first: FirstRows, conjunction: Conjunction, indexes: Sequence[UsableIndex], not_null: Container[str]
+) -> list[IndexPath]:
+    """The ways to the rows of `conjunction` in the order of `first`. `not_null`: columns that are never NULL."""
+    by_column = _by_column(conjunction)
+    found = []
+    for index in indexes:
+        if index.definition.ordered and index.record.predicate is None and index.record.valid:
+            path = _ordered_path(index, first, by_column, not_null)
+            if path is not None:
+                found.append(path)
+    return found
+
+
+def _ordered_path(
+    index: UsableIndex, first: FirstRows, by_column: Mapping[str, list[Comparison]], not_null: Container[str]
+) -> IndexPath | None:
+    names, columns = column_names(index), index.definition.columns
+    equal: dict[str, Any] = {}
+    for known, comparisons in by_column.items():
+        values = _fixed(comparisons)
+        if values is not None and len(values) == 1:
+            equal[known] = values[0]
+    keys = [key for key in first.keys if key.column not in equal]
+    place = 0
+    while place < len(names) and names[place] in equal and not (keys and names[place] == keys[0].column):
+        place += 1
+    width = place
+    try:
+        for fixed, name in zip(columns[:width], names, strict=False):
+            plain(fixed, equal[name or ""])
+        low, high = _bounds(index, names, width, by_column)
+    except (ValueError, TypeError, ArithmeticError):
+        return None
+    backward: bool | None = None
+    for key in keys:
+        if place == len(names):
+            if index.record.unique and all(name in not_null or name in equal for name in names if name is not None):
+                break
+            return None
+        name, column = names[place], columns[place]
+        while name != key.column and name in equal and place + 1 < len(names):
+            place += 1
+            name, column = names[place], columns[place]
+        if name != key.column:
+            return None
+        turned = key.descending != column.descending
+        has_nulls = name not in not_null and not (place == width and (low or high or key.nulls_first is None))
+        if has_nulls and (key.nulls_first != column.nulls_first) != turned:
+            return None
+        if backward is not None and backward != turned:
+            return None
+        backward = turned
+        place += 1
+    if backward is None:
+        return None
+    met = [name for name in names[: width + (low is not None or high is not None)] if name is not None]
+    return IndexPath(
+        index=index,
+        keys=None,
+        ranges=(
+            KeyRange(
+                equal=tuple([equal[name or ""] for name in names[:width]]),
+                low=low,
+                high=high,
+                not_null=first.keys[0].nulls_first is None,
+            ),
+        ),
+        conditions=frozenset(met),
+        first=first,
+        backward=backward,
+    )

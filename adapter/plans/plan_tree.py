@@ -138,6 +138,8 @@ class PlanTree:
             case ir.Deduplicate():
                 return Node(title="Unique", type="Unique", inputs=[self._node(rel.input)],
                             details=[("On", self._list(rel.on))] if rel.on else [])  # fmt: skip
+            case ir.Sort() if self._is_ordered(rel):
+                return self._node(rel.input)
             case ir.Sort():
                 return Node(title="Sort", type="Sort", inputs=[self._node(rel.input)],
                             details=[("Sort Key", self._keys(rel.keys))])  # fmt: skip
@@ -175,13 +177,22 @@ class PlanTree:
             else:
                 by_index += self._pattern(scalar, condition)
                 filters.append(scalar)
-        node = Node(title=f"Index Scan using {index} on {name}", type="Index Scan",
+        backward = " Backward" if paths[0].backward else ""
+        node = Node(title=f"Index Scan{backward} using {index} on {name}", type="Index Scan",
                     details=[("Index Name", index), ("Relation Name", name)])  # fmt: skip
         if by_index:
             node.details.append(("Index Cond", _all_of(by_index)))
         if filters:
             node.details.append(("Filter", _all_of([self.text(scalar) for scalar in filters])))
         return node
+
+    def _is_ordered(self, sort: ir.Sort) -> bool:
+        """Whether the rows come in order, by an index."""
+        rel: ir.Rel = sort.input
+        while isinstance(rel, (ir.Project, ir.Filter)):
+            rel = rel.input
+        paths = self._paths.get(rel.relation_oid, ()) if isinstance(rel, ir.Scan) else ()
+        return any(path.first is not None for path in paths)
 
     def _row_comparison(self, condition: Condition) -> str:
         names, values = [], []

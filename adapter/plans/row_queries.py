@@ -7,7 +7,7 @@ microseconds; an engine would spend a hundred times that on getting to the rows.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,6 +22,7 @@ from planner.types import types as t
 from storage.shards.parts import ROW_ID
 
 _INTEGERS = frozenset({t.INT2, t.INT4, t.INT8})
+_ORDERED = _INTEGERS | {t.TEXT, t.VARCHAR, t.DATE, t.TIMESTAMP, t.TIMESTAMPTZ, t.NUMERIC}
 _ARITHMETIC: Mapping[str, Callable[[Any, Any], Any]] = {
     "+": pc.add_checked,
     "-": pc.subtract_checked,
@@ -32,64 +33,172 @@ MAX_CONSTANT_LENGTH = 1_000
 """A longer constant is not repeated for every row here: an engine holds it once."""
 
 
-class RowQuery(Struct, frozen=True, kw_only=True):
-    """A query that picks rows of one table by `conditions` and computes `outputs` of them."""
+Step: TypeAlias = Callable[[RecordBatch], RecordBatch]
 
-    conditions: tuple[Vector, ...]
-    outputs: tuple[Vector, ...]
-    types: tuple[pa.DataType, ...]
+
+class RowQuery(Struct, frozen=True, kw_only=True):
+    """A query over rows of one table, as steps from batch to batch."""
+
+    steps: tuple[Step, ...]
 
     def answer(self, rows: RecordBatch) -> RecordBatch | None:
-        """The answer over `rows`, in their order, under any names; None when a value is out of range: the engine says
-        that better."""
+        """The answer over `rows`, under any names; None when a value is out of range: the engine says that better."""
         try:
-            for condition in self.conditions:
-                met = condition(rows)
-                if isinstance(met, pa.Scalar):
-                    rows = rows if met.as_py() else rows.slice(0, 0)
-                else:
-                    rows = rows.filter(met)
-            arrays = [
-                _column(output(rows), rows.num_rows, type_)
-                for output, type_ in zip(self.outputs, self.types, strict=True)
-            ]
+            for step in self.steps:
+                rows = step(rows)
         except pa.ArrowInvalid:
             return None
-        if not arrays:
+        return rows
+
+
+def row_query(
+    rel: ir.Rel, params: Sequence[ir.Literal], schema: pa.Schema, *, ordered: bool = False
+) -> RowQuery | None:
+    """`rel` with its parameters as such a query over rows of `schema` (of ``_row_id`` and ``c<attnum>``); None when it
+    needs an engine. `ordered`: the rows are in the order that it asks for."""
+    made = _steps(rel, params, schema, ordered)
+    return None if made is None else RowQuery(steps=tuple(made[0]))
+
+
+def filter_of(
+    conditions: Sequence[ir.Scalar], scan: ir.Scan, params: Sequence[ir.Literal], schema: pa.Schema
+) -> Step | None:
+    """What leaves of rows of `schema` those that meet all `conditions`; None when it takes an engine to tell."""
+    places = _places(scan, schema)
+    tests = [vector_of(condition, places, params) for condition in conditions]
+    if None in tests:
+        return None
+    met = [test for test in tests if test is not None]
+
+    def filtered(rows: RecordBatch) -> RecordBatch:
+        for test in met:
+            rows = _filtered(rows, test(rows))
+        return rows
+
+    return filtered
+
+
+def _filtered(rows: RecordBatch, met: Any) -> RecordBatch:
+    if isinstance(met, pa.Scalar):
+        return rows if met.as_py() else rows.slice(0, 0)
+    return rows.filter(met)
+
+
+def _places(scan: ir.Scan, schema: pa.Schema) -> dict[int, int]:
+    return {
+        field.id: schema.get_field_index(ROW_ID if field.origin is None else f"c{field.origin.attnum}")
+        for field in scan.fields
+    }
+
+
+def _steps(
+    rel: ir.Rel, params: Sequence[ir.Literal], schema: pa.Schema, ordered: bool
+) -> tuple[list[Step], dict[int, int]] | None:
+    """The steps to the rows of `rel`, and where its fields are in them."""
+    if isinstance(rel, ir.Scan):
+        return [], _places(rel, schema)
+    if not isinstance(rel, (ir.Project, ir.Filter, ir.Limit, ir.Sort, ir.Aggregate)):
+        return None
+    below = _steps(rel.input, params, schema, ordered)
+    if below is None:
+        return None
+    steps, places = below
+    match rel:
+        case ir.Filter():
+            condition = vector_of(rel.condition, places, params)
+            if condition is None:
+                return None
+            test = condition
+            return [*steps, lambda rows: _filtered(rows, test(rows))], places
+        case ir.Sort() if ordered and _is_of_rows(rel.input):
+            return steps, places
+        case ir.Limit(input=ir.Sort()) if not rel.ties:
+            cut = _cut(rel, params)
+            return None if cut is None else ([*steps, cut], places)
+        case ir.Project():
+            return _projected(rel, steps, places, params)
+        case ir.Aggregate():
+            return _aggregated(rel, steps, places)
+        case _:
+            return None
+
+
+def _cut(limit: ir.Limit, params: Sequence[ir.Literal]) -> Step | None:
+    bounds = []
+    for expr in (limit.offset, limit.count):
+        is_known, value = (True, None) if expr is None else constant_value(expr, params)
+        if not is_known or (value or 0) < 0:
+            return None
+        bounds.append(value)
+    offset, count = bounds
+    return lambda rows: rows.slice(offset or 0, count)
+
+
+def _projected(
+    project: ir.Project, steps: list[Step], places: Mapping[int, int], params: Sequence[ir.Literal]
+) -> tuple[list[Step], dict[int, int]] | None:
+    outputs = [_value_of(expr, places, params) for expr in project.exprs]
+    if None in outputs:
+        return None
+    vectors = [output for output in outputs if output is not None]
+    types = [arrow_type(expr.type) for expr in project.exprs]
+    names = [f"c{number}" for number in range(len(types))]
+
+    def projected(rows: RecordBatch) -> RecordBatch:
+        if not names:
             return rows.select([])
-        return pa.RecordBatch.from_arrays(arrays, names=[f"c{number}" for number in range(len(arrays))])
+        count = rows.num_rows
+        arrays = [_column(vector(rows), count, type_) for vector, type_ in zip(vectors, types, strict=True)]
+        return pa.RecordBatch.from_arrays(arrays, names=names)
+
+    return [*steps, projected], {field.id: place for place, field in enumerate(project.fields)}
+
+
+def _is_of_rows(rel: ir.Rel) -> bool:
+    """Whether `rel` has rows of the table and nothing of what has been made of them."""
+    while isinstance(rel, (ir.Project, ir.Filter)):
+        rel = rel.input
+    return isinstance(rel, ir.Scan)
+
+
+def _aggregated(
+    aggregate: ir.Aggregate, steps: list[Step], places: Mapping[int, int]
+) -> tuple[list[Step], dict[int, int]] | None:
+    """min() and max() of types that Arrow orders as PostgreSQL does, and count(), of all rows together."""
+    if aggregate.keys or aggregate.grouping_sets is not None or aggregate.groupings:
+        return None
+    calls = [_aggregate_of(call, places) for call in aggregate.calls]
+    if None in calls:
+        return None
+    computed = [call for call in calls if call is not None]
+    names = [f"c{number}" for number in range(len(computed))]
+
+    def aggregated(rows: RecordBatch) -> RecordBatch:
+        return pa.RecordBatch.from_arrays([call(rows) for call in computed], names=names)
+
+    return [*steps, aggregated], {field.id: place for place, field in enumerate(aggregate.fields)}
+
+
+def _aggregate_of(call: ir.AggregateCall, places: Mapping[int, int]) -> Vector | None:
+    """An array of the one value of `call`."""
+    if call.filter is not None or call.distinct:
+        return None
+    name, type_ = call.signature.name, arrow_type(call.type)
+    if name == "count" and not call.args:
+        return lambda rows: pa.array([rows.num_rows], type_)
+    if len(call.args) != 1 or not isinstance(call.args[0], ir.ColumnRef) or call.args[0].id not in places:
+        return None
+    place = places[call.args[0].id]
+    if name == "count":
+        return lambda rows: pa.array([rows.num_rows - rows.column(place).null_count], type_)
+    if name not in ("min", "max") or call.args[0].type.oid not in _ORDERED:
+        return None
+    return lambda rows: pa.repeat(pc.min_max(rows.column(place))[name], 1).cast(type_)
 
 
 def _column(value: Any, rows: int, type_: pa.DataType) -> pa.Array:
     array = pa.repeat(value, rows) if isinstance(value, pa.Scalar) else value
     return array if array.type == type_ else array.cast(type_)
-
-
-def row_query(rel: ir.Rel, params: Sequence[ir.Literal], schema: pa.Schema) -> RowQuery | None:
-    """`rel` with its parameters as such a query over rows of `schema` (of ``_row_id`` and ``c<attnum>``); None when it
-    needs an engine."""
-    outer: list[ir.Scalar] = [ir.ColumnRef(id=field.id, type=field.type) for field in rel.fields]
-    conditions: list[ir.Scalar] = []
-    if isinstance(rel, ir.Project):
-        outer, rel = list(rel.exprs), rel.input
-    while isinstance(rel, ir.Filter):
-        conditions.append(rel.condition)
-        rel = rel.input
-    if not isinstance(rel, ir.Scan):
-        return None
-    places = {
-        field.id: schema.get_field_index(ROW_ID if field.origin is None else f"c{field.origin.attnum}")
-        for field in rel.fields
-    }
-    tests = [vector_of(condition, places, params) for condition in reversed(conditions)]
-    outputs = [_value_of(expr, places, params) for expr in outer]
-    if None in tests or None in outputs:
-        return None
-    return RowQuery(
-        conditions=tuple([test for test in tests if test is not None]),
-        outputs=tuple([output for output in outputs if output is not None]),
-        types=tuple([arrow_type(expr.type) for expr in outer]),
-    )
 
 
 def _value_of(expr: ir.Scalar, places: Mapping[int, int], params: Sequence[ir.Literal]) -> Vector | None:

@@ -19,10 +19,11 @@ from msgspec.structs import replace
 from adapter.engines.common.engine import RecordBatch, TableInput
 from adapter.engines.common.result_batches import ResultShape
 from adapter.engines.common.scan_sources import scan_columns, scan_schema
-from adapter.plans.index_paths import IndexPath, index_paths
+from adapter.plans.first_rows import FirstRows, first_rows
+from adapter.plans.index_paths import IndexPath, index_paths, ordered_paths
 from adapter.plans.key_indexes import stored_columns, usable_indexes
 from adapter.plans.predicates import Conjunction
-from adapter.plans.row_queries import row_query
+from adapter.plans.row_queries import filter_of, row_query
 from adapter.queries.key_scan import rows_by_key_values, rows_in_range, visible_parts
 from adapter.transactions.snapshots import ResolvedTables, is_small
 from adapter.transactions.transaction import Transaction
@@ -58,6 +59,8 @@ async def narrowed(
     env: Environment,
     transaction: Transaction,
     catalog: CatalogSnapshot,
+    query: BoundQuery,
+    params: Sequence[ir.Literal],
     tables: ResolvedTables,
     *,
     read: bool,
@@ -70,11 +73,12 @@ async def narrowed(
     for oid, table in tables.inputs.items():
         if is_small(table):
             continue
-        found = await _paths(env, transaction, catalog, table, tables.needed.get(oid, ((),)), always)
+        scans = _Scans(env, transaction, table, catalog, always)
+        found, rows = await scans.narrowed(query.rel, params, tables.needed.get(oid, ((),)), read)
         if found is not None:
             paths[oid] = found
-            if read:
-                inputs[oid] = with_rows(table, await _picked(env, transaction, table.relation, found))
+            if rows is not None:
+                inputs[oid] = with_rows(table, rows)
     return Narrowed(tables=replace(tables, inputs=inputs), paths=paths) if paths else None
 
 
@@ -83,53 +87,144 @@ def with_rows(table: TableInput, rows: pa.Table) -> TableInput:
     return replace(table, inserts=(), deletes=(), bytes=rows.nbytes, rows=rows.num_rows, picked=rows)
 
 
-async def _paths(
-    env: Environment,
-    transaction: Transaction,
-    catalog: CatalogSnapshot,
-    table: TableInput,
-    needed: Sequence[Conjunction],
-    always: bool,
-) -> Paths | None:
-    indexes = usable_indexes(catalog, table.relation)
-    chosen = []
-    left = Estimate(rows=table.rows // SCANNED_AT_ONCE, unread=table.rows + ENGINE_ROWS)
-    for conjunction in needed:
-        best: tuple[IndexPath, Estimate] | None = None
-        for path in index_paths(conjunction, indexes):
-            cost = await _cost(env, transaction, table.relation, path)
-            if best is None or cost.rows < best[1].rows:
-                best = path, cost
-        if best is None:
-            return None
-        path, cost = best
-        if cost.rows > (MOST_ROWS if always else FEW_ROWS) and (cost.rows > left.rows or cost.unread > left.unread):
-            return None
-        left = Estimate(rows=left.rows - cost.rows, unread=left.unread - cost.unread)
-        chosen.append(path)
-    return tuple(chosen)
+class _Scans:
+    """How the rows of one table are found."""
 
+    def __init__(
+        self, env: Environment, transaction: Transaction, table: TableInput, catalog: CatalogSnapshot, always: bool
+    ) -> None:
+        self._env = env
+        self._transaction = transaction
+        self._table = table
+        self._relation = table.relation
+        self._indexes = usable_indexes(catalog, table.relation)
+        self._columns = stored_columns(table.relation)
+        self._most = MOST_ROWS if always else 0
+        """So many rows are read by an index whatever a scan would cost."""
 
-async def _cost(env: Environment, transaction: Transaction, relation: Relation, path: IndexPath) -> Estimate:
-    most = path.most_rows
-    if most is not None and most <= FEW_ROWS:
-        return Estimate(rows=most, unread=0)
-    parts, local = await visible_parts(env, transaction, relation)
-    found = await env.keys.estimate(parts, path.index.definition, keys=path.keys, ranges=path.ranges, local=local)
-    return found if found.rows <= MOST_ROWS else replace(found, rows=1 << 62)
+    async def narrowed(
+        self, rel: ir.Rel, params: Sequence[ir.Literal], needed: Sequence[Conjunction], read: bool
+    ) -> tuple[Paths | None, pa.Table | None]:
+        """The paths to the rows that `rel` needs, or None, and those rows, if they are to be `read`."""
+        if not self._indexes:
+            return None, None
+        paths, rows = await self._paths(needed)
+        if paths is None or rows > FEW_ROWS:
+            first = first_rows(rel, self._relation.oid)
+            ordered = self._ordered(first, needed[0], params, paths, rows) if first else None
+            if ordered is not None:
+                picked = await self._first(ordered, params, rows if paths else None) if read else None
+                if picked is not None or not read:
+                    return ordered, picked
+        if paths is None or not read:
+            return paths, None
+        return paths, as_table(self._relation, await self._found(paths))
 
+    async def _paths(self, needed: Sequence[Conjunction]) -> tuple[Paths | None, int]:
+        """A path for each of `needed`, if they cost less than a scan, and how many rows they find at most."""
+        chosen = []
+        total = 0
+        left = Estimate(
+            rows=max(self._table.rows // SCANNED_AT_ONCE, self._most),
+            unread=self._table.rows + ENGINE_ROWS + self._most,
+        )
+        for conjunction in needed:
+            best: tuple[IndexPath, Estimate] | None = None
+            for path in index_paths(conjunction, self._indexes):
+                cost = await self._cost(path)
+                if best is None or cost.rows < best[1].rows:
+                    best = path, cost
+            if best is None:
+                return None, 0
+            path, cost = best
+            if cost.rows > FEW_ROWS and (cost.rows > left.rows or cost.unread > left.unread):
+                return None, 0
+            left = Estimate(rows=left.rows - cost.rows, unread=left.unread - cost.unread)
+            total += cost.rows
+            chosen.append(path)
+        return tuple(chosen), total
 
-async def _picked(env: Environment, transaction: Transaction, relation: Relation, paths: Paths) -> pa.Table:
-    """The rows of all `paths`, each once."""
-    columns = stored_columns(relation)
-    found: list[Found] = []
-    for path in paths:
-        index = path.index.definition
-        if path.keys is None:
-            found += [await rows_in_range(env, transaction, relation, index, each, columns) for each in path.ranges]
-        elif path.keys:
-            found.append(await rows_by_key_values(env, transaction, relation, index, path.keys, columns))
-    return as_table(relation, found)
+    async def _cost(self, path: IndexPath) -> Estimate:
+        most = path.most_rows
+        if most is not None and most <= FEW_ROWS:
+            return Estimate(rows=most, unread=0)
+        env, transaction = self._env, self._transaction
+        parts, local = await visible_parts(env, transaction, self._relation)
+        found = await env.keys.estimate(parts, path.index.definition, keys=path.keys, ranges=path.ranges, local=local)
+        return found if found.rows <= MOST_ROWS else replace(found, rows=1 << 62)
+
+    async def _found(self, paths: Paths) -> list[Found]:
+        env, transaction, relation, columns = self._env, self._transaction, self._relation, self._columns
+        found: list[Found] = []
+        for path in paths:
+            index = path.index.definition
+            if path.keys is None:
+                found += [await rows_in_range(env, transaction, relation, index, each, columns) for each in path.ranges]
+            elif path.keys:
+                found.append(await rows_by_key_values(env, transaction, relation, index, path.keys, columns))
+        return found
+
+    def _ordered(
+        self,
+        first: Sequence[FirstRows],
+        needed: Conjunction,
+        params: Sequence[ir.Literal],
+        paths: Paths | None,
+        rows: int,
+    ) -> Paths | None:
+        """Paths to first rows in order; None when there are none, or the other `paths`, to so many `rows`, are likely
+        to be shorter."""
+        not_null = frozenset([f"c{column.attnum}" for column in self._relation.columns if column.not_null])
+        schema = scan_schema(scan_columns(self._relation))
+        found = []
+        for each in first:
+            wanted = each.rows(params)
+            ways = ordered_paths(each, needed, self._indexes, not_null)
+            if wanted is None or not ways or filter_of(each.conditions, each.scan, params, schema) is None:
+                return None
+            way = max(ways, key=lambda path: len(path.conditions))
+            if paths is not None and not paths[0].conditions <= way.conditions:
+                wanted = wanted * self._table.rows // max(rows, 1)
+            if wanted > max(self._most_in_vain(rows if paths else None), FEW_ROWS):
+                return None
+            found.append(way)
+        return tuple(found)
+
+    def _most_in_vain(self, rows: int | None) -> int:
+        """How many rows may be read in order before another way, to so many `rows`, or a scan is better."""
+        return max(self._most, self._table.rows // SCANNED_AT_ONCE if rows is None else rows)
+
+    async def _first(self, paths: Paths, params: Sequence[ir.Literal], rows: int | None) -> pa.Table | None:
+        """The first rows on all `paths`; None when so many have to be read for them that another way is better."""
+        found = []
+        for path in paths:
+            picked = await self._first_of(path, params, max(self._most_in_vain(rows), FEW_ROWS))
+            if picked is None:
+                return None
+            found.append(picked)
+        return pa.concat_tables(found).combine_chunks()
+
+    async def _first_of(self, path: IndexPath, params: Sequence[ir.Literal], most: int) -> pa.Table | None:
+        """The first rows on the `path`: as many as are wanted meet the conditions, or there are no more. None when that
+        would be more than `most`."""
+        first = path.first
+        assert first is not None
+        wanted = first.rows(params) or 0
+        passing = filter_of(first.conditions, first.scan, params, scan_schema(scan_columns(self._relation)))
+        assert passing is not None
+        limit = wanted if not first.conditions else max(wanted, FEW_ROWS)
+        (keys,) = path.ranges
+        while True:
+            found = await rows_in_range(
+                self._env, self._transaction, self._relation, path.index.definition, keys, self._columns,
+                descending=path.backward, limit=limit,
+            )  # fmt: skip
+            rows = as_table(self._relation, [found])
+            if rows.num_rows < limit or passing(batch_of_table(rows)).num_rows >= wanted:
+                return rows
+            if limit >= most:
+                return None
+            limit = min(8 * limit, most)
 
 
 def as_table(relation: Relation, found: Sequence[Found]) -> pa.Table:
@@ -156,13 +251,16 @@ def answer(
     if len(found.tables.inputs) != 1:
         return False, None
     ((_, table),) = found.tables.inputs.items()
-    simple = row_query(query.rel, params, scan_schema(scan_columns(table.relation)))
+    ((path, *_),) = found.paths.values()
+    schema = scan_schema(scan_columns(table.relation))
+    simple = row_query(query.rel, params, schema, ordered=path.first is not None)
     if simple is None or not read:
         return simple is not None, None
-    result = simple.answer(_batch(table.picked))
+    result = simple.answer(batch_of_table(table.picked))
     return result is not None, None if result is None else ResultShape(query.rel.fields).conform(result)
 
 
-def _batch(rows: pa.Table) -> RecordBatch:
+def batch_of_table(rows: pa.Table) -> RecordBatch:
+    """The rows in one piece."""
     (batch,) = rows.to_batches() or [pa.RecordBatch.from_pylist([], rows.schema)]
     return batch

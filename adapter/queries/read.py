@@ -139,7 +139,8 @@ async def prepare_read(
     paths: Mapping[int, Paths] = NOTHING
     if not resolved.are_small and may_read_by_index(running) and snapshot is not None and not snapshot.ahead:
         always = session.values.flat["enable_seqscan"] == "off"
-        found = await narrowed(running.services.env, running.transaction, catalog, resolved, read=record, always=always)
+        env, transaction, params = running.services.env, running.transaction, running.params
+        found = await narrowed(env, transaction, catalog, query, params, resolved, read=record, always=always)
         if found is not None and running.engines.local.unsupported(query) is None:
             resolved, paths = found.tables, found.paths
             is_direct, rows = answer(query, running.params, found, read=record)

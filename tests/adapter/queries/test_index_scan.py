@@ -38,7 +38,7 @@ async def large(client: Client) -> Client:
         f"(lpad(g::text, 8, '0') || '-0000-0000-0000-000000000000')::uuid from generate_series(1, {ROWS}) g"
     )
     await client.run(
-        "insert into t values (-3, 3, 'ä', null, 0, '-0', 'infinity', null), "
+        "insert into t values (-3, 3, 'ä', null, 0, '-1', 'infinity', null), "
         "(-4, null, 'sü', 1, null, null, null, null)"
     )
     await client.run("delete from t where id % 11 = 3; update t set k = 3, s = s || 'x' where id % 100 = 7")
@@ -133,3 +133,61 @@ async def test_changes_by_index_are_those_by_a_scan(large: Client, seed: int) ->
                 outcomes.append(([str(error)], []))
             await large.run("rollback")
         assert outcomes[0] == outcomes[1], change
+
+
+ORDERS = [
+    "id", "id desc", "k, s, b", "k desc, s desc, b desc", "k desc nulls last, s", "s desc", "s nulls first", "n, id",
+    "n desc, id desc", "f, k, id", "f desc, k desc, id desc", "d, k", "d desc nulls last", "id, s desc", "b, d, id",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(6))
+async def test_first_rows_are_those_of_a_sort(large: Client, seed: int) -> None:
+    r = random.Random(seed)
+    if seed % 2:
+        await large.run(
+            "begin; insert into t values (0, 3, 's', 0), (20001, null, 's7y', null); delete from t where id < 30"
+        )
+    by_index = 0
+    for _ in range(40):
+        order = r.choice(ORDERS)
+        names = [part.split()[0] for part in order.split(", ")]
+        where = f" where {condition(r, 1)}" if r.random() < 0.7 else ""
+        cut = f"limit {r.choice([0, 1, 5, 100, 3000])}" + r.choice(["", " offset 3", " offset 13000"])
+        query = r.choice(
+            [
+                f"select {', '.join(name for name in names if name != 'd') or 1} from t{where} order by {order} {cut}",
+                f"select max({names[0]})::text, min({names[0]})::text from t{where}",
+                f"select count(*), max(id), min(id) from (select * from t{where} order by {order}, id {cut}) q",
+                f"select max({names[0]})::text from t{where}",
+                f"select id from (select * from t{where} order by {order}, id limit 20) q order by -id",
+            ]
+        )
+        shown = await large.rows(f"explain {query}")
+        by_index += any("Index Scan" in row[0] for row in shown)
+        found = await large.rows(query)
+        await large.run("set enable_indexscan = off")
+        scanned = await large.rows(query)
+        await large.run("set enable_indexscan = on")
+        assert list(map(repr, found)) == list(map(repr, scanned)), query
+    assert by_index > 10
+
+
+async def test_first_rows_are_read_by_their_index(large: Client) -> None:
+    async def plan(query: str) -> list[str]:
+        return [row[0] for row in await large.rows(f"explain {query}")]
+
+    assert (await plan("select id from t order by id desc limit 3"))[:4] == [
+        "Limit",
+        "  Count: 3",
+        "  ->  Index Scan Backward using t_pkey on t",
+        "Engine: none (it reads by a key)",
+    ]
+    shown = await plan("select id from t where (k, s) > (3, 's7') and b > 5 order by k, s limit 3")
+    assert shown[2:5] == [
+        "  ->  Index Scan using t_k_s_b_key on t",
+        "        Index Cond: (ROW(k, s) > ROW(3, 's7'::text))",
+        "        Filter: (b > 5)",
+    ]
+    assert "  ->  Index Scan using t_s_key on t" in await plan("select max(id) from t where s like 's1234%'")
+    assert not any("Index" in line for line in await plan("select id from t order by id + 1 limit 3"))

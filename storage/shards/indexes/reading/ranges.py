@@ -41,11 +41,12 @@ class Bound(Struct, frozen=True):
 class KeyRange(Struct, frozen=True, kw_only=True):
     """Keys whose first columns are `equal` (None: IS NULL), and the next ones at or above `low` and at or below `high`,
     in the order of their values whatever the direction of the index. A NULL is within no bound, and in any range
-    without bounds."""
+    without bounds, unless the column after the equal ones is said to be `not_null`."""
 
     equal: tuple[Any, ...] = ()
     low: Bound | None = None
     high: Bound | None = None
+    not_null: bool = False
 
 
 class _Entries(Struct):
@@ -183,10 +184,10 @@ def _prefixes(index: IndexDefinition, keys: KeyRange) -> tuple[int, int]:
     start, bits = prefix_of(index.columns, equal_)
     low, high = start, start | (1 << max(0, 64 - bits)) - 1
     bounds = [bound for bound in (keys.low, keys.high) if bound is not None]
-    if not bounds:
+    if not bounds and not keys.not_null:
         return low, high
     column = index.columns[first]
-    directions = {c.descending for c in index.columns[first : first + max(len(b.values) for b in bounds)]}
+    directions = {c.descending for bound in bounds for c in index.columns[first : first + len(bound.values)]}
     if len(directions) > 1:
         raise ValueError("columns of different directions have no common bound")
     null, null_bits = prefix_of(index.columns, [*equal_, None])
@@ -221,6 +222,7 @@ class _Test:
     def __init__(self, index: IndexDefinition, keys: KeyRange) -> None:
         width = len(keys.equal)
         self._equal = values_of(index.columns[:width], arrays_of(index.columns[:width], [keys.equal]))
+        self._not_null = keys.not_null
         self._bounds = []
         for bound, sign in ((keys.low, 1), (keys.high, -1)):
             if bound is not None:
@@ -234,6 +236,8 @@ class _Test:
         passed: Mask = np.ones(rows, bool)
         if width:
             passed = equal(held[:width], np.arange(rows), self._equal, np.zeros(rows, np.int64))
+        if self._not_null and (nulls := held[width].nulls) is not None:
+            passed &= ~nulls
         for bound, sign, inclusive in self._bounds:
             beyond: Mask = np.zeros(rows, bool)
             undecided: Mask = np.ones(rows, bool)
