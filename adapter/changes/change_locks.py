@@ -28,6 +28,7 @@ from adapter.transactions.locks.tags import Tag
 from adapter.transactions.row_versions import DELETED
 from adapter.transactions.transaction import BeginAgain
 from planner.ir.bound import BoundDelete, BoundMerge, BoundUpdate
+from planner.types.table_indexes import unique_keys
 from storage.off_loop import computed
 
 ALONE_AFTER = 3
@@ -125,8 +126,9 @@ def _ascending(ids: list[Any], modes: list[Any]) -> tuple[Any, Any]:
 
 def _key_columns(running: Running, target: Target) -> list[int]:
     """The places of the columns that other tables may refer to: rows in which they change are locked FOR UPDATE."""
-    constraints = running.transaction.catalog.constraints(target.relation.oid)
-    attnums = {attnum for constraint in constraints if constraint.kind in ("p", "u") for attnum in constraint.columns}
+    attnums = {
+        attnum for key in unique_keys(running.transaction.catalog, target.relation.oid) for attnum in key.columns
+    }
     return [place for place, column in enumerate(target.columns) if column.attnum in attnums]
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from msgspec import Struct
+from msgspec.structs import replace
 
 from adapter.changes.constraints.key_checks import find
 from adapter.changes.constraints.table_keys import UniqueKey
@@ -65,18 +66,27 @@ class ConflictResolution:
         """What becomes of the rows with these columns. Raises 21000 when DO UPDATE would change a row twice."""
         count = len(columns[0]) if columns else 0
         wanted = () if self._update is None else stored_columns(self._target.relation)
-        found = []
+        found: list[Found] = []
+        owned: list[tuple[UniqueKey, Sequence[Any], pa.Array | None]] = []
         for key in self.arbiters:
-            keys = tuple(columns[place] for place in key.places)
-            found.append(await find(self._running, self._target.relation, key.index, keys, wanted))
-        there, inserted = await computed(count, lambda: self._decided(columns, count, found))
-        if self._update is None or there is None:
+            keys, rows = await key.keys_of([_whole(columns[place]) for place in key.places])
+            there = await find(self._running, self._target.relation, key.index, keys, wanted)
+            found.append(there if rows is None else replace(there, keys=rows.to_numpy()[there.keys]))
+            owned.append((key, keys, rows))
+        theirs, inserted = await computed(count, lambda: self._decided(count, owned, found))
+        if self._update is None or theirs is None:
             return Resolved(inserted=inserted)
-        return await self._changed(self._update, columns, there, inserted)
+        return await self._changed(self._update, columns, theirs, inserted)
 
-    def _decided(self, columns: Sequence[Any], count: int, found: Sequence[Found]) -> tuple[Found | None, pa.Array]:
+    def _decided(
+        self,
+        count: int,
+        owned: Sequence[tuple[UniqueKey, Sequence[Any], pa.Array | None]],
+        found: Sequence[Found],
+    ) -> tuple[Found | None, pa.Array]:
         """The rows that have a key, if there are any to update, by the number of the new row; and the numbers of the
-        rows to insert. May run on a thread."""
+        rows to insert. `owned`: for each of the arbiters the keys of the new rows, and of which rows. May run on a
+        thread."""
         taken = np.zeros(count, bool)
         numbers, row_ids, rows = [], [], []
         for rows_there in found:
@@ -87,7 +97,7 @@ class ConflictResolution:
                 numbers.append(rows_there.keys[first])
                 row_ids.append(rows_there.row_ids[first])
                 rows.append(rows_there.rows.take(pa.array(first)))
-        written = [self._own(key, columns) for key in self.arbiters]
+        written = [_own(key, keys, of, count) for key, keys, of in owned]
         inserted = []
         for number in range(count):
             own = [values[number] for values in written]
@@ -113,15 +123,6 @@ class ConflictResolution:
             rows=_one_batch(rows).take(pa.array(order)),
         )
         return there, pa.array(inserted, pa.int64())
-
-    def _own(self, key: UniqueKey, columns: Sequence[Any]) -> list[Any]:
-        """The keys of the rows as values that are equal when the keys are; None where a NULL is in one."""
-        pythons = [columns[place].to_pylist() for place in key.places]
-        nulls = key.constraint.nulls_not_distinct
-        return [
-            None if not nulls and any(value is None for value in values) else tuple(map(_comparable, values))
-            for values in zip(*pythons, strict=True)
-        ]
 
     async def _changed(
         self,
@@ -172,6 +173,22 @@ def _twice() -> CardinalityViolation:
         "ON CONFLICT DO UPDATE command cannot affect row a second time",
         hint="Ensure that no rows proposed for insertion within the same command have duplicate constrained values.",
     )
+
+
+def _own(key: UniqueKey, keys: Sequence[Any], rows: pa.Array | None, count: int) -> list[Any]:
+    """The keys of so many rows (`keys`, which belong to `rows`) as values that are equal when the keys are; None for
+    rows without one and where a NULL is in one."""
+    nulls = key.constraint.nulls_not_distinct
+    own = [
+        None if not nulls and any(value is None for value in values) else tuple(map(_comparable, values))
+        for values in zip(*(column.to_pylist() for column in keys), strict=True)
+    ]
+    if rows is None:
+        return own
+    found: list[Any] = [None] * count
+    for row, value in zip(rows.to_pylist(), own, strict=True):
+        found[row] = value
+    return found
 
 
 def _comparable(value: Any) -> Any:

@@ -16,7 +16,6 @@ from adapter.definitions.common.catalog_changes import change, require_column, w
 from adapter.definitions.constraints.checks import retyped_checks
 from adapter.definitions.constraints.existing_rows import NewRules
 from adapter.definitions.constraints.generation import generated_from
-from adapter.definitions.constraints.keys import unique_keys
 from adapter.definitions.indexes.upkeep import retyped_indexes
 from adapter.definitions.sequences import altered, configured
 from adapter.definitions.tables import fill_table, make_shard, physical_schema
@@ -33,6 +32,7 @@ from planner.errors import DatatypeMismatch, FeatureNotSupported, InvalidColumnD
 from planner.ir.bound import BoundQuery
 from planner.statements import records as st
 from planner.types import types as t
+from planner.types.table_indexes import unique_keys
 from planner.types.type_names import format_type
 from storage.catalog.model import CatalogSnapshot, Column, Relation, Schema
 from storage.catalog.model import Sequence as SequenceRecord

@@ -16,6 +16,7 @@ import structlog
 
 from adapter.engines.common.engine import Engine, TableInput
 from adapter.engines.local.engine import LocalEngine
+from adapter.engines.local.row_values import RowValues
 from adapter.engines.router import choose
 from adapter.engines.with_files import EngineWithFiles
 from adapter.settings.values import number_of
@@ -56,6 +57,8 @@ class Engines:
         self.local = self.with_files(self._local_engine)
         self.catalogs = self._local_engine.catalogs
         """The contents of the system relations."""
+        self.row_values = RowValues(scratch / "values")
+        """What computes the keys of indexes over expressions."""
 
     def choose_engine(
         self, query: BoundQuery, tables: Mapping[int, TableInput], values: Mapping[str, str]
@@ -110,5 +113,6 @@ class Engines:
             with contextlib.suppress(asyncio.CancelledError):
                 await self._warming
         await self.local.close()
+        await asyncio.to_thread(self.row_values.close)
         if self._spark_engine is not None:
             await self._spark_engine.close()

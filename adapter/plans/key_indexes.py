@@ -6,14 +6,18 @@ the text of their values.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from functools import lru_cache
+from typing import Protocol
 
 import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 
+from adapter.plans.arrow_conditions import vector_of
 from adapter.plans.constant_rows import array_of
+from planner.definitions.index_expressions import RowValue, bind_row_value
+from planner.ir.bound import BoundQuery
 from planner.ir.physical import arrow_type
 from planner.types import types as t
 from planner.types.table_indexes import DESCENDING, NULLS_FIRST, index_of_constraint
@@ -59,21 +63,50 @@ def constraint_index(relation: Relation, constraint: Constraint) -> IndexDefinit
     return key_index(relation, constraint.columns, nulls_not_distinct=constraint.nulls_not_distinct)
 
 
-def unique_index(relation: Relation, key: Constraint | Index) -> IndexDefinition:
+class RowValues(Hashable, Protocol):
+    """What computes expressions over rows at hand that need an engine."""
+
+    def computing(self, query: BoundQuery) -> Callable[[pa.Table], pa.Array]:
+        """What gives the one column of `query`, which reads nothing but `RETURNING_ROWS`, for a table of these."""
+        ...
+
+    def unsupported(self, query: BoundQuery) -> str | None:
+        """Why `query` cannot be computed, or None when it can."""
+        ...
+
+
+def unique_index(relation: Relation, key: Constraint | Index, values: RowValues) -> IndexDefinition:
     """The index of a primary key, a unique constraint or a unique index."""
     if isinstance(key, Constraint):
         return constraint_index(relation, key)
-    found = index_definition(relation, key)
-    assert found is not None
-    return found
+    return index_definition(relation, key, values)
+
+
+def index_definition(relation: Relation, index: Index, values: RowValues) -> IndexDefinition:
+    """The `index` of `relation` as the storage has it. `values` computes its expressions."""
+    return _index(relation, index, None if is_plain(index) else values)
+
+
+def is_plain(index: Index) -> bool:
+    """Whether `index` has all rows of its table by columns alone."""
+    return not index.expressions and index.predicate is None
 
 
 @lru_cache(maxsize=4096)
-def index_definition(relation: Relation, index: Index) -> IndexDefinition | None:
-    """The `index` of `relation` as the storage has it; None for one that has expressions or a predicate."""
-    if index.expressions or index.predicate is not None:
-        return None
-    columns = [_key_column(relation, attnum) for attnum in index.columns]
+def _index(relation: Relation, index: Index, values: RowValues | None) -> IndexDefinition:
+    expressions = iter(index.expressions)
+    columns = []
+    for attnum in index.columns:
+        if attnum:
+            columns.append(_key_column(relation, attnum))
+        else:
+            assert values is not None
+            columns.append(_expression_column(relation, next(expressions), values))
+    predicate = None
+    if index.predicate is not None:
+        assert values is not None
+        condition = bind_row_value(relation, index.predicate, condition=True)
+        predicate = _computed(relation, condition, index.predicate, values)
     return IndexDefinition(
         id=index.oid,
         columns=tuple(
@@ -82,7 +115,44 @@ def index_definition(relation: Relation, index: Index) -> IndexDefinition | None
         ),
         unique=index.unique,
         nulls_not_distinct=index.nulls_not_distinct,
+        predicate=predicate,
         ordered=index.method == "btree",
+    )
+
+
+def _computed(relation: Relation, value: RowValue, text: str, values: RowValues) -> Computed:
+    """A bound expression over rows of `relation` as the storage has it; `text` is what the catalog has."""
+    inputs = tuple(stored_column(relation, attnum) for attnum in value.attnums)
+    names = [column.name for column in inputs]
+    vector = vector_of(value.scalar, {field.id: place for place, field in enumerate(value.fields)})
+    type_ = arrow_type(value.scalar.type)
+    if vector is None:
+        compute = values.computing(value.query)
+        return Computed(text=text, type=type_, inputs=inputs, evaluate=lambda rows: compute(rows.select(names)))
+    quick = vector
+
+    def evaluate(rows: pa.Table) -> pa.Array:
+        result = quick(rows.select(names).combine_chunks())
+        if isinstance(result, pa.Scalar):
+            result = pa.repeat(result, rows.num_rows)
+        result = result.combine_chunks() if isinstance(result, pa.ChunkedArray) else result
+        return result if result.type == type_ else result.cast(type_)
+
+    return Computed(text=text, type=type_, inputs=inputs, evaluate=evaluate, quick=True)
+
+
+def _expression_column(relation: Relation, text: str, values: RowValues) -> KeyColumn:
+    value = bind_row_value(relation, text)
+    source = _computed(relation, value, text, values)
+    if domain_of(source.type) is not None:
+        return KeyColumn(source=source, padded=value.scalar.type.oid == t.BPCHAR)
+    return KeyColumn(
+        source=replace(
+            source,
+            text=f"text of {text}",
+            type=pa.string(),
+            evaluate=lambda rows: values_as_text(source.evaluate(rows)),
+        )
     )
 
 
@@ -110,18 +180,17 @@ def _usable_indexes(
         UsableIndex(record=index_of_constraint(relation, key), definition=constraint_index(relation, key))
         for key in keys
     ]
-    for index in indexes:
-        definition = index_definition(relation, index)
-        if definition is not None:
-            found.append(UsableIndex(record=index, definition=definition))
+    plain = filter(is_plain, indexes)
+    found.extend(UsableIndex(record=index, definition=_index(relation, index, None)) for index in plain)
     return tuple(found)
 
 
 class ShardIndexes:
     """The indexes that the files of a shard get key runs of: those of its table, as the newest catalog has them."""
 
-    def __init__(self, catalog: CatalogStore) -> None:
+    def __init__(self, catalog: CatalogStore, values: RowValues) -> None:
         self._catalog = catalog
+        self._values = values
         self._csn: Csn | None = None
         self._tables: dict[ShardId, Relation] = {}
 
@@ -136,10 +205,8 @@ class ShardIndexes:
             return ()
         keys = [constraint for constraint in catalog.constraints(table.oid) if constraint.kind in ("p", "u")]
         found = [replace(constraint_index(table, key), id=key.oid) for key in keys]
-        for index in catalog.indexes(table.oid):
-            definition = index_definition(table, index)
-            if definition is not None:
-                found.append(definition)
+        kept = [index for index in catalog.indexes(table.oid) if index.unique or is_plain(index)]
+        found.extend(index_definition(table, index, self._values) for index in kept)
         return found
 
 

@@ -90,7 +90,7 @@ class Server:
         )
         server = Server(env, Services(env), engines, options, scratch)
         env.keys.use_scratch(scratch.path)
-        env.keys.provide(ShardIndexes(env.catalog))
+        env.keys.provide(ShardIndexes(env.catalog, engines.row_values))
         if options.pruning_audit is not None:
             env.pruning.share = options.pruning_audit
         await server.services.provide_oids()

@@ -80,13 +80,13 @@ async def _begin_and_run(running: Running, parsed: Parsed) -> Outcome:
     raise serialization_failure(CONCURRENT_UPDATE)
 
 
-def _has_keys(plan: Plan) -> bool:
+def _has_keys(running: Running, plan: Plan) -> bool:
     """Whether the rows that the plan writes are looked up by their keys: in the newest snapshot."""
     assert isinstance(plan.statement, BoundInsert)
     relation = plan.catalog.get(plan.statement.relation_oid)
-    return (
-        isinstance(relation, Relation) and bool(relation.constraints) and table_keys(plan.catalog, relation) is not None
-    )
+    if not isinstance(relation, Relation) or not relation.constraints:
+        return False
+    return table_keys(plan.catalog, relation, running.engines.row_values) is not None
 
 
 async def _run_by_what_is_known(running: Running, plan: Plan) -> Outcome | None:
@@ -99,7 +99,7 @@ async def _run_by_what_is_known(running: Running, plan: Plan) -> Outcome | None:
     session, transaction, env = running.session, running.transaction, running.services.env
     adds = isinstance(plan.statement, BoundInsert)
     defines = not adds and running.may_retry and not running.in_block and is_definition(plan.statement)
-    if not defines and (not adds or plan.reads or _has_keys(plan)):
+    if not defines and (not adds or plan.reads or _has_keys(running, plan)):
         return None
     # A savepoint for every INSERT of a block would cut what it writes into pieces.
     mark = transaction.mark(session.values) if transaction.txn is None else None

@@ -11,19 +11,23 @@ from msgspec import Struct
 
 from planner.definitions.expression_text import ObjectNames
 from planner.definitions.mutability import is_immutable
-from planner.definitions.row_expressions import StoredExpression, shown_expression, stored_expression
+from planner.definitions.row_expressions import StoredExpression, shown_expression, stored_expression, with_lists
 from planner.errors import FeatureNotSupported, InvalidObjectDefinition
 from planner.expressions.bind import INDEX_CLAUSE, PREDICATE_CLAUSE, bind_clause
-from planner.ir.nodes import Collate, ColumnRef, Scalar
-from planner.queries.changes.column_values import parse_expression
+from planner.ir.bound import BoundQuery
+from planner.ir.nodes import RETURNING_ROWS, Collate, ColumnRef, CteScan, Field, Project, Scalar
+from planner.ir.rewrite import column_ids
+from planner.queries.changes.column_values import bind_stored, bound_query, parse_expression, row_scope
 from planner.queries.column_names import NO_NAME, column_name
+from planner.queries.grammar import new_statement
 from planner.resolution.casting import to_boolean
 from planner.resolution.statement import BindContext, Level
 from planner.syntax.identifiers import quote_identifier
 from planner.syntax.libpg_query import pb
 from planner.syntax.parse import Parsed, Tree
+from planner.types.system_relations import BuiltinRelations
 from planner.types.types import TEXT, UNKNOWN, SqlType
-from storage.catalog.model import Relation
+from storage.catalog.model import CatalogSnapshot, Relation
 
 WITHOUT_NAME = "expr"
 """What a key is called whose expression gives no name."""
@@ -81,6 +85,51 @@ def index_predicate(
         return expr
 
     return stored_expression(relation, text, context, written, stored, bind)
+
+
+class RowValue(Struct, frozen=True, kw_only=True):
+    """A key or condition of an index, bound to be computed over rows at hand, of which it gets the columns `attnums`.
+    `fields` are these columns, which `scalar` refers to; `query` reads them as `RETURNING_ROWS`."""
+
+    attnums: tuple[int, ...]
+    fields: tuple[Field, ...]
+    scalar: Scalar
+    query: BoundQuery
+
+
+def bind_row_value(relation: Relation, text: str, *, condition: bool = False) -> RowValue:
+    """What computes the stored key `text` of an index of `relation`, or, if it is a `condition`, its predicate."""
+    statement = new_statement(parse_expression(text)[0], _ANYWHERE)
+    level, scan = row_scope(statement, relation)
+
+    def bind(tree: Tree) -> Scalar:
+        if condition:
+            return with_lists(level, to_boolean(statement, bind_clause(level, tree, PREDICATE_CLAUSE), "WHERE"))
+        return bind_clause(level, tree, INDEX_CLAUSE)
+
+    scalar = bind_stored(statement, text, bind)
+    used = set(column_ids(scalar))
+    # Constants too have as many values as there are rows.
+    fields = tuple(field for field in scan.fields if field.id in used) or scan.fields[:1]
+    output = statement.new_field("value", scalar.type)
+    rows = CteScan(cte=RETURNING_ROWS, fields=fields)
+    return RowValue(
+        attnums=tuple(field.origin.attnum for field in fields if field.origin is not None),
+        fields=fields,
+        scalar=scalar,
+        query=bound_query(statement, Project(input=rows, exprs=(scalar,), fields=(output,))),
+    )
+
+
+_ANYWHERE = BindContext(
+    catalog=CatalogSnapshot.empty(),
+    search_path=(),
+    settings={},
+    user="",
+    database="",
+    system_relations=BuiltinRelations(),
+)
+"""Stored expressions mean the same everywhere, and read nothing but a row."""
 
 
 def refuse_whole_rows(columns: Sequence[int]) -> None:

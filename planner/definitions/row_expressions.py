@@ -77,7 +77,7 @@ def bind_conditions(relation: Relation, texts: Sequence[str], context: BindConte
     level, scan = row_scope(statement, relation)
 
     def bind(tree: Tree) -> Scalar:
-        return _with_lists(level, _condition(level, tree))
+        return with_lists(level, _condition(level, tree))
 
     conditions = [bind_stored(statement, text, bind) for text in texts]
     number = Case(
@@ -96,7 +96,7 @@ def bind_conditions(relation: Relation, texts: Sequence[str], context: BindConte
     )
 
 
-def _with_lists(level: Level, condition: Scalar) -> Scalar:
+def with_lists(level: Level, condition: Scalar) -> Scalar:
     """`condition` with comparisons with written-out arrays, as which IN is kept, as IN again: that can be evaluated
     without an engine."""
 

@@ -49,6 +49,19 @@ def indexes_of(catalog: CatalogSnapshot, relation: Relation) -> list[Index]:
     return [*(index_of_constraint(relation, key) for key in keys), *catalog.indexes(relation.oid)]
 
 
+def unique_keys(catalog: CatalogSnapshot, relation: int) -> list[Constraint | Index]:
+    """What makes columns of the relation with this oid a key: its primary key, unique constraints and unique indexes,
+    in the order of their oids."""
+    keys: list[Constraint | Index] = [key for key in catalog.constraints(relation) if key.kind in "pu"]
+    keys += [index for index in catalog.indexes(relation) if is_key(index)]
+    return sorted(keys, key=lambda key: key.oid)
+
+
+def is_key(index: Index) -> bool:
+    """Whether a foreign key may refer to the columns of `index`."""
+    return index.unique and index.predicate is None and not index.expressions
+
+
 def constraint_of_index(catalog: CatalogSnapshot, oid: int) -> Constraint | None:
     """The constraint whose index has this oid; None when no constraint's has."""
     owner = derived_oids.owner_of_index(oid)

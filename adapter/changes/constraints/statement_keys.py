@@ -93,7 +93,7 @@ class StatementKeys:
         for noted, unique in zip(self._new, keys.unique, strict=False):
             if not noted:
                 continue
-            new = _joined(noted)
+            new, _ = await unique.keys_of(_joined(noted))
             if is_deferred(running, unique.constraint):
                 defer(running, unique.constraint, new)
             else:

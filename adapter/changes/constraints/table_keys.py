@@ -6,23 +6,51 @@ one came cannot commit.
 
 from __future__ import annotations
 
-from msgspec import Struct
+import asyncio
+from collections.abc import Sequence
 
-from adapter.plans.key_indexes import constraint_index, key_index, unique_index
+import pyarrow as pa
+from msgspec import Struct
+from msgspec.structs import replace
+
+from adapter.plans.key_indexes import RowValues, constraint_index, is_plain, key_index, unique_index
 from storage.bounded_map import BoundedMap
 from storage.catalog.model import CatalogSnapshot, Constraint, Index, Relation
 from storage.shards.indexes.definition import IndexDefinition
+from storage.shards.indexes.keys import indexed
 
 MAX_KEPT = 1000
 """Tables whose keys are kept."""
 
 
 class UniqueKey(Struct, frozen=True, kw_only=True):
-    """A primary key, a unique constraint or a unique index. `places` are those of its columns among the live ones."""
+    """A primary key, a unique constraint or a unique index. `places` are those of the columns that its keys follow from
+    (`index.inputs`, or the keys themselves) among the live ones."""
 
     constraint: Constraint | Index
     index: IndexDefinition
     places: tuple[int, ...]
+
+    @property
+    def computed(self) -> bool:
+        """Whether keys have to be computed from the columns at `places`, and rows may have none."""
+        return isinstance(self.constraint, Index) and not is_plain(self.constraint)
+
+    async def keys_of(self, columns: Sequence[pa.Array]) -> tuple[tuple[pa.Array, ...], pa.Array | None]:
+        """The keys of rows, of which `columns` are those at `places`, and which rows they belong to: None if to all of
+        them. Raises what the expressions raise."""
+        if not self.computed:
+            return tuple(columns), None
+        names = [column.name for column in self.index.inputs]
+        rows = pa.table([pa.chunked_array([column]) for column in columns], names=names)
+        if self.index.in_threads:
+            return await asyncio.to_thread(_computed_keys, self.index, rows)
+        return _computed_keys(self.index, rows)
+
+
+def _computed_keys(index: IndexDefinition, rows: pa.Table) -> tuple[tuple[pa.Array, ...], pa.Array | None]:
+    places, keys = indexed(index, rows)
+    return tuple(keys), None if len(places) == rows.num_rows else pa.array(places, pa.int64())
 
 
 class ForeignKey(Struct, frozen=True, kw_only=True):
@@ -47,26 +75,26 @@ class TableKeys(Struct, frozen=True, kw_only=True):
 
     def touches(self, attnums: frozenset[int]) -> bool:
         """Whether one of the columns `attnums` is part of a key."""
-        own = [*(key.constraint for key in self.unique), *(key.constraint for key in self.foreign)]
-        return any(not attnums.isdisjoint(constraint.columns) for constraint in own) or any(
-            not attnums.isdisjoint(key.constraint.foreign_columns) for key in self.referenced
-        )
+        read = {int(column.name[1:]) for key in self.unique for column in key.index.inputs}
+        read.update(attnum for key in self.foreign for attnum in key.constraint.columns)
+        read.update(attnum for key in self.referenced for attnum in key.constraint.foreign_columns)
+        return not attnums.isdisjoint(read)
 
 
 _kept: BoundedMap[int, tuple[CatalogSnapshot, TableKeys | None]] = BoundedMap(max_entries=MAX_KEPT)
 
 
-def table_keys(catalog: CatalogSnapshot, relation: Relation) -> TableKeys | None:
-    """The keys of `relation` as `catalog` has it; None when it has none."""
+def table_keys(catalog: CatalogSnapshot, relation: Relation, values: RowValues) -> TableKeys | None:
+    """The keys of `relation` as `catalog` has it; None when it has none. `values` computes expressions."""
     known = _kept.get(relation.oid)
     if known is not None and known[0] is catalog:
         return known[1]
-    found = _table_keys(catalog, relation)
+    found = _table_keys(catalog, relation, values)
     _kept.put(relation.oid, (catalog, found))
     return found
 
 
-def _table_keys(catalog: CatalogSnapshot, relation: Relation) -> TableKeys | None:
+def _table_keys(catalog: CatalogSnapshot, relation: Relation, values: RowValues) -> TableKeys | None:
     constraints = [record for oid in relation.constraints if isinstance(record := catalog.get(oid), Constraint)]
     unique: list[Constraint | Index] = [constraint for constraint in constraints if constraint.kind in "pu"]
     unique += [index for index in catalog.indexes(relation.oid) if index.oid in relation.constraints]
@@ -75,14 +103,7 @@ def _table_keys(catalog: CatalogSnapshot, relation: Relation) -> TableKeys | Non
     if not unique and not foreign:
         return None
     return TableKeys(
-        unique=tuple(
-            UniqueKey(
-                constraint=constraint,
-                index=unique_index(relation, constraint),
-                places=places_of(relation, constraint.columns),
-            )
-            for constraint in unique
-        ),
+        unique=tuple(_unique_key(relation, constraint, values) for constraint in unique),
         foreign=tuple(
             foreign_key(catalog, constraint)
             for constraint in sorted(foreign, key=lambda constraint: constraint.name)
@@ -94,6 +115,13 @@ def _table_keys(catalog: CatalogSnapshot, relation: Relation) -> TableKeys | Non
             if constraint.foreign_relation == relation.oid
         ),
     )
+
+
+def _unique_key(relation: Relation, constraint: Constraint | Index, values: RowValues) -> UniqueKey:
+    index = unique_index(relation, constraint, values)
+    key = UniqueKey(constraint=constraint, index=index, places=())
+    attnums = tuple(int(column.name[1:]) for column in index.inputs) if key.computed else constraint.columns
+    return replace(key, places=places_of(relation, attnums))
 
 
 def foreign_key(catalog: CatalogSnapshot, constraint: Constraint) -> ForeignKey:

@@ -52,5 +52,5 @@ def target_of(running: Running, catalog: CatalogSnapshot, relation_oid: int) -> 
         columns=columns,
         not_null=frozenset(column.attnum for column in columns if column.not_null),
         checks=table_checks(running, catalog, relation) if relation.constraints else None,
-        keys=table_keys(catalog, relation) if relation.constraints else None,
+        keys=table_keys(catalog, relation, running.engines.row_values) if relation.constraints else None,
     )

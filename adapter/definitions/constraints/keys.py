@@ -29,6 +29,7 @@ from planner.errors import (
 )
 from planner.statements import records as st
 from planner.types import types as t
+from planner.types.table_indexes import is_key, unique_keys
 from planner.types.type_names import format_type
 from storage.catalog.model import CatalogRecord, CatalogSnapshot, Column, Constraint, Index, Relation
 
@@ -267,21 +268,9 @@ def forget_names(running: Running, gone: Iterable[CatalogRecord]) -> None:
         change(running, removed=[before for before, _ in pairs], added=[after for _, after in pairs])
 
 
-def unique_keys(catalog: CatalogSnapshot, relation: int) -> list[Constraint | Index]:
-    """What makes columns of the relation with this oid a key: its primary key, unique constraints and unique indexes,
-    in the order of their oids."""
-    keys: list[Constraint | Index] = [key for key in catalog.constraints(relation) if key.kind in "pu"]
-    keys += [index for index in catalog.indexes(relation) if _is_key(index)]
-    return sorted(keys, key=lambda key: key.oid)
-
-
-def _is_key(index: Index) -> bool:
-    return index.unique and index.predicate is None and not index.expressions
-
-
 def referring(catalog: CatalogSnapshot, key: Constraint | Index) -> list[Constraint]:
     """The foreign keys that rest on the unique `key`: no other one has the same columns."""
-    if not (_is_key(key) if isinstance(key, Index) else key.kind in "pu"):
+    if not (is_key(key) if isinstance(key, Index) else key.kind in "pu"):
         return []
     others = [
         other

@@ -24,6 +24,7 @@ from adapter.results import Notice
 from planner.common_errors import existing_relation, unknown_column
 from planner.definitions.index_expressions import (
     WITHOUT_NAME,
+    bind_row_value,
     distinct_names,
     index_expression,
     index_predicate,
@@ -111,9 +112,19 @@ async def create_index(running: Running, statement: st.CreateIndex) -> None:
         method=statement.method,
         parameters=parameters,
     )
-    if index.unique and (index.expressions or index.predicate is not None):
-        raise FeatureNotSupported("unique indexes over expressions and partial ones are not supported")
+    _check_computable(running, relation, index)
     await add_index(running, relation, index)
+
+
+def _check_computable(running: Running, relation: Relation, index: Index) -> None:
+    """0A000 when a key or the predicate is nothing that can be computed here."""
+    values = [bind_row_value(relation, text) for text in index.expressions]
+    if index.predicate is not None:
+        values.append(bind_row_value(relation, index.predicate, condition=True))
+    for value in values:
+        reason = running.engines.row_values.unsupported(value.query)
+        if reason is not None:
+            raise FeatureNotSupported(reason)
 
 
 async def add_index(running: Running, relation: Relation, index: Index) -> None:

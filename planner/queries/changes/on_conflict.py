@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from planner.common_errors import unknown_column
 from planner.errors import (
     InvalidColumnReference,
     ObjectNotInPrerequisiteState,
@@ -17,6 +16,7 @@ from planner.errors import (
 from planner.expressions.bind import bind_clause
 from planner.ir.nodes import RETURNING_ROWS, ColumnRef, CteScan, Literal, Project, Rel, Scalar
 from planner.queries.changes.column_values import computing, refuse_updates, with_computed
+from planner.queries.changes.inference import inferred
 from planner.queries.relations import scan_table, schema_name
 from planner.resolution.casting import to_boolean
 from planner.resolution.operators import BOOLEAN
@@ -69,8 +69,7 @@ def _arbiters(statement: Statement, relation: Relation, tree: Tree, *, updates: 
             raise InvalidColumnReference("constraint in ON CONFLICT clause has no associated index")
         found: list[Constraint | Index] = [named]
     else:
-        attnums = _inferred_columns(statement, relation, infer)
-        found = [key for key in unique if attnums is not None and set(key.columns) == attnums]
+        found = inferred(statement, relation, infer, unique)
     if not found:
         raise InvalidColumnReference(
             "there is no unique or exclusion constraint matching the ON CONFLICT specification"
@@ -88,20 +87,6 @@ def _refuse_deferrable(statement: Statement, relation: Relation, arbiters: Seque
                 table=relation.name,
                 constraint=constraint.name,
             )
-
-
-def _inferred_columns(statement: Statement, relation: Relation, infer: Tree) -> set[int] | None:
-    """The columns that a conflict target names; None when it names expressions, which no key consists of."""
-    attnums: set[int] = set()
-    for node in infer.index_elems:
-        element = node.index_elem
-        if not element.name:
-            return None
-        column = relation.column(element.name)
-        if column is None:
-            raise unknown_column(element.name, statement.position(infer.location))
-        attnums.add(column.attnum)
-    return attnums
 
 
 def _update(

@@ -53,13 +53,16 @@ class StoredColumn(Struct, frozen=True, kw_only=True):
 
 
 class Computed(Struct, frozen=True, kw_only=True):
-    """An expression over stored columns. `evaluate` gets a table of the `inputs` under their names and returns a value
-    for each row; it runs in any thread. `text` is its meaning: the same text, the same values."""
+    """An expression over stored columns. `evaluate` gets a table with the `inputs` under their names (and perhaps
+    others) and returns a value for each row; it runs in any thread. `text` is its meaning: the same text, the same
+    values."""
 
     text: str
     type: pa.DataType
     inputs: tuple[StoredColumn, ...]
     evaluate: Callable[[pa.Table], pa.Array]
+    quick: bool = False
+    """Whether `evaluate` may run on the event loop, where rows are few: it takes microseconds, and never waits."""
 
 
 class KeyColumn(Struct, frozen=True, kw_only=True):
@@ -103,6 +106,12 @@ class IndexDefinition(Struct, frozen=True, kw_only=True):
         if not self.columns or not (self.hashed or self.ordered):
             raise ValueError("an index has columns, and finds keys or orders them")
         msgspec.structs.force_setattr(self, "fingerprint", _fingerprint(self))
+
+    @property
+    def in_threads(self) -> bool:
+        """Whether its keys are computed in threads alone."""
+        sources = [self.predicate, *(column.source for column in self.columns)]
+        return any(isinstance(source, Computed) and not source.quick for source in sources)
 
     @property
     def inputs(self) -> tuple[StoredColumn, ...]:

@@ -121,6 +121,16 @@ def in_index(definition: IndexDefinition, rows: pa.Table) -> Mask | None:
     return found
 
 
+def indexed(definition: IndexDefinition, rows: pa.Table) -> tuple[Ints, list[pa.Array]]:
+    """Which of `rows` are in the index, and the key columns of these. Keys of other rows are not computed: they may be
+    such as their expressions fail for."""
+    held = in_index(definition, rows)
+    if held is None:
+        return np.arange(rows.num_rows), key_arrays(definition, rows)
+    places = np.flatnonzero(held)
+    return places, key_arrays(definition, rows.take(pa.array(places, pa.int64())))
+
+
 def values_of(columns: Sequence[KeyColumn], arrays: Sequence[pa.Array]) -> list[Values]:
     """The key columns `arrays`, each of its column's type (decimals of any scale, integers of any width)."""
     return [_values(column, one_array(array)) for column, array in zip(columns, arrays, strict=True)]

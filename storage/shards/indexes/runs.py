@@ -36,7 +36,7 @@ from msgspec import Struct
 from storage.errors import CorruptData, NewerFormat
 from storage.shards.indexes import filters
 from storage.shards.indexes.definition import IndexDefinition
-from storage.shards.indexes.keys import Ints, Keys, Positions, hashes, in_index, key_arrays, order, prefixes, values_of
+from storage.shards.indexes.keys import Ints, Keys, Positions, hashes, indexed, order, prefixes, values_of
 from storage.shards.parts import Part
 
 RUN_VERSION = 1
@@ -175,12 +175,7 @@ def build(definition: IndexDefinition, rows: pa.Table, tag: bytes) -> bytes:
     """The run of a part whose rows are `rows`: the inputs of `definition`, in their types."""
     if rows.num_rows > MAX_ROWS:
         raise ValueError(f"a part of {rows.num_rows} rows has positions of more than 32 bits")
-    held = in_index(definition, rows)
-    arrays = key_arrays(definition, rows)
-    if held is not None:
-        mask = pa.array(held)
-        arrays = [array.filter(mask) for array in arrays]
-    places = np.arange(rows.num_rows) if held is None else np.flatnonzero(held)
+    places, arrays = indexed(definition, rows)
     values = values_of(definition.columns, arrays)
     sections: list[bytes] = []
     flags = low = high = 0

@@ -36,7 +36,7 @@ def lookup(
     nulls_match: bool,
 ) -> Steps[Found]:
     """See `reader.KeyReader.lookup`."""
-    if len(keys) > ONE_BY_ONE:
+    if len(keys) > ONE_BY_ONE or index.in_threads:
         arrays = arrays_of(index.columns, keys)
         return (yield from _many(sources, views, index, arrays, columns, nulls_match))
     plain_keys = [
@@ -54,7 +54,7 @@ def lookup_columns(
     nulls_match: bool,
 ) -> Steps[Found]:
     """See `reader.KeyReader.lookup_columns`."""
-    if len(keys[0]) > ONE_BY_ONE:
+    if len(keys[0]) > ONE_BY_ONE or index.in_threads:
         return (yield from _many(sources, views, index, keys, columns, nulls_match))
     plain_keys = [
         tuple([plain_scalar(column, array[at]) for column, array in zip(index.columns, keys, strict=True)])
@@ -159,7 +159,7 @@ def _matching(
         same = equal(gathered.values(rows), np.arange(len(rows.keys)), wanted.values, rows.keys)
         return rows.take(np.flatnonzero(same))
 
-    rows = yield from over_rows(gathered.count, matching)
+    rows = yield from over_rows(gathered.count, matching, in_threads=index.in_threads)
     gone = yield from sources.deleted_among(views, rows.row_ids)
 
     def in_order() -> Found:

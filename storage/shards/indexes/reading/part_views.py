@@ -10,7 +10,7 @@ import pyarrow as pa
 from storage.ids import ShardId
 from storage.shards.indexes.definition import Computed, Domain, IndexDefinition, KeyColumn, StoredColumn
 from storage.shards.indexes.durable_runs import durable_run
-from storage.shards.indexes.keys import hashes, in_index, key_arrays, prefixes, values_of
+from storage.shards.indexes.keys import hashes, indexed, prefixes, values_of
 from storage.shards.indexes.reading.row_groups import RowGroup
 from storage.shards.indexes.reading.small_parts import ONE_BY_ONE, DeletedRows, PartKeys, SmallParts, TableKeys
 from storage.shards.indexes.scalar_keys import Plain, hash_of, plain_scalar, prefix_of
@@ -103,12 +103,7 @@ def keys_of(definition: IndexDefinition, group: RowGroup) -> PartKeys:
             None if ordered is None else (np.array(ordered, np.uint64), positions),
         )
     table = inputs_of(definition, group)
-    arrays = key_arrays(definition, table)
-    held = in_index(definition, table)
-    positions = np.arange(group.rows)
-    if held is not None:
-        arrays = [array.filter(pa.array(held)) for array in arrays]
-        positions = np.flatnonzero(held)
+    positions, arrays = indexed(definition, table)
     values = values_of(definition.columns, arrays)
     return PartKeys(
         PartKeys.ascending(hashes(values) if definition.hashed else None, positions),

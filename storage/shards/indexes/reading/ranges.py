@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from storage.shards.indexes.keys import Ints, Keys, Mask, Positions, Values, com
 from storage.shards.indexes.reading.found import Found, Gathered, Rows, arrays_of
 from storage.shards.indexes.reading.part_views import PartView
 from storage.shards.indexes.reading.small_parts import visible
-from storage.shards.indexes.reading.sources import Sources, Steps
+from storage.shards.indexes.reading.sources import Sources, Steps, over_rows
 from storage.shards.indexes.runs import Section
 from storage.shards.indexes.scalar_keys import plain, prefix_of
 from storage.shards.parts import Part
@@ -127,10 +128,11 @@ def find(
                 group = yield from sources.group(part, number)
                 gathered.read(part, group, positions[at], np.zeros(len(at), np.int64))
         rows = gathered.rows()
-        rows = rows.take(np.flatnonzero(test.passed(gathered.values(rows))))
+        keyed = yield from over_rows(len(rows.keys), partial(gathered.values, rows), in_threads=index.in_threads)
+        rows = rows.take(np.flatnonzero(test.passed(keyed)))
         rows = rows.take(np.flatnonzero(~(yield from sources.deleted_among(views, rows.row_ids))))
         rows = rows.take(np.argsort(rows.row_ids, kind="stable"))
-        values = gathered.values(rows)
+        values = yield from over_rows(len(rows.keys), partial(gathered.values, rows), in_threads=index.in_threads)
         by = order(values, prefixes(values))
         rows = rows.take((by[::-1] if descending else by)[:left])
         pieces.append(rows)

@@ -94,10 +94,10 @@ async def awaited(steps: Steps[R]) -> R:
         steps.close()
 
 
-def over_rows(rows: int, work: Callable[[], R]) -> Steps[R]:
-    """The result of `work` over so many `rows`, on a thread when they are many: it must not touch what belongs to the
-    event loop."""
-    if rows <= AT_ONCE_ROWS:
+def over_rows(rows: int, work: Callable[[], R], *, in_threads: bool = False) -> Steps[R]:
+    """The result of `work` over so many `rows`, on a thread when they are many, or `in_threads`: it must not touch
+    what belongs to the event loop."""
+    if rows <= AT_ONCE_ROWS and not (in_threads and rows):
         return work()
     result: R = yield lambda: asyncio.to_thread(work)
     return result
@@ -256,7 +256,7 @@ class Sources:
         if keys is None:
             keys = view.small.keys[index.fingerprint] = TableKeys()
         new = view.missing_keys(index, keys.known)
-        if sum([part.bytes for _, part in new]) <= AT_ONCE_BYTES:
+        if not new or (not index.in_threads and sum([part.bytes for _, part in new]) <= AT_ONCE_BYTES):
             for number, part in new:
                 keys.add(number, keys_of(index, self.rows.inline(part)))
         else:

@@ -92,3 +92,41 @@ async def test_a_table_that_is_written_anew_keeps_its_unique_indexes(client: Cli
     assert (error.sqlstate, error.message) == ("23505", 'could not create unique index "u"')
     await client.run("delete from t where b = 2; alter table t alter a type int")
     assert (await client.error("insert into t values (1, 3)")).sqlstate == "23505"
+
+
+async def test_files_have_runs_of_unique_expressions(server: Server, client: Client) -> None:
+    await client.run("create table t (id int, email text, gone boolean)")
+    await client.run("create unique index u on t (lower(email)) where not gone")
+    await client.run("insert into t select g, 'User' || g || '@X.org', g % 2 = 0 from generate_series(1, 20000) g")
+    (part,) = await files_of(server, "t")
+    (run,) = part.runs.values()
+    before = server.env.keys.sources.runs.made
+    error = await client.error("insert into t values (-1, 'USER777@x.org', false)")
+    assert (error.sqlstate, error.detail) == ("23505", "Key (lower(email))=(user777@x.org) already exists.")
+    await client.run("insert into t values (-1, 'USER776@x.org', false)")
+    error = await client.error("update t set gone = false where id = 776")
+    assert (error.sqlstate, error.constraint) == ("23505", "u")
+    assert server.env.keys.sources.runs.made == before
+    assert run.bytes < part.rows * 24 / 2 + 16384
+
+
+async def test_two_that_write_one_expression(client: Client, stranger: Another) -> None:
+    other = await stranger()
+    await client.run("create table t (a int, b text); create unique index u on t (upper(b)) where a > 0")
+    await client.run("begin; insert into t values (1, 'x')")
+    await other.run("insert into t values (0, 'X')")
+    await client.run("commit; begin; insert into t values (2, 'y')")
+    await other.run("insert into t values (1, 'Y')")
+    error = await client.error("commit")
+    assert (error.sqlstate, error.detail) == ("23505", "Key (upper(b))=(Y) already exists.")
+
+
+async def test_an_expression_that_fails_fails_the_statement(client: Client) -> None:
+    await client.run("create table t (a int, b int); create unique index u on t ((a / b)) where b <> 7")
+    assert (await client.error("insert into t values (1, 1), (1, 0)")).sqlstate == "22012"
+    assert await client.value("select count(*) from t") == 0
+    await client.run(
+        "drop index u; create unique index u on t ((a / b)) where b <> 0; insert into t values (1, 0), (2, 0)"
+    )
+    await client.run("insert into t select g, 1 from generate_series(10, 20000) g")
+    assert (await client.error("insert into t values (40, 2)")).detail == "Key ((a / b))=(20) already exists."
