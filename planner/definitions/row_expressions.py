@@ -13,8 +13,8 @@ from msgspec import Struct
 
 from planner.definitions.expression_text import NotPrintable, ObjectNames, expression_text, printed
 from planner.definitions.mutability import is_immutable
-from planner.errors import InvalidObjectDefinition
-from planner.expressions.bind import CHECK_CLAUSE, DEFAULT_CLAUSE, bind_clause
+from planner.errors import FeatureNotSupported, InvalidObjectDefinition
+from planner.expressions.bind import CHECK_CLAUSE, COPY_CLAUSE, DEFAULT_CLAUSE, bind_clause
 from planner.ir.bound import BoundQuery
 from planner.ir.nodes import (
     RETURNING_ROWS,
@@ -263,6 +263,24 @@ def shown_expression(
         return expression_text(expr, names, statement.written, pretty=pretty, objects=objects)
     except NotPrintable:
         return text
+
+
+def filtering_query(relation: Relation, written: Parsed, context: BindContext) -> BoundQuery:
+    """Whether each row of `relation` at hand satisfies the condition of a COPY ... WHERE. Raises 42804 when it is none,
+    0A000 for generated columns, which rows do not have yet, and for subqueries."""
+    statement = new_statement(written, context)
+    level, scan = row_scope(statement, relation)
+    condition = to_boolean(statement, bind_clause(level, written.tree, COPY_CLAUSE), "WHERE")
+    used = set(column_ids(condition))
+    for column, field in zip(relation.live_columns(), scan.fields, strict=True):
+        if column.generated and field.id in used:
+            raise FeatureNotSupported(
+                "generated columns are not supported in COPY FROM WHERE conditions",
+                detail=f'Column "{column.name}" is a generated column.',
+            )
+    rows = CteScan(cte=RETURNING_ROWS, fields=scan.fields)
+    output = statement.new_field("satisfied", BOOLEAN)
+    return bound_query(statement, Project(input=rows, exprs=(condition,), fields=(output,)))
 
 
 def computing_query(relation: Relation, context: BindContext) -> BoundQuery | None:

@@ -38,4 +38,4 @@ class Copy(Struct, frozen=True, kw_only=True):
     filename: str | None
     program: bool
     options: CopyOptions
-    where: bool = False
+    where: Parsed | None = None

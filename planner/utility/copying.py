@@ -151,7 +151,7 @@ def _copy(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
         filename=tree.filename or None,
         program=tree.is_program,
         options=_options(tree, parsed),
-        where=tree.HasField("where_clause"),
+        where=parsed.expression(tree.where_clause) if tree.HasField("where_clause") else None,
     )
 
 

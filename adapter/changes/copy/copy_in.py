@@ -17,7 +17,7 @@ from adapter.changes.constraints.statement_keys import StatementKeys
 from adapter.changes.constraints.target import Target, target_of
 from adapter.changes.copy.copy_options import copy_columns, copy_format, refuse_files
 from adapter.changes.rows.defaults import default_query
-from adapter.changes.rows.over_rows import computed_rows
+from adapter.changes.rows.over_rows import computed_rows, over_rows
 from adapter.execution.relation_names import find_relation
 from adapter.execution.statement import Running
 from adapter.plans.constant_rows import array_of, constant_value
@@ -25,9 +25,10 @@ from adapter.queries.read import prepare_plan
 from adapter.queries.sequences import find_sequence, next_values
 from adapter.queries.single_row import evaluate
 from adapter.results import ColumnDescription, CopyIn, RecordBatch
-from planner.definitions.row_expressions import computing_query
-from planner.errors import FeatureNotSupported, WrongObjectType
+from planner.definitions.row_expressions import computing_query, filtering_query
+from planner.errors import WrongObjectType
 from planner.ir import nodes as ir
+from planner.ir.bound import BoundQuery
 from planner.ir.physical import arrow_type
 from planner.ir.rewrite import is_volatile, walk
 from planner.statements import records as st
@@ -58,8 +59,6 @@ async def run_copy_in(running: Running, statement: st.Copy) -> CopyIn:
             f'cannot copy to view "{relation.name}"',
             hint="To enable copying to a view, provide an INSTEAD OF INSERT trigger.",
         )
-    if statement.where:
-        raise FeatureNotSupported("COPY FROM with WHERE is not supported")
     columns = copy_columns(relation, statement.columns)
     format_ = copy_format(statement.options, [column.name for column in columns], relation)
     running.transaction.rely_on([relation])
@@ -67,7 +66,10 @@ async def run_copy_in(running: Running, statement: st.Copy) -> CopyIn:
     defaults = {
         column.attnum: await _default(running, catalog, column) for column in target.columns if column not in columns
     }
-    load = _Load(running, catalog, target, columns, defaults)
+    wanted = None
+    if statement.where is not None:
+        wanted = filtering_query(relation, statement.where, running.session.bind_context(catalog))
+    load = _Load(running, catalog, target, columns, defaults, wanted)
     return CopyIn(
         relation_name=relation.name,
         columns=tuple(
@@ -108,6 +110,7 @@ class _Load:
         target: Target,
         columns: list[Column],
         defaults: dict[int, _Default],
+        wanted: BoundQuery | None,
     ) -> None:
         self._running = running
         self._catalog = catalog
@@ -116,6 +119,9 @@ class _Load:
         self._defaults = defaults
         self._txn = running.transaction.writable(running.services.env)
         self._rows = 0
+        self._read = 0
+        self._wanted = wanted
+        """Which rows are taken; None: all."""
         self._keys = None if target.keys is None else StatementKeys(running, target, target.keys)
         self._computing = computing_query(target.relation, running.session.bind_context(catalog))
 
@@ -131,14 +137,25 @@ class _Load:
             else:
                 arrays.append(await self._default_array(self._defaults[column.attnum], type_, batch.num_rows))
         rows = pa.record_batch(arrays, names=self._target.names)
+        if self._wanted is not None:
+            rows = await self._filtered(self._wanted, rows)
+        self._read += batch.num_rows
+        if not rows.num_rows:
+            return
         if self._computing is not None:
             rows = await computed_rows(self._running, self._computing, rows, f"generated{self._rows}")
         await check_rows(self._running, self._target, rows)
         self._txn.write(self._target.shard, rows)
         if self._keys is not None:
-            self._keys.add(arrays)
-        self._rows += batch.num_rows
+            self._keys.add(rows.columns)
+        self._rows += rows.num_rows
         await self._txn.spill()
+
+    async def _filtered(self, wanted: BoundQuery, rows: RecordBatch) -> RecordBatch:
+        stream: Any = over_rows(self._running, wanted, rows, f"where{self._read}")
+        async with aclosing(stream) as batches:
+            satisfied = [batch.column(0) async for batch in batches]
+        return rows.filter(pa.concat_arrays(satisfied))
 
     async def _default_array(self, default: _Default, type_: SqlType, rows: int) -> Any:
         physical = arrow_type(type_)

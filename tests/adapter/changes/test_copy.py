@@ -78,9 +78,33 @@ async def test_large_copies_spill(client: Client, monkeypatch: pytest.MonkeyPatc
         ("copy v to stdout", "42809"),
         ("copy t from '/etc/passwd'", "42501"),
         ("copy t to program 'cat'", "42501"),
-        ("copy t from stdin where a > 1", "0A000"),
+        ("copy t from stdin where a in (select 1)", "0A000"),
+        ("copy t from stdin where g > 1", "42703"),
+        ("copy t from stdin where a", "42804"),
+        ("copy t from stdin where count(*) > 1", "42803"),
+        ("copy t from stdin where a > $1", "42P02"),
     ],
 )
 async def test_refusals(client: Client, text: str, sqlstate: str) -> None:
     await client.run("create table t (a int); create view v as select a from t")
     assert (await client.error(text)).sqlstate == sqlstate
+
+
+async def test_where_leaves_rows_out(client: Client) -> None:
+    await client.run(
+        "create table t (a int not null check (a < 10), b int default 5, g int generated always as (a) stored)"
+    )
+    assert (
+        await _copy(client, "copy t (a) from stdin where a < 8 and b = 5", _ints(5, None, 20), _ints(9), _ints(7)) == 2
+    )
+    assert await client.rows("select * from t order by a") == [(5, 5, 5), (7, 5, 7)]
+    assert await _copy(client, "copy t (a) from stdin where a > 100", _ints(1, 2)) == 0
+    with pytest.raises(SqlError) as raised:
+        await client.run("copy t (a) from stdin where g > 1")
+    assert raised.value.sqlstate == "0A000"
+
+
+async def test_where_is_tested_with_the_defaults_of_each_row(client: Client) -> None:
+    await client.run("create table t (a int, n serial)")
+    assert await _copy(client, "copy t (a) from stdin where n > 2", _ints(1, 2, 3, 4)) == 2
+    assert await client.rows("select a, n from t order by n") == [(3, 3), (4, 4)]
