@@ -33,6 +33,7 @@ from adapter.definitions.constraints.generation import (
 )
 from adapter.definitions.constraints.keys import declared_keys, forget_names, name_in_parents, referring, with_not_null
 from adapter.definitions.drop import dependents_of, remove, report_cascade
+from adapter.definitions.indexes.copies import constraint_from_index, keep_comments
 from adapter.definitions.indexes.upkeep import indexes_with, set_parameters
 from adapter.definitions.rewriting import alter_shard, rewrite_table, set_types
 from adapter.definitions.sequences import (
@@ -70,6 +71,7 @@ from planner.errors import (
 )
 from planner.ir.rewrite import is_volatile
 from planner.statements import records as st
+from planner.types.derived_oids import index_oid
 from storage.catalog.model import (
     CatalogSnapshot,
     Column,
@@ -441,6 +443,9 @@ def _set_not_null(running: Running, relation: Relation, action: st.SetNotNull, r
 
 
 def _add_constraint(running: Running, relation: Relation, definition: st.ConstraintDefinition, rules: NewRules) -> None:
+    index: Index | None = None
+    if definition.using_index is not None:
+        relation, definition, index = constraint_from_index(running, relation, definition)
     if definition.kind == "p":
         rules.not_null.update(
             column.attnum for name in definition.columns if not (column := require_column(relation, name)).not_null
@@ -458,7 +463,10 @@ def _add_constraint(running: Running, relation: Relation, definition: st.Constra
     changed = with_constraints(msgspec.structs.replace(relation, columns=columns), keys)
     change(running, removed=[relation], added=[changed, *keys])
     name_in_parents(running, keys)
-    rules.keys.extend(key.oid for key in keys if key.validated)
+    if index is not None:
+        keep_comments(running, index, index_oid(keys[0].oid))
+    else:
+        rules.keys.extend(key.oid for key in keys if key.validated)
 
 
 def _drop_constraint(running: Running, relation: Relation, action: st.DropConstraint) -> None:

@@ -15,6 +15,7 @@ from adapter.definitions.common.catalog_changes import change, exists_already, n
 from adapter.definitions.constraints.checks import copied_checks, declared_checks, with_constraints
 from adapter.definitions.constraints.generation import checked_default, with_generations
 from adapter.definitions.constraints.keys import declared_keys, name_in_parents, with_not_null
+from adapter.definitions.indexes.copies import copied_keys, copy_indexes
 from adapter.definitions.sequences import copied_identity, numbered_column, owned_sequences, restarted
 from adapter.execution.guards import own_catalog
 from adapter.execution.relation_locks import lock_read
@@ -102,9 +103,14 @@ async def create_table(running: Running, statement: st.CreateTable) -> None:
     for like, source in likes:
         if "constraints" in like.including:
             constraints.extend(copied_checks(running, relation, source, constraints))
+    copied = [source for like, source in likes if "indexes" in like.including]
+    for source in copied:
+        valid += copied_keys(running, source)
     constraints.extend(declared_keys(running, relation, valid, constraints))
     relation = with_constraints(relation, constraints)
     change(running, added=[relation, *sequences, *constraints])
+    for source in copied:
+        copy_indexes(running, relation, source)
     name_in_parents(running, constraints)
     make_shard(running, relation)
 

@@ -91,6 +91,8 @@ def _check_constraints(
     names = {column.name for column in columns}
     primary_keys = 0
     for constraint in constraints:
+        if constraint.using_index is not None:
+            raise FeatureNotSupported("cannot use an existing index in CREATE TABLE", position=constraint.position)
         if constraint.kind == "p":
             primary_keys += 1
             if primary_keys > 1:
