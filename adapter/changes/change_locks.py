@@ -20,7 +20,7 @@ from adapter.execution.spool import RowSpool
 from adapter.execution.statement import Running
 from adapter.plans.plan_cache import Plan
 from adapter.queries.locked_rows import LockedRows, locked_scan, recheck
-from adapter.queries.read import PreparedRead
+from adapter.queries.prepared_read import PreparedRead
 from adapter.results import RecordBatch
 from adapter.transactions.locks import tags
 from adapter.transactions.locks.modes import FOR_NO_KEY_UPDATE, FOR_UPDATE, Mode

@@ -40,7 +40,8 @@ from adapter.changes.rows.returning import ReturnedRows
 from adapter.execution.statement import Outcome, RowsOutcome, Running
 from adapter.plans.constant_rows import constant_value
 from adapter.plans.plan_cache import Plan
-from adapter.queries.read import NOTHING, PreparedRead, prepare_plan
+from adapter.queries.prepared_read import NOTHING, PreparedRead
+from adapter.queries.read import prepare_plan
 from adapter.queries.sequences import find_sequence, next_values
 from adapter.queries.session_functions import has_acting_calls
 from adapter.results import Command, RecordBatch
@@ -121,7 +122,7 @@ class Change:
             plan = self._number_rows(plan, statement)
         read = await prepare_plan(running, plan, at_hand=self._at_hand)
         _check_constants(read)
-        if self._may_be_written_by_engine() and read.engine is not None and read.engine.name == "spark":
+        if self._may_be_written_by_engine() and read.writer is not None:
             if not isinstance(statement, BoundInsert):
                 await lock_whole_table(running, self.target)
             await self._write_by_engine(read)
@@ -295,8 +296,8 @@ class Change:
                 sets = [old, ((*range(1 + width, 1 + 2 * width),), target.names)]
             case _:
                 sets = [old]
-        assert read.engine is not None
-        written = await read.engine.write(
+        assert read.writer is not None
+        written = await read.writer.write(
             read.query,
             read.resolved.inputs,
             read.params,

@@ -23,7 +23,8 @@ from adapter.changes.constraints.target import Target
 from adapter.execution.statement import Running
 from adapter.plans.key_indexes import stored_columns
 from adapter.plans.predicates import scan_templates
-from adapter.queries.read import prepare_read, with_token
+from adapter.queries.prepared_read import with_token
+from adapter.queries.read import prepare_read
 from adapter.results import RecordBatch
 from adapter.store_errors import CONCURRENT_UPDATE, serialization_failure
 from planner.errors import CardinalityViolation, SqlError

@@ -24,7 +24,8 @@ from adapter.execution.guards import own_catalog
 from adapter.execution.relation_names import describe
 from adapter.execution.statement import Running
 from adapter.plans.predicates import scan_templates
-from adapter.queries.read import PreparedRead, prepare_read
+from adapter.queries.prepared_read import PreparedRead
+from adapter.queries.read import prepare_read
 from adapter.queries.sequences import next_values
 from planner.definitions.row_expressions import generation_expression
 from planner.definitions.transforms import ColumnChange, rewritten_rows
@@ -52,7 +53,7 @@ async def rewrite_table(
     NOT NULL and checks are for the caller to look after. Returns the record as it is now.
     """
     # A row that comes in the meantime would be missing from the new shard: validated at every isolation level.
-    query = replace(query, for_update=True)
+    query = replace(query, validated=True)
     read = await prepare_read(running, catalog, query, scan_templates(query.rel))
     columns = tuple(replace(column, missing=None) for column in changed.columns)
     changed = replace(changed, columns=columns, shard=running.services.env.new_shard_id())

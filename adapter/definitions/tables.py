@@ -22,7 +22,8 @@ from adapter.execution.relation_locks import lock_read
 from adapter.execution.relation_names import creation_schema, describe, find_relation, look_up
 from adapter.execution.statement import Running
 from adapter.plans.plan_cache import Plan, make_plan
-from adapter.queries.read import PreparedRead, prepare_plan
+from adapter.queries.prepared_read import PreparedRead
+from adapter.queries.read import prepare_plan
 from adapter.queries.single_row import bind_execute_params
 from adapter.results import Command, Notice
 from planner.analyze import define_view
@@ -282,8 +283,8 @@ async def fill_table(running: Running, relation: Relation, schema_name: str, rea
         keys=None,
     )
     txn = running.transaction.writable(running.services.env)
-    if read.engine is not None and read.engine.name == "spark" and not target.not_null:
-        (parts,) = await read.engine.write(
+    if read.writer is not None and not target.not_null:
+        (parts,) = await read.writer.write(
             read.query,
             read.resolved.inputs,
             read.params,

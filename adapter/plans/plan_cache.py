@@ -212,7 +212,7 @@ def _plan_of(parsed: Parsed, statement: AnyStatement, context: BindContext, decl
 def _key_read(
     query: BoundQuery, catalog: CatalogSnapshot, templates: tuple[ScanTemplate, ...], asked: frozenset[str]
 ) -> KeyRead | None:
-    if len(templates) != 1 or query.system or query.volatile or query.for_update or not asked <= GIVEN:
+    if len(templates) != 1 or query.system or query.volatile or query.locking is not None or not asked <= GIVEN:
         return None
     return key_read_of(query.rel, catalog)
 
@@ -221,7 +221,7 @@ def _locks(written: tuple[int, ...], query: BoundQuery | None) -> tuple[tuple[Ta
     """What a change of the tables `written`, or a query, locks, in the order of oids."""
     modes: dict[int, Mode] = {}
     if query is not None:
-        modes = dict.fromkeys(query.relations, Mode.ROW_SHARE if query.for_update else Mode.ACCESS_SHARE)
+        modes = dict.fromkeys(query.relations, Mode.ROW_SHARE if query.locking else Mode.ACCESS_SHARE)
     modes.update(dict.fromkeys(written, Mode.ROW_EXCLUSIVE))
     return tuple((tags.relation(oid), modes[oid]) for oid in sorted(modes))
 

@@ -144,10 +144,12 @@ class PlanTree:
                 return Node(title="Sort", type="Sort", inputs=[self._node(rel.input)],
                             details=[("Sort Key", self._keys(rel.keys))])  # fmt: skip
             case ir.Limit():
-                details = [] if rel.count is None else [("Count", self.text(rel.count))]
-                if rel.offset is not None:
-                    details.append(("Offset", self.text(rel.offset)))
-                return Node(title="Limit", type="Limit", inputs=[self._node(rel.input)], details=details)
+                return Node(title="Limit", type="Limit", inputs=[self._node(rel.input)], details=self._bounds(rel))
+            case ir.LockRows():
+                node = Node(title="LockRows", type="LockRows", inputs=[self._node(rel.input)])
+                if rel.count is None and rel.offset is None:
+                    return node
+                return Node(title="Limit", type="Limit", inputs=[node], details=self._bounds(rel))
             case ir.SetOperation():
                 name = f"{rel.op.capitalize()}{' All' if rel.all else ''}"
                 title = "Append" if rel.op == "union" and rel.all else f"SetOp {name}"
@@ -156,6 +158,12 @@ class PlanTree:
                 return self._with(rel)
             case ir.CteScan():
                 return Node(title=f"CTE Scan on {self._tables[rel.cte]}", type="CTE Scan")
+
+    def _bounds(self, rel: ir.Limit | ir.LockRows) -> list[tuple[str, Any]]:
+        details = [] if rel.count is None else [("Count", self.text(rel.count))]
+        if rel.offset is not None:
+            details.append(("Offset", self.text(rel.offset)))
+        return details
 
     def _index_scan(self, scan: ir.Scan, met: Sequence[ir.Scalar]) -> Node:
         """The scan of a table by indexes, whose rows have to meet all of `met`."""

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import aclosing
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -25,20 +25,25 @@ from msgspec.structs import replace
 
 from adapter.engines.common.scan_sources import conform, scan_columns, scan_schema
 from adapter.execution.statement import Running
-from adapter.queries.read import PreparedRead, with_token
+from adapter.queries.prepared_read import PreparedRead, with_token
 from adapter.results import RecordBatch
 from adapter.store_errors import CONCURRENT_DELETE, CONCURRENT_UPDATE, serialization_failure
+from adapter.transactions.claims import Unchanged
 from adapter.transactions.locks import tags
 from adapter.transactions.locks.modes import Mode
 from adapter.transactions.row_versions import DELETED, UNKNOWN
 from adapter.transactions.transaction import BeginAgain, Transaction
-from planner.errors import SqlError
+from planner.errors import LockNotAvailable, SqlError
 from planner.ir import nodes as ir
+from planner.ir.nodes import LockWait
 from planner.ir.rewrite import transform, walk
 from storage.catalog.model import Relation
 from storage.off_loop import computed
 from storage.shards.parts import PROVISIONAL_ROW_ID, ROW_ID
 from storage.timestamps.csn import Csn
+
+SKIPPED: Final = -3
+"""In place of a row that somebody else has locked and that is not waited for."""
 
 
 class LockedRows:
@@ -52,13 +57,18 @@ class LockedRows:
         self._shard = relation.shard
         self._action = action
         self._snapshot = running.transaction.snapshot.csn
+        self._seen = self._snapshot
 
-    async def lock(self, row_ids: np.ndarray[Any, Any], modes: np.ndarray[Any, Any]) -> dict[int, int]:
+    async def lock(
+        self, row_ids: np.ndarray[Any, Any], modes: np.ndarray[Any, Any], wait: LockWait = "block"
+    ) -> dict[int, int]:
         """Lock rows (ids ascending, each once) in their modes; own rows of the transaction need none. For each that has
-        been replaced or deleted since the snapshot: the id of its newest version, which is locked, or `DELETED`.
+        been replaced or deleted since the snapshot: the id of its newest version, which is locked, or `DELETED`. With
+        `wait` "skip" also for each that somebody else has: `SKIPPED`.
 
-        Raises 40001 or BeginAgain where that is not wanted, and what waiting for a lock raises. A statement that begins
-        again has locked the newest versions before: what it finds next time, nobody can have changed.
+        Raises 40001 or BeginAgain where that is not wanted, what waiting for a lock raises, and 55P03 with "nowait"
+        when one would have to be waited for. A statement that begins again has locked the newest versions before: what
+        it finds next time, nobody can have changed.
         """
         foreign = row_ids < PROVISIONAL_ROW_ID
         newest, wanted = row_ids[foreign], modes[foreign]
@@ -75,11 +85,17 @@ class LockedRows:
                 there = newest != DELETED
                 newest, origin, wanted = newest[there], origin[there], wanted[there]
             if is_locked and not changed:
-                if found and begins_again(self._running.transaction):
+                self._seen = seen
+                changes = any(at != SKIPPED for at in found.values())
+                if changes and begins_again(self._running.transaction):
                     raise BeginAgain
                 return found
             # What is locked already is locked again at no cost.
-            await self._lock_in_order(newest, wanted)
+            refused = await self._lock_in_order(newest, wanted, wait)
+            if len(refused):
+                there = np.isin(newest, refused, invert=True)
+                found.update(dict.fromkeys(origin[~there].tolist(), SKIPPED))
+                newest, origin, wanted = newest[there], origin[there], wanted[there]
             is_locked = True
 
     async def _changed_since(self, row_ids: np.ndarray[Any, Any], after: Csn) -> tuple[dict[int, int], Csn]:
@@ -95,16 +111,32 @@ class LockedRows:
             refuse_changed(running.transaction, newest.values())
         return newest, until
 
-    async def _lock_in_order(self, row_ids: np.ndarray[Any, Any], modes: np.ndarray[Any, Any]) -> None:
+    def hold(self, row_ids: np.ndarray[Any, Any]) -> None:
+        """Have the commit refuse when somebody whom the locks do not reach has changed rows that are locked."""
+        held = row_ids[row_ids < PROVISIONAL_ROW_ID]
+        if len(held):
+            self._running.transaction.claim(Unchanged(shard=self._shard, row_ids=held, as_of=self._seen))
+
+    async def _lock_in_order(
+        self, row_ids: np.ndarray[Any, Any], modes: np.ndarray[Any, Any], wait: LockWait
+    ) -> np.ndarray[Any, Any]:
+        """Lock rows; those that others have when there is no waiting."""
         order = await computed(len(row_ids), lambda: np.argsort(row_ids))
         row_ids, modes = row_ids[order], modes[order]
         # Runs of rows that are locked alike.
         ends = [*(np.flatnonzero(np.diff(modes)) + 1).tolist(), len(row_ids)]
         start = 0
+        refused = [row_ids[:0]]
         for end in ends:
-            if end > start:
+            if end > start and wait == "block":
                 await self._lock_alike(row_ids[start:end], Mode(int(modes[start])))
+            elif end > start:
+                locks, mode = self._running.session.locks, Mode(int(modes[start]))
+                refused.append(locks.try_rows(self._relation.oid, row_ids[start:end], mode))
+                if wait == "nowait" and len(refused[-1]):
+                    raise LockNotAvailable(f'could not obtain lock on row in relation "{self._relation.name}"')
             start = end
+        return np.concatenate(refused)
 
     async def _lock_alike(self, row_ids: np.ndarray[Any, Any], mode: Mode) -> None:
         locks = self._running.session.locks
@@ -125,10 +157,12 @@ class LockedRows:
         """The rows with these ids, in the order of their ids, as `scan_schema` has them."""
         columns = scan_columns(self._relation)
         wanted = np.array(sorted(row_ids), np.int64)
-        env = self._running.services.env
+        env, txn = self._running.services.env, self._running.transaction.txn
         reader, newest = env.reader, Csn(env.cache.upper - 1)
         pieces = []
-        for part in (await reader.snapshot(self._shard, newest)).inserts:
+        own = () if txn is None else txn.local_parts(self._shard)
+        added = [part for part in own if part.kind == "insert"]
+        for part in (*(await reader.snapshot(self._shard, newest)).inserts, *added):
             low, high = part.row_id_bounds
             if np.searchsorted(wanted, low) < np.searchsorted(wanted, high, "right"):
                 held = set(part.columns)

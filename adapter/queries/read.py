@@ -6,15 +6,13 @@ engine starts when the first batch is asked for. Rows of constants come straight
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import aclosing
-from types import MappingProxyType
+from functools import partial
 from typing import Any
 
-from msgspec import Struct
 from msgspec.structs import replace
 
-from adapter.engines.common.engine import Engine
 from adapter.execution.statement import RowsOutcome, Running, batches_of, select_tag
 from adapter.execution_context import ExecutionContext
 from adapter.plans.plan_cache import Plan, describe_fields
@@ -22,46 +20,20 @@ from adapter.plans.predicates import ScanTemplate, scan_templates
 from adapter.plans.row_text import literal_value
 from adapter.queries.index_scan import Paths, answer, narrowed
 from adapter.queries.one_key import rows_of_key
+from adapter.queries.prepared_read import NOTHING, PreparedRead
 from adapter.queries.row_actions import MAX_ROWS, carry_out_for_rows
+from adapter.queries.row_locking import prepare_locking, without_locking
 from adapter.queries.session_facts import sized_facts
 from adapter.queries.session_functions import has_acting_calls, is_evaluated_once, with_session_values
-from adapter.results import RecordBatch
 from adapter.system_catalogs.functions.reg_columns import with_names
 from adapter.transactions.snapshots import ResolvedTables, resolve
 from adapter.transactions.transaction import UNREAD, NeedsSnapshot
-from planner.ir import nodes as ir
 from planner.ir.bound import BoundQuery
 from planner.resolution.session_values import session_values
 from storage.catalog.model import CatalogSnapshot
 
 _ONLY_READING = frozenset({"select_stmt", "declare_cursor_stmt", "copy_stmt", "explain_stmt"})
 """Statements that may see rows that are not durable: what they read goes nowhere."""
-
-NOTHING: Mapping[int, Any] = MappingProxyType({})
-
-
-class PreparedRead(Struct, frozen=True, kw_only=True):
-    """A query ready to run. `rows` holds its rows when they are constants; otherwise `engine` runs it, and `reason`
-    says why that one."""
-
-    query: BoundQuery
-    params: tuple[ir.Literal, ...]
-    context: ExecutionContext
-    resolved: ResolvedTables
-    rows: RecordBatch | None
-    engine: Engine | None
-    reason: str
-    at_hand: Mapping[int, Any] = NOTHING
-    """The rows that it reads as `CteScan`s of these ids."""
-    paths: Mapping[int, Paths] = NOTHING
-    """The tables that are read by indexes, by oid."""
-
-    def stream(self) -> AsyncIterator[RecordBatch]:
-        """The rows. Closing the stream ends the engine's work."""
-        if self.rows is not None:
-            return batches_of(self.rows)
-        assert self.engine is not None
-        return self.engine.execute(self.query, self.resolved.inputs, self.params, self.context, extra=self.at_hand)
 
 
 def execution_context(running: Running, catalog: CatalogSnapshot) -> ExecutionContext:
@@ -90,15 +62,31 @@ async def prepare_read(
     record: bool = True,
     constants: bool = True,
     at_hand: Mapping[int, Any] = NOTHING,
+    lazily: bool = False,
+    durable: bool = False,
 ) -> PreparedRead:
-    """Resolve and route `query`, which reads the rows `at_hand` as `CteScan`s of these ids. Raises 40001 when its
-    snapshot cannot be read, 0A000 when no engine can run it."""
+    """Resolve and route `query`, which reads the rows `at_hand` as `CteScan`s of these ids. Rows that it locks are
+    locked now, or with `lazily` as they are read. With `durable` it sees no rows that are not durable yet.
+
+    Raises 40001 when its snapshot cannot be read, 0A000 when no engine can run it, and what waiting for a lock raises.
+    """
     session = running.session
     acts = has_acting_calls(query) if acts is None else acts
     per_row = acts and not is_evaluated_once(query.rel)
     names = session_values(query) if values is None else values
     if running.transaction.state in UNREAD and (templates or query.system or sizes or "current_snapshot" in names):
         raise NeedsSnapshot
+    if query.locking is not None and record:
+
+        async def prepare(inner: BoundQuery, at_hand: Mapping[int, Any]) -> PreparedRead:
+            templates = scan_templates(inner.rel)
+            return await prepare_read(
+                running, catalog, inner, templates, sizes=sizes, constants=constants, at_hand=at_hand, durable=True
+            )
+
+        return await prepare_locking(running, query, at_hand, prepare, lazily=lazily)
+    if query.locking is not None:
+        query = without_locking(query)
     if names or acts:
         query = await with_session_values(running, query, names, acts=acts and not per_row)
     if per_row:
@@ -122,7 +110,7 @@ async def prepare_read(
         empty = ResolvedTables(inputs={}, total_parts={})
         return PreparedRead(
             query=query, params=running.params, context=context, resolved=empty, rows=rows, engine=None,
-            reason="its rows are constants",
+            reason="its rows are constants", stream=partial(batches_of, rows),
         )  # fmt: skip
     resolved = await resolve(
         running.services.env,
@@ -132,8 +120,8 @@ async def prepare_read(
         templates,
         running.params,
         record=record,
-        for_update=query.for_update,
-        ahead=running.parsed.kind in _ONLY_READING and not query.for_update and not running.transaction.own_before,
+        always=query.validated,
+        ahead=running.parsed.kind in _ONLY_READING and not durable and not running.transaction.own_before,
     )
     snapshot = running.transaction.snapshot
     paths: Mapping[int, Paths] = NOTHING
@@ -145,9 +133,10 @@ async def prepare_read(
             resolved, paths = found.tables, found.paths
             is_direct, rows = answer(query, running.params, found, read=record)
             if is_direct:
+                found_rows = () if rows is None else (rows,)
                 return PreparedRead(
                     query=query, params=running.params, context=context, resolved=resolved, rows=rows, engine=None,
-                    reason="it reads by a key", paths=paths,
+                    reason="it reads by a key", paths=paths, stream=partial(batches_of, *found_rows),
                 )  # fmt: skip
     engine, reason = running.engines.choose_engine(query, resolved.inputs, session.values.flat)
     return PreparedRead(
@@ -158,8 +147,10 @@ async def prepare_read(
         rows=None,
         engine=engine,
         reason=reason,
+        writer=engine if engine.name == "spark" and not at_hand else None,
         at_hand=at_hand,
         paths=paths,
+        stream=partial(engine.execute, query, resolved.inputs, running.params, context, extra=at_hand),
     )
 
 
@@ -184,6 +175,7 @@ async def prepare_plan(
     record: bool = True,
     constants: bool = True,
     at_hand: Mapping[int, Any] = NOTHING,
+    lazily: bool = False,
 ) -> PreparedRead:
     """`prepare_read` of a plan's query."""
     assert plan.query is not None
@@ -193,6 +185,7 @@ async def prepare_plan(
             return PreparedRead(
                 query=plan.query, params=running.params, context=execution_context(running, plan.catalog),
                 resolved=ResolvedTables(inputs={}, total_parts={}), rows=rows, engine=None, reason="it reads by a key",
+                stream=partial(batches_of, rows),
             )  # fmt: skip
     return await prepare_read(
         running,
@@ -205,6 +198,7 @@ async def prepare_plan(
         record=record,
         constants=constants,
         at_hand=at_hand,
+        lazily=lazily,
     )
 
 
@@ -218,11 +212,14 @@ def may_read_by_index(running: Running) -> bool:
     return may_skip_engines(running) and running.session.values.flat["enable_indexscan"] == "on"
 
 
-async def run_query(running: Running, plan: Plan, at_hand: Mapping[int, Any] = NOTHING) -> RowsOutcome:
+async def run_query(
+    running: Running, plan: Plan, at_hand: Mapping[int, Any] = NOTHING, *, is_cursor: bool = False
+) -> RowsOutcome:
     """A SELECT, VALUES or TABLE: its rows, read while the client fetches. Raises BeginAgain."""
     await running.transaction.lock(plan.locks)
     running.transaction.rely_on(plan.relied_on)
-    read = await prepare_plan(running, plan, constants=may_skip_engines(running), at_hand=at_hand)
+    constants = may_skip_engines(running)
+    read = await prepare_plan(running, plan, constants=constants, at_hand=at_hand, lazily=is_cursor)
     columns = plan.columns or describe_fields(read.query.rel.fields)
     batches = read.stream()
     if plan.reg_columns:
@@ -234,8 +231,3 @@ async def run_query(running: Running, plan: Plan, at_hand: Mapping[int, Any] = N
         tag=select_tag,
         streaming=True,
     )
-
-
-def with_token(context: ExecutionContext, suffix: str) -> ExecutionContext:
-    """The same context under another token, for a second execution of one statement."""
-    return replace(context, token=f"{context.token}.{suffix}")

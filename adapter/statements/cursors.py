@@ -35,17 +35,17 @@ async def declare(running: Running, statement: st.DeclareCursor, plan: Plan) -> 
         raise InvalidCursorDefinition("DECLARE CURSOR must specify a SELECT or VALUES command")
     if plan.steps:
         raise FeatureNotSupported("DECLARE CURSOR must not contain data-modifying statements in WITH")
-    if plan.statement.for_update and (statement.hold or statement.scroll):
-        what = "WITH HOLD" if statement.hold else "SCROLL"
+    if plan.statement.locking and (statement.hold or statement.scroll):
+        what = "CURSOR WITH HOLD" if statement.hold else "SCROLL CURSOR"
         raise FeatureNotSupported(
-            f"DECLARE {what} ... FOR UPDATE is not supported",
+            f"DECLARE {what} ... {plan.statement.locking} is not supported",
             detail="Holdable cursors must be READ ONLY." if statement.hold else "Scrollable cursors must be READ ONLY.",
         )
     existing = session.portals.by_name.get(statement.name)
     if existing is not None and statement.name:
         raise DuplicateCursor(f'cursor "{statement.name}" already exists')
-    outcome = await run_query(running, plan)
-    scroll = statement.scroll is not False
+    outcome = await run_query(running, plan, is_cursor=True)
+    scroll = statement.scroll is not False and not plan.statement.locking
     await session.portals.put(
         Portal(
             name=statement.name,

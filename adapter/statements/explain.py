@@ -11,7 +11,8 @@ from adapter.execution.statement import Outcome, RowsOutcome, Running, rows_outc
 from adapter.plans.plan_cache import Plan
 from adapter.plans.plan_tree import Node, PlanTree, json_node, text_lines
 from adapter.queries.index_scan import Paths
-from adapter.queries.read import NOTHING, PreparedRead, may_skip_engines, prepare_plan
+from adapter.queries.prepared_read import NOTHING, PreparedRead
+from adapter.queries.read import may_skip_engines, prepare_plan
 from adapter.queries.single_row import bind_execute_params
 from adapter.results import ColumnDescription, Command, CopyIn, CopyOut
 from adapter.wall_clock import utc_now

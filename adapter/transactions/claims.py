@@ -9,12 +9,13 @@ first is known, and trying again would find the same.
 `Absent`: no row that others added has one of the keys. For a unique key those are the keys of the rows that this
 transaction added; for a referenced row that it deleted, those that referring rows would have.
 `Present`: a row with each of the keys is there after everything else; for rows that this transaction's rows refer to.
+`Unchanged`: rows that the transaction has locked are still there. That one fails as a serialization failure.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -25,7 +26,7 @@ from adapter.transactions.parts_ahead import moved_parts
 from planner.errors import SqlError
 from storage.ids import ShardId
 from storage.shards.indexes.definition import IndexDefinition
-from storage.shards.parts import PROVISIONAL_ROW_ID, Part
+from storage.shards.parts import PROVISIONAL_ROW_ID, ROW_ID, Part
 from storage.timestamps.csn import Csn
 
 if TYPE_CHECKING:
@@ -56,7 +57,16 @@ class Present(Struct, frozen=True, kw_only=True):
     violation: Violation
 
 
-Claim = Absent | Present
+class Unchanged(Struct, frozen=True, kw_only=True):
+    """Nobody else has changed or deleted one of the rows `row_ids` (ascending) of `shard`, which were there at `as_of`.
+    On one server the locks of these rows have seen to it; this holds for what other servers write."""
+
+    shard: ShardId
+    row_ids: np.ndarray[Any, Any]
+    as_of: Csn
+
+
+Claim = Absent | Present | Unchanged
 
 
 async def broken(
@@ -65,6 +75,10 @@ async def broken(
     """The error for a claim that does not hold after everything up to `until` and after the transactions `earlier`;
     None when all hold. Raises AsOfNotReadable and UnknownShard."""
     for claim in claims:
+        if isinstance(claim, Unchanged):
+            if await _has_changed(env, claim, until, earlier):
+                return serialization_failure(CONCURRENT_UPDATE)
+            continue
         others: list[Part] = []
         for number, txn in enumerate(earlier, 1):
             if claim.shard in txn.shards:
@@ -93,6 +107,18 @@ async def broken(
             if len(missing):
                 return claim.violation(int(missing[0]))
     return None
+
+
+async def _has_changed(env: Environment, claim: Unchanged, until: Csn, earlier: Sequence[Txn]) -> bool:
+    low, high = int(claim.row_ids[0]), int(claim.row_ids[-1])
+    parts = [part for txn in earlier for part in _deletes(txn, claim.shard)]
+    parts += (await env.reader.changes(claim.shard, claim.as_of, until)).deletes
+    for part in parts:
+        if part.row_id_bounds[0] <= high and low <= part.row_id_bounds[1]:
+            deleted = (await env.reader.read_part(part, [ROW_ID])).column(ROW_ID).to_numpy()
+            if len(np.intersect1d(deleted, claim.row_ids)):
+                return True
+    return False
 
 
 def _deletes(txn: Txn, shard: ShardId) -> tuple[Part, ...]:

@@ -68,10 +68,11 @@ async def resolve(
     params: Sequence[ir.Literal],
     *,
     record: bool = True,
-    for_update: bool = False,
+    always: bool = False,
     ahead: bool = False,
 ) -> ResolvedTables:
-    """The inputs of a query that reads `relations`; `record` False for EXPLAIN, which reads no rows.
+    """The inputs of a query that reads `relations`; `record` False for EXPLAIN, which reads no rows. With
+    `always` the read is validated at every isolation level.
     `ahead`: with READ UNCOMMITTED, also rows that are not durable yet.
 
     Raises 40001 when a table was dropped, or its history folded, behind the snapshot.
@@ -106,7 +107,7 @@ async def resolve(
         )
         if record and not own:
             read = TableRead(relation_oid=oid, shard=relation.shard, as_of=snapshot.csn, conjunctions=needed)
-            transaction.record_read(read, always=for_update)
+            transaction.record_read(read, always=always)
     return ResolvedTables(inputs=inputs, total_parts=totals, needed=conjunctions)
 
 

@@ -377,7 +377,7 @@ class Transaction(Struct, kw_only=True):
         return self.txn
 
     def record_read(self, read: TableRead, *, always: bool = False) -> None:
-        """Remember what was read, for validation: when SERIALIZABLE, and for FOR UPDATE (`always`) at any level."""
+        """Remember what was read, for validation: when SERIALIZABLE, or at any level (`always`)."""
         if self.state not in _READ:
             raise self._not_now("read")
         if always or self.isolation is Isolation.SERIALIZABLE:

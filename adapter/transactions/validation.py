@@ -5,9 +5,9 @@ that go before it.
 
 - *Written rows*, at every isolation level: no row that the transaction deletes or updates was deleted by another
   (first committer wins).
-- *Read rows* that were recorded (SERIALIZABLE, or FOR UPDATE): no row inserted or deleted since satisfies what a
-  read required of its rows. A part's statistics answer most of it; otherwise the few changed rows are loaded and the
-  conditions evaluated.
+- *Read rows* that were recorded (SERIALIZABLE, or what a definition relies on): no row inserted or deleted since
+  satisfies what a read required of its rows. A part's statistics answer most of it; otherwise the few changed rows are
+  loaded and the conditions evaluated.
 - *Keys* that it claims (`adapter.transactions.claims`), at every isolation level.
 - *Catalog records* relied on are the same; catalog updates still fit the catalog as it is now.
 

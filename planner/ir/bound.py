@@ -13,14 +13,16 @@ from planner.types.types import SqlType
 class BoundQuery(Struct, frozen=True, kw_only=True):
     """A SELECT, VALUES or TABLE. The result's columns are `rel.fields`, in order. `param_types[i]` is the type of
     $i+1. `relations` are the oids of all user tables and views read (views are expanded); `system` is true when a
-    system relation is read."""
+    system relation is read. `locking` is the first clause that locks rows, as messages name it ("FOR UPDATE").
+    With `validated` what it reads is held at the commit against what others have written, at every isolation level."""
 
     rel: Rel
     param_types: tuple[SqlType, ...] = ()
     relations: frozenset[int] = field(default_factory=frozenset)
     system: bool = False
     volatile: bool = False
-    for_update: bool = False
+    locking: str | None = None
+    validated: bool = False
 
 
 class BoundInsert(Struct, frozen=True, kw_only=True):

@@ -493,6 +493,36 @@ class Limit(Struct, frozen=True, kw_only=True):
     fields: tuple[Field, ...]
 
 
+LockStrength: TypeAlias = OneOf["key share", "share", "no key update", "update"]
+"""How rows are locked, each excluding more than the one before it."""
+
+LockWait: TypeAlias = OneOf["block", "skip", "nowait"]
+"""What becomes of a row that somebody else has locked: it is waited for, left out (SKIP LOCKED), or an error."""
+
+
+class RowMark(Struct, frozen=True, kw_only=True):
+    """One table of a `LockRows`: the column `field` of its input has the row's id, which the `Scan` with `row_id`
+    gives. An outer join may lack it. Without `strength` the row is not locked, only told from others of its table."""
+
+    relation_oid: int
+    row_id: int
+    field: int
+    strength: LockStrength | None = None
+    wait: LockWait = "block"
+
+
+class LockRows(Struct, frozen=True, kw_only=True):
+    """The input's rows in order, each locked (FOR UPDATE and its like) before it is handed on, by `marks`; `count` and
+    `offset` as of `Limit`, over the rows that could be locked. `fields` are the input's. The adapter carries it out:
+    engines see the rows at hand."""
+
+    input: Rel
+    marks: tuple[RowMark, ...]
+    count: Scalar | None
+    offset: Scalar | None
+    fields: tuple[Field, ...]
+
+
 class SetOperation(Struct, frozen=True, kw_only=True):
     """UNION, INTERSECT, EXCEPT; column i of the output stands for column i of both sides, which have its type."""
 
@@ -553,6 +583,7 @@ Rel: TypeAlias = (
     | Deduplicate
     | Sort
     | Limit
+    | LockRows
     | SetOperation
     | With
     | CteScan

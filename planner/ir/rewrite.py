@@ -14,7 +14,9 @@ from planner.types.signature import Volatility
 from planner.types.types import SqlType
 
 _NO_NODES = frozenset({"type", "signature", "equals", "operator", "operators", "name", "names", "kind", "fields"})
-_PLAIN = frozenset({"int", "str", "bool", "int | None", "str | None", "Signature", "SqlType"})
+_PLAIN = frozenset({
+    "int", "str", "bool", "int | None", "str | None", "LockStrength | None", "LockWait", "Signature", "SqlType",
+})  # fmt: skip
 
 _NODES: dict[type, tuple[str, ...]] = {
     cls: tuple(

@@ -101,6 +101,7 @@ def _bind_item(level: Level, node: Tree) -> tuple[Rel, list[NsItem]]:
     tree = getattr(node, kind)
     if kind == "range_var":
         rel, item = bind_range_var(level, tree)
+        item.rel = rel
         level.rtes.append(item)
         return rel, [item]
     if kind == "join_expr":
@@ -143,6 +144,7 @@ def _subselect(level: Level, tree: Tree) -> tuple[Rel, list[NsItem]]:
     alias = tree.alias.aliasname
     names = apply_column_aliases(tree.alias, alias, [field.name for field in rel.fields])
     item = _item_of(level, rel, alias, names)
+    item.rel = rel
     return rel, [item]
 
 

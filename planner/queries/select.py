@@ -18,7 +18,6 @@ from planner.errors import (
     GroupingError,
     InvalidColumnReference,
     SqlSyntaxError,
-    UndefinedTable,
     WindowingError,
     WrongObjectType,
 )
@@ -34,11 +33,13 @@ from planner.ir.nodes import (
     Filter,
     FunctionCall,
     Literal,
+    LockRows,
     Origin,
     Project,
     ProjectSet,
     Rel,
     RowConstructor,
+    RowMark,
     Scalar,
     Sort,
     SortKey,
@@ -49,6 +50,7 @@ from planner.queries.column_names import column_name
 from planner.queries.from_clause import bind_from
 from planner.queries.grouping import Grouping, expand_sets
 from planner.queries.query_tail import bind_limit, limited
+from planner.queries.row_locking import RowLocking, clause_name, passed_through
 from planner.queries.windows import bind_windows
 from planner.resolution.casting import finish_row, resolve_unknown, to_boolean
 from planner.resolution.operators import check_groupable
@@ -109,7 +111,7 @@ class SelectQuery:
         if self.grouping is None and level.aggregates:
             # Aggregates that stand in window definitions only.
             self.grouping = Grouping(level)
-        self._check_locking()
+        self.locking = self._row_locking()
 
     # ---- what surrounds the query asks
 
@@ -301,32 +303,22 @@ class SelectQuery:
             item.index = places[item.index]
         self.distinct_on = [places[index] for index in self.distinct_on]
 
-    def _check_locking(self) -> None:
-        if not self.tree.locking_clause:
-            return
-        self.level.statement.for_update = True
-        strength = _LOCKS[self.tree.locking_clause[0].locking_clause.strength]
+    def _row_locking(self) -> RowLocking | None:
+        clauses = self.tree.locking_clause
+        if not clauses:
+            return None
         refused = (
-            "DISTINCT" if self.tree.distinct_clause
-            else "GROUP BY" if self.tree.group_clause
-            else "HAVING" if self.having is not None
+            "DISTINCT clause" if self.tree.distinct_clause
+            else "GROUP BY clause" if self.tree.group_clause
+            else "HAVING clause" if self.having is not None
             else "aggregate functions" if self.level.aggregates
             else "window functions" if self.level.windows
             else "set-returning functions in the target list" if self.level.srfs
             else None
         )  # fmt: skip
         if refused is not None:
-            what = f"{refused} clause" if refused in ("DISTINCT", "GROUP BY", "HAVING") else refused
-            raise FeatureNotSupported(f"{strength} is not allowed with {what}")
-        for node in self.tree.locking_clause:
-            for relation in node.locking_clause.locked_rels:
-                name = relation.range_var.relname
-                if not any(item.alias == name for item in self.level.rtes):
-                    raise UndefinedTable(
-                        f'relation "{name}" in {strength} clause not found in FROM clause',
-                        position=self.level.statement.position(relation.range_var.location),
-                    )
-        self.level.statement.for_update = True
+            raise FeatureNotSupported(f"{clause_name(clauses[0].locking_clause)} is not allowed with {refused}")
+        return RowLocking(self.level, clauses)
 
     # ---- building
 
@@ -334,7 +326,7 @@ class SelectQuery:
         """The relational nodes of this SELECT."""
         level = self.level
         statement = level.statement
-        rel = self.source
+        rel, marks = (self.source, ()) if self.locking is None else self.locking.exposed(self.source)
         if self.where is not None:
             rel = Filter(input=rel, condition=self.where, fields=rel.fields)
         exprs = [finish_row(level.statement, target.expr) for target in self.targets]
@@ -364,7 +356,9 @@ class SelectQuery:
                     statement.record_columns[field.id] = known
             fields_out.append(field)
         rel = Project(input=rel, exprs=tuple(exprs), fields=tuple(fields_out))
-        return self._finish(rel)
+        if marks:
+            rel, marks = passed_through(statement, rel, marks)
+        return self._finish(rel, marks)
 
     def _grouped(
         self, rel: Rel, exprs: list[Scalar], windows: list[Any], pending: list[list[FunctionCall]]
@@ -414,8 +408,8 @@ class SelectQuery:
             layers.setdefault(depth, []).append(call)
         return [layers[depth] for depth in sorted(layers)]
 
-    def _finish(self, rel: Rel) -> Rel:
-        """DISTINCT, ORDER BY and LIMIT over the projection; junk columns go last of all."""
+    def _finish(self, rel: Rel, marks: tuple[RowMark, ...]) -> Rel:
+        """DISTINCT, ORDER BY, locks and LIMIT over the projection; junk columns and the ids of rows go last of all."""
         fields = rel.fields
         keys = tuple(
             SortKey(
@@ -430,9 +424,15 @@ class SelectQuery:
             rel = Deduplicate(input=rel, on=on, order_by=keys if on else (), fields=fields)
         if keys:
             rel = Sort(input=rel, keys=keys, fields=fields)
-        rel = limited(rel, self.count, self.offset, self.ties)
-        if any(target.junk for target in self.targets):
-            kept = [field for field, target in zip(fields, self.targets, strict=True) if not target.junk]
+        if not marks:
+            rel = limited(rel, self.count, self.offset, self.ties)
+        elif self.ties:
+            rel = LockRows(input=rel, marks=marks, count=None, offset=None, fields=fields)
+            rel = limited(Sort(input=rel, keys=keys, fields=fields), self.count, self.offset, True)
+        else:
+            rel = LockRows(input=rel, marks=marks, count=self.count, offset=self.offset, fields=fields)
+        if marks or any(target.junk for target in self.targets):
+            kept = [field for field, target in zip(fields, self.targets, strict=False) if not target.junk]
             exprs = tuple(ColumnRef(id=field.id, type=field.type) for field in kept)
             statement = self.level.statement
             final = []
@@ -443,14 +443,6 @@ class SelectQuery:
                 final.append(fresh)
             rel = Project(input=rel, exprs=exprs, fields=tuple(final))
         return rel
-
-
-_LOCKS = {
-    pb.LCS_FORKEYSHARE: "FOR KEY SHARE",
-    pb.LCS_FORSHARE: "FOR SHARE",
-    pb.LCS_FORNOKEYUPDATE: "FOR NO KEY UPDATE",
-    pb.LCS_FORUPDATE: "FOR UPDATE",
-}
 
 
 def _project_set(rel: Rel, functions: Sequence[FunctionCall]) -> Rel:

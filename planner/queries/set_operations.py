@@ -7,6 +7,7 @@ from typing import Any
 from planner.errors import DatatypeMismatch, FeatureNotSupported, SqlError, SqlSyntaxError
 from planner.ir.nodes import ColumnRef, Origin, Rel, Scalar, SetOperation
 from planner.queries.query_tail import QueryTail
+from planner.queries.row_locking import clause_name
 from planner.resolution.casting import to_common, unified_type
 from planner.resolution.coercion import common_type
 from planner.resolution.operators import check_groupable
@@ -25,8 +26,7 @@ class SetQuery:
 
     def __init__(self, level: Level, tree: Tree) -> None:
         self.level = level
-        if tree.locking_clause:
-            raise FeatureNotSupported("FOR UPDATE is not allowed with UNION/INTERSECT/EXCEPT")
+        _refuse_locking(tree)
         self.root = _SetNode(level, tree)
         self.tail = QueryTail(level, tree, self.names, self.types, _unordered)
 
@@ -120,12 +120,18 @@ class _SetNode:
         return SetOperation(op=op, all=self.all, left=left, right=right, fields=fields)
 
 
+def _refuse_locking(tree: Tree) -> None:
+    """0A000 for FOR UPDATE and its like over a set operation, or a side of one."""
+    if tree.locking_clause:
+        clause = clause_name(tree.locking_clause[0].locking_clause)
+        raise FeatureNotSupported(f"{clause} is not allowed with UNION/INTERSECT/EXCEPT")
+
+
 def _set_side(level: Level, tree: Tree) -> Analyzed:
     plain = not (
         tree.sort_clause
         or tree.HasField("limit_count")
         or tree.HasField("limit_offset")
-        or tree.locking_clause
         or tree.HasField("with_clause")
     )
     if tree.HasField("into_clause"):
@@ -133,6 +139,7 @@ def _set_side(level: Level, tree: Tree) -> Analyzed:
             "INTO is only allowed on first SELECT of UNION/INTERSECT/EXCEPT",
             position=level.statement.position(tree.into_clause.rel.location),
         )
+    _refuse_locking(tree)
     if tree.op != pb.SETOP_NONE and plain:
         return _SetNode(level, tree)
     return analyze_query(Level(level.statement, level), tree)

@@ -8,6 +8,7 @@ from planner.errors import FeatureNotSupported, SqlError, SqlSyntaxError
 from planner.expressions.bind import bind
 from planner.ir.nodes import Origin, Rel, Scalar, Values
 from planner.queries.query_tail import QueryTail
+from planner.queries.row_locking import clause_name
 from planner.resolution.casting import unify
 from planner.resolution.statement import Level
 from planner.syntax.parse import Tree, tree_location
@@ -20,6 +21,9 @@ class ValuesQuery:
     def __init__(self, level: Level, tree: Tree) -> None:
         statement = level.statement
         self.level = level
+        if tree.locking_clause:
+            clause = clause_name(tree.locking_clause[0].locking_clause)
+            raise FeatureNotSupported(f"{clause} cannot be applied to VALUES")
         rows = bind_rows(level, tree)
         width = len(rows[0])
         columns: list[list[Scalar]] = []

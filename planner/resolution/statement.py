@@ -84,10 +84,11 @@ class NsItem(Struct, kw_only=True):
     qualify an unaliased relation, whose own name is `relation_name`. The flags are those of PostgreSQL's
     ParseNamespaceItem. `row_type` is the oid of a relation's row type, RECORD otherwise. `scalar_function` marks an
     item with one column of a scalar type whose whole-row reference is that column; `nullable` one whose rows an outer
-    join may lack."""
+    join may lack. `rel` is what it reads, unless it is a join."""
 
     alias: str | None
     columns: list[NsColumn]
+    rel: Rel | None = None
     schema: str | None = None
     relation_name: str | None = None
     relation_oid: int = 0
@@ -229,7 +230,8 @@ class Statement:
         self.relations: set[int] = set()
         self.system = False
         self.volatile = False
-        self.for_update = False
+        self.locking: str | None = None
+        """The first clause that locks rows, as messages name it."""
         self.view_depth = 0
         self.merge_action: Scalar | None = None
         """What merge_action() is, where it may stand."""

@@ -93,6 +93,13 @@ def _rel(rel: Any, outer: frozenset[int], ctes: dict[int, int], problems: list[s
         case ir.Sort():
             _rel(rel.input, outer, ctes, problems)
             _scalars(tuple(key.expr for key in rel.keys), outer | _ids(rel.input), ctes, problems)
+        case ir.LockRows():
+            _rel(rel.input, outer, ctes, problems)
+            if rel.fields != rel.input.fields:
+                problems.append("the fields of locked rows are not the input's")
+            _scalars(tuple(value for value in (rel.count, rel.offset) if value is not None), outer, ctes, problems)
+            strange = [mark for mark in rel.marks if mark.field not in _ids(rel)]
+            problems.extend(f"no column has the row ids of {mark!r}" for mark in strange)
         case ir.Limit():
             _rel(rel.input, outer, ctes, problems)
             for value in (rel.count, rel.offset):

@@ -23,7 +23,8 @@ from adapter.engines.common.engine import TableInput
 from adapter.execution.statement import Running
 from adapter.plans.arrow_conditions import false_rows
 from adapter.plans.row_text import row_text
-from adapter.queries.read import execution_context, with_token
+from adapter.queries.prepared_read import with_token
+from adapter.queries.read import execution_context
 from adapter.queries.session_functions import with_session_values
 from adapter.results import RecordBatch
 from planner.errors import CheckViolation, NotNullViolation

@@ -10,7 +10,8 @@ import pyarrow as pa
 
 from adapter.engines.common.engine import Engine
 from adapter.execution.statement import Running
-from adapter.queries.read import execution_context, with_token
+from adapter.queries.prepared_read import with_token
+from adapter.queries.read import execution_context
 from adapter.queries.session_functions import with_session_values
 from adapter.results import RecordBatch
 from planner.errors import FeatureNotSupported

@@ -11,7 +11,8 @@ import pyarrow as pa
 from adapter.execution.spool import RowSpool
 from adapter.execution.statement import Running
 from adapter.plans.predicates import scan_templates
-from adapter.queries.read import execution_context, prepare_read, with_token
+from adapter.queries.prepared_read import with_token
+from adapter.queries.read import execution_context, prepare_read
 from adapter.results import ColumnDescription, RecordBatch
 from adapter.system_catalogs.functions.reg_columns import has_reg_columns, with_names
 from planner.ir import nodes as ir

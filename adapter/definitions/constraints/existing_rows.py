@@ -1,7 +1,7 @@
 """Rows that are there when a table gets a rule: ALTER TABLE holds them against it once its actions are carried out.
 
 SUBTLE: a row that another transaction adds in the meantime was written by the old rules. What is read here is therefore
-validated at the commit at every isolation level (as for FOR UPDATE): had a row come that breaks the rule, the statement
+validated at the commit at every isolation level: had a row come that breaks the rule, the statement
 would fail or run again.
 """
 
@@ -69,7 +69,7 @@ async def _first_row(running: Running, catalog: CatalogSnapshot, query: BoundQue
 
 async def _first_batch(running: Running, catalog: CatalogSnapshot, query: BoundQuery) -> RecordBatch | None:
     """Rows of `query`, None when it has none."""
-    query = replace(query, for_update=True)
+    query = replace(query, validated=True)
     read = await prepare_read(running, catalog, query, scan_templates(query.rel))
     stream: Any = read.stream()
     async with aclosing(stream) as batches:

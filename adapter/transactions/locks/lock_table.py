@@ -167,6 +167,20 @@ class LockTable:
             waited |= await self.lock_row(owner, relation_oid, row_id, mode, patience)
         return waited
 
+    def try_rows(
+        self, owner: Owner, relation_oid: int, row_ids: np.ndarray[Any, Any], mode: Mode
+    ) -> np.ndarray[Any, Any]:
+        """Take those of these rows (ids ascending, each once) that need no waiting; the others."""
+        refused: list[int] = []
+        place = 0
+        while place < len(row_ids):
+            if len(row_ids) - place > ONE_BY_ONE:
+                place += self._rows_of(relation_oid).take_free(owner, row_ids[place:], mode)
+            few = row_ids[place : place + ONE_BY_ONE].tolist()
+            refused.extend(row_id for row_id in few if not self.try_row(owner, relation_oid, row_id, mode))
+            place += ONE_BY_ONE
+        return np.array(refused, np.int64)
+
     def _too_many(self, owner: Owner, relation_oid: int, more: int) -> bool:
         sets = self._rows_of(relation_oid).bulk.get(owner, {})
         return sum(map(len, sets.values())) + more > MAX_ROWS
@@ -382,6 +396,10 @@ class SessionLocks:
     async def lock_rows(self, relation_oid: int, row_ids: np.ndarray[Any, Any], mode: Mode) -> bool:
         """Take rows, in the order of their ids (ascending, each once); whether one had to be waited for."""
         return await self.table.lock_rows(self.owner, relation_oid, row_ids, mode, self._patience())
+
+    def try_rows(self, relation_oid: int, row_ids: np.ndarray[Any, Any], mode: Mode) -> np.ndarray[Any, Any]:
+        """Take those of these rows (ids ascending, each once) that need no waiting; the others."""
+        return self.table.try_rows(self.owner, relation_oid, row_ids, mode)
 
     def unlock(self, tag: Tag, mode: Mode) -> bool:
         """Undo one taking for the session; False when it does not have the lock so."""

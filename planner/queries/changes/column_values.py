@@ -51,7 +51,7 @@ def bound_query(statement: Statement, rel: Rel) -> BoundQuery:
         relations=frozenset(statement.relations),
         system=statement.system,
         volatile=statement.volatile,
-        for_update=statement.for_update,
+        locking=statement.locking,
     )
 
 

@@ -31,7 +31,7 @@ from storage.environment.opening import open_on_stores
 from storage.errors import Indeterminate, StoreFull
 from storage.shards.parts import ROW_ID
 from storage.stores.consensus import SeqNo, VersionedData
-from tests.adapter.harness import connect
+from tests.adapter.harness import blocked, connect
 
 SCHEMA = pa.schema([("c1", pa.int32())])
 
@@ -374,9 +374,11 @@ async def test_read_uncommitted_sees_what_is_decided_and_not_durable(stalling: t
     await reader.run("insert into u select a from t")
     assert await reader.rows("select a from u order by a") == [(1,), (1,), (2,), (3,)]
     await reader.run("rollback")
-    assert await reader.rows("select a from t for update") == [(1,), (2,), (3,)]
+    assert await reader.rows("select a from t for update skip locked") == [(1,), (2,)]
+    locking = await blocked(reader, "select a from t for update")
     store.gate.set()
     await waiting
+    assert await locking.result() == [[(1,), (2,)]]
     # A session waits until its own commits are visible.
     assert await early.value("select count(*) from t") == 6
     for session in (reader, other):

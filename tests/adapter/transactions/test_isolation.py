@@ -101,12 +101,18 @@ async def test_a_reader_never_fails(pair: tuple[Client, Client]) -> None:
     assert await one.tag("commit") == "COMMIT"
 
 
-async def test_for_update_counts_at_every_level(pair: tuple[Client, Client]) -> None:
+async def test_for_update_counts_at_every_level(pair: tuple[Client, Client], stranger: Another) -> None:
     one, two = pair
     await one.run("begin isolation level repeatable read")
     await one.rows("select v from t where k = 1 for update")
-    await two.run("update t set v = 99 where k = 1")
+    waiting = await blocked(two, "update t set v = 99 where k = 1")
     await one.run("insert into t values (9, 9)")
+    assert await one.tag("commit") == "COMMIT"
+    await waiting.result()
+    await one.run("begin isolation level repeatable read")
+    await one.rows("select v from t where k = 1 for update")
+    await (await stranger()).run("update t set v = 98 where k = 1")
+    await one.run("insert into t values (10, 10)")
     assert (await one.error("commit")).sqlstate == "40001"
 
 

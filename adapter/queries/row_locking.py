@@ -1,0 +1,317 @@
+"""`SELECT ... FOR UPDATE` and its like: each row is locked before it is handed on (`ir.LockRows`).
+
+PostgreSQL's rules (nodeLockRows.c, and "The Locking Clause" of SELECT). Rows are found at the snapshot, sorted, locked
+in that order until LIMIT is reached, and only those count that could be locked. A row that has changed since goes on
+with its newest version if that still fits: the rows that it was joined with stay the same (`locked_rows` has the rules
+of the isolation levels). The values are the newest, the order is that of the snapshot.
+
+Where locked rows are the whole result they stream: a statement keeps them aside before its first row is handed on,
+since it may have to begin again; a cursor locks the rows that are fetched. Inside a larger query they are read first,
+and the rest of the query finds them at hand.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import aclosing
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from msgspec.structs import replace
+
+from adapter.execution.spool import RowSpool
+from adapter.execution.statement import Running
+from adapter.plans.constant_rows import constant_value
+from adapter.queries.locked_rows import SKIPPED, LockedRows, recheck
+from adapter.queries.prepared_read import PreparedRead
+from adapter.results import RecordBatch
+from adapter.store_errors import CONCURRENT_UPDATE, serialization_failure
+from adapter.transactions.locks import modes
+from adapter.transactions.locks.modes import Mode
+from adapter.transactions.row_versions import DELETED
+from adapter.transactions.transaction import BeginAgain
+from planner.errors import FeatureNotSupported, InvalidRowCountInLimitClause, InvalidRowCountInResultOffsetClause
+from planner.ir import nodes as ir
+from planner.ir.bound import BoundQuery
+from planner.ir.physical import arrow_type
+from planner.ir.rewrite import column_ids, transform, walk
+from storage.catalog.model import Relation
+
+AtHand = Mapping[int, Any]
+"""Rows (Arrow tables) by the ids of the `CteScan`s that read them."""
+
+Prepare = Callable[[BoundQuery, AtHand], Awaitable[PreparedRead]]
+"""Makes a query ready to run that reads rows at hand."""
+
+FIRST_AT_HAND = ir.RETURNING_ROWS - 1000
+"""The id of the first `CteScan` of locked rows; lower ones follow."""
+
+_MODES: Mapping[ir.LockStrength, Mode] = {
+    "key share": modes.FOR_KEY_SHARE,
+    "share": modes.FOR_SHARE,
+    "no key update": modes.FOR_NO_KEY_UPDATE,
+    "update": modes.FOR_UPDATE,
+}
+
+
+def without_locking(query: BoundQuery) -> BoundQuery:
+    """`query` as one that locks nothing, for EXPLAIN."""
+
+    def plain(node: Any) -> Any:
+        if not isinstance(node, ir.LockRows):
+            return None
+        rel = transform(node.input, plain)
+        if node.count is None and node.offset is None:
+            return rel
+        return ir.Limit(input=rel, count=node.count, offset=node.offset, ties=False, fields=node.fields)
+
+    return replace(query, rel=transform(query.rel, plain), locking=None)
+
+
+async def prepare_locking(
+    running: Running, query: BoundQuery, at_hand: AtHand, prepare: Prepare, *, lazily: bool
+) -> PreparedRead:
+    """`query`, which locks rows, ready to run. Without `lazily` its rows are locked now.
+
+    Raises 25006 in a read-only transaction, 55P03, BeginAgain, 40001, and what waiting for a lock raises.
+    """
+    running.transaction.check_writable(f"SELECT {query.locking}")
+    rel = query.rel
+    if isinstance(rel, ir.Project) and isinstance(rel.input, ir.LockRows) and _are_columns(rel.exprs):
+        node = rel.input
+        inner, at_hand = await _inner(running, replace(query, rel=node.input, locking=None), at_hand, prepare)
+        read = await prepare(inner, at_hand)
+        places = [[field.id for field in node.fields].index(id) for id in column_ids(rel.exprs)]
+        count, offset = await _bounds(running, query, node, at_hand, prepare)
+        locking = _Locking(running, replace(node, input=inner.rel), read)
+        stream = _columns(locking.stream(count, offset, one_by_one=lazily), places)
+        source = _or_fail(stream) if lazily else await _kept_aside(stream)
+        return replace(read, query=query, rows=None, engine=None, writer=None, stream=lambda: source)
+    return await prepare(*await _inner(running, query, at_hand, prepare))
+
+
+def _are_columns(exprs: Sequence[ir.Scalar]) -> bool:
+    return all(isinstance(expr, ir.ColumnRef) for expr in exprs)
+
+
+async def _inner(running: Running, query: BoundQuery, given: AtHand, prepare: Prepare) -> tuple[BoundQuery, AtHand]:
+    """`query` reading at hand what its locking parts find, and all rows at hand."""
+    at_hand = dict(given)
+    free = itertools.count(FIRST_AT_HAND, -1)
+
+    async def carried_out(rel: Any) -> Any:
+        nodes: dict[int, ir.LockRows] = {}
+
+        def note(node: Any) -> Any:
+            if isinstance(node, ir.LockRows):
+                nodes[id(node)] = node
+                return node
+            return None
+
+        transform(rel, note)
+        scans: dict[int, ir.CteScan] = {}
+        for key, node in nodes.items():
+            _check_alone(node)
+            inner = await carried_out(node.input)
+            read = await prepare(replace(query, rel=inner, locking=None), at_hand)
+            count, offset = await _bounds(running, query, node, at_hand, prepare)
+            locking = _Locking(running, replace(node, input=inner), read)
+            batches = [batch async for batch in locking.stream(count, offset, one_by_one=False)]
+            cte = next(free)
+            names = [f"c{place}" for place in range(1, len(node.fields) + 1)]
+            schema = pa.schema([(name, arrow_type(field.type)) for name, field in zip(names, node.fields, strict=True)])
+            tables = [pa.Table.from_batches([batch]).rename_columns(names) for batch in batches]
+            at_hand[cte] = pa.concat_tables(tables) if tables else schema.empty_table()
+            scans[key] = ir.CteScan(cte=cte, fields=node.fields)
+        return transform(rel, lambda node: scans.get(id(node)))
+
+    return replace(query, rel=await carried_out(query.rel), locking=None), at_hand
+
+
+def _check_alone(node: ir.LockRows) -> None:
+    """0A000 when the rows depend on those of a query around it."""
+    own = {field.id for part in walk(node) for field in getattr(part, "fields", ())}
+    if not own.issuperset(column_ids(node)):
+        raise FeatureNotSupported("locking rows in a correlated subquery is not supported")
+
+
+async def _bounds(
+    running: Running, query: BoundQuery, node: ir.LockRows, at_hand: AtHand, prepare: Prepare
+) -> tuple[int | None, int]:
+    """LIMIT (None: there is none) and OFFSET."""
+    values: list[int | None] = []
+    for expr in (node.count, node.offset):
+        known, value = (True, None) if expr is None else constant_value(expr, running.params)
+        if not known:
+            assert expr is not None
+            field = ir.Field(id=max(field.id for field in node.fields) + 1, name="bound", type=expr.type)
+            rel = ir.Project(input=ir.OneRow(), exprs=(expr,), fields=(field,))
+            read = await prepare(replace(query, rel=rel, locking=None), at_hand)
+            (value,) = [batch.column(0)[0].as_py() async for batch in read.stream() if batch.num_rows]
+        values.append(value)
+    count, offset = values
+    if offset is not None and offset < 0:
+        raise InvalidRowCountInResultOffsetClause("OFFSET must not be negative")
+    if count is not None and count < 0:
+        raise InvalidRowCountInLimitClause("LIMIT must not be negative")
+    return count, offset or 0
+
+
+async def _columns(stream: AsyncIterator[RecordBatch], places: Sequence[int]) -> AsyncIterator[RecordBatch]:
+    """The columns of `stream` at `places`, named by their order."""
+    names = [f"c{number}" for number in range(1, len(places) + 1)]
+    async for batch in stream:
+        yield pa.record_batch([batch.column(place) for place in places], names=names)
+
+
+async def _kept_aside(stream: AsyncIterator[RecordBatch]) -> AsyncIterator[RecordBatch]:
+    """All of `stream`, which has ended when this returns."""
+    spool = RowSpool()
+    try:
+        async for batch in stream:
+            await spool.append(batch)
+    except BaseException:
+        spool.close()
+        raise
+
+    async def read() -> AsyncIterator[RecordBatch]:
+        try:
+            async for batch in spool.read(0, spool.rows):
+                yield batch
+        finally:
+            spool.close()
+
+    return read()
+
+
+async def _or_fail(stream: AsyncIterator[RecordBatch]) -> AsyncIterator[RecordBatch]:
+    """`stream` of a cursor, which cannot begin again."""
+    try:
+        async for batch in stream:
+            yield batch
+    except BeginAgain as error:
+        raise serialization_failure(CONCURRENT_UPDATE) from error
+
+
+class _Locking:
+    """One `LockRows` in progress, whose input is `read`."""
+
+    def __init__(self, running: Running, node: ir.LockRows, read: PreparedRead) -> None:
+        self._running = running
+        self._read = read
+        self._marks = node.marks
+        places = {field.id: place for place, field in enumerate(node.fields)}
+        self._places = [places[mark.field] for mark in node.marks]
+        catalog = running.transaction.catalog
+        self._rows: list[LockedRows] = []
+        for mark in node.marks:
+            relation = catalog.get(mark.relation_oid)
+            assert isinstance(relation, Relation)
+            self._rows.append(LockedRows(running, relation, "locking"))
+        self._rechecks = 0
+
+    async def stream(self, count: int | None, offset: int, *, one_by_one: bool) -> AsyncIterator[RecordBatch]:
+        """The locked rows. At most the rows that are handed on, and those that OFFSET skips, are locked."""
+        left = None if count is None else count + offset
+        stream: Any = self._read.stream()
+        async with aclosing(stream) as batches:
+            if left == 0:
+                return
+            async for batch in batches:
+                start = 0
+                while start < batch.num_rows:
+                    size = 1 if one_by_one else batch.num_rows - start
+                    if left is not None:
+                        size = min(size, left)
+                    locked = await self._locked(batch.slice(start, size))
+                    start += size
+                    if left is not None:
+                        left -= locked.num_rows
+                    skipped = min(offset, locked.num_rows)
+                    offset -= skipped
+                    if locked.num_rows > skipped:
+                        yield locked.slice(skipped)
+                    if left == 0:
+                        return
+
+    async def _locked(self, batch: RecordBatch) -> RecordBatch:
+        """Those rows of `batch` that could be locked and still fit, by their newest versions."""
+        kept = np.ones(batch.num_rows, bool)
+        stale = np.zeros(batch.num_rows, bool)
+        ids = [_ids(batch, place) for place in self._places]
+        for mark, rows, own in zip(self._marks, self._rows, ids, strict=True):
+            if mark.strength is None:
+                continue
+            wanted = np.unique(own[kept & (own != _NO_ROW)])
+            mode = _MODES[mark.strength]
+            changed = await rows.lock(wanted, np.full(len(wanted), mode), mark.wait)
+            for before, now in changed.items():
+                there = own == before
+                if now in (DELETED, SKIPPED):
+                    kept[there] = False
+                else:
+                    own[there] = now
+                    stale[there] = True
+            if mode > modes.FOR_KEY_SHARE:
+                rows.hold(np.unique(own[kept & (own != _NO_ROW)]))
+        stale &= kept
+        if not stale.any():
+            return batch if kept.all() else batch.filter(pa.array(kept))
+        return await self._rechecked(batch, kept, stale, ids)
+
+    async def _rechecked(
+        self,
+        batch: RecordBatch,
+        kept: np.ndarray[Any, Any],
+        stale: np.ndarray[Any, Any],
+        ids: list[np.ndarray[Any, Any]],
+    ) -> RecordBatch:
+        """`batch` with the stale rows by their newest versions (`ids`, by mark), if these fit."""
+        found: dict[tuple[int, ...], list[RecordBatch]] = {}
+        # Rows that lack the same tables (of outer joins) are looked at together.
+        lacking: dict[tuple[bool, ...], list[int]] = {}
+        for row in np.flatnonzero(stale).tolist():
+            lacking.setdefault(tuple(bool(own[row] == _NO_ROW) for own in ids), []).append(row)
+        for lacks, members in lacking.items():
+            combinations = {tuple(int(own[row]) for own in ids) for row in members}
+            for result in await self._newest(lacks, [own[members] for own in ids]):
+                own = [_ids(result, place) for place in self._places]
+                for row, combination in enumerate(zip(*(each.tolist() for each in own), strict=True)):
+                    if combination in combinations:
+                        found.setdefault(combination, []).append(result.slice(row, 1))
+        pieces: list[RecordBatch] = []
+        for row in np.flatnonzero(kept).tolist():
+            if not stale[row]:
+                pieces.append(batch.slice(row, 1))
+                continue
+            # Rows that a set-returning function or the like has made several of have the same ids.
+            fitting = found.get(tuple(int(own[row]) for own in ids))
+            if fitting:
+                pieces.append(fitting.pop(0))
+        if not pieces:
+            return batch.slice(0, 0)
+        tables = [pa.Table.from_batches([piece]).rename_columns(batch.schema.names) for piece in pieces]
+        (merged,) = pa.concat_tables([table.cast(batch.schema) for table in tables]).combine_chunks().to_batches()
+        return merged
+
+    async def _newest(self, lacks: tuple[bool, ...], ids: list[np.ndarray[Any, Any]]) -> Sequence[RecordBatch]:
+        """What the query gives for the rows with these ids and those that they are joined with, among others."""
+        scans = {node.row_id: node for node in walk(self._read.query.rel) if isinstance(node, ir.Scan)}
+        replaced = []
+        for mark, rows, own, lacked in zip(self._marks, self._rows, ids, lacks, strict=True):
+            if lacked or mark.strength is not None:
+                wanted = [] if lacked else np.unique(own).tolist()
+                replaced.append((scans[mark.row_id], await rows.newest_versions(wanted)))
+        self._rechecks += 1
+        return await recheck(self._running, self._read, replaced, f"newest{id(self)}.{self._rechecks}")
+
+
+_NO_ROW = np.iinfo(np.int64).min
+"""In place of the id of a row that an outer join lacks."""
+
+
+def _ids(batch: RecordBatch, place: int) -> np.ndarray[Any, Any]:
+    column = batch.column(place).fill_null(int(_NO_ROW))
+    return np.array(column.to_numpy(zero_copy_only=False), np.int64)
