@@ -25,13 +25,17 @@ from adapter.store_errors import CONCURRENT_UPDATE, serialization_failure
 from adapter.transactions.parts_ahead import moved_parts
 from planner.errors import SqlError
 from storage.ids import ShardId
-from storage.shards.indexes.definition import IndexDefinition
+from storage.shards.indexes.definition import IndexDefinition, StoredColumn
+from storage.shards.indexes.scalar_keys import Plain, plain_scalar
 from storage.shards.parts import PROVISIONAL_ROW_ID, ROW_ID, Part
 from storage.timestamps.csn import Csn
 
 if TYPE_CHECKING:
     from storage.environment.environment import Environment
     from storage.transactions.txn import Txn
+
+FEW_KEYS = 64
+"""So many keys of a claim are compared one by one with those of others in the group."""
 
 Violation = Callable[[int], SqlError]
 """The error for the key of a number."""
@@ -45,6 +49,8 @@ class Absent(Struct, frozen=True, kw_only=True):
     keys: tuple[pa.Array, ...]
     as_of: Csn
     violation: Violation
+    unique: bool = False
+    """They are keys that the transaction adds to a unique index: whoever else adds one claims it likewise."""
 
 
 class Present(Struct, frozen=True, kw_only=True):
@@ -69,18 +75,68 @@ class Unchanged(Struct, frozen=True, kw_only=True):
 Claim = Absent | Present | Unchanged
 
 
+class AddedKeys:
+    """The unique keys that the members of a commit group have added so far, as far as they are few.
+
+    So many small transactions of one group are compared key by key, where each would have to read the rows of all that
+    come before it.
+    """
+
+    def __init__(self) -> None:
+        self._keys: dict[tuple[ShardId, str], set[tuple[Plain, ...]] | None] = {}
+        """By shard and fingerprint of the index; None: they were too many."""
+
+    def add(self, claims: Sequence[Claim]) -> None:
+        """A member with these claims is accepted."""
+        for claim in claims:
+            if isinstance(claim, Absent) and claim.unique:
+                place = claim.shard, claim.index.fingerprint
+                keys = _plain_keys(claim)
+                known = self._keys.setdefault(place, set())
+                if known is None or keys is None:
+                    self._keys[place] = None
+                else:
+                    known.update(key for key in keys if key is not None)
+
+    def have_none_of(self, claim: Claim) -> bool:
+        """Whether no member before has added a key of `claim`, for certain: one that has may have deleted it again."""
+        if not isinstance(claim, Absent) or not claim.unique:
+            return False
+        known = self._keys.get((claim.shard, claim.index.fingerprint), set())
+        keys = _plain_keys(claim)
+        return known is not None and keys is not None and known.isdisjoint(keys)
+
+
+def _is_plain(index: IndexDefinition) -> bool:
+    return index.predicate is None and all(isinstance(column.source, StoredColumn) for column in index.columns)
+
+
+def _plain_keys(claim: Absent) -> list[tuple[Plain, ...] | None] | None:
+    """The keys of `claim`, None for one that equals no other; None when they are too many, or no plain values."""
+    index = claim.index
+    if len(claim.keys[0]) > FEW_KEYS or not _is_plain(index):
+        return None
+    columns = [
+        [plain_scalar(column, scalar) for scalar in values]
+        for column, values in zip(index.columns, claim.keys, strict=True)
+    ]
+    keys = zip(*columns, strict=True)
+    return [None if None in key and not index.nulls_not_distinct else key for key in keys]
+
+
 async def broken(
-    env: Environment, claims: Sequence[Claim], own: Txn, until: Csn, earlier: Sequence[Txn]
+    env: Environment, claims: Sequence[Claim], own: Txn, until: Csn, earlier: Sequence[Txn], added: AddedKeys
 ) -> SqlError | None:
-    """The error for a claim that does not hold after everything up to `until` and after the transactions `earlier`;
-    None when all hold. Raises AsOfNotReadable and UnknownShard."""
+    """The error for a claim that does not hold after everything up to `until` and after the transactions `earlier`,
+    which have `added` keys; None when all hold. Raises AsOfNotReadable and UnknownShard."""
     for claim in claims:
         if isinstance(claim, Unchanged):
             if await _has_changed(env, claim, until, earlier):
                 return serialization_failure(CONCURRENT_UPDATE)
             continue
         others: list[Part] = []
-        for number, txn in enumerate(earlier, 1):
+        beside = () if not earlier or added.have_none_of(claim) else earlier
+        for number, txn in enumerate(beside, 1):
             if claim.shard in txn.shards:
                 moved = moved_parts(txn, claim.shard, number)
                 if moved is None:

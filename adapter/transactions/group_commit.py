@@ -56,6 +56,7 @@ import structlog
 from msgspec import Struct, field
 
 from adapter.store_errors import CONCURRENT_UPDATE, serialization_failure, sql_error
+from adapter.transactions.claims import AddedKeys
 from adapter.transactions.row_versions import CommittedChanges, RowVersions
 from adapter.transactions.transaction import CommitRequest
 from adapter.transactions.validation import conflict
@@ -458,11 +459,14 @@ class GroupCommitter(Struct, eq=False):
 
     async def _validate(self, group: list[_Waiting], until: Csn, catalog: CatalogSnapshot) -> list[_Waiting]:
         accepted: list[_Waiting] = []
+        earlier: list[CommitRequest] = []
+        added = AddedKeys()
         for waiting in group:
-            earlier = [member.request for member in accepted]
-            failure = await conflict(self.env, catalog, waiting.request, until, earlier)
+            failure = await conflict(self.env, catalog, waiting.request, until, earlier, added)
             if failure is None:
                 accepted.append(waiting)
+                earlier.append(waiting.request)
+                added.add(waiting.request.claims)
             else:
                 waiting.done.set_exception(failure)
         return accepted

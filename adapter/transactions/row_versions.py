@@ -155,7 +155,7 @@ async def _translated(env: Environment, whole: Txn, txn: Txn, replacement: Repla
 
 async def _parts_of(env: Environment, shard: ShardId, csn: Csn) -> Sequence[Part]:
     """The insert parts that came with the commit at `csn`."""
-    return [part for part in (await env.reader.snapshot(shard, csn)).inserts if part.csn == csn]
+    return (await env.reader.changes(shard, Csn(csn - 1), csn)).inserts
 
 
 async def _ids_of(env: Environment, part: Part) -> np.ndarray[Any, Any]:

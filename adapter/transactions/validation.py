@@ -24,7 +24,7 @@ import pyarrow as pa
 
 from adapter.plans.predicates import Conjunction, any_row_matches, may_match
 from adapter.store_errors import CONCURRENT_DDL, CONCURRENT_UPDATE, READ_WRITE_DEPENDENCIES, serialization_failure
-from adapter.transactions.claims import broken
+from adapter.transactions.claims import AddedKeys, broken
 from adapter.transactions.transaction import CommitRequest, TableRead
 from planner.errors import SqlError
 from storage.catalog.model import CatalogSnapshot, CatalogUpdate, Relation, Schema
@@ -39,10 +39,15 @@ if TYPE_CHECKING:
 
 
 async def conflict(
-    env: Environment, catalog: CatalogSnapshot, request: CommitRequest, until: Csn, earlier: Sequence[CommitRequest]
+    env: Environment,
+    catalog: CatalogSnapshot,
+    request: CommitRequest,
+    until: Csn,
+    earlier: Sequence[CommitRequest],
+    added: AddedKeys,
 ) -> SqlError | None:
-    """Why `request` may not commit after everything up to `until`, which left `catalog`, and after `earlier`; None when
-    it may."""
+    """Why `request` may not commit after everything up to `until`, which left `catalog`, and after `earlier`, which
+    have `added` unique keys; None when it may."""
     reason = catalog_conflict(catalog, request)
     if reason is not None:
         return serialization_failure(reason)
@@ -51,7 +56,7 @@ async def conflict(
             if await _written_row_conflict(env, request, shard, until, earlier):
                 return serialization_failure(CONCURRENT_UPDATE)
         if request.claims:
-            failure = await broken(env, request.claims, request.txn, until, [member.txn for member in earlier])
+            failure = await broken(env, request.claims, request.txn, until, [member.txn for member in earlier], added)
             if failure is not None:
                 return failure
         for read in request.reads:
@@ -107,11 +112,13 @@ async def _written_row_conflict(
 ) -> bool:
     if not request.txn.deletes_from(shard):
         return False
-    await request.txn.make_local_parts(shard)
-    own = [part for part in request.txn.local_parts(shard) if part.kind == "delete"]
-    theirs = _deletes_in(earlier, shard)
+    theirs = await _deletes_in(earlier, shard)
     changes = await env.reader.changes(shard, request.snapshot, until)
     theirs.extend(changes.deletes)
+    if not theirs:
+        return False
+    await request.txn.make_local_parts(shard)
+    own = [part for part in request.txn.local_parts(shard) if part.kind == "delete"]
     theirs = [part for part in theirs if any(_ids_overlap(part, mine) for mine in own)]
     if not theirs:
         return False
@@ -119,14 +126,13 @@ async def _written_row_conflict(
     return len(np.intersect1d(mine, await _row_ids(env, theirs))) > 0
 
 
-def _deletes_in(requests: Sequence[CommitRequest], shard: ShardId) -> list[Part]:
-    return [
-        part
-        for request in requests
-        if request.txn.deletes_from(shard)
-        for part in request.txn.local_parts(shard)
-        if part.kind == "delete"
-    ]
+async def _deletes_in(requests: Sequence[CommitRequest], shard: ShardId) -> list[Part]:
+    found: list[Part] = []
+    for request in requests:
+        if request.txn.deletes_from(shard):
+            await request.txn.make_local_parts(shard)
+            found += [part for part in request.txn.local_parts(shard) if part.kind == "delete"]
+    return found
 
 
 def _ids_overlap(left: Part, right: Part) -> bool:

@@ -216,6 +216,7 @@ async def check_unique(
                 keys=tuple(key_arrays(index, keys)),
                 as_of=transaction.snapshot.csn,
                 violation=others or violation,
+                unique=True,
             )
         )
 

@@ -20,12 +20,14 @@ from storage.shards.parts import (
     ROW_ID,
     Part,
     RowIdRange,
+    encode_ipc,
     encode_parquet,
     file_part,
     inline_part,
     parquet_stats,
     part_may_match,
     read_table,
+    table_stats,
 )
 
 VALUES: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
@@ -151,3 +153,24 @@ def test_parts_survive_their_encoding() -> None:
     table = pa.table({"c1": [1, None], "c2": [b"\xff\x00", b"a"], "c3": [1.5, float("inf")]})
     part = inline_part("insert", table)
     assert msgspec.msgpack.decode(msgspec.msgpack.encode(part), type=Part) == part
+
+
+@pytest.mark.parametrize("name", VALUES)
+@given(data=st.data())
+@settings(max_examples=30)
+def test_statistics_of_few_rows_are_those_of_many(name: str, data: st.DataObject) -> None:
+    type_, values = VALUES[name]
+    rows = data.draw(st.lists(st.none() | values, min_size=1, max_size=4))
+    few, many = pa.table({"c1": pa.array(rows, type_)}), pa.table({"c1": pa.array(rows * 9, type_)})
+    one, other = table_stats(few)["c1"], table_stats(many)["c1"]
+    assert one.null_count == rows.count(None)
+    assert (one.domain, one.min, one.max) == (other.domain, other.min, other.max)
+
+
+@pytest.mark.parametrize("rows", [0, 1, 1000])
+def test_a_stream_is_what_a_writer_of_streams_makes(rows: int) -> None:
+    table = pa.table({"c1": list(range(rows)), "c2": ["text"] * rows, "c3": [[1, None]] * rows})
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    assert encode_ipc(table) == sink.getvalue().to_pybytes()
