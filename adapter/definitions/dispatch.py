@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from adapter.definitions import alter, drop, objects, rename, sequences, tables
-from adapter.definitions.indexes import creation
+from adapter.definitions.indexes import creation, rebuilding
 from adapter.execution.guards import prevent_in_block
 from adapter.execution.statement import Running
 from adapter.results import Command
@@ -38,6 +38,7 @@ _HANDLERS: dict[type, _Handler] = {
     st.CreateSequence: sequences.create_sequence,
     st.AlterSequence: sequences.alter_sequence,
     st.CreateIndex: creation.create_index,
+    st.Reindex: rebuilding.reindex,
     st.CreateRole: objects.create_role,
     st.AlterRole: objects.alter_role,
     st.DropRole: objects.drop_role,
@@ -55,7 +56,6 @@ _UNSUPPORTED: dict[type, str] = {
     st.AlterDefaultPrivileges: "ALTER DEFAULT PRIVILEGES",
     st.AlterSystem: "ALTER SYSTEM",
     st.Cluster: "CLUSTER",
-    st.Reindex: "REINDEX",
     st.Do: "DO",
     st.Call: "CALL",
 }

@@ -93,6 +93,8 @@ def _wanted(running: Running, statement: object, catalog: CatalogSnapshot) -> It
         case st.CreateIndex():
             mode = Mode.SHARE_UPDATE_EXCLUSIVE if statement.concurrently else Mode.SHARE
             yield from of([statement.table], mode)
+        case st.Reindex(name=QualifiedName()):
+            yield from of([statement.name], Mode.SHARE_UPDATE_EXCLUSIVE if statement.concurrently else Mode.SHARE)
         case st.CreateTable():
             yield from of([like.table for like in statement.likes], Mode.ACCESS_SHARE)
             foreign = [constraint.foreign_table for constraint in statement.constraints]

@@ -55,6 +55,8 @@ class Reindex(Struct, frozen=True, kw_only=True):
     name: QualifiedName | None
     target: str | None = None
     concurrently: bool = False
+    verbose: bool = False
+    tablespace: str | None = None
 
 
 class Grant(Struct, frozen=True, kw_only=True):

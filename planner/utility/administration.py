@@ -10,7 +10,7 @@ from planner.errors import FeatureNotSupported, SqlSyntaxError
 from planner.statements import records as st
 from planner.syntax.libpg_query import pb
 from planner.syntax.names import qualified_name, role_name
-from planner.syntax.options import option_text
+from planner.syntax.options import option_flag, option_text
 from planner.syntax.parse import Parsed, Tree
 
 _LOCK_MODES = (
@@ -63,8 +63,26 @@ def _reindex(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
         kind=_REINDEX[tree.kind],
         name=qualified_name(tree.relation, parsed) if tree.HasField("relation") else None,
         target=tree.name or None,
-        concurrently=any(node.def_elem.defname == "concurrently" for node in tree.params),
+        concurrently=_flag(tree, "concurrently", parsed),
+        verbose=_flag(tree, "verbose", parsed),
+        tablespace=next(
+            (option_text(node.def_elem) for node in tree.params if node.def_elem.defname == "tablespace"), None
+        ),
     )
+
+
+def _flag(tree: Tree, name: str, parsed: Parsed) -> bool:
+    """An option of REINDEX that is on or off. 42601 for options that there are not."""
+    found = False
+    for node in tree.params:
+        element = node.def_elem
+        if element.defname == name:
+            found = option_flag(element)
+        elif element.defname not in ("concurrently", "verbose", "tablespace"):
+            raise SqlSyntaxError(
+                f'unrecognized REINDEX option "{element.defname}"', position=parsed.position(element.location)
+            )
+    return found
 
 
 _GRANT_OBJECTS = {

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from msgspec import Struct
 
-from storage.catalog.model import CatalogRecord, Relation
+from storage.catalog.model import CatalogRecord, Constraint, Index, Relation
 from storage.catalog.oids import OID_KEY
 from storage.catalog.sequences import SEQUENCE_PREFIX
 from storage.durable.registers import decode_register
@@ -30,6 +30,7 @@ from storage.ids import CATALOG_SHARD, ShardId
 from storage.offline.admin import Inspector
 from storage.shards import shard_state
 from storage.shards.indexes.durable_runs import open_run
+from storage.shards.indexes.runs import CorruptRun
 from storage.shards.indexes.runs import check as check_run
 from storage.shards.part_store import TOMBSTONE, PartStore
 from storage.shards.parts import ROW_ID, Part, RunRef, read_table
@@ -168,7 +169,8 @@ class Fsck:
         return {key for part in state.parts.values() for key in part.files} | set(state.garbage)
 
     async def _check_run(self, part: Part, ref: RunRef, deep: bool) -> None:
-        """Raise unless the key run `ref` of `part` is there, whole, and says of each row at most one thing."""
+        """Raise unless the key run `ref` of `part` is there, whole, what its part says that it is, and says of each row
+        at most one thing."""
         self._bytes += ref.bytes
         size = await self._inspector.blob.size(ref.key)
         if size is None:
@@ -176,7 +178,13 @@ class Fsck:
         if size != ref.bytes:
             raise wrong_size(ref.key, size, ref.bytes)
         if deep:
-            check_run(open_run(part, ref, await self._store.read_file(ref.key)))
+            run = open_run(part, ref, await self._store.read_file(ref.key))
+            check_run(run)
+            head = run.head
+            if (ref.low, ref.high) != (head.low, head.high):
+                raise CorruptRun("its part says other bounds")
+            if ref.filter is not None and ref.filter != head.filter:
+                raise CorruptRun("its part has another filter")
 
     def _check_row_ids(self, where: str, state: ShardState, ids: dict[str, list[np.ndarray]]) -> None:
         inserted = np.concatenate([*ids["insert"], np.empty(0, np.int64)])
@@ -242,9 +250,18 @@ class Fsck:
         return await self._catalog(await self._inspector.txns())
 
     async def _check_catalog(self, txns: TxnsState) -> None:
-        for record in await self._catalog(txns):
+        records = await self._catalog(txns)
+        oids = {record.oid for record in records}
+        for record in records:
             if isinstance(record, Relation) and record.shard is not None and record.shard not in txns.registered:
                 self._problem(f"table {record.name}", f"its shard {record.shard} is not registered")
+            if isinstance(record, Relation):
+                unknown = [oid for oid in record.constraints if oid not in oids]
+                if unknown:
+                    self._problem(f"table {record.name}", f"it names what is not there: {unknown}")
+            if isinstance(record, (Constraint, Index)) and record.relation not in oids:
+                what = "index" if isinstance(record, Index) else "constraint"
+                self._problem(f"{what} {record.name}", f"its table {record.relation} is not there")
 
     async def _catalog(self, txns: TxnsState) -> list[CatalogRecord]:
         _, state = await self._inspector.shard(CATALOG_SHARD, txns)

@@ -6,7 +6,7 @@ needs itself. A crash leaves uploads that nothing refers to, for `storage.upkeep
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from storage.durable.state import Abandon
 from storage.ids import ShardId
@@ -48,19 +48,39 @@ class Indexer:
             changed += await self._index(handle, part, definitions)
         return changed
 
-    async def _index(self, handle: DataShard, part: Part, definitions: Sequence[IndexDefinition]) -> bool:
+    async def rebuild(self, shard: ShardId, indexes: Container[int]) -> int:
+        """Make the runs of `indexes` (by oid) anew from the files of `shard`, also where there are some. Returns how
+        many parts have others now. Raises as `index`."""
+        handle = await self._handles.open(shard)
+        definitions = self._keys.definitions_of(shard)
+        anew = frozenset(definition.id for definition in definitions if definition.id in indexes)
+        changed = 0
+        for part in [part for part in handle.state.parts.values() if _is_file(part)]:
+            changed += await self._index(handle, part, definitions, anew)
+        return changed
+
+    async def _index(
+        self,
+        handle: DataShard,
+        part: Part,
+        definitions: Sequence[IndexDefinition],
+        anew: frozenset[int] = frozenset(),
+    ) -> bool:
         epoch = handle.state.epoch
         runs: dict[int, RunRef] = {}
         new: list[str] = []
         for definition in definitions:
-            ref = durable_run(part, definition)
+            ref = None if definition.id in anew else durable_run(part, definition)
             if ref is None:
-                run = await self._keys.sources.runs.load(part, definition)
+                source = self._keys.sources.runs
+                run = await (source.make if definition.id in anew else source.load)(part, definition)
                 key = self._parts.new_key(handle.shard, "keys")
                 new.append(key)
                 await self._parts.add_file(key, bytes(run.data))
                 ref = run_ref(definition, part, run.data, key)
             runs[definition.id] = ref
+        if runs == part.runs:
+            return False
 
         def propose(state: ShardState) -> ShardDiff | Abandon[None]:
             # NOTE: in another epoch the others may have taken this process for dead, and its new files for orphans.
@@ -74,8 +94,12 @@ class Indexer:
         return done
 
 
+def _is_file(part: Part) -> bool:
+    return part.key is not None and part.kind == "insert"
+
+
 def _is_due(part: Part, definitions: Sequence[IndexDefinition]) -> bool:
-    if part.key is None or part.kind != "insert":
+    if not _is_file(part):
         return False
     held = {index: run.fingerprint for index, run in part.runs.items()}
     return held != {definition.id: definition.fingerprint for definition in definitions}

@@ -81,7 +81,7 @@ async def create_index(running: Running, statement: st.CreateIndex) -> None:
         keys.reads += predicate.columns
     if len(statement.elements) + len(statement.include) > MAX_KEYS:
         raise TooManyColumns(f"cannot use more than {MAX_KEYS} columns in an index")
-    _check_tablespace(statement.tablespace)
+    check_tablespace(statement.tablespace)
     _check_method(statement)
     parameters = storage_parameters(statement.options, statement.method)
     _columns(relation, statement, keys)
@@ -247,7 +247,8 @@ def _check_method(statement: st.CreateIndex) -> None:
             raise FeatureNotSupported(f'access method "{method}" does not support multicolumn indexes')
 
 
-def _check_tablespace(name: str | None) -> None:
+def check_tablespace(name: str | None) -> None:
+    """42704 for a tablespace other than the one that there is."""
     if name not in (None, "pg_default"):
         if name == "pg_global":
             raise InvalidParameterValue("only shared relations can be placed in pg_global tablespace")

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from typing import Any
 
+import msgspec
 import pyarrow as pa
 import pytest
 
@@ -20,6 +22,7 @@ from storage.shards.indexes.durable_runs import IndexRunMaker, durable_run
 from storage.shards.part_store import TOMBSTONE
 from storage.shards.parts import Part, RunRef
 from storage.shards.shard import ShardSnapshot
+from storage.shards.shard_state import SetRuns, ShardDiff
 from tests.storage.environments import SCHEMA, Stores, commit, create, deletion
 from tests.storage.offline.test_admin import inspector
 from tests.storage.shards.indexes.reading.tables import BY_BOTH, BY_C1, COLUMNS, answer, write_file
@@ -332,4 +335,54 @@ async def test_what_names_runs_is_refused_by_servers_that_do_not_know_them(monke
         await (await before.handles.open(shard)).refresh()
     monkeypatch.undo()
     await before.close()
+    await env.close()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [({"filter": b"\0" * 64}, "its part has another filter"), ({"low": 1}, "its part says other bounds")],
+)
+async def test_what_a_part_says_of_its_run_is_compared_with_the_run(wrong: dict[str, Any], says: str) -> None:
+    """A filter or bounds that leave keys out would hide rows; rebuilding mends that too."""
+    stores = Stores()
+    env = await stores.open("one")
+    indexed(env, BY_C1)
+    shard = await create(env)
+    txn = env.begin()
+    txn.write(shard, table(0, 1500))
+    await commit(env, txn)
+    await env.applier.apply_all()
+    handle = await env.handles.open(shard)
+    (part,) = handle.state.parts.values()
+    (ref,) = part.runs.values()
+    assert ref.filter is not None
+    await handle.update(
+        lambda state: ShardDiff((SetRuns(part=part.id, runs={BY_C1.id: msgspec.structs.replace(ref, **wrong)}),))
+    )
+    report = await fsck.fsck(inspector(stores))
+    assert [problem.what for problem in report.problems] == [says]
+    assert await env.maintenance.indexer.rebuild(shard, {BY_C1.id}) == 1
+    assert (await fsck.fsck(inspector(stores))).problems == ()
+    assert await found(env, shard, 5, 1499, 1500) == [5, 1499]
+    await env.close()
+
+
+async def test_rebuilding_makes_runs_from_the_parts_alone() -> None:
+    stores = Stores()
+    env = await stores.open("one")
+    indexed(env, BY_C1, BY_BOTH)
+    shard = await create(env)
+    await write(env, shard, 0, 3000)
+    await write(env, shard, 3000, 6000)
+    await env.applier.apply_all()
+    before = await stored(stores, ".keys")
+    made = env.keys.sources.runs.made
+    assert await env.maintenance.indexer.rebuild(shard, {BY_C1.id}) == 2
+    assert env.keys.sources.runs.made == made + 2
+    parts = (await now(env, shard)).inserts
+    assert len({ref.key for ref in refs(parts)} - before) == 2
+    assert {ref.key for ref in refs(parts, BY_BOTH)} <= before
+    assert await env.maintenance.indexer.rebuild(shard, {99}) == 0
+    assert await found(env, shard, 5, 5999, 6000) == [5, 5999]
+    assert (await fsck.fsck(inspector(stores))).problems == ()
     await env.close()

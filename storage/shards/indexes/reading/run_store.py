@@ -104,9 +104,16 @@ class RunStore:
         ref = durable_run(part, definition)
         run = None if ref is None else await self._read(part, definition, ref)
         if run is None:
-            rows = await self.inputs(part, definition)
-            run = await asyncio.to_thread(_made, definition, rows, runs.part_tag(part), self._scratch)
-            self.made += 1
+            return await self.make(part, definition)
+        self._runs.put(_name(part, definition), run, len(run.data))
+        return run
+
+    async def make(self, part: Part, definition: IndexDefinition) -> KeyRun:
+        """The run of `part`, made from it whatever is stored. Raises MissingBlob and CorruptPart, when the part cannot
+        be read."""
+        rows = await self.inputs(part, definition)
+        run = await asyncio.to_thread(_made, definition, rows, runs.part_tag(part), self._scratch)
+        self.made += 1
         self._runs.put(_name(part, definition), run, len(run.data))
         return run
 

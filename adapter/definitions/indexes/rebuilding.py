@@ -1,0 +1,90 @@
+"""REINDEX: the key runs of files are made anew from the files, whatever there is, and uniqueness is looked at again.
+
+Runs are no part of the transaction: those that have been made stay when it fails, since they are right. What is known
+of rows that are in no file yet is in memory alone, and made from them again and again.
+
+Source of the rules: PostgreSQL's ExecReindex.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from adapter.definitions.constraints.existing_rows import NewRules, check_existing_rows
+from adapter.definitions.indexes.creation import check_tablespace
+from adapter.execution.guards import own_catalog, prevent_in_block
+from adapter.execution.relation_names import kind_of, look_up, missing, require_schema
+from adapter.execution.statement import Running
+from adapter.results import Notice
+from planner.errors import FeatureNotSupported, WrongObjectType
+from planner.statements import records as st
+from planner.types.table_indexes import constraint_of_index, indexes_of
+from storage.catalog.model import Index, Relation
+
+
+async def reindex(running: Running, statement: st.Reindex) -> None:
+    """REINDEX. Raises 42P01, 42809, 3F000, 0A000, 25001; 23505 when a unique index turns out to be none."""
+    if statement.concurrently:
+        prevent_in_block(running, "REINDEX CONCURRENTLY")
+    elif statement.kind not in ("index", "table"):
+        prevent_in_block(running, f"REINDEX {statement.kind.upper()}")
+    check_tablespace(statement.tablespace)
+    for relation, indexes in _chosen(running, statement).items():
+        await _rebuild(running, relation, indexes, verbose=statement.verbose)
+
+
+def _chosen(running: Running, statement: st.Reindex) -> Mapping[Relation, list[Index]]:
+    """What is to be rebuilt, by table."""
+    catalog = own_catalog(running)
+    if statement.name is not None:
+        return _named(running, statement, statement.name)
+    tables: Iterable[Relation] = (r for r in catalog.all() if isinstance(r, Relation) and r.kind == "r")
+    if statement.kind == "schema":
+        schema = require_schema(catalog, statement.target or "")
+        tables = (table for table in tables if table.schema == schema.oid)
+    else:
+        if statement.target != running.session.database:
+            raise FeatureNotSupported("can only reindex the currently open database")
+        if statement.kind == "system":
+            if statement.concurrently:
+                raise FeatureNotSupported("cannot reindex system catalogs concurrently")
+            tables = ()
+    return {table: indexes_of(catalog, table) for table in sorted(tables, key=lambda table: table.oid)}
+
+
+def _named(running: Running, statement: st.Reindex, name: st.QualifiedName) -> Mapping[Relation, list[Index]]:
+    catalog = own_catalog(running)
+    record = look_up(running, catalog, name)
+    if record is None:
+        raise missing(catalog, name)
+    if statement.kind == "index":
+        if not isinstance(record, Index):
+            raise WrongObjectType(f'"{record.name}" is not an index')
+        table = catalog.get(record.relation)
+        assert isinstance(table, Relation)
+        return {table: [record]}
+    if not isinstance(record, Relation) or kind_of(record) != "table":
+        raise WrongObjectType(f'"{record.name}" is not a table or materialized view')
+    indexes = indexes_of(catalog, record)
+    if not indexes:
+        rest = "that can be reindexed concurrently" if statement.concurrently else "to reindex"
+        message = f'table "{record.name}" has no indexes {rest}'
+        running.session.notice(Notice(severity="NOTICE", sqlstate="00000", message=message))
+    return {record: indexes}
+
+
+async def _rebuild(running: Running, relation: Relation, indexes: list[Index], *, verbose: bool) -> None:
+    catalog, env = own_catalog(running), running.services.env
+    oids = []
+    for index in indexes:
+        constraint = constraint_of_index(catalog, index.oid)
+        oids.append(index.oid if constraint is None else constraint.oid)
+    unique = [oid for oid, index in zip(oids, indexes, strict=True) if index.unique]
+    await check_existing_rows(running, relation.oid, NewRules(keys=unique))
+    if relation.shard is not None and not running.transaction.is_own_table(relation):
+        # Files of the latest commits are known to their shard once they have been copied there.
+        await env.applier.apply_all()
+        await env.maintenance.indexer.rebuild(relation.shard, frozenset(oids))
+    for index in indexes if verbose else ():
+        message = f'index "{index.name}" was reindexed'
+        running.session.notice(Notice(severity="INFO", sqlstate="00000", message=message))
