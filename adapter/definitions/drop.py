@@ -197,6 +197,8 @@ def _drop_all(running: Running, catalog: CatalogSnapshot, targets: dict[int, Rec
         doomed[record.oid] = record
         if not _is_part_of(record, parent):
             reports.append((record, parent))
+    # A constraint goes with its table, without a word.
+    reports = [pair for pair in reports if not isinstance(pair[0], Constraint) or pair[0].relation not in doomed]
     _refuse_identities(running, catalog, doomed)
     lines = [(_named(running, catalog, record), _named(running, catalog, parent)) for record, parent in reports]
     defaults = _defaults_using(catalog, doomed)

@@ -49,7 +49,8 @@ def judge(request: Request) -> Verdict:
         if not cycle:
             return orders
         first = first or cycle
-        for edge in cycle:
+        # From the far end, as PostgreSQL does: it is others who go ahead, rather than the one who looks.
+        for edge in reversed(cycle):
             if edge.ahead is None or tried >= MAX_ORDERS:
                 continue
             changed = _passing(edge.waiter, edge.ahead, orders)

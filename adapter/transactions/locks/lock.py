@@ -129,6 +129,15 @@ class Lock:
                     return place
         return len(self.queue)
 
+    def waits_for_each_other(self, owner: Owner, mode: Mode) -> Request | None:
+        """The first request that waits for what `owner` holds, if `mode` would have to wait for its owner in turn: a
+        deadlock that needs no looking for (PostgreSQL, proc.c, ProcSleep)."""
+        held = self.holders.get(owner, 0)
+        for waiting in self.queue:
+            if CONFLICTS[waiting.mode] & held:
+                return waiting if CONFLICTS[mode] & self.holders.get(waiting.owner, 0) else None
+        return None
+
     def enqueue(self, request: Request) -> None:
         """Let `request` wait at its place."""
         self.queue.insert(self._place(request.owner), request)

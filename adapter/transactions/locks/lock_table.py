@@ -2,8 +2,8 @@
 
 Everything here happens between two awaits of the event loop, but for the waiting itself. A request that waits ends in
 one of five ways: it is granted; `lock_timeout` has passed (55P03); it waits for itself, which is looked for each
-`deadlock_timeout` (40P01, and it is always the one who looks that fails); its task is cancelled; or its owner was never
-willing to wait (`try_lock`, `try_row`).
+`deadlock_timeout`, or seen at once where two wait for one table (40P01, and it is always the one who looks that fails);
+its task is cancelled; or its owner was never willing to wait (`try_lock`, `try_row`).
 
 Locks of a transaction are let go at its end and at ROLLBACK TO SAVEPOINT (`release`, `release_since`); those of a
 session when it says so or ends. What is left behind by a failure of this module is gone with the owner's release.
@@ -220,6 +220,10 @@ class LockTable:
         request = Request(
             owner=owner, lock=lock, mode=mode, granted=granted, since_ms=self._clock.now_ms(), for_session=for_session
         )
+        other = lock.waits_for_each_other(owner, mode) if lock.tag.kind in ("relation", "advisory") else None
+        if other is not None:
+            cycle = (deadlock.Edge(request, other.owner, None), deadlock.Edge(other, owner, None))
+            raise _deadlock_detected(cycle)
         lock.enqueue(request)
         owner.waiting = request
         self._waiting[request] = None
@@ -276,8 +280,7 @@ class LockTable:
             return
         verdict = deadlock.judge(request)
         if verdict.cycle:
-            detail, hint = deadlock.detail(verdict.cycle), "See server log for query details."
-            self._fail(request, DeadlockDetected("deadlock detected", detail=detail, hint=hint))
+            self._fail(request, _deadlock_detected(verdict.cycle))
             return
         for lock, queue in verdict.orders.items():
             lock.queue[:] = queue
@@ -360,6 +363,12 @@ class LockTable:
             for owner, _ in request.lock.blockers(request, request.lock.queue)
         }
         return list(found)
+
+
+def _deadlock_detected(cycle: tuple[deadlock.Edge, ...]) -> DeadlockDetected:
+    return DeadlockDetected(
+        "deadlock detected", detail=deadlock.detail(cycle), hint="See server log for query details."
+    )
 
 
 class SessionLocks:

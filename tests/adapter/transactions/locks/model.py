@@ -41,6 +41,16 @@ class Model:
         """What `owner` has of `tag`."""
         return [item.mode for item in self.held if item.owner == owner and item.tag == tag]
 
+    def _is_deadlock(self, owner: int, tag: Tag, mode: Mode) -> bool:
+        """Whether `owner` and the first who waits for it at a table would wait for each other."""
+        wishes = [wish for wish in self.queue if wish.tags[0] == tag]
+        for wish in wishes:
+            if any(CONFLICTS[wish.mode] >> held & 1 for held in self.modes(owner, tag)):
+                return tag.kind == "relation" and any(
+                    CONFLICTS[mode] >> held & 1 for held in self.modes(wish.owner, tag)
+                )
+        return False
+
     def waits(self, owner: int) -> bool:
         """Whether `owner` waits."""
         return any(wish.owner == owner for wish in self.queue)
@@ -53,6 +63,8 @@ class Model:
                 place = self._place(owner, rest[0])
                 ahead = [wish for wish in self.queue[:place] if wish.tags[0] == rest[0]]
                 if self._excluded(owner, rest[0], mode) or any(CONFLICTS[mode] >> wish.mode & 1 for wish in ahead):
+                    if self._is_deadlock(owner, rest[0], mode):
+                        return
                     self.queue.insert(place, Wish(owner, rest, mode))
                     return
                 self.held.append(Held(owner, rest[0], mode, self.marks.get(owner, 0)))

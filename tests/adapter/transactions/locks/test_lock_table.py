@@ -383,6 +383,15 @@ async def test_deadlock_of_two(world: World) -> None:
     assert second.done()
 
 
+async def test_two_who_wait_for_each_other_at_one_table(world: World) -> None:
+    await world.lock(1, Mode.SHARE, tags.relation(1))
+    await world.lock(2, Mode.SHARE, tags.relation(1))
+    first = await world.lock(1, Mode.EXCLUSIVE, tags.relation(1))
+    second = await world.lock(2, Mode.EXCLUSIVE, tags.relation(1))
+    assert isinstance(second.exception(), DeadlockDetected)
+    assert not first.done()
+
+
 async def test_who_looks_first_dies(world: World) -> None:
     await world.lock(1, Mode.SHARE, tags.relation(1))
     await world.lock(2, Mode.SHARE, tags.relation(2))
@@ -400,8 +409,8 @@ async def test_a_soft_cycle_is_opened_by_another_order(world: World) -> None:
     await world.lock(2, Mode.ACCESS_SHARE, b)
     e1 = await world.lock(3, Mode.ACCESS_EXCLUSIVE, a, Patience(deadlock_timeout_ms=10_000))
     e2 = await world.lock(4, Mode.ACCESS_EXCLUSIVE, b, Patience(deadlock_timeout_ms=10_000))
-    d1 = await world.lock(1, Mode.ACCESS_SHARE, b, Patience(deadlock_timeout_ms=10))
-    d2 = await world.lock(2, Mode.ACCESS_SHARE, a, Patience(deadlock_timeout_ms=10_000))
+    d1 = await world.lock(1, Mode.ACCESS_SHARE, b, Patience(deadlock_timeout_ms=10_000))
+    d2 = await world.lock(2, Mode.ACCESS_SHARE, a, Patience(deadlock_timeout_ms=10))
     assert not d1.done()
     await world.pass_ms(10)
     assert d1.done()
