@@ -449,6 +449,10 @@ class TooManyColumns(ProgramLimitExceeded):
     sqlstate = "54011"
 
 
+class WithCheckOptionViolation(SqlError):
+    sqlstate = "44000"
+
+
 class ObjectNotInPrerequisiteState(SqlError):
     sqlstate = "55000"
 

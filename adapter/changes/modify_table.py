@@ -32,6 +32,7 @@ from adapter.changes.change_locks import (
 from adapter.changes.constraints.row_checks import check_parts, check_rows
 from adapter.changes.constraints.statement_keys import StatementKeys
 from adapter.changes.constraints.target import target_of
+from adapter.changes.constraints.view_checks import CheckedViews
 from adapter.changes.merged_rows import Merge, taken
 from adapter.changes.on_conflict import ConflictResolution, retried
 from adapter.changes.rows.changed_rows import ChangedRows
@@ -61,7 +62,7 @@ async def run_change(running: Running, plan: Plan) -> Outcome:
     await running.transaction.lock(plan.locks if running.attempt < ALONE_AFTER else against_all_writers(plan))
     running.transaction.rely_on(plan.relied_on)
     change = Change(running, plan)
-    if change.returned is not None and change.returned.reads_tables:
+    if change.reads_tables_late:
         async with reading_as_before(running.transaction, [change.target.shard]):
             await change.run()
     else:
@@ -114,6 +115,15 @@ class Change:
         if isinstance(statement, BoundInsert) and statement.on_conflict is not None:
             self._conflicts = ConflictResolution(running, target, statement.on_conflict)
         self._keys = None if target.keys is None else StatementKeys(running, target, target.keys)
+        self._views: CheckedViews | None = None
+        if isinstance(statement, (BoundInsert, BoundUpdate)) and statement.view_checks is not None:
+            self._views = CheckedViews(running, target, statement.view_checks)
+
+    @property
+    def reads_tables_late(self) -> bool:
+        """Whether tables are read once something is written, which has not to be seen then."""
+        parts = (self.returned, self._views)
+        return any(part is not None and part.reads_tables for part in parts)
 
     async def run(self) -> None:
         """Read the rows to change, and write what becomes of them. Raises BeginAgain before anything is written."""
@@ -140,7 +150,7 @@ class Change:
         refers to them may have to follow, row by row."""
         if self._changed is not None or self.returned is not None or self._numbered:
             return False
-        if self._conflicts is not None or self._merge is not None:
+        if self._conflicts is not None or self._merge is not None or self._views is not None:
             return False
         referenced = self.target.keys is not None and bool(self.target.keys.referenced)
         return not referenced or isinstance(self._statement, BoundInsert)
@@ -265,6 +275,8 @@ class Change:
         provisional id of the first."""
         rows = self._batch(columns)
         await check_rows(self._running, self.target, rows)
+        if self._views is not None:
+            await self._views.check(rows)
         first = self._txn.write(self.target.shard, rows)
         await self._return([*columns, *joined])
         return first

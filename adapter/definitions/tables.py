@@ -26,8 +26,9 @@ from adapter.queries.prepared_read import PreparedRead
 from adapter.queries.read import prepare_plan
 from adapter.queries.single_row import bind_execute_params
 from adapter.results import Command, Notice
-from planner.analyze import define_view
+from planner.analyze import BindContext, define_view
 from planner.common_errors import existing_relation, repeated_column
+from planner.definitions.updatability import why_not_updatable
 from planner.errors import (
     FeatureNotSupported,
     InvalidColumnReference,
@@ -346,7 +347,9 @@ async def create_view(running: Running, statement: st.CreateView) -> None:
             columns=columns,
             definition=definition.definition,
             depends_on=tuple(definition.depends_on),
+            check_option=statement.check_option,
         )
+        _check_check_option(relation, running.session.bind_context(catalog))
         change(running, added=[relation])
         return
     if not statement.or_replace:
@@ -357,9 +360,20 @@ async def create_view(running: Running, statement: st.CreateView) -> None:
     if existing.oid in definition.depends_on:
         raise InvalidColumnReference(f'infinite recursion detected in rules for relation "{existing.name}"')
     replaced = msgspec.structs.replace(
-        existing, columns=columns, definition=definition.definition, depends_on=tuple(definition.depends_on)
+        existing,
+        columns=columns,
+        definition=definition.definition,
+        depends_on=tuple(definition.depends_on),
+        check_option=statement.check_option,
     )
+    _check_check_option(replaced, running.session.bind_context(catalog))
     change(running, removed=[existing], added=[replaced])
+
+
+def _check_check_option(view: Relation, context: BindContext) -> None:
+    reason = None if view.check_option is None else why_not_updatable(view, context)
+    if reason is not None:
+        raise FeatureNotSupported("WITH CHECK OPTION is supported only on automatically updatable views", hint=reason)
 
 
 def _check_replacement(old: Sequence[Column], new: Sequence[Column]) -> None:

@@ -40,6 +40,15 @@ class BoundInsert(Struct, frozen=True, kw_only=True):
     complete: BoundQuery | None = None
     returning: Returning | None = None
     on_conflict: OnConflict | None = None
+    view_checks: ViewChecks | None = None
+
+
+class ViewChecks(Struct, frozen=True, kw_only=True):
+    """What views WITH CHECK OPTION require of new rows. `query` gives for each row at hand (`RETURNING_ROWS`, the
+    table's live columns) the number of the first of `views` that would not show it, from 1 on, or 0."""
+
+    views: tuple[str, ...]
+    query: BoundQuery
 
 
 class OnConflict(Struct, frozen=True, kw_only=True):
@@ -61,6 +70,7 @@ class BoundUpdate(Struct, frozen=True, kw_only=True):
     read: BoundQuery
     not_null: tuple[int, ...]
     returning: Returning | None = None
+    view_checks: ViewChecks | None = None
 
 
 class BoundDelete(Struct, frozen=True, kw_only=True):

@@ -128,6 +128,8 @@ class CreateView(Struct, frozen=True, kw_only=True):
     column_names: tuple[str, ...] = ()
     or_replace: bool = False
     temporary: bool = False
+    check_option: str | None = None
+    """``local`` or ``cascaded``."""
 
 
 class CreateSchema(Struct, frozen=True, kw_only=True):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from planner.errors import FeatureNotSupported
+from planner.errors import InvalidParameterValue
 from planner.statements import records as st
 from planner.syntax.libpg_query import pb
 from planner.syntax.names import qualified_name
+from planner.syntax.options import option_text
 from planner.syntax.parse import Parsed, Tree
 from planner.utility.tables import on_commit
 
@@ -51,15 +52,31 @@ def _refresh(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
 
 
 def _create_view(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
-    if tree.with_check_option not in (0, pb.NO_CHECK_OPTION):
-        raise FeatureNotSupported("WITH CHECK OPTION is not supported")
     return st.CreateView(
         name=qualified_name(tree.view, parsed),
         query=parsed.part(tree.query),
         column_names=tuple(node.string.sval for node in tree.aliases),
         or_replace=tree.replace,
         temporary=tree.view.relpersistence == "t",
+        check_option=_check_option(tree),
     )
+
+
+def _check_option(tree: Tree) -> str | None:
+    """What WITH CHECK OPTION, or the option `check_option`, says. Raises 22023 for another value."""
+    option = {pb.LOCAL_CHECK_OPTION: "local", pb.CASCADED_CHECK_OPTION: "cascaded"}.get(tree.with_check_option)
+    for node in tree.options:
+        element = node.def_elem
+        if element.defname != "check_option":
+            continue
+        value = option_text(element)
+        if value not in ("local", "cascaded"):
+            raise InvalidParameterValue(
+                f'invalid value for enum option "check_option": {value}',
+                detail='Valid values are "local" and "cascaded".',
+            )
+        option = value
+    return option
 
 
 BUILDERS: Mapping[str, Callable[[Parsed, Tree], st.UtilityStatement]] = {

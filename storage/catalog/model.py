@@ -98,6 +98,8 @@ class Relation(Record, frozen=True, kw_only=True, tag="relation"):
     """The query of a view, as deparsed SQL with every name qualified."""
     depends_on: tuple[int, ...] = ()
     """Relations that a view's query reads."""
+    check_option: str | None = None
+    """``local`` or ``cascaded``: what a view WITH CHECK OPTION holds new rows against."""
     constraints: tuple[int, ...] = ()
     """Oids of what a change of its rows has to keep: its own enforced constraints and unique indexes, and foreign keys
     of others that refer to it. A transaction relies on the records of the tables that it changes, so that one which did

@@ -56,14 +56,15 @@ def _first_null(target: Target, rows: RecordBatch) -> tuple[int, Column] | None:
 def _null_violation(running: Running, target: Target, rows: RecordBatch, row: int, column: Column) -> NotNullViolation:
     return NotNullViolation(
         f'null value in column "{column.name}" of relation "{target.relation.name}" violates not-null constraint',
-        detail=_failing_row(running, target, rows, row),
+        detail=failing_row(running, target, rows, row),
         schema=target.schema_name,
         table=target.relation.name,
         column=column.name,
     )
 
 
-def _failing_row(running: Running, target: Target, rows: RecordBatch, row: int) -> str:
+def failing_row(running: Running, target: Target, rows: RecordBatch, row: int) -> str:
+    """What messages say of a row that breaks a rule."""
     return f"Failing row contains {row_text(rows, row, target.types, running.session.values)}."
 
 
@@ -102,7 +103,7 @@ async def _first_by_engine(running: Running, checks: TableChecks, rows: RecordBa
 def _violation(running: Running, target: Target, check: Constraint, rows: RecordBatch, row: int) -> CheckViolation:
     return CheckViolation(
         f'new row for relation "{target.relation.name}" violates check constraint "{check.name}"',
-        detail=_failing_row(running, target, rows, row),
+        detail=failing_row(running, target, rows, row),
         schema=target.schema_name,
         table=target.relation.name,
         constraint=check.name,

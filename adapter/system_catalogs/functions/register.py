@@ -204,9 +204,13 @@ def _index_property(context: Entered, index: int, column: int, name: str) -> boo
 
 
 def _updatable(context: Entered, oid: int) -> int:
-    """pg_relation_is_updatable: the bits for INSERT, UPDATE and DELETE, all or none."""
-    named = context.objects.relation(oid)
-    return 28 if named is not None and named.kind == "r" else 0
+    """pg_relation_is_updatable: the bits for INSERT, UPDATE and DELETE."""
+    return definitions.updatable_events(context.objects, oid)
+
+
+def _column_updatable(context: Entered, oid: int, attnum: int) -> bool:
+    """pg_column_is_updatable."""
+    return attnum > 0 and definitions.is_updatable(definitions.updatable_events(context.objects, oid, attnum))
 
 
 def _publishable(context: Entered, oid: int) -> bool | None:
@@ -320,6 +324,7 @@ UDFS: Mapping[str, Udf] = {
     "tg_database_size": Udf(args=(TEXT,), result="BIGINT", call=_database_size),
     "tg_relation_filenode": Udf(args=(OID,), result=OID, call=_filenode),
     "tg_relation_is_updatable": Udf(args=(OID,), result=INT4, call=_updatable),
+    "tg_column_is_updatable": Udf(args=(OID, INT4), result=BOOL, call=_column_updatable),
     "tg_relation_is_publishable": Udf(args=(OID,), result=BOOL, call=_publishable),
     "tg_index_column_has_property": Udf(args=(OID, INT4, TEXT), result=BOOL, call=_index_property),
     "tg_blocking_pids": Udf(args=(INT4,), result="INTEGER[]", call=_blocking_pids),

@@ -13,7 +13,11 @@ from adapter.system_catalogs.objects.definitions import (
     builtin_view_definitions,
     format_type,
     generation_sources,
+    is_insertable,
+    is_updatable,
     shown_expression,
+    updatable_columns,
+    updatable_events,
     view_definition,
 )
 from adapter.system_catalogs.objects.objects import CatalogObjects, publicly_readable
@@ -213,6 +217,7 @@ def column_column_usage(objects: CatalogObjects) -> Content:
 def columns(objects: CatalogObjects) -> Content:
     """All columns of tables and views."""
     rows: list[Row] = []
+    updatable = {table.oid: updatable_columns(objects, table.oid) for table in tables_of(objects) if table.kind == "v"}
     rows.extend(
         {
             **object_name(objects, "table", table.schema, table.name),
@@ -227,7 +232,7 @@ def columns(objects: CatalogObjects) -> Content:
             **_identity(objects, column),
             "is_generated": "ALWAYS" if column.is_generated else "NEVER",
             "generation_expression": column.default if column.is_generated else None,
-            "is_updatable": YES_NO[table.kind == "r"],
+            "is_updatable": YES_NO[table.kind == "r" or column.attnum in updatable[table.oid]],
         }
         for table in tables_of(objects)
         for column in table.columns
@@ -242,7 +247,7 @@ def tables(objects: CatalogObjects) -> Content:
             {
                 **object_name(objects, "table", table.schema, table.name),
                 "table_type": "BASE TABLE" if table.kind == "r" else "VIEW",
-                "is_insertable_into": YES_NO[table.kind == "r"],
+                "is_insertable_into": YES_NO[table.kind == "r" or is_insertable(updatable_events(objects, table.oid))],
                 "is_typed": "NO",
             }
             for table in tables_of(objects)
@@ -259,13 +264,16 @@ def views(objects: CatalogObjects) -> Content:
             definition = definitions.get(table.oid)
             if definition is None:
                 definition = view_definition(objects, table.oid)
+            events = updatable_events(objects, table.oid)
+            view = objects.snapshot.get(table.oid)
+            option = view.check_option if isinstance(view, Relation) else None
             rows.append(
                 {
                     **object_name(objects, "table", table.schema, table.name),
                     "view_definition": definition,
-                    "check_option": "NONE",
-                    "is_updatable": "NO",
-                    "is_insertable_into": "NO",
+                    "check_option": "NONE" if option is None else option.upper(),
+                    "is_updatable": YES_NO[is_updatable(events)],
+                    "is_insertable_into": YES_NO[is_insertable(events)],
                     "is_trigger_updatable": "NO",
                     "is_trigger_deletable": "NO",
                     "is_trigger_insertable_into": "NO",

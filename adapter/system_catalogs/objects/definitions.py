@@ -8,6 +8,7 @@ from typing import Any
 
 from adapter.system_catalogs.objects.objects import CatalogObjects, builtin_functions, static_row
 from planner.catalog_data import content as catalog_data
+from planner.definitions import updatability
 from planner.definitions.row_expressions import generation_expression
 from planner.definitions.row_expressions import shown_expression as stored_expression_text
 from planner.definitions.view_layout import layout
@@ -179,6 +180,40 @@ def is_identity(objects: CatalogObjects, sequence: SequenceRecord) -> bool:
     """Whether a sequence is part of an identity column."""
     relation = objects.snapshot.get(sequence.owned_by[0]) if sequence.owned_by is not None else None
     return isinstance(relation, Relation) and any(c.sequence == sequence.oid for c in relation.live_columns())
+
+
+def updatable_events(objects: CatalogObjects, oid: int, attnum: int | None = None) -> int:
+    """What can be done to the rows of a relation, or to its column `attnum`: PostgreSQL's bits."""
+    relation = objects.snapshot.get(oid)
+    if not isinstance(relation, Relation):
+        named = objects.relation(oid)
+        return updatability.ALL if named is not None and named.kind == "r" else 0
+    places = updatability.updatable_places(relation, bind_context(objects))
+    if places is not None and attnum is not None and relation.kind == "v":
+        live = relation.live_columns()
+        places = frozenset(place for place in places if live[place].attnum == attnum)
+    return updatability.events(places)
+
+
+def updatable_columns(objects: CatalogObjects, oid: int) -> frozenset[int]:
+    """The attnums of the columns of a view that can be changed."""
+    relation = objects.snapshot.get(oid)
+    if not isinstance(relation, Relation):
+        return frozenset()
+    live = relation.live_columns()
+    places = updatability.updatable_places(relation, bind_context(objects))
+    return frozenset(live[place].attnum for place in places or ())
+
+
+def is_updatable(events: int) -> bool:
+    """Whether rows, or a column, may be updated in the standard's sense: UPDATE and DELETE are possible."""
+    both = updatability.UPDATE | updatability.DELETE
+    return events & both == both
+
+
+def is_insertable(events: int) -> bool:
+    """Whether rows may be inserted."""
+    return bool(events & updatability.INSERT)
 
 
 def bind_context(objects: CatalogObjects) -> BindContext:

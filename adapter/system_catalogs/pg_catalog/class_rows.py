@@ -78,6 +78,7 @@ def pg_class(objects: CatalogObjects) -> Content:
                 relhasrules=relation.kind in ("v", "m"),
                 relhastriggers=relation.oid in referenced or any(c.kind == "f" for c in constraints),
                 relreplident="d" if stored else "n",
+                reloptions=None if relation.check_option is None else [f"check_option={relation.check_option}"],
             )
         )
     rows.extend(

@@ -64,7 +64,7 @@ _SIMPLE = {
     "pg_database_size(oid)": "tg_database_size({token}, 'o' || {0})",
     "pg_relation_filenode(regclass)": "tg_relation_filenode({token}, {0})",
     "pg_relation_is_updatable(regclass,bool)": "tg_relation_is_updatable({token}, {0})",
-    "pg_column_is_updatable(regclass,int2,bool)": "(tg_relation_is_updatable({token}, {0}) = 28 AND {1} > 0)",
+    "pg_column_is_updatable(regclass,int2,bool)": "tg_column_is_updatable({token}, {0}, {1})",
     "pg_relation_is_publishable(regclass)": "tg_relation_is_publishable({token}, {0})",
     "pg_index_column_has_property(regclass,int4,text)": "tg_index_column_has_property({token}, {0}, {1}, {2})",
     "_pg_expandarray(anyarray)": "list_transform({0}, lambda x, i: {'x': x, 'n': CAST(i AS INTEGER)})",

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from functools import partial
 
-from planner.common_errors import missing_column, repeated_column
+from planner.common_errors import repeated_column
 from planner.errors import (
     FeatureNotSupported,
-    InsufficientPrivilege,
     SqlSyntaxError,
-    WrongObjectType,
 )
 from planner.expressions.bind import bind, bind_clause
 from planner.ir.bound import BoundDelete, BoundInsert, BoundUpdate, OnConflict, Returning
@@ -39,46 +38,18 @@ from planner.queries.changes.column_values import (
     with_computed,
 )
 from planner.queries.changes.on_conflict import bind_on_conflict
+from planner.queries.changes.targets import ChangeTarget, change_target, scan_target, view_checks
 from planner.queries.common_tables import bind_with, with_tables
 from planner.queries.from_clause import bind_from
-from planner.queries.relations import find_relation, scan_table, undefined_table
 from planner.queries.select import bind_targets
 from planner.queries.values import bind_rows
 from planner.resolution.casting import finish_row, resolve_unknown, to_boolean
 from planner.resolution.query import analyze_query, bind_query, single_column
 from planner.resolution.statement import Level, NsItem, Statement
-from planner.statements.records import QualifiedName
 from planner.syntax.libpg_query import pb
 from planner.syntax.parse import Tree
-from planner.types.system_relations import SystemRelation
-from planner.types.types import INT8, UNKNOWN, SqlType, column_type
-from storage.catalog.model import Column, Relation
-
-
-def target_table(statement: Statement, tree: Tree, action: str) -> Relation:
-    """The table that a RangeVar names as the target of a change. Raises 42P01, 42809, 42501, 0A000."""
-    position = statement.position(tree.location)
-    name = QualifiedName(
-        name=tree.relname, schema=tree.schemaname or None, database=tree.catalogname or None, position=position
-    )
-    found = find_relation(statement.context, name)
-    if found is None:
-        raise undefined_table(name, position)
-    if isinstance(found, SystemRelation):
-        raise InsufficientPrivilege(f'permission denied: "{found.name}" is a system catalog')
-    if not isinstance(found, Relation):
-        raise WrongObjectType(f'cannot change sequence "{found.name}"')
-    if found.kind == "v" and action == "merging into":
-        raise FeatureNotSupported(
-            f'cannot execute MERGE on relation "{found.name}"', detail="This operation is not supported for views."
-        )
-    if found.kind == "v":
-        raise FeatureNotSupported(f'{action} view "{found.name}" is not supported')
-    if found.kind == "m":
-        raise WrongObjectType(f'cannot change materialized view "{found.name}"')
-    statement.relations.add(found.oid)
-    return found
-
+from planner.types.types import INT8, UNKNOWN, SqlType
+from storage.catalog.model import Column
 
 # ---------------------------------------------------------------- INSERT
 
@@ -87,20 +58,19 @@ def bind_insert(level: Level, tree: Tree) -> BoundInsert:
     """INSERT, of every source."""
     statement = level.statement
     tables = bind_with(level, tree.with_clause) if tree.HasField("with_clause") else []
-    relation = target_table(statement, tree.relation, "inserting into")
-    live = relation.live_columns()
-    types = [column_type(column.type_oid, column.typmod) for column in live]
-    given = insert_columns(statement, relation, tree.cols)
-    level.rtes.append(NsItem(alias=relation.name, columns=[], relation_name=relation.name))
+    target = change_target(statement, tree.relation, "insert")
+    relation, live, types = target.relation, target.live, target.types
+    given = insert_columns(statement, target, tree.cols)
+    level.rtes.append(NsItem(alias=target.named.name, columns=[], relation_name=target.named.name))
     select = tree.select_stmt.select_stmt if tree.HasField("select_stmt") else None
     rel: Rel
     not_default: set[int] = set()
     if select is None:
         rel = _values(statement, live, types, [], [[]])
     elif select.values_lists and not _has_clauses(select):
-        rel, not_default = _insert_values(level, select, tree, live, types, given)
+        rel, not_default = _insert_values(level, select, tree, target, given)
     else:
-        rel, not_default = _insert_select(level, select, tree, live, types, given)
+        rel, not_default = _insert_select(level, select, tree, target, given)
     rel = with_tables(tables, rel)
     refuse_values(live, not_default, tree.override)
     computed = computing(statement, relation)
@@ -109,8 +79,9 @@ def bind_insert(level: Level, tree: Tree) -> BoundInsert:
         complete = bound_query(statement, with_computed(rel, computed))
     conflict = None
     if tree.HasField("on_conflict_clause"):
-        conflict = bind_on_conflict(statement, relation, tree, types, assignments)
-    returning = _insert_returning(level, relation, tree, tables)
+        # PostgreSQL's messages speak of an INSERT there, too.
+        conflict = bind_on_conflict(statement, target, tree, partial(assignments, verb="insert"))
+    returning = _insert_returning(level, target, tree, tables)
     return BoundInsert(
         relation_oid=relation.oid,
         columns=tuple(column.attnum for column in live),
@@ -120,6 +91,7 @@ def bind_insert(level: Level, tree: Tree) -> BoundInsert:
         complete=complete,
         returning=None if returning is None else Returning(query=bound_query(statement, returning)),
         on_conflict=None if conflict is None else _finish_conflict(statement, *conflict),
+        view_checks=view_checks(statement, target),
     )
 
 
@@ -136,31 +108,41 @@ def _has_clauses(select: Tree) -> bool:
     )
 
 
-def _assigned(statement: Statement, relation: Relation, by_name: Mapping[str, int], target: Tree) -> int:
-    """The position (in `by_name`) of the column that an INSERT or UPDATE gives a value."""
-    position = statement.position(target.location)
-    index = by_name.get(target.name)
-    if index is None:
-        raise missing_column(relation.name, target.name, position)
+def _refuse_parts(statement: Statement, target: Tree) -> None:
     if target.indirection:
+        position = statement.position(target.location)
         raise FeatureNotSupported("assigning to a part of a column is not supported", position=position)
-    return index
 
 
-def insert_columns(statement: Statement, relation: Relation, targets: Sequence[Tree]) -> list[int]:
-    """Positions (in the live columns) of the columns that an INSERT gives values for: all, unless it lists some."""
-    live = relation.live_columns()
-    if not targets:
-        return list(range(len(live)))
-    by_name = {column.name: index for index, column in enumerate(live)}
+def insert_columns(statement: Statement, target: ChangeTarget, nodes: Sequence[Tree]) -> list[int]:
+    """The columns that an INSERT gives values for, by their places in what it names: all, unless it lists some."""
+    if not nodes:
+        return list(range(len(target.named.live_columns())))
     found: list[int] = []
-    for node in targets:
-        target = node.res_target
-        index = _assigned(statement, relation, by_name, target)
+    for node in nodes:
+        named = node.res_target
+        position = statement.position(named.location)
+        index = target.index(named.name, position)
+        _refuse_parts(statement, named)
         if index in found:
-            raise repeated_column(target.name, statement.position(target.location))
+            raise repeated_column(named.name, position)
         found.append(index)
     return found
+
+
+def insert_places(target: ChangeTarget, given: Sequence[int]) -> list[int]:
+    """The places in the table of columns that an INSERT gives values for."""
+    places: list[int] = []
+    for index in given:
+        place = target.place(index, "insert")
+        if place in places:
+            raise _assigned_twice(target.live[place])
+        places.append(place)
+    return places
+
+
+def _assigned_twice(column: Column) -> SqlSyntaxError:
+    return SqlSyntaxError(f'multiple assignments to same column "{column.name}"')
 
 
 def inserted_value(level: Level, node: Tree, column: Column, type: SqlType, override: int) -> Scalar:
@@ -180,15 +162,16 @@ def _is_overridden(column: Column, override: int) -> bool:
 
 
 def _insert_values(
-    level: Level, select: Tree, tree: Tree, live: Sequence[Column], types: list[SqlType], given: list[int]
+    level: Level, select: Tree, tree: Tree, target: ChangeTarget, given: list[int]
 ) -> tuple[Values, set[int]]:
     """The rows, and the places of the columns that one of them gives a value."""
-    statement = level.statement
+    statement, live, types = level.statement, target.live, target.types
     not_default: set[int] = set()
     width = max((len(node.list.items) for node in select.values_lists), default=0)
+    places = insert_places(target, given[:width])
 
     def bind_item(index: int, node: Tree) -> Scalar:
-        position = given[index]
+        position = places[index]
         if not node.HasField("set_to_default"):
             not_default.add(position)
         return inserted_value(level, node, live[position], types[position], tree.override)
@@ -208,7 +191,7 @@ def _insert_values(
             "INSERT has more target columns than expressions",
             position=_missing_position(statement, tree.cols, width),
         )
-    return _values(statement, live, types, given[:width], rows), not_default
+    return _values(statement, live, types, places, rows), not_default
 
 
 def _missing_position(statement: Statement, columns: Sequence[Tree], width: int) -> int | None:
@@ -232,10 +215,10 @@ def _values(
 
 
 def _insert_select(
-    level: Level, select: Tree, tree: Tree, live: Sequence[Column], types: list[SqlType], given: list[int]
+    level: Level, select: Tree, tree: Tree, target: ChangeTarget, given: list[int]
 ) -> tuple[Project, set[int]]:
     """The rows, and the places of the columns that they give values."""
-    statement = level.statement
+    statement, live, types = level.statement, target.live, target.types
     query = analyze_query(Level(statement, level), select)
     width = len(query.types)
     if width > len(given):
@@ -249,15 +232,16 @@ def _insert_select(
             "INSERT has more target columns than expressions",
             position=_missing_position(statement, tree.cols, width),
         )
+    places = insert_places(target, given[:width])
     locations: list[int] = []
     for index in range(width):
         expr = query.column_expr(index)
         locations.append(statement.location(expr) if expr is not None else -1)
         if expr is not None and query.types[index].oid == UNKNOWN:
-            position = given[index]
+            position = places[index]
             query.set_column(index, assign(statement, expr, live[position], types[position]))
     source = query.build()
-    slots = {position: index for index, position in enumerate(given[:width])}
+    slots = {position: index for index, position in enumerate(places)}
     exprs: list[Scalar] = []
     for position, column in enumerate(live):
         if position in slots and not _is_overridden(column, tree.override):
@@ -277,15 +261,14 @@ def bind_update(level: Level, tree: Tree) -> BoundUpdate:
     """UPDATE, with FROM and every form of SET."""
     statement = level.statement
     tables = bind_with(level, tree.with_clause) if tree.HasField("with_clause") else []
-    relation = target_table(statement, tree.relation, "updating")
+    target = change_target(statement, tree.relation, "update")
+    relation, live = target.relation, target.live
     alias = tree.relation.alias if tree.relation.HasField("alias") else None
-    scan, item = scan_table(level, relation, alias, tree.relation.location, row_id=True)
+    found, scan, item = scan_target(level, target, alias, tree.relation.location, row_id=True)
     level.namespace.append(item)
     level.rtes.append(item)
-    rel = bind_from(level, tree.from_clause, into=scan)
-    live = relation.live_columns()
-    types = [column_type(column.type_oid, column.typmod) for column in live]
-    changes, not_default = assignments(level, relation, tree, live, types)
+    rel = bind_from(level, tree.from_clause, into=found)
+    changes, not_default = assignments(level, target, tree)
     if tree.HasField("where_clause"):
         condition = to_boolean(statement, bind_clause(level, tree.where_clause, "WHERE"), "WHERE")
         rel = Filter(input=rel, condition=condition, fields=rel.fields)
@@ -311,6 +294,7 @@ def bind_update(level: Level, tree: Tree) -> BoundUpdate:
             if column.not_null and (index in changes or column.generated)
         ),
         returning=returning,
+        view_checks=view_checks(statement, target),
     )
 
 
@@ -335,31 +319,31 @@ def _read(
 
 
 def assignments(
-    level: Level, relation: Relation, tree: Tree, live: Sequence[Column], types: list[SqlType]
+    level: Level, target: ChangeTarget, tree: Tree, verb: str = "update"
 ) -> tuple[dict[int, Scalar], set[int]]:
     """The new values, by place among the live columns, and the places of those that are not the default."""
-    statement = level.statement
-    by_name = {column.name: index for index, column in enumerate(live)}
+    statement, live, types = level.statement, target.live, target.types
     changes: dict[int, Scalar] = {}
     not_default: set[int] = set()
     multiple: dict[bytes, list[Scalar | None]] = {}
     for node in tree.target_list:
-        target = node.res_target
-        index = _assigned(statement, relation, by_name, target)
+        named = node.res_target
+        index = target.place(target.index(named.name, statement.position(named.location)), verb)
+        _refuse_parts(statement, named)
         if index in changes:
-            raise SqlSyntaxError(f'multiple assignments to same column "{target.name}"')
+            raise _assigned_twice(live[index])
         expr: Scalar | None
-        if target.val.HasField("multi_assign_ref"):
-            reference = target.val.multi_assign_ref
+        if named.val.HasField("multi_assign_ref"):
+            reference = named.val.multi_assign_ref
             if reference.colno == 1:
-                current = _multiple(level, reference, statement.position(target.location))
+                current = _multiple(level, reference, statement.position(named.location))
                 multiple[b"row"] = current
             current = multiple[b"row"]
             expr = current[reference.colno - 1]
-        elif target.val.HasField("set_to_default"):
+        elif named.val.HasField("set_to_default"):
             expr = None
         else:
-            expr = bind_clause(level, target.val, "UPDATE")
+            expr = bind_clause(level, named.val, "UPDATE")
         column, type = live[index], types[index]
         if expr is None:
             changes[index] = default_value(statement, column, type)
@@ -401,13 +385,13 @@ def bind_delete(level: Level, tree: Tree) -> BoundDelete:
     """DELETE, with USING."""
     statement = level.statement
     tables = bind_with(level, tree.with_clause) if tree.HasField("with_clause") else []
-    relation = target_table(statement, tree.relation, "deleting from")
+    target = change_target(statement, tree.relation, "delete")
+    relation, live = target.relation, target.live
     alias = tree.relation.alias if tree.relation.HasField("alias") else None
-    scan, item = scan_table(level, relation, alias, tree.relation.location, row_id=True)
+    found, scan, item = scan_target(level, target, alias, tree.relation.location, row_id=True)
     level.namespace.append(item)
     level.rtes.append(item)
-    rel = bind_from(level, tree.using_clause, into=scan)
-    live = relation.live_columns()
+    rel = bind_from(level, tree.using_clause, into=found)
     if tree.HasField("where_clause"):
         condition = to_boolean(statement, bind_clause(level, tree.where_clause, "WHERE"), "WHERE")
         rel = Filter(input=rel, condition=condition, fields=rel.fields)
@@ -428,14 +412,14 @@ def bind_delete(level: Level, tree: Tree) -> BoundDelete:
 # ---------------------------------------------------------------- RETURNING
 
 
-def _insert_returning(level: Level, relation: Relation, tree: Tree, tables: Sequence[CommonTable]) -> Rel | None:
+def _insert_returning(level: Level, target: ChangeTarget, tree: Tree, tables: Sequence[CommonTable]) -> Rel | None:
     """What RETURNING of an INSERT makes of the rows; None without one."""
     if not tree.HasField("returning_clause"):
         return None
     alias = tree.relation.alias if tree.relation.HasField("alias") else None
     inner = Level(level.statement, level.parent)
     inner.ctes = level.ctes
-    scan, item = scan_table(inner, relation, alias, -1)
+    _, scan, item = scan_target(inner, target, alias, -1)
     inner.namespace.append(item)
     inner.rtes.append(item)
     return _returning(inner, tree, scan.fields, tables)

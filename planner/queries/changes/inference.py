@@ -13,36 +13,42 @@ from planner.common_errors import unknown_column
 from planner.expressions.bind import INDEX_CLAUSE, PREDICATE_CLAUSE, bind_clause
 from planner.ir.nodes import BoolOp, Call, Cast, Collate, ColumnRef, InList, IsNull, Literal, Scalar
 from planner.queries.changes.column_values import bind_stored, row_scope
+from planner.queries.changes.targets import ChangeTarget, through_views
 from planner.resolution.casting import to_boolean
 from planner.resolution.statement import Level, Statement
 from planner.syntax.parse import Tree
-from storage.catalog.model import Constraint, Index, Relation
+from storage.catalog.model import Constraint, Index
 
 
 def inferred(
-    statement: Statement, relation: Relation, infer: Tree, unique: Sequence[Constraint | Index]
+    statement: Statement, target: ChangeTarget, infer: Tree, unique: Sequence[Constraint | Index]
 ) -> list[Constraint | Index]:
     """Those of the `unique` keys that the conflict target `infer` means. Raises 42703 and what binding raises."""
-    level, scan = row_scope(statement, relation)
+    level, scan = row_scope(statement, target.relation)
+    named = Level(statement, None)
+    """Where the names of the statement are found, which through a view are not those of the table."""
+    item, _ = through_views(level, target.views, level.namespace[0])
+    named.namespace.append(item)
+    named.rtes.append(item)
     attnums: set[int] = set()
     expressions: list[Scalar] = []
     by_field = {field.id: field.origin.attnum for field in scan.fields if field.origin is not None}
     for node in infer.index_elems:
         element = node.index_elem
         if element.name:
-            column = relation.column(element.name)
-            if column is None:
+            columns = item.by_name.get(element.name)
+            if not columns:
                 raise unknown_column(element.name, statement.position(infer.location))
-            attnums.add(column.attnum)
-            continue
-        scalar = _plain(bind_clause(level, element.expr, INDEX_CLAUSE))
+            scalar = _plain(columns[0].expr)
+        else:
+            scalar = _plain(bind_clause(named, element.expr, INDEX_CLAUSE))
         if isinstance(scalar, ColumnRef) and scalar.id in by_field:
             attnums.add(by_field[scalar.id])
         else:
             expressions.append(scalar)
     condition: list[Scalar] = []
     if infer.HasField("where_clause"):
-        condition = [_condition(level, infer.where_clause)]
+        condition = [_condition(named, infer.where_clause)]
     return [key for key in unique if _matches(statement, level, key, attnums, expressions, condition)]
 
 

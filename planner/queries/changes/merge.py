@@ -27,7 +27,8 @@ from planner.ir.nodes import (
     Scan,
 )
 from planner.queries.changes.column_values import bound_query, computing, default_value, refuse_updates, refuse_values
-from planner.queries.changes.dml import assignments, insert_columns, inserted_value, joined_returning, target_table
+from planner.queries.changes.dml import assignments, insert_columns, inserted_value, joined_returning
+from planner.queries.changes.targets import ChangeTarget, change_target
 from planner.queries.common_tables import bind_with, with_tables
 from planner.queries.from_clause import bind_from
 from planner.queries.relations import scan_table
@@ -36,8 +37,7 @@ from planner.resolution.operators import BOOLEAN
 from planner.resolution.statement import Level, NsItem
 from planner.syntax.libpg_query import pb
 from planner.syntax.parse import Tree
-from planner.types.types import INT4, INT8, TEXT, SqlType, column_type
-from storage.catalog.model import Relation
+from planner.types.types import INT4, INT8, TEXT, SqlType
 
 _COMMANDS = {
     pb.CMD_UPDATE: "update",
@@ -50,14 +50,13 @@ _COMMANDS = {
 class _Target:
     """The table that is merged into, and where its WHEN clauses are bound."""
 
-    def __init__(self, level: Level, relation: Relation, scan: Scan, item: NsItem) -> None:
+    def __init__(self, level: Level, changed: ChangeTarget, scan: Scan, item: NsItem) -> None:
         self.level = level
         self.statement = level.statement
-        self.relation = relation
-        self.scan = scan
+        self.changed = changed
         self.item = item
-        self.live = relation.live_columns()
-        self.types = [column_type(column.type_oid, column.typmod) for column in self.live]
+        self.live = changed.live
+        self.types = changed.types
         self.row_id = ColumnRef(id=scan.fields[-1].id, type=SqlType(INT8))
 
     def offer(self, *, target: bool) -> None:
@@ -73,7 +72,8 @@ def bind_merge(level: Level, tree: Tree) -> BoundMerge:
     tables = bind_with(level, tree.with_clause) if tree.HasField("with_clause") else []
     clauses = [node.merge_when_clause for node in tree.merge_when_clauses]
     _refuse_unreachable(clauses)
-    relation = target_table(statement, tree.relation, "merging into")
+    changed = change_target(statement, tree.relation, "merge")
+    relation = changed.relation
     alias = tree.relation.alias if tree.relation.HasField("alias") else None
     source = bind_from(level, [tree.source_relation])
     scan, item = scan_table(level, relation, alias, tree.relation.location, row_id=True)
@@ -84,7 +84,7 @@ def bind_merge(level: Level, tree: Tree) -> BoundMerge:
         )
     level.namespace.append(item)
     level.rtes.append(item)
-    target = _Target(level, relation, scan, item)
+    target = _Target(level, changed, scan, item)
     condition = to_boolean(statement, bind_clause(level, tree.join_condition, "JOIN conditions"), "JOIN/ON")
     all_of_source = any(clause.match_kind != pb.MERGE_WHEN_MATCHED for clause in clauses)
     pairs: Rel = Join(
@@ -164,12 +164,12 @@ def _values(target: _Target, clause: Tree) -> tuple[dict[int, Scalar], tuple[tup
     """The columns (by place) that the clause gives values, and those that are to be numbered by a sequence."""
     statement, live, types = target.statement, target.live, target.types
     if clause.command_type == pb.CMD_UPDATE:
-        changes, given = assignments(target.level, target.relation, clause, live, types)
+        changes, given = assignments(target.level, target.changed, clause)
         refuse_updates(live, given)
         return changes, ()
     if clause.command_type != pb.CMD_INSERT:
         return {}, ()
-    places = insert_columns(statement, target.relation, clause.target_list)
+    places = insert_columns(statement, target.changed, clause.target_list)
     nodes = list(clause.values)
     target.level.clause = "VALUES"
     values, given = _inserted(target, clause, places, nodes)

@@ -17,20 +17,20 @@ from planner.expressions.bind import bind_clause
 from planner.ir.nodes import RETURNING_ROWS, ColumnRef, CteScan, Literal, Project, Rel, Scalar
 from planner.queries.changes.column_values import computing, refuse_updates, with_computed
 from planner.queries.changes.inference import inferred
-from planner.queries.relations import scan_table, schema_name
+from planner.queries.changes.targets import ChangeTarget, scan_target
+from planner.queries.relations import schema_name
 from planner.resolution.casting import to_boolean
 from planner.resolution.operators import BOOLEAN
 from planner.resolution.statement import Level, Statement
 from planner.syntax.libpg_query import pb
 from planner.syntax.parse import Tree
-from planner.types.types import SqlType
-from storage.catalog.model import Column, Constraint, Index, Relation
+from storage.catalog.model import Constraint, Index, Relation
 
-Assignments = Callable[[Level, Relation, Tree, Sequence[Column], list[SqlType]], tuple[dict[int, Scalar], set[int]]]
+Assignments = Callable[[Level, ChangeTarget, Tree], tuple[dict[int, Scalar], set[int]]]
 
 
 def bind_on_conflict(
-    statement: Statement, relation: Relation, insert: Tree, types: list[SqlType], assignments: Assignments
+    statement: Statement, target: ChangeTarget, insert: Tree, assignments: Assignments
 ) -> tuple[tuple[int, ...], Rel | None]:
     """The ON CONFLICT clause of `insert`: the oids of the keys that decide (none: all of the table), and with DO UPDATE
     what reads the rows that are there, beside those that were to be inserted, and gives for each whether it changes and
@@ -40,13 +40,14 @@ def bind_on_conflict(
     """
     tree = insert.on_conflict_clause
     updates = tree.action == pb.ONCONFLICT_UPDATE
-    arbiters = _arbiters(statement, relation, tree, updates=updates)
-    changed = _update(statement, relation, insert, types, assignments) if updates else None
+    arbiters = _arbiters(statement, target, tree, updates=updates)
+    changed = _update(statement, target, insert, assignments) if updates else None
     return tuple(constraint.oid for constraint in arbiters), changed
 
 
-def _arbiters(statement: Statement, relation: Relation, tree: Tree, *, updates: bool) -> list[Constraint | Index]:
+def _arbiters(statement: Statement, target: ChangeTarget, tree: Tree, *, updates: bool) -> list[Constraint | Index]:
     """The keys that decide; none when all do."""
+    relation = target.relation
     constraints = statement.context.catalog.constraints(relation.oid)
     indexes = statement.context.catalog.indexes(relation.oid)
     unique: list[Constraint | Index] = [constraint for constraint in constraints if constraint.kind in "pu"]
@@ -69,7 +70,7 @@ def _arbiters(statement: Statement, relation: Relation, tree: Tree, *, updates: 
             raise InvalidColumnReference("constraint in ON CONFLICT clause has no associated index")
         found: list[Constraint | Index] = [named]
     else:
-        found = inferred(statement, relation, infer, unique)
+        found = inferred(statement, target, infer, unique)
     if not found:
         raise InvalidColumnReference(
             "there is no unique or exclusion constraint matching the ON CONFLICT specification"
@@ -89,19 +90,17 @@ def _refuse_deferrable(statement: Statement, relation: Relation, arbiters: Seque
             )
 
 
-def _update(
-    statement: Statement, relation: Relation, insert: Tree, types: list[SqlType], assignments: Assignments
-) -> Rel:
+def _update(statement: Statement, target: ChangeTarget, insert: Tree, assignments: Assignments) -> Rel:
     tree = insert.on_conflict_clause
     level = Level(statement, None)
     alias = insert.relation.alias if insert.relation.HasField("alias") else None
-    existing, item = scan_table(level, relation, alias, insert.relation.location)
-    excluded, excluded_item = scan_table(level, relation, pb.Alias(aliasname="excluded"), -1)
+    _, existing, item = scan_target(level, target, alias, insert.relation.location)
+    _, excluded, excluded_item = scan_target(level, target, pb.Alias(aliasname="excluded"), -1)
     for each in (item, excluded_item):
         level.namespace.append(each)
         level.rtes.append(each)
-    live = relation.live_columns()
-    changes, given = assignments(level, relation, tree, live, types)
+    relation, live = target.relation, target.live
+    changes, given = assignments(level, target, tree)
     refuse_updates(live, given)
     condition: Scalar = Literal(value=True, type=BOOLEAN)
     if tree.HasField("where_clause"):

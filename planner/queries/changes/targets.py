@@ -1,0 +1,228 @@
+"""What a change of rows is about: a table, or a view through which rows of a table are changed.
+
+Through a view the table is read and written itself. The statement's names are those of the view; its columns stand for
+expressions over the table's, its condition and those of views below it limit the rows that are found, and with WITH
+CHECK OPTION also those that may be written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from planner.common_errors import missing_column, too_deep
+from planner.errors import (
+    FeatureNotSupported,
+    InsufficientPrivilege,
+    ObjectNotInPrerequisiteState,
+    WrongObjectType,
+)
+from planner.expressions.bind import bind_clause
+from planner.ir.bound import ViewChecks
+from planner.ir.nodes import (
+    RETURNING_ROWS,
+    BooleanTest,
+    Case,
+    ColumnRef,
+    CteScan,
+    Filter,
+    Literal,
+    Origin,
+    Project,
+    Rel,
+    Scalar,
+    Scan,
+)
+from planner.queries.changes.column_values import bound_query
+from planner.queries.changes.updatable_views import NO_COLUMNS, UpdatableView, base_item, updatable_view
+from planner.queries.relations import (
+    MAX_VIEW_DEPTH,
+    bind_in_view,
+    find_relation,
+    scan_table,
+    schema_name,
+    undefined_table,
+)
+from planner.queries.select import bind_targets
+from planner.resolution.casting import to_boolean
+from planner.resolution.operators import BOOLEAN
+from planner.resolution.statement import Level, NsColumn, NsItem, Statement
+from planner.statements.records import QualifiedName
+from planner.syntax.parse import Tree
+from planner.types.system_relations import SystemRelation
+from planner.types.types import INT4, SqlType, column_type
+from storage.catalog.model import Column, Relation
+
+_VERBS = {
+    "insert": ("insert into", "inserting into", "INSERT"),
+    "update": ("update", "updating", "UPDATE"),
+    "delete": ("delete from", "deleting from", "DELETE"),
+}
+
+
+class ChangeTarget(Struct, frozen=True, kw_only=True):
+    """`relation` is the table; `named` is what the statement names, a view if there are `views`, outermost first."""
+
+    relation: Relation
+    named: Relation
+    views: tuple[UpdatableView, ...] = ()
+
+    @property
+    def live(self) -> tuple[Column, ...]:
+        """The table's columns."""
+        return self.relation.live_columns()
+
+    @property
+    def types(self) -> list[SqlType]:
+        """Their types."""
+        return [column_type(column.type_oid, column.typmod) for column in self.live]
+
+    def index(self, name: str, position: int | None) -> int:
+        """The place of the column that a statement calls `name`, among those of `named`. Raises 42703."""
+        for place, column in enumerate(self.named.live_columns()):
+            if column.name == name:
+                return place
+        raise missing_column(self.named.name, name, position)
+
+    def place(self, index: int, verb: str) -> int:
+        """The place of the table's column that the column `index` of `named` is. Raises 0A000 when it is none."""
+        for view in self.views:
+            column = view.columns[index]
+            if column.below is None:
+                into = _VERBS[verb][0].removesuffix(" from")
+                raise FeatureNotSupported(
+                    f'cannot {into} column "{column.name}" of view "{view.view.name}"', detail=column.reason
+                )
+            index = column.below
+        return index
+
+
+def change_target(statement: Statement, tree: Tree, verb: str) -> ChangeTarget:
+    """What a RangeVar names as the target of a change: "insert", "update", "delete" or "merge". Raises 42P01, 42809,
+    42501, 55000, 0A000."""
+    position = statement.position(tree.location)
+    name = QualifiedName(
+        name=tree.relname, schema=tree.schemaname or None, database=tree.catalogname or None, position=position
+    )
+    found = find_relation(statement.context, name)
+    if found is None:
+        raise undefined_table(name, position)
+    if isinstance(found, SystemRelation):
+        raise InsufficientPrivilege(f'permission denied: "{found.name}" is a system catalog')
+    if not isinstance(found, Relation):
+        raise WrongObjectType(f'cannot change sequence "{found.name}"')
+    if found.kind == "m":
+        raise WrongObjectType(f'cannot change materialized view "{found.name}"')
+    if found.kind == "v" and verb == "merge":
+        raise FeatureNotSupported(
+            f'cannot execute MERGE on relation "{found.name}"', detail="This operation is not supported for views."
+        )
+    views: list[UpdatableView] = []
+    relation = found
+    statement.relations.add(found.oid)
+    while relation.kind == "v":
+        if len(views) >= MAX_VIEW_DEPTH:
+            raise too_deep()
+        views.append(_updatable(statement, relation, verb))
+        relation = views[-1].base
+        statement.relations.add(relation.oid)
+    return ChangeTarget(relation=relation, named=found, views=tuple(views))
+
+
+def _updatable(statement: Statement, view: Relation, verb: str) -> UpdatableView:
+    analyzed = updatable_view(statement, view)
+    if isinstance(analyzed, UpdatableView) and (verb == "delete" or analyzed.has_updatable_columns):
+        return analyzed
+    what, doing, event = _VERBS[verb]
+    raise ObjectNotInPrerequisiteState(
+        f'cannot {what} view "{view.name}"',
+        detail=NO_COLUMNS if isinstance(analyzed, UpdatableView) else analyzed,
+        hint=f"To enable {doing} the view, provide an INSTEAD OF {event} trigger or an unconditional ON {event} DO "
+        "INSTEAD rule.",
+    )
+
+
+def scan_target(
+    level: Level, target: ChangeTarget, alias: Tree | None, location: int, *, row_id: bool = False
+) -> tuple[Rel, Scan, NsItem]:
+    """The rows of `target`: the table's columns, those rows of them that a view shows, their scan, and what they are
+    called."""
+    if not target.views:
+        scan, item = scan_table(level, target.relation, alias, location, row_id=row_id)
+        return scan, scan, item
+    scan, item = scan_table(level, target.relation, None, location, row_id=row_id)
+    item, conditions = through_views(level, target.views, item)
+    if alias is not None:
+        item.alias = alias.aliasname
+    rel: Rel = scan
+    for condition in conditions:
+        if condition is not None:
+            rel = Filter(input=rel, condition=condition, fields=rel.fields)
+    return rel, scan, item
+
+
+def through_views(level: Level, views: Sequence[UpdatableView], item: NsItem) -> tuple[NsItem, list[Scalar | None]]:
+    """What the outermost of `views` offers over the table that offers `item`, and the condition of each, the innermost
+    first."""
+    statement = level.statement
+    conditions: list[Scalar | None] = []
+    for view in reversed(views):
+
+        def bind(inner: Level, view: UpdatableView = view, below: NsItem = item) -> tuple[list[Scalar], Scalar | None]:
+            tree = view.parsed.tree
+            reference = tree.from_clause[0].range_var
+            source = base_item(inner, reference, view.base, below.columns, reference.schemaname)
+            source.system_columns = below.system_columns
+            inner.namespace.append(source)
+            inner.rtes.append(source)
+            exprs = [target.expr for target in bind_targets(inner, tree.target_list, "SELECT")]
+            condition = None
+            if tree.HasField("where_clause"):
+                condition = to_boolean(statement, bind_clause(inner, tree.where_clause, "WHERE"), "WHERE")
+            return exprs, condition
+
+        exprs, condition = bind_in_view(statement, bind, view.parsed)
+        conditions.append(condition)
+        columns = []
+        for column, expr in zip(view.view.live_columns(), exprs, strict=True):
+            if isinstance(expr, ColumnRef):
+                statement.origins[expr.id] = Origin(relation_oid=view.view.oid, attnum=column.attnum)
+            columns.append(NsColumn(column.name, expr=expr))
+        item = NsItem(
+            alias=view.view.name,
+            columns=columns,
+            schema=schema_name(statement.context, view.view.schema),
+            relation_name=view.view.name,
+            relation_oid=view.view.oid,
+        )
+    return item, conditions
+
+
+def view_checks(statement: Statement, target: ChangeTarget) -> ViewChecks | None:
+    """What views WITH CHECK OPTION require of new rows; None when none does."""
+    checked: list[bool] = []
+    cascaded = False
+    for view in target.views:
+        option = view.view.check_option
+        checked.append(cascaded or option is not None)
+        cascaded = cascaded or option == "cascaded"
+    if not any(checked):
+        return None
+    level = Level(statement, None)
+    scan, item = scan_table(level, target.relation, None, -1)
+    _, conditions = through_views(level, target.views, item)
+    names: list[str] = []
+    whens: list[tuple[Scalar, Scalar]] = []
+    for view, wanted, condition in zip(reversed(target.views), reversed(checked), conditions, strict=True):
+        if wanted and condition is not None:
+            names.append(view.view.name)
+            number = Literal(value=len(names), type=SqlType(INT4))
+            whens.append((BooleanTest(arg=condition, test="true", negated=True, type=BOOLEAN), number))
+    if not whens:
+        return None
+    failing = statement.new_field("failing", SqlType(INT4))
+    first = Case(whens=tuple(whens), otherwise=Literal(value=0, type=failing.type), type=failing.type)
+    rows = CteScan(cte=RETURNING_ROWS, fields=scan.fields)
+    query = bound_query(statement, Project(input=rows, exprs=(first,), fields=(failing,)))
+    return ViewChecks(views=tuple(names), query=query)
