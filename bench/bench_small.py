@@ -247,7 +247,7 @@ class Bench:
 
 def cases(options: argparse.Namespace, rows: int) -> Iterator[Case]:
     """What the options ask for over tables of `rows` rows."""
-    wanted = options.only.split(",") if options.only else [*STATEMENTS, *SCRIPTS]
+    wanted = options.only.split(";") if options.only else [*STATEMENTS, *SCRIPTS]
     for name in [*STATEMENTS, *SCRIPTS]:
         if name not in wanted:
             continue
@@ -280,7 +280,7 @@ def main() -> int:
     parser.add_argument("--modes", default="simple,prepared", help="simple, extended, prepared: how to send statements")
     parser.add_argument("--seconds", type=int, default=1, help="length of a measurement")
     parser.add_argument("--rounds", type=int, default=3, help="pairs of measurements")
-    parser.add_argument("--only", default="", help=f"of these, with commas: {', '.join([*STATEMENTS, *SCRIPTS])}")
+    parser.add_argument("--only", default="", help=f"of these, with semicolons: {'; '.join([*STATEMENTS, *SCRIPTS])}")
     parser.add_argument("--serve", default="", help="more arguments for tidegate serve, such as '--workers 2'")
     options = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="tidegate-bench-"))

@@ -32,10 +32,15 @@ from planner.ir.bound import BoundDelete, BoundInsert, BoundMerge, BoundQuery, B
 from planner.statements import records as st
 from planner.syntax.parse import Parsed, subtrees
 from storage.catalog.model import CatalogSnapshot, Relation
+from storage.environment.environment import Environment
+from storage.timestamps.csn import Csn
 
 _READING = frozenset({"select_stmt", "update_stmt", "delete_stmt", "merge_stmt", "copy_stmt", "explain_stmt"})
 """Statements that are not worth the attempt to run them without asking for the newest snapshot."""
 
+
+PAUSES_S = (*[0.0] * 10, *[0.001] * 50)
+"""Pauses of a statement that begins again while commits become visible, which takes the loop some rounds as a rule."""
 
 MAX_BEGINNINGS = 1000
 """Times that a statement begins again, with its locks, because of what happened while it waited for them. Only other
@@ -77,7 +82,18 @@ async def _begin_and_run(running: Running, parsed: Parsed) -> Outcome:
             return await run_rows(running, plan)
         except BeginAgain:
             transaction.renew()
+            await _what_is_durable_is_visible(env)
     raise serialization_failure(CONCURRENT_UPDATE)
+
+
+async def _what_is_durable_is_visible(env: Environment) -> None:
+    """Wait a moment, until a new snapshot has all that this process knows to be durable: a statement that begins again
+    because of a commit needs a snapshot with it, and would begin again and again before the committer could go on."""
+    known = Csn(env.cache.upper - 1)
+    for pause_s in PAUSES_S:
+        if await env.oracle.read_ts("user") >= known:
+            return
+        await env.clock.sleep(pause_s)
 
 
 def _has_keys(running: Running, plan: Plan) -> bool:

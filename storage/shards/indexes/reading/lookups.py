@@ -23,6 +23,9 @@ from storage.shards.parts import Part
 ONE_BY_ONE = 8
 """So many keys are looked up faster one by one than as columns."""
 
+FEW_VERSIONS = 4
+"""A key with more rows than that is that of a row which has been changed again and again: most of them are deleted."""
+
 Place: TypeAlias = tuple[Part, Ints, Ints]
 """Rows of a part that may be meant: by which keys (by number), and their positions."""
 
@@ -79,7 +82,10 @@ def _few(
         if not nulls_match and None in key:
             continue
         found: dict[int, tuple[RowGroup, int]] = {}
-        for part, position in (yield from _candidates(sources, views, index, key)):
+        candidates = yield from _candidates(sources, views, index, key)
+        if len(candidates) > FEW_VERSIONS:
+            candidates = yield from _not_deleted(sources, views, candidates)
+        for part, position in candidates:
             group = yield from sources.group_at(part, position)
             at = position - group.first
             if plain_key(index.columns, group, at) != key:
@@ -92,6 +98,19 @@ def _few(
             row_ids.append(row_id)
             places.append(found[row_id])
     return Found(keys=np.array(numbers, np.int64), row_ids=np.array(row_ids, np.int64), rows=rows_at(columns, places))
+
+
+def _not_deleted(
+    sources: Sources, views: Sequence[PartView], candidates: Sequence[tuple[Part, int]]
+) -> Steps[list[tuple[Part, int]]]:
+    """`candidates` without those that are known to be deleted before their rows are read."""
+    ids = np.array(
+        [-1 if part.has_row_id_column else part.first_row_id + position for part, position in candidates], np.int64
+    )
+    gone = yield from sources.deleted_among(views, ids)
+    return [
+        candidate for candidate, is_gone in zip(candidates, (gone & (ids >= 0)).tolist(), strict=True) if not is_gone
+    ]
 
 
 def _candidates(
