@@ -16,6 +16,7 @@ from msgspec import Struct
 from adapter.plans.first_rows import FirstRows
 from adapter.plans.key_indexes import UsableIndex
 from adapter.plans.predicates import Comparison, Conjunction
+from planner.ir import nodes as ir
 from storage.shards.indexes.definition import StoredColumn
 from storage.shards.indexes.reading.ranges import Bound, KeyRange
 from storage.shards.indexes.scalar_keys import plain
@@ -34,7 +35,8 @@ class IndexPath(Struct, frozen=True, kw_only=True):
     """The rows of `index` with one of the whole `keys`, or, where that is None, in one of `ranges`.
 
     `conditions`: the columns whose conditions led to it. With `first`, only so many of the only range are needed as
-    give those rows, in the order of the index or, `backward`, in the opposite one.
+    give those rows, in the order of the index or, `backward`, in the opposite one. With `partners`, the keys are what
+    these have in another side's rows: by physical column.
     """
 
     index: UsableIndex
@@ -43,6 +45,7 @@ class IndexPath(Struct, frozen=True, kw_only=True):
     conditions: frozenset[str]
     first: FirstRows | None = None
     backward: bool = False
+    partners: Mapping[str, ir.Scalar] | None = None
 
     @property
     def most_rows(self) -> int | None:

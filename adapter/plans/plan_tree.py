@@ -9,10 +9,12 @@ from typing import Any
 from msgspec import Struct, field
 
 from adapter.plans.index_paths import IndexPath
+from adapter.plans.join_keys import conjuncts
 from adapter.plans.predicates import Condition, bind_pattern, condition_of, exact_conditions
 from planner.definitions.expression_text import expression_text
 from planner.ir import nodes as ir
-from planner.ir.rewrite import RELATIONS, outermost_relations, walk
+from planner.ir.physical import ELEMENT_ARRAYS, array_type
+from planner.ir.rewrite import RELATIONS, column_ids, outermost_relations, walk
 from planner.syntax.identifiers import quote_identifier
 from storage.catalog.model import CatalogSnapshot, Relation
 
@@ -49,6 +51,7 @@ class PlanTree:
         self._paths = paths
         self._params = params
         self._names: dict[int, str] = {}
+        self._qualified: dict[int, str] = {}
         self._tables: dict[int, str] = dict(steps)
 
     def build(self, rel: ir.Rel) -> Node:
@@ -64,9 +67,12 @@ class PlanTree:
             if isinstance(rel, (ir.Scan, ir.SystemScan, ir.CteScan, ir.Values, ir.FunctionScan)):
                 for f in rel.fields:
                     self._names[f.id] = f.name
+                    if f.origin is not None:
+                        self._qualified[f.id] = f"{self._relation(f.origin.relation_oid)}.{f.name}"
         for rel in relations_in(node):
             for f in rel.fields:
                 self._names.setdefault(f.id, f.name)
+                self._qualified.setdefault(f.id, f.name)
 
     def text(self, expr: ir.Scalar) -> str:
         """An expression as text."""
@@ -120,9 +126,7 @@ class PlanTree:
             case ir.Project():
                 return self._project(rel)
             case ir.Filter(input=ir.Scan() as scan) if scan.relation_oid in self._paths:
-                condition = rel.condition
-                met = condition.args if isinstance(condition, ir.BoolOp) and condition.op == "and" else (condition,)
-                return self._index_scan(scan, met)
+                return self._index_scan(scan, conjuncts(rel.condition))
             case ir.Filter():
                 inner = self._node(rel.input)
                 inner.details.append(("Filter", self.text(rel.condition)))
@@ -171,7 +175,7 @@ class PlanTree:
         index = paths[0].index.record.name
         leading = frozenset[str]().union(*[path.conditions for path in paths])
         columns = {field.id: f"c{field.origin.attnum}" for field in scan.fields if field.origin is not None}
-        by_index: list[str] = []
+        by_index = self._keys_of_partners(scan)
         filters: list[ir.Scalar] = []
         for scalar in met:
             condition = condition_of(scalar)
@@ -179,7 +183,7 @@ class PlanTree:
                 filters.append(scalar)
                 continue
             if exact_conditions(scalar) is not None:
-                by_index.append(self.text(scalar))
+                by_index.append(self._any_of(condition) or self.text(scalar))
             elif condition.then is not None:
                 by_index.append(self._row_comparison(condition))
             else:
@@ -193,6 +197,17 @@ class PlanTree:
         if filters:
             node.details.append(("Filter", _all_of([self.text(scalar) for scalar in filters])))
         return node
+
+    def _any_of(self, condition: Condition) -> str | None:
+        """A list of constants as PostgreSQL has it; None for any other condition."""
+        operand = condition.operand
+        if condition.op != "in" or not isinstance(operand, tuple) or not operand:
+            return None
+        values = [item.value for item in operand if isinstance(item, ir.Literal)]
+        if len(values) < len(operand) or operand[0].type.oid not in ELEMENT_ARRAYS:
+            return None
+        array = ir.Literal(value=tuple(values), type=array_type(operand[0].type))
+        return f"({quote_identifier(self._names[condition.field])} = ANY ({self.text(array)}))"
 
     def _is_ordered(self, sort: ir.Sort) -> bool:
         """Whether the rows come in order, by an index."""
@@ -236,10 +251,36 @@ class PlanTree:
         return self._node(rel.input)
 
     def _join(self, rel: ir.Join) -> Node:
-        kind = {"cross": "", "inner": "", "left": " Left", "right": " Right", "full": " Full"}[rel.kind]
-        title = "Nested Loop" if rel.kind == "cross" or rel.lateral else f"Hash{kind} Join"
+        kinds = {"cross": "", "inner": "", "left": " Left", "right": " Right", "full": " Full"}
+        sides = {side: self._partners(side) for side in (rel.left, rel.right)}
+        inner = next((side for side, keys in sides.items() if keys), None)
+        if inner is not None and not rel.lateral:
+            outer = rel.left if inner is rel.right else rel.right
+            rest = [c for c in _conjuncts(rel.condition) if not _is_between(c, sides[inner])]
+            details = [("Join Filter", _all_of([self.text(c) for c in rest]))] if rest else []
+            title = "Nested Loop" if rel.kind in ("cross", "inner") else "Nested Loop Left Join"
+            return Node(title=title, type=title, details=details, inputs=[self._node(outer), self._node(inner)])
+        title = "Nested Loop" if rel.kind == "cross" or rel.lateral else f"Hash{kinds[rel.kind]} Join"
         details = [] if rel.condition is None else [("Join Cond", self.text(rel.condition))]
         return Node(title=title, type=title, details=details, inputs=[self._node(rel.left), self._node(rel.right)])
+
+    def _partners(self, rel: ir.Rel) -> frozenset[int]:
+        """The columns of a side of a join by which its rows are found for those of the other."""
+        while isinstance(rel, ir.Filter):
+            rel = rel.input
+        if not isinstance(rel, ir.Scan):
+            return frozenset()
+        names = frozenset[str]().union(*[path.partners or () for path in self._paths.get(rel.relation_oid, ())])
+        return frozenset(f.id for f in rel.fields if f.origin is not None and f"c{f.origin.attnum}" in names)
+
+    def _keys_of_partners(self, scan: ir.Scan) -> list[str]:
+        """The keys that a scan gets from the other side of a join."""
+        found = []
+        columns = {f"c{field.origin.attnum}": field for field in scan.fields if field.origin is not None}
+        for path in self._paths[scan.relation_oid]:
+            for column, expr in (path.partners or {}).items():
+                found.append(f"({quote_identifier(columns[column].name)} = {expression_text(expr, self._qualified)})")
+        return list(dict.fromkeys(found))
 
     def _aggregate(self, rel: ir.Aggregate) -> Node:
         title = "HashAggregate" if rel.keys else "Aggregate"
@@ -257,6 +298,19 @@ class PlanTree:
                 child.inputs[0].role = None
             body.inputs.insert(index, child)
         return body
+
+
+def _conjuncts(condition: ir.Scalar | None) -> Sequence[ir.Scalar]:
+    return () if condition is None else conjuncts(condition)
+
+
+def _is_between(condition: ir.Scalar, fields: frozenset[int]) -> bool:
+    """Whether it says that one of `fields` equals something."""
+    return (
+        isinstance(condition, ir.Call)
+        and condition.signature.name == "="
+        and not fields.isdisjoint(column_ids(condition))
+    )
 
 
 def _all_of(texts: Sequence[str]) -> str:

@@ -8,7 +8,7 @@ from adapter.execution.statement import Running
 from adapter.plans.key_reads import KeyRead
 from adapter.plans.predicates import ScanTemplate, bind_templates
 from adapter.plans.row_values import Given
-from adapter.queries.key_scan import rows_by_key_values
+from adapter.queries.by_index.key_scan import rows_by_key_values
 from adapter.results import RecordBatch
 from adapter.store_errors import CONCURRENT_DDL, serialization_failure
 from adapter.transactions.transaction import UNREAD, NeedsSnapshot, TableRead

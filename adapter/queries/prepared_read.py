@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from adapter.engines.common.engine import Engine
 from adapter.execution_context import ExecutionContext
-from adapter.queries.index_scan import Paths
+from adapter.queries.by_index.table_rows import Paths
 from adapter.results import RecordBatch
 from adapter.transactions.snapshots import ResolvedTables
 from planner.ir import nodes as ir

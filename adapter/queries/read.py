@@ -6,7 +6,8 @@ engine starts when the first batch is asked for. Rows of constants come straight
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
 from functools import partial
 from typing import Any
@@ -18,13 +19,15 @@ from adapter.execution_context import ExecutionContext
 from adapter.plans.plan_cache import Plan, describe_fields
 from adapter.plans.predicates import ScanTemplate, scan_templates
 from adapter.plans.row_text import literal_value
-from adapter.queries.index_scan import Paths, answer, narrowed
+from adapter.queries.by_index.index_scan import IndexScans, Run, answer
+from adapter.queries.by_index.table_rows import Paths
 from adapter.queries.one_key import rows_of_key
-from adapter.queries.prepared_read import NOTHING, PreparedRead
+from adapter.queries.prepared_read import NOTHING, PreparedRead, with_token
 from adapter.queries.row_actions import MAX_ROWS, carry_out_for_rows
 from adapter.queries.row_locking import prepare_locking, without_locking
 from adapter.queries.session_facts import sized_facts
 from adapter.queries.session_functions import has_acting_calls, is_evaluated_once, with_session_values
+from adapter.results import RecordBatch
 from adapter.system_catalogs.functions.reg_columns import with_names
 from adapter.transactions.snapshots import ResolvedTables, resolve
 from adapter.transactions.transaction import UNREAD, NeedsSnapshot
@@ -127,8 +130,11 @@ async def prepare_read(
     paths: Mapping[int, Paths] = NOTHING
     if not resolved.are_small and may_read_by_index(running) and snapshot is not None and not snapshot.ahead:
         always = session.values.flat["enable_seqscan"] == "off"
-        env, transaction, params = running.services.env, running.transaction, running.params
-        found = await narrowed(env, transaction, catalog, query, params, resolved, read=record, always=always)
+        scans = IndexScans(
+            env=running.services.env, transaction=running.transaction, catalog=catalog, params=running.params,
+            read=record, always=always,
+        )  # fmt: skip
+        found = await scans.narrowed(query, templates, resolved, _run_part(running, context, at_hand))
         if found is not None and running.engines.local.unsupported(query) is None:
             resolved, paths = found.tables, found.paths
             is_direct, rows = answer(query, running.params, found, read=record)
@@ -152,6 +158,18 @@ async def prepare_read(
         paths=paths,
         stream=partial(engine.execute, query, resolved.inputs, running.params, context, extra=at_hand),
     )
+
+
+def _run_part(running: Running, context: ExecutionContext, at_hand: Mapping[int, Any]) -> Run:
+    """What runs parts of a query before it."""
+    local = running.engines.local
+    numbers = itertools.count()
+
+    def run(query: BoundQuery, tables: ResolvedTables) -> AsyncIterator[RecordBatch]:
+        part = with_token(context, f"keys{next(numbers)}")
+        return local.execute(query, tables.inputs, running.params, part, extra=at_hand)
+
+    return run
 
 
 async def _rows_of(read: PreparedRead) -> list[tuple[Any, ...]]:

@@ -10,7 +10,7 @@ from adapter.changes.with_changes import run_rows
 from adapter.execution.statement import Outcome, RowsOutcome, Running, rows_outcome
 from adapter.plans.plan_cache import Plan
 from adapter.plans.plan_tree import Node, PlanTree, json_node, text_lines
-from adapter.queries.index_scan import Paths
+from adapter.queries.by_index.table_rows import Paths
 from adapter.queries.prepared_read import NOTHING, PreparedRead
 from adapter.queries.read import may_skip_engines, prepare_plan
 from adapter.queries.single_row import bind_execute_params
@@ -127,8 +127,11 @@ def _report(
         for oid, table in read.resolved.inputs.items():
             total = read.resolved.total_parts[oid]
             kept = len(table.inserts)
+            by_index = read.paths.get(oid)
             lines.append(
-                f"Parts of {table.relation.name}: {kept} of {total} read, {total - kept} pruned, "
+                f"Rows of {table.relation.name}: by {by_index[0].index.record.name}, from {total} parts"
+                if by_index
+                else f"Parts of {table.relation.name}: {kept} of {total} read, {total - kept} pruned, "
                 f"{len(table.deletes)} with deletes, {table.bytes} bytes, {table.rows} rows"
             )
             tables.append(

@@ -41,6 +41,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "changes.constraints",
         "changes.rows",
         "queries",
+        "queries.by_index",
         "execution",
         "transactions",
         "engines",

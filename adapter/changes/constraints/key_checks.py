@@ -18,14 +18,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from adapter.changes.constraints.table_keys import ForeignKey, foreign_key
 from adapter.execution.guards import own_catalog
 from adapter.execution.statement import Running
 from adapter.plans.key_indexes import constraint_index, key_arrays
 from adapter.plans.row_text import key_text
-from adapter.queries.key_scan import first_taken, rows_by_keys
+from adapter.queries.by_index.key_scan import distinct_keys, first_taken, rows_by_keys
 from adapter.transactions.claims import Absent, Present, Violation
 from adapter.transactions.transaction import DeferredKeys
 from planner.definitions.index_expressions import key_texts
@@ -71,23 +70,6 @@ def _not_found(keys: Keys, found: Found) -> Any:
     is_there = np.zeros(len(keys[0]), bool)
     is_there[found.keys] = True
     return np.flatnonzero(~is_there)
-
-
-def distinct_keys(keys: Keys) -> Keys:
-    """Each key once, those with a NULL left out: what a foreign key looks for."""
-    valid = pa.array(np.ones(len(keys[0]), bool))
-    for column in keys:
-        if column.null_count:
-            valid = pc.and_(valid, column.is_valid())
-    kept = tuple(column.filter(valid) for column in keys)
-    if len(kept[0]) < 2:
-        return kept
-    try:
-        table = pa.table(list(kept), names=[str(n) for n in range(len(kept))])
-        once = table.group_by(table.column_names).aggregate([]).combine_chunks()
-    except pa.ArrowNotImplementedError:
-        return kept  # Keys that Arrow cannot group are looked up more than once.
-    return tuple(once.column(n).combine_chunks() for n in range(len(kept)))
 
 
 # ---------------------------------------------------------------- what is wrong

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import pyarrow as pa
 from msgspec import Struct
 
 from storage.shards.indexes.definition import IndexDefinition
 from storage.shards.indexes.reading import lookups, ranges
-from storage.shards.indexes.reading.found import arrays_of
 from storage.shards.indexes.reading.part_views import PartView
 from storage.shards.indexes.reading.ranges import KeyRange
 from storage.shards.indexes.reading.sources import Sources, Steps
@@ -28,10 +28,10 @@ class Estimate(Struct, frozen=True, kw_only=True):
 
 
 def of_keys(
-    sources: Sources, views: Sequence[PartView], index: IndexDefinition, keys: Sequence[Sequence[Any]]
+    sources: Sources, views: Sequence[PartView], index: IndexDefinition, keys: Sequence[pa.Array]
 ) -> Steps[Estimate]:
-    """What a lookup of `keys` would cost."""
-    found = yield from lookups.places(sources, views, index, arrays_of(index.columns, keys))
+    """What a lookup of `keys`, by columns, would cost."""
+    found = yield from lookups.places(sources, views, index, keys)
     return (yield from _estimate(sources, found))
 
 

@@ -23,7 +23,7 @@ from storage.shards.indexes.definition import IndexDefinition, StoredColumn
 from storage.shards.indexes.durable_runs import IndexRunMaker
 from storage.shards.indexes.reading import estimates, lookups, ranges
 from storage.shards.indexes.reading.estimates import Estimate
-from storage.shards.indexes.reading.found import Found
+from storage.shards.indexes.reading.found import Found, arrays_of
 from storage.shards.indexes.reading.ranges import KeyRange
 from storage.shards.indexes.reading.sources import PartList, Sources, Steps, at_once, awaited
 from storage.shards.part_store import PartStore
@@ -191,13 +191,16 @@ class KeyReader:
         parts: PartList,
         index: IndexDefinition,
         *,
-        keys: Sequence[Sequence[Any]] | None = None,
+        keys: Sequence[Sequence[Any]] | Sequence[pa.Array] | None = None,
         ranges: Sequence[KeyRange] = (),
         local: Sequence[Part] = (),
     ) -> Estimate:
-        """What a lookup of `keys`, or where that is None a reading of `ranges`, would cost."""
+        """What a lookup of `keys` (Python's values, or arrays by columns), or where that is None a reading of `ranges`,
+        would cost."""
         views = self.sources.views(parts, local)
         if keys is not None:
+            if not keys or not isinstance(keys[0], pa.Array):
+                keys = arrays_of(index.columns, keys)
             return await self._awaited(estimates.of_keys(self.sources, views, index, keys))
         return await self._awaited(estimates.of_ranges(self.sources, views, index, ranges))
 

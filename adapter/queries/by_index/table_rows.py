@@ -1,34 +1,28 @@
-"""Index scans: a table of which an index finds the rows that a query needs is read by that index.
+"""The rows of one table as its indexes find them: by keys and ranges, or the first ones in some order.
 
-What a query needs of a table is known from its conditions (`adapter.plans.predicates`), whatever else it does: joins,
-groups, changes rows. So its rows are found first (`adapter.plans.index_paths` says how), and the query runs over them
-as over a small table: often without any engine. It does so when that reads less than a scan, which is known before a
-row is read: indexes know how many rows they have where, and which of them are at hand. Small tables are read whole.
+A `TableRows` says how the rows that a conjunction needs are found, if that reads less than a scan, and reads them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
-from msgspec import Struct
 from msgspec.structs import replace
 
-from adapter.engines.common.engine import RecordBatch, TableInput
-from adapter.engines.common.result_batches import ResultShape
+from adapter.engines.common.engine import TableInput
 from adapter.engines.common.scan_sources import scan_columns, scan_schema
 from adapter.plans.first_rows import FirstRows, first_rows
 from adapter.plans.index_paths import IndexPath, index_paths, ordered_paths
 from adapter.plans.key_indexes import stored_columns, usable_indexes
 from adapter.plans.predicates import Conjunction
-from adapter.plans.row_queries import filter_of, row_query
-from adapter.queries.key_scan import rows_by_key_values, rows_in_range, visible_parts
-from adapter.transactions.snapshots import ResolvedTables, is_small
+from adapter.plans.row_queries import filter_of
+from adapter.queries.by_index.key_scan import rows_by_key_values, rows_in_range, visible_parts
+from adapter.results import RecordBatch
 from adapter.transactions.transaction import Transaction
 from planner.ir import nodes as ir
-from planner.ir.bound import BoundQuery
 from storage.catalog.model import CatalogSnapshot, Relation
 from storage.environment.environment import Environment
 from storage.shards.indexes.reading.estimates import MOST_ROWS, Estimate
@@ -47,58 +41,18 @@ Paths: TypeAlias = tuple[IndexPath, ...]
 """How the rows of one table are found: one path for each conjunction."""
 
 
-class Narrowed(Struct, frozen=True, kw_only=True):
-    """What a query reads, some tables by indexes: `paths` by their oids. Their rows have been `picked` unless it was
-    only asked what would be done."""
-
-    tables: ResolvedTables
-    paths: Mapping[int, Paths]
-
-
-async def narrowed(
-    env: Environment,
-    transaction: Transaction,
-    catalog: CatalogSnapshot,
-    query: BoundQuery,
-    params: Sequence[ir.Literal],
-    tables: ResolvedTables,
-    *,
-    read: bool,
-    always: bool = False,
-) -> Narrowed | None:
-    """`tables` with those read by indexes where it pays, or `always` where it can be; None when none is. `read`: else
-    no row is read."""
-    paths: dict[int, Paths] = {}
-    inputs = dict(tables.inputs)
-    for oid, table in tables.inputs.items():
-        if is_small(table):
-            continue
-        scans = _Scans(env, transaction, table, catalog, always)
-        found, rows = await scans.narrowed(query.rel, params, tables.needed.get(oid, ((),)), read)
-        if found is not None:
-            paths[oid] = found
-            if rows is not None:
-                inputs[oid] = with_rows(table, rows)
-    return Narrowed(tables=replace(tables, inputs=inputs), paths=paths) if paths else None
-
-
-def with_rows(table: TableInput, rows: pa.Table) -> TableInput:
-    """`table`, of which nothing but `rows` is read."""
-    return replace(table, inserts=(), deletes=(), bytes=rows.nbytes, rows=rows.num_rows, picked=rows)
-
-
-class _Scans:
-    """How the rows of one table are found."""
+class TableRows:
+    """How the rows of one table are found: see the module."""
 
     def __init__(
         self, env: Environment, transaction: Transaction, table: TableInput, catalog: CatalogSnapshot, always: bool
     ) -> None:
-        self._env = env
-        self._transaction = transaction
-        self._table = table
-        self._relation = table.relation
-        self._indexes = usable_indexes(catalog, table.relation)
-        self._columns = stored_columns(table.relation)
+        self.env = env
+        self.transaction = transaction
+        self.table = table
+        self.relation = table.relation
+        self.indexes = usable_indexes(catalog, table.relation)
+        self.columns = stored_columns(table.relation)
         self._most = MOST_ROWS if always else 0
         """So many rows are read by an index whatever a scan would cost."""
 
@@ -106,11 +60,11 @@ class _Scans:
         self, rel: ir.Rel, params: Sequence[ir.Literal], needed: Sequence[Conjunction], read: bool
     ) -> tuple[Paths | None, pa.Table | None]:
         """The paths to the rows that `rel` needs, or None, and those rows, if they are to be `read`."""
-        if not self._indexes:
+        if not self.indexes:
             return None, None
         paths, rows = await self._paths(needed)
         if paths is None or rows > FEW_ROWS:
-            first = first_rows(rel, self._relation.oid)
+            first = first_rows(rel, self.relation.oid)
             ordered = self._ordered(first, needed[0], params, paths, rows) if first else None
             if ordered is not None:
                 picked = await self._first(ordered, params, rows if paths else None) if read else None
@@ -118,43 +72,50 @@ class _Scans:
                     return ordered, picked
         if paths is None or not read:
             return paths, None
-        return paths, as_table(self._relation, await self._found(paths))
+        return paths, as_table(self.relation, await self.found(paths))
+
+    @property
+    def budget(self) -> Estimate:
+        """What reading by indexes may cost before a scan is better."""
+        rows = self.table.rows
+        return Estimate(rows=max(rows // SCANNED_AT_ONCE, self._most), unread=rows + ENGINE_ROWS + self._most)
 
     async def _paths(self, needed: Sequence[Conjunction]) -> tuple[Paths | None, int]:
         """A path for each of `needed`, if they cost less than a scan, and how many rows they find at most."""
         chosen = []
         total = 0
-        left = Estimate(
-            rows=max(self._table.rows // SCANNED_AT_ONCE, self._most),
-            unread=self._table.rows + ENGINE_ROWS + self._most,
-        )
+        left = self.budget
         for conjunction in needed:
-            best: tuple[IndexPath, Estimate] | None = None
-            for path in index_paths(conjunction, self._indexes):
-                cost = await self._cost(path)
-                if best is None or cost.rows < best[1].rows:
-                    best = path, cost
+            best = await self.path(conjunction, left)
             if best is None:
                 return None, 0
             path, cost = best
-            if cost.rows > FEW_ROWS and (cost.rows > left.rows or cost.unread > left.unread):
-                return None, 0
             left = Estimate(rows=left.rows - cost.rows, unread=left.unread - cost.unread)
             total += cost.rows
             chosen.append(path)
         return tuple(chosen), total
 
+    async def path(self, conjunction: Conjunction, left: Estimate) -> tuple[IndexPath, Estimate] | None:
+        """The path to the rows of `conjunction` that finds the fewest, and its cost, if that is within what is `left`;
+        few rows always are."""
+        best: tuple[IndexPath, Estimate] | None = None
+        for path in index_paths(conjunction, self.indexes):
+            cost = await self._cost(path)
+            if best is None or cost.rows < best[1].rows:
+                best = path, cost
+        return best if best is not None and is_within(best[1], left) else None
+
     async def _cost(self, path: IndexPath) -> Estimate:
         most = path.most_rows
         if most is not None and most <= FEW_ROWS:
             return Estimate(rows=most, unread=0)
-        env, transaction = self._env, self._transaction
-        parts, local = await visible_parts(env, transaction, self._relation)
+        env, transaction = self.env, self.transaction
+        parts, local = await visible_parts(env, transaction, self.relation)
         found = await env.keys.estimate(parts, path.index.definition, keys=path.keys, ranges=path.ranges, local=local)
         return found if found.rows <= MOST_ROWS else replace(found, rows=1 << 62)
 
-    async def _found(self, paths: Paths) -> list[Found]:
-        env, transaction, relation, columns = self._env, self._transaction, self._relation, self._columns
+    async def found(self, paths: Paths) -> list[Found]:
+        env, transaction, relation, columns = self.env, self.transaction, self.relation, self.columns
         found: list[Found] = []
         for path in paths:
             index = path.index.definition
@@ -174,17 +135,17 @@ class _Scans:
     ) -> Paths | None:
         """Paths to first rows in order; None when there are none, or the other `paths`, to so many `rows`, are likely
         to be shorter."""
-        not_null = frozenset([f"c{column.attnum}" for column in self._relation.columns if column.not_null])
-        schema = scan_schema(scan_columns(self._relation))
+        not_null = frozenset([f"c{column.attnum}" for column in self.relation.columns if column.not_null])
+        schema = scan_schema(scan_columns(self.relation))
         found = []
         for each in first:
             wanted = each.rows(params)
-            ways = ordered_paths(each, needed, self._indexes, not_null)
+            ways = ordered_paths(each, needed, self.indexes, not_null)
             if wanted is None or not ways or filter_of(each.conditions, each.scan, params, schema) is None:
                 return None
             way = max(ways, key=lambda path: len(path.conditions))
             if paths is not None and not paths[0].conditions <= way.conditions:
-                wanted = wanted * self._table.rows // max(rows, 1)
+                wanted = wanted * self.table.rows // max(rows, 1)
             if wanted > max(self._most_in_vain(rows if paths else None), FEW_ROWS):
                 return None
             found.append(way)
@@ -192,7 +153,7 @@ class _Scans:
 
     def _most_in_vain(self, rows: int | None) -> int:
         """How many rows may be read in order before another way, to so many `rows`, or a scan is better."""
-        return max(self._most, self._table.rows // SCANNED_AT_ONCE if rows is None else rows)
+        return max(self._most, self.table.rows // SCANNED_AT_ONCE if rows is None else rows)
 
     async def _first(self, paths: Paths, params: Sequence[ir.Literal], rows: int | None) -> pa.Table | None:
         """The first rows on all `paths`; None when so many have to be read for them that another way is better."""
@@ -210,16 +171,16 @@ class _Scans:
         first = path.first
         assert first is not None
         wanted = first.rows(params) or 0
-        passing = filter_of(first.conditions, first.scan, params, scan_schema(scan_columns(self._relation)))
+        passing = filter_of(first.conditions, first.scan, params, scan_schema(scan_columns(self.relation)))
         assert passing is not None
         limit = wanted if not first.conditions else max(wanted, FEW_ROWS)
         (keys,) = path.ranges
         while True:
             found = await rows_in_range(
-                self._env, self._transaction, self._relation, path.index.definition, keys, self._columns,
+                self.env, self.transaction, self.relation, path.index.definition, keys, self.columns,
                 descending=path.backward, limit=limit,
             )  # fmt: skip
-            rows = as_table(self._relation, [found])
+            rows = as_table(self.relation, [found])
             if rows.num_rows < limit or passing(batch_of_table(rows)).num_rows >= wanted:
                 return rows
             if limit >= most:
@@ -227,8 +188,13 @@ class _Scans:
             limit = min(8 * limit, most)
 
 
-def as_table(relation: Relation, found: Sequence[Found]) -> pa.Table:
-    """The rows `found`, each once, in `scan_schema`."""
+def is_within(cost: Estimate, left: Estimate) -> bool:
+    """Whether a reading may cost as much."""
+    return cost.rows <= FEW_ROWS or (cost.rows <= left.rows and cost.unread <= left.unread)
+
+
+def as_table(relation: Relation, found: Sequence[Found], *, is_distinct: bool = True) -> pa.Table:
+    """The rows `found`, each once, in `scan_schema`. `is_distinct`: none of them has a row twice."""
     schema = scan_schema(scan_columns(relation))
     if not found:
         return schema.empty_table()
@@ -237,27 +203,11 @@ def as_table(relation: Relation, found: Sequence[Found]) -> pa.Table:
         pa.Table.from_arrays([pa.array(each.row_ids, pa.int64()), *each.rows.columns], schema=schema) for each in found
     ]
     rows = pa.concat_tables(pieces)
-    if len(found) > 1:
+    if len(found) > 1 or not is_distinct:
         _, first = np.unique(ids, return_index=True)
         if len(first) < len(ids):
             rows = rows.take(pa.array(np.sort(first)))
     return rows.combine_chunks()
-
-
-def answer(
-    query: BoundQuery, params: Sequence[ir.Literal], found: Narrowed, *, read: bool
-) -> tuple[bool, RecordBatch | None]:
-    """Whether `query` needs no engine over the rows of its only table, and if they have been `read` its result."""
-    if len(found.tables.inputs) != 1:
-        return False, None
-    ((_, table),) = found.tables.inputs.items()
-    ((path, *_),) = found.paths.values()
-    schema = scan_schema(scan_columns(table.relation))
-    simple = row_query(query.rel, params, schema, ordered=path.first is not None)
-    if simple is None or not read:
-        return simple is not None, None
-    result = simple.answer(batch_of_table(table.picked))
-    return result is not None, None if result is None else ResultShape(query.rel.fields).conform(result)
 
 
 def batch_of_table(rows: pa.Table) -> RecordBatch:

@@ -6,7 +6,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from adapter.plans.key_indexes import key_arrays
 from adapter.transactions.snapshots import own_parts
@@ -60,10 +62,12 @@ async def rows_by_keys(
     index: IndexDefinition,
     keys: Sequence[pa.Array],
     columns: Sequence[StoredColumn] = (),
+    *,
+    newest: bool = True,
 ) -> Found:
-    """The rows of `relation` with one of `keys` (by columns) that are there for the transaction: also those that the
-    statement that runs has written itself."""
-    parts, local = await visible_parts(env, transaction, relation, newest=True)
+    """The rows of `relation` with one of `keys` (by columns) that are there for the transaction; `newest`: also those
+    that the statement that runs has written itself."""
+    parts, local = await visible_parts(env, transaction, relation, newest=newest)
     wanted, same = key_arrays(index, keys), index.nulls_not_distinct
     found = env.keys.lookup_columns_now(parts, index, wanted, columns, local=local, nulls_match=same)
     return found or await env.keys.lookup_columns(parts, index, wanted, columns, local=local, nulls_match=same)
@@ -96,3 +100,20 @@ async def visible_parts(
     if transaction.is_own_table(relation):
         return ShardChanges(shard=shard, after=Csn(0), until=Csn(0), inserts=(), deletes=()), local
     return await env.reader.snapshot(shard, snapshot.csn), local
+
+
+def distinct_keys(keys: Sequence[pa.Array]) -> tuple[pa.Array, ...]:
+    """Keys by columns, each once, those with a NULL left out: what a foreign key or a join looks for."""
+    valid = pa.array(np.ones(len(keys[0]), bool))
+    for column in keys:
+        if column.null_count:
+            valid = pc.and_(valid, column.is_valid())
+    kept = tuple(column.filter(valid) for column in keys)
+    if len(kept[0]) < 2:
+        return kept
+    try:
+        table = pa.table(list(kept), names=[str(n) for n in range(len(kept))])
+        once = table.group_by(table.column_names).aggregate([]).combine_chunks()
+    except pa.ArrowNotImplementedError:
+        return kept  # Keys that Arrow cannot group are looked up more than once.
+    return tuple(once.column(n).combine_chunks() for n in range(len(kept)))
