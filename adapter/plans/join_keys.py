@@ -282,7 +282,7 @@ def is_closed(rel: ir.Rel) -> bool:
             own.update(field.id for field in node.fields)
         elif isinstance(node, ir.With):
             tables.update(table.id for table in node.tables)
-        elif isinstance(node, (ir.SystemScan, ir.ProjectSet, ir.SessionValue)):
+        elif isinstance(node, (ir.SystemScan, ir.ProjectSet, ir.SessionValue, ir.LockRows)):
             return False
         elif isinstance(node, ir.FunctionCall):
             own.update(field.id for field in node.fields)

@@ -134,8 +134,10 @@ async def prepare_read(
             env=running.services.env, transaction=running.transaction, catalog=catalog, params=running.params,
             read=record, always=always,
         )  # fmt: skip
-        found = await scans.narrowed(query, templates, resolved, _run_part(running, context, at_hand))
-        if found is not None and running.engines.local.unsupported(query) is None:
+        found = None
+        if running.engines.local.unsupported(query) is None:
+            found = await scans.narrowed(query, templates, resolved, _run_part(running, context, at_hand))
+        if found is not None:
             resolved, paths = found.tables, found.paths
             is_direct, rows = answer(query, running.params, found, read=record)
             if is_direct:

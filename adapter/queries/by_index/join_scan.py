@@ -142,7 +142,7 @@ class _Partners:
         asked = [self._places[column] for column in names if column in self._places]
         inner = queries.get((*name, *asked))
         if inner is None:
-            inner = replace(query, rel=self._source.query(asked), for_update=False)
+            inner = replace(query, rel=self._source.query(asked), locking=None)
             queries[(*name, *asked)] = inner
         keys = await keys_of(inner, rows.table.rows)
         if keys is None:
