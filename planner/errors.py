@@ -197,6 +197,10 @@ class UniqueViolation(IntegrityConstraintViolation):
     sqlstate = "23505"
 
 
+class ExclusionViolation(IntegrityConstraintViolation):
+    sqlstate = "23P01"
+
+
 class CheckViolation(IntegrityConstraintViolation):
     sqlstate = "23514"
 

@@ -34,7 +34,8 @@ from adapter.definitions.constraints.generation import (
 from adapter.definitions.constraints.keys import declared_keys, forget_names, name_in_parents, referring, with_not_null
 from adapter.definitions.drop import dependents_of, remove, report_cascade
 from adapter.definitions.indexes.copies import constraint_from_index, keep_comments
-from adapter.definitions.indexes.upkeep import indexes_with, set_parameters
+from adapter.definitions.indexes.exclusion import declared_exclusions, with_exclusions
+from adapter.definitions.indexes.upkeep import indexes_with, remove_index, set_parameters
 from adapter.definitions.rewriting import alter_shard, rewrite_table, set_types
 from adapter.definitions.sequences import (
     add_identity,
@@ -142,7 +143,7 @@ def _pass_of(action: st.AlterTableAction) -> int:
             return 2
         case st.SetNotNull():
             return 3
-        case st.AddConstraint(constraint=st.ConstraintDefinition(kind="p" | "u")):
+        case st.AddConstraint(constraint=st.ConstraintDefinition(kind="p" | "u" | "x")):
             return 4
         case st.SetDefault():
             return 5
@@ -291,7 +292,10 @@ async def _add_column(running: Running, relation: Relation, action: st.AddColumn
         alter_shard(running, changed)
     name_in_parents(running, keys)
     rules.keys.extend(key.oid for key in keys if key.validated)
-    checks = add_checks(running, changed, [d for d in action.constraints if d.kind == "c"])
+    _add_exclusions(running, changed, action.constraints, rules)
+    current = own_catalog(running).get(changed.oid)
+    assert isinstance(current, Relation)
+    checks = add_checks(running, current, [d for d in action.constraints if d.kind == "c"])
     rules.checks.extend(check.oid for check in checks)
 
 
@@ -315,7 +319,14 @@ def _drop_column(running: Running, relation: Relation, action: st.DropColumn) ->
         for record in catalog.constraints(relation.oid)
         if column.attnum in record.columns or column.attnum in record.include
     ]
-    lost += indexes_with(catalog, relation, column.attnum)
+    gone_indexes = indexes_with(catalog, relation, column.attnum)
+    lost += gone_indexes
+    owners = [owner for index in gone_indexes if isinstance(owner := catalog.get(index.constraint or 0), Constraint)]
+    through = [owner for owner in owners if owner not in lost]
+    if through:
+        what = f"column {column.name} of table {shown_name(running, catalog, relation)}"
+        _drop_referring(running, through, what, what, cascade=action.cascade)
+        lost += through
     for key in list(lost):
         rests = [foreign for foreign in referring(catalog, key) if foreign not in lost]
         if rests:
@@ -456,6 +467,9 @@ def _add_constraint(running: Running, relation: Relation, definition: st.Constra
         checks = add_checks(running, relation, (unplaced,))
         rules.checks.extend(check.oid for check in checks if check.validated)
         return
+    if unplaced.kind == "x":
+        _add_exclusions(running, relation, (unplaced,), rules)
+        return
     if unplaced.name is not None and unplaced.kind == "f":
         refuse_duplicate(own_catalog(running), relation, unplaced.name)
     keys = declared_keys(running, relation, (unplaced,))
@@ -469,6 +483,16 @@ def _add_constraint(running: Running, relation: Relation, definition: st.Constra
         rules.keys.extend(key.oid for key in keys if key.validated)
 
 
+def _add_exclusions(
+    running: Running, relation: Relation, definitions: Sequence[st.ConstraintDefinition], rules: NewRules
+) -> None:
+    exclusions = declared_exclusions(running, relation, definitions)
+    if exclusions:
+        added = [record for pair in exclusions for record in pair]
+        change(running, removed=[relation], added=[with_exclusions(relation, exclusions), *added])
+        rules.keys.extend(index.oid for _, index in exclusions)
+
+
 def _drop_constraint(running: Running, relation: Relation, action: st.DropConstraint) -> None:
     record = find_constraint(own_catalog(running), relation, action.name)
     if record is not None:
@@ -479,6 +503,9 @@ def _drop_constraint(running: Running, relation: Relation, action: st.DropConstr
             what, rests_on = f"constraint {record.name} on table {table}", f"index {record.name}"
             _drop_referring(running, lost, what, rests_on, cascade=action.cascade)
         remove_constraints(running, relation, [record, *lost])
+        index = own_catalog(running).get(record.index or 0)
+        if isinstance(index, Index):
+            remove_index(running, index)
         return
     message = f'constraint "{action.name}" of relation "{relation.name}" does not exist'
     if not action.if_exists:

@@ -27,7 +27,7 @@ from adapter.execution.relation_names import (
 from adapter.execution.statement import Running
 from adapter.results import Notice
 from adapter.settings.values import canonical_value, check_changeable, require_setting
-from planner.common_errors import missing_column, missing_database, missing_role
+from planner.common_errors import existing_relation, missing_column, missing_database, missing_role
 from planner.errors import (
     DependentObjectsStillExist,
     DuplicateDatabase,
@@ -39,11 +39,13 @@ from planner.errors import (
     WrongObjectType,
 )
 from planner.statements import records as st
+from planner.types.table_indexes import is_taken
 from storage.catalog.model import (
     CatalogSnapshot,
     Comment,
     Constraint,
     Database,
+    Index,
     Relation,
     Role,
     Schema,
@@ -102,7 +104,15 @@ async def rename_object(running: Running, statement: st.RenameObject) -> None:
             relation = find_relation(running, catalog, statement.relation)
             record = _constraint(catalog, relation, statement.name)
             refuse_duplicate(catalog, relation, statement.new_name)
-            change(running, removed=[record], added=[msgspec.structs.replace(record, name=statement.new_name)])
+            if record.kind in ("p", "u", "x") and is_taken(catalog, relation.schema, statement.new_name):
+                raise existing_relation(statement.new_name)
+            index = catalog.get(record.index or 0)
+            renamed = [record, *([index] if isinstance(index, Index) else ())]
+            change(
+                running,
+                removed=renamed,
+                added=[msgspec.structs.replace(each, name=statement.new_name) for each in renamed],
+            )
         case _:
             raise FeatureNotSupported(f"ALTER {statement.kind.upper()} ... RENAME is not supported")
 

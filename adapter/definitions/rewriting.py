@@ -16,6 +16,7 @@ from adapter.definitions.common.catalog_changes import change, require_column, w
 from adapter.definitions.constraints.checks import retyped_checks
 from adapter.definitions.constraints.existing_rows import NewRules
 from adapter.definitions.constraints.generation import generated_from
+from adapter.definitions.indexes.exclusion import retype_exclusions
 from adapter.definitions.indexes.upkeep import retyped_indexes
 from adapter.definitions.sequences import altered, configured
 from adapter.definitions.tables import fill_table, make_shard, physical_schema
@@ -33,7 +34,6 @@ from planner.errors import DatatypeMismatch, FeatureNotSupported, InvalidColumnD
 from planner.ir.bound import BoundQuery
 from planner.statements import records as st
 from planner.types import types as t
-from planner.types.table_indexes import unique_keys
 from planner.types.type_names import format_type
 from storage.catalog.model import CatalogSnapshot, Column, Relation, Schema
 from storage.catalog.model import Sequence as SequenceRecord
@@ -132,6 +132,7 @@ async def set_types(
     rules.checks.extend(check.oid for check, _ in checks if check.validated)
     indexes = retyped_indexes(running, changed, changes)
     change(running, removed=[index for index, _ in indexes], added=[index for _, index in indexes])
+    retype_exclusions(running, [index for _, index in indexes])
     stays = not _has_written(running, relation) and all(
         action.using is None and widens(require_column(relation, action.name), action.type) for action in actions
     )
@@ -143,8 +144,11 @@ async def set_types(
     live = [column.attnum for column in relation.live_columns()]
     query = rewritten_rows(old, live, changes, running.parsed, context)
     changed = await rewrite_table(running, catalog, relation, changed, query)
-    keys = [key for key in unique_keys(own_catalog(running), changed.oid) if key.oid in changed.constraints]
-    rules.keys.extend(key.oid for key in keys if any(attnum in changes for attnum in key.columns))
+    now = own_catalog(running)
+    keys = [key for key in now.constraints(changed.oid) if key.kind in "pu" and key.enforced]
+    rules.keys.extend(key.oid for key in keys if not changes.keys().isdisjoint(key.columns))
+    touched = [index for index in now.indexes(changed.oid) if any(map(index.uses, changes))]
+    rules.keys.extend(index.oid for index in touched if index.enforced)
     rules.not_null.update(column.attnum for column in changed.columns if column.not_null and column.attnum in changes)
 
 

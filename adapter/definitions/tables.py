@@ -16,6 +16,7 @@ from adapter.definitions.constraints.checks import copied_checks, declared_check
 from adapter.definitions.constraints.generation import checked_default, with_generations
 from adapter.definitions.constraints.keys import declared_keys, name_in_parents, with_not_null
 from adapter.definitions.indexes.copies import copied_keys, copy_indexes
+from adapter.definitions.indexes.exclusion import declared_exclusions, with_exclusions
 from adapter.definitions.sequences import copied_identity, numbered_column, owned_sequences, restarted
 from adapter.execution.guards import own_catalog
 from adapter.execution.relation_locks import lock_read
@@ -110,7 +111,10 @@ async def create_table(running: Running, statement: st.CreateTable) -> None:
         valid += copied_keys(running, source)
     constraints.extend(declared_keys(running, relation, valid, constraints))
     relation = with_constraints(relation, constraints)
-    change(running, added=[relation, *sequences, *constraints])
+    exclusions = declared_exclusions(running, relation, valid, constraints)
+    relation = with_exclusions(relation, exclusions)
+    excluding = [record for pair in exclusions for record in pair]
+    change(running, added=[relation, *sequences, *constraints, *excluding])
     for source in copied:
         copy_indexes(running, relation, source)
     name_in_parents(running, constraints)

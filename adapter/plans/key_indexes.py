@@ -205,7 +205,7 @@ class ShardIndexes:
             return ()
         keys = [constraint for constraint in catalog.constraints(table.oid) if constraint.kind in ("p", "u")]
         found = [replace(constraint_index(table, key), id=key.oid) for key in keys]
-        kept = [index for index in catalog.indexes(table.oid) if index.unique or is_plain(index)]
+        kept = [index for index in catalog.indexes(table.oid) if index.enforced or is_plain(index)]
         found.extend(index_definition(table, index, self._values) for index in kept)
         return found
 

@@ -52,12 +52,45 @@ class ColumnDefinition(Struct, frozen=True, kw_only=True):
     position: int | None = None
 
 
+class IndexElement(Struct, frozen=True, kw_only=True):
+    """A key of an index: the column `name`, or the `expression` as it stands in the statement. `text` is its SQL text.
+    `nulls_first` is None where the statement does not say."""
+
+    name: str | None = None
+    expression: Parsed | None = None
+    text: str = ""
+    collation: tuple[str, ...] = ()
+    operator_class: tuple[str, ...] = ()
+    has_class_options: bool = False
+    descending: bool | None = None
+    nulls_first: bool | None = None
+
+
+class CreateIndex(Struct, frozen=True, kw_only=True):
+    """CREATE INDEX. `name` is None when PostgreSQL would choose it. `predicate` is its condition as it stands in the
+    statement."""
+
+    name: str | None
+    table: QualifiedName
+    method: str
+    elements: tuple[IndexElement, ...]
+    include: tuple[IndexElement, ...] = ()
+    predicate: Parsed | None = None
+    unique: bool = False
+    nulls_not_distinct: bool = False
+    concurrently: bool = False
+    if_not_exists: bool = False
+    tablespace: str | None = None
+    options: tuple[tuple[str, str], ...] = ()
+
+
 class ConstraintDefinition(Struct, frozen=True, kw_only=True):
-    """A declared constraint. `kind` as pg_constraint.contype: p primary key, u unique, c check, f foreign key.
+    """A declared constraint. `kind` as pg_constraint.contype: p primary key, u unique, c check, f foreign key,
+    x exclusion.
     `name` is None when PostgreSQL would choose it. `expression` is a check's SQL text, `written` the same where it
     stands in the statement. The letters of `match`, `on_update` and `on_delete` are those of pg_constraint."""
 
-    kind: OneOf["p", "u", "c", "f"]
+    kind: OneOf["p", "u", "c", "f", "x"]
     name: str | None = None
     columns: tuple[str, ...] = ()
     expression: str | None = None
@@ -75,6 +108,9 @@ class ConstraintDefinition(Struct, frozen=True, kw_only=True):
     on_update: str = "a"
     on_delete: str = "a"
     delete_columns: tuple[str, ...] = ()
+    index: CreateIndex | None = None
+    """Of an exclusion constraint: the index that it would be without its operators."""
+    operators: tuple[tuple[str, ...], ...] = ()
     position: int | None = None
 
 
@@ -139,38 +175,6 @@ class CreateSchema(Struct, frozen=True, kw_only=True):
     if_not_exists: bool = False
     owner: str | None = None
     elements: tuple[Parsed, ...] = ()
-
-
-class IndexElement(Struct, frozen=True, kw_only=True):
-    """A key of an index: the column `name`, or the `expression` as it stands in the statement. `text` is its SQL text.
-    `nulls_first` is None where the statement does not say."""
-
-    name: str | None = None
-    expression: Parsed | None = None
-    text: str = ""
-    collation: tuple[str, ...] = ()
-    operator_class: tuple[str, ...] = ()
-    has_class_options: bool = False
-    descending: bool | None = None
-    nulls_first: bool | None = None
-
-
-class CreateIndex(Struct, frozen=True, kw_only=True):
-    """CREATE INDEX. `name` is None when PostgreSQL would choose it. `predicate` is its condition as it stands in the
-    statement."""
-
-    name: str | None
-    table: QualifiedName
-    method: str
-    elements: tuple[IndexElement, ...]
-    include: tuple[IndexElement, ...] = ()
-    predicate: Parsed | None = None
-    unique: bool = False
-    nulls_not_distinct: bool = False
-    concurrently: bool = False
-    if_not_exists: bool = False
-    tablespace: str | None = None
-    options: tuple[tuple[str, str], ...] = ()
 
 
 class CreateSequence(Struct, frozen=True, kw_only=True):

@@ -13,6 +13,10 @@ from planner.types.type_names import check_collation, format_type
 METHODS = {"btree": 403, "hash": 405}
 """The access methods that indexes have here, with their oids."""
 
+ACCESS_METHODS = METHODS | {"gist": 783}
+"""Those that indexes may be said to have: exclusion constraints name gist, for which the operator classes of B-trees do
+as PostgreSQL's btree_gist has them."""
+
 _ANY_ARRAY, _RECORD, _ANY_ENUM, _ANY_RANGE, _ANY_MULTIRANGE = 2277, 2249, 3500, 3831, 4537
 _OF_KINDS = {"c": _RECORD, "e": _ANY_ENUM, "r": _ANY_RANGE, "m": _ANY_MULTIRANGE}
 
@@ -39,7 +43,7 @@ def operator_class_name(oid: int) -> str:
     return str(data["opcname"][data["oid"].index(oid)])
 
 
-def _input_type(type_oid: int) -> int:
+def input_type(type_oid: int) -> int:
     """What operator classes for values of the type are declared for."""
     if type_oid == t.VARCHAR:
         return t.TEXT
@@ -51,8 +55,8 @@ def _input_type(type_oid: int) -> int:
 
 def default_operator_class(type_oid: int, method: str = "btree") -> int | None:
     """The operator class that an index has for keys of this type when nothing is said, None when the type has none."""
-    found = _defaults(method)
-    return found.get(type_oid) or found.get(_input_type(type_oid))
+    found = _defaults("btree" if method == "gist" else method)
+    return found.get(type_oid) or found.get(input_type(type_oid))
 
 
 def operator_class(type_oid: int, method: str, given: Sequence[str] = (), *, has_options: bool = False) -> int:
@@ -68,10 +72,11 @@ def operator_class(type_oid: int, method: str, given: Sequence[str] = (), *, has
             )
         return default
     name = ".".join(given)
-    found = _named(method).get(given[-1]) if len(given) == 1 or given[-2] == "pg_catalog" else None
+    known = _named("btree" if method == "gist" else method)
+    found = known.get(given[-1]) if len(given) == 1 or given[-2] == "pg_catalog" else None
     if found is None:
         raise UndefinedObject(f'operator class "{name}" does not exist for access method "{method}"')
-    if found[1] not in (type_oid, _input_type(type_oid)):
+    if found[1] not in (type_oid, input_type(type_oid)):
         raise DatatypeMismatch(f'operator class "{name}" does not accept data type {format_type(type_oid)}')
     if has_options:
         raise InvalidParameterValue(f"operator class {given[-1]} has no options")
@@ -81,7 +86,25 @@ def operator_class(type_oid: int, method: str, given: Sequence[str] = (), *, has
 def accepts(oid: int, type_oid: int) -> bool:
     """Whether the operator class is one for keys of this type."""
     data = columns("pg_opclass")
-    return data["opcintype"][data["oid"].index(oid)] in (type_oid, _input_type(type_oid))
+    return data["opcintype"][data["oid"].index(oid)] in (type_oid, input_type(type_oid))
+
+
+def operator_family_name(operator_class_oid: int) -> str:
+    """The name of the family that an operator class belongs to."""
+    classes, families = columns("pg_opclass"), columns("pg_opfamily")
+    family = classes["opcfamily"][classes["oid"].index(operator_class_oid)]
+    return str(families["opfname"][families["oid"].index(family)])
+
+
+def equality(operator_class_oid: int) -> int:
+    """The oid of the operator that says for an operator class which keys are equal."""
+    classes, operators = columns("pg_opclass"), columns("pg_amop")
+    place = classes["oid"].index(operator_class_oid)
+    family, type_oid = classes["opcfamily"][place], classes["opcintype"][place]
+    strategy = 3 if classes["opcmethod"][place] == METHODS["btree"] else 1
+    fields = ("amopfamily", "amoplefttype", "amoprighttype", "amopstrategy")
+    rows = zip(*(operators[field] for field in fields), operators["amopopr"], strict=True)
+    return next(int(row[4]) for row in rows if row[:4] == (family, type_oid, type_oid, strategy))
 
 
 def key_collation(type_oid: int, given: Sequence[str] = ()) -> int:

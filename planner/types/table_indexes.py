@@ -64,9 +64,10 @@ def is_key(index: Index) -> bool:
 
 def constraint_of_index(catalog: CatalogSnapshot, oid: int) -> Constraint | None:
     """The constraint whose index has this oid; None when no constraint's has."""
-    owner = derived_oids.owner_of_index(oid)
+    index = catalog.get(oid)
+    owner = index.constraint if isinstance(index, Index) else derived_oids.owner_of_index(oid)
     record = None if owner is None else catalog.get(owner)
-    return record if isinstance(record, Constraint) and record.kind in ("p", "u") else None
+    return record if isinstance(record, Constraint) and record.kind in ("p", "u", "x") else None
 
 
 def find_index(catalog: CatalogSnapshot, oid: int) -> Index | None:

@@ -31,6 +31,7 @@ from planner.types.type_names import (
     type_row,
 )
 from planner.types.types import INT2, INT4, INT8, SqlType
+from planner.utility.objects import index_element
 from planner.utility.sequences import sequence_options
 
 _SYSTEM_COLUMNS = frozenset({"ctid", "xmin", "cmin", "xmax", "cmax", "tableoid"})
@@ -273,8 +274,27 @@ def constraint_definition(tree: Tree, parsed: Parsed, column: str | None) -> st.
             delete_columns=_names(tree.fk_del_set_cols),
         )
     if kind == pb.CONSTR_EXCLUSION:
-        raise FeatureNotSupported("exclusion constraints are not supported", position=definition.position)
+        return _exclusion(tree, parsed, definition)
     raise FeatureNotSupported("this kind of constraint is not supported", position=definition.position)
+
+
+def _exclusion(tree: Tree, parsed: Parsed, definition: st.ConstraintDefinition) -> st.ConstraintDefinition:
+    elements, operators = [], []
+    for node in tree.exclusions:
+        element, operator = node.list.items
+        elements.append(index_element(element.index_elem, parsed))
+        operators.append(strings(operator.list.items))
+    index = st.CreateIndex(
+        name=tree.conname or None,
+        table=st.QualifiedName(name=""),
+        method=tree.access_method or "btree",
+        elements=tuple(elements),
+        include=tuple(st.IndexElement(name=name, text=name) for name in _names(tree.including)),
+        predicate=parsed.expression(tree.where_clause) if tree.HasField("where_clause") else None,
+        tablespace=tree.indexspace or None,
+        options=tuple((node.def_elem.defname, option_text(node.def_elem) or "true") for node in tree.options),
+    )
+    return replace(definition, kind="x", index=index, operators=tuple(operators))
 
 
 def _names(nodes: Sequence[Tree]) -> tuple[str, ...]:

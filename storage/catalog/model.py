@@ -161,8 +161,8 @@ class Constraint(Record, frozen=True, kw_only=True, tag="constraint"):
 
 
 class Index(Record, frozen=True, kw_only=True, tag="index"):
-    """An index of a table that CREATE INDEX made. The indexes of primary keys and unique constraints are not recorded:
-    all that is to know of them is in the constraint. The fields are those of pg_index."""
+    """An index of a table, made by CREATE INDEX or for an exclusion constraint. The indexes of primary keys and unique
+    constraints are not recorded: all that is to know of them is in the constraint. The fields are those of pg_index."""
 
     name: str
     schema: int
@@ -191,6 +191,13 @@ class Index(Record, frozen=True, kw_only=True, tag="index"):
     parameters: tuple[str, ...] = ()
     """What WITH (...) says, as pg_class.reloptions has it."""
     valid: bool = True
+    constraint: int | None = None
+    """Oid of the exclusion constraint that it enforces: no two rows have equal keys, of which none is NULL."""
+
+    @property
+    def enforced(self) -> bool:
+        """Whether rows have to keep to it."""
+        return self.unique or self.constraint is not None
 
     def uses(self, attnum: int) -> bool:
         """Whether it cannot be without the column `attnum`."""

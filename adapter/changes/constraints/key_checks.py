@@ -22,13 +22,14 @@ import pyarrow as pa
 from adapter.changes.constraints.table_keys import ForeignKey, foreign_key
 from adapter.execution.guards import own_catalog
 from adapter.execution.statement import Running
-from adapter.plans.key_indexes import constraint_index, key_arrays
+from adapter.plans.key_indexes import constraint_index, index_definition, key_arrays
 from adapter.plans.row_text import key_text
 from adapter.queries.by_index.key_scan import distinct_keys, first_taken, rows_by_keys
 from adapter.transactions.claims import Absent, Present, Violation
 from adapter.transactions.transaction import DeferredKeys
 from planner.definitions.index_expressions import key_texts
-from planner.errors import ForeignKeyViolation, UniqueViolation
+from planner.errors import ExclusionViolation, ForeignKeyViolation, SqlError, UniqueViolation
+from planner.types.table_indexes import constraint_of_index
 from planner.types.types import column_type
 from storage.catalog.model import Constraint, Index, Relation, Schema
 from storage.off_loop import computed
@@ -41,7 +42,10 @@ Keys = tuple[pa.Array, ...]
 
 def is_deferred(running: Running, constraint: Constraint | Index) -> bool:
     """Whether `constraint` is checked at the end of the transaction, as it and SET CONSTRAINTS say."""
-    if isinstance(constraint, Index) or not constraint.deferrable or running.transaction.implicit:
+    if isinstance(constraint, Index):
+        owner = constraint_of_index(own_catalog(running), constraint.oid)
+        return owner is not None and is_deferred(running, owner)
+    if not constraint.deferrable or running.transaction.implicit:
         return False
     timings = running.transaction.pending.timings
     return timings.get(constraint.oid, timings.get(0, constraint.deferred))
@@ -100,16 +104,22 @@ def unique_key_text(running: Running, relation: Relation, key: Constraint | Inde
 
 
 def duplicate(running: Running, relation: Relation, constraint: Constraint | Index, keys: Keys) -> Violation:
-    """23505 for the key of a number."""
+    """23505 for the key of a number, 23P01 of an exclusion constraint."""
     schema = _schema_name(running, relation)
 
-    def violation(row: int) -> UniqueViolation:
+    def violation(row: int) -> SqlError:
+        text = unique_key_text(running, relation, constraint, keys, row)
+        facts: dict[str, Any] = {"schema": schema, "table": relation.name, "constraint": constraint.name}
+        if isinstance(constraint, Index) and not constraint.unique:
+            return ExclusionViolation(
+                f'conflicting key value violates exclusion constraint "{constraint.name}"',
+                detail=f"Key {text} conflicts with existing key {text}.",
+                **facts,
+            )
         return UniqueViolation(
             f'duplicate key value violates unique constraint "{constraint.name}"',
-            detail=f"Key {unique_key_text(running, relation, constraint, keys, row)} already exists.",
-            schema=schema,
-            table=relation.name,
-            constraint=constraint.name,
+            detail=f"Key {text} already exists.",
+            **facts,
         )
 
     return violation
@@ -301,7 +311,9 @@ def claim_unreferenced(running: Running, key: ForeignKey, keys: Keys, violation:
 
 
 def defer(running: Running, constraint: Constraint | Index, keys: Keys, *, referenced: bool = False) -> None:
-    """Check `keys` against `constraint` later."""
+    """Check `keys` against `constraint`, or that whose index it is, later."""
+    if isinstance(constraint, Index):
+        constraint = constraint_of_index(own_catalog(running), constraint.oid) or constraint
     transaction = running.transaction
     transaction.defer(DeferredKeys(constraint=constraint.oid, keys=keys, referenced=referenced))
 
@@ -322,6 +334,13 @@ async def check_deferred(running: Running, constraints: frozenset[int] | None = 
             assert isinstance(relation, Relation)
             index = constraint_index(relation, constraint)
             await check_unique(running, relation, constraint, index, held.keys)
+            continue
+        if constraint.kind == "x":
+            relation, record = catalog.get(constraint.relation), catalog.get(constraint.index or 0)
+            assert isinstance(relation, Relation)
+            assert isinstance(record, Index)
+            index = index_definition(relation, record, running.engines.row_values)
+            await check_unique(running, relation, record, index, held.keys)
             continue
         key = foreign_key(catalog, constraint)
         if held.referenced:

@@ -21,7 +21,7 @@ from adapter.plans.predicates import scan_templates
 from adapter.queries.read import prepare_read
 from adapter.results import RecordBatch
 from planner.definitions.row_expressions import bind_conditions, bind_null_rows
-from planner.errors import CheckViolation, ForeignKeyViolation, NotNullViolation, UniqueViolation
+from planner.errors import CheckViolation, ExclusionViolation, ForeignKeyViolation, NotNullViolation, UniqueViolation
 from planner.ir.bound import BoundQuery
 from planner.syntax.identifiers import quote_identifier
 from planner.syntax.parse import split_and_parse
@@ -98,13 +98,18 @@ async def _check_unique(
     if found is None:
         return
     shown = unique_key_text(running, relation, key, tuple(found.columns), 0)
-    raise UniqueViolation(
-        f'could not create unique index "{key.name}"',
-        detail=f"Key {shown} is duplicated.",
-        schema=_schema_name(catalog, relation),
-        table=relation.name,
-        constraint=key.name,
-    )
+    facts: dict[str, Any] = {
+        "schema": _schema_name(catalog, relation),
+        "table": relation.name,
+        "constraint": key.name,
+    }
+    if isinstance(key, Index) and not key.unique:
+        raise ExclusionViolation(
+            f'could not create exclusion constraint "{key.name}"',
+            detail=f"Key {shown} conflicts with key {shown}.",
+            **facts,
+        )
+    raise UniqueViolation(f'could not create unique index "{key.name}"', detail=f"Key {shown} is duplicated.", **facts)
 
 
 async def _first_of(running: Running, catalog: CatalogSnapshot, text: str) -> RecordBatch | None:

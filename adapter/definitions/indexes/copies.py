@@ -139,10 +139,29 @@ def copy_indexes(running: Running, relation: Relation, source: Relation) -> None
             predicate=None if predicate is None else predicate.text,
             reads=tuple(dict.fromkeys([*reads, *(() if predicate is None else predicate.columns)])),
         )
+        if not copy.enforced:
+            change(running, added=[copy])
+            continue
         current = own_catalog(running).get(relation.oid)
         assert isinstance(current, Relation)
-        if copy.unique:
-            after = replace(current, constraints=(*current.constraints, copy.oid))
-            change(running, removed=[current], added=[after, copy])
-        else:
-            change(running, added=[copy])
+        added: list[Constraint | Index] = [copy]
+        exclusion = own_catalog(running).get(index.constraint or 0)
+        if isinstance(exclusion, Constraint):
+            taken = taken_names(own_catalog(running), relation)
+            name = free_name(relation.name, "_".join(distinct_names(words)), "excl", taken.__contains__)
+            oid = new_oid(running)
+            added = [
+                replace(copy, name=name, constraint=oid),
+                replace(
+                    exclusion,
+                    oid=oid,
+                    name=name,
+                    relation=relation.oid,
+                    columns=copy.columns,
+                    include=copy.include,
+                    index=copy.oid,
+                ),
+            ]
+        oids = [record.oid for record in added]
+        after = replace(current, constraints=(*current.constraints, *oids))
+        change(running, removed=[current], added=[after, *added])

@@ -9,7 +9,7 @@ Source of the rules and their order: PostgreSQL's DefineIndex and ComputeIndexAt
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Container, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -21,7 +21,7 @@ from adapter.execution.guards import own_catalog, prevent_in_block
 from adapter.execution.relation_names import kind_of, look_up, missing, plural
 from adapter.execution.statement import Running
 from adapter.results import Notice
-from planner.common_errors import existing_relation, unknown_column
+from planner.common_errors import existing_relation, missing_key_column, unknown_column
 from planner.definitions.index_expressions import (
     WITHOUT_NAME,
     bind_row_value,
@@ -36,6 +36,7 @@ from planner.errors import (
     InvalidObjectDefinition,
     InvalidParameterValue,
     TooManyColumns,
+    UndefinedColumn,
     UndefinedObject,
     WrongObjectType,
 )
@@ -72,6 +73,16 @@ async def create_index(running: Running, statement: st.CreateIndex) -> None:
     if statement.concurrently:
         prevent_in_block(running, "CREATE INDEX CONCURRENTLY")
     relation = _table(running, statement)
+    index = index_of(running, relation, statement, taken_names(own_catalog(running), relation))
+    if index is not None:
+        await add_index(running, relation, index)
+
+
+def index_of(
+    running: Running, relation: Relation, statement: st.CreateIndex, taken: Container[str], label: str = "idx"
+) -> Index | None:
+    """The record of the index that `statement` defines for `relation`, whose record need not be in the catalog; None
+    when there is one of its name and that is to be skipped. `taken` are names that it may not have."""
     keys = _expressions(running, relation, statement)
     predicate = None
     if statement.predicate is not None:
@@ -82,14 +93,14 @@ async def create_index(running: Running, statement: st.CreateIndex) -> None:
     if len(statement.elements) + len(statement.include) > MAX_KEYS:
         raise TooManyColumns(f"cannot use more than {MAX_KEYS} columns in an index")
     check_tablespace(statement.tablespace)
-    _check_method(statement)
+    _check_method(statement, exclusive=label != "idx")
     parameters = storage_parameters(statement.options, statement.method)
-    _columns(relation, statement, keys)
+    _columns(relation, statement, keys, missing_column=unknown_column if label == "idx" else missing_key_column)
     classes, collations, options = _orders(statement, keys)
     include = _included(relation, statement)
-    name = _name(running, relation, statement, keys.names)
+    name = _name(running, relation, statement, keys.names, taken, label)
     if name is None:
-        return
+        return None
     index = Index(
         oid=new_oid(running),
         name=name,
@@ -113,7 +124,7 @@ async def create_index(running: Running, statement: st.CreateIndex) -> None:
         parameters=parameters,
     )
     _check_computable(running, relation, index)
-    await add_index(running, relation, index)
+    return index
 
 
 def _check_computable(running: Running, relation: Relation, index: Index) -> None:
@@ -176,7 +187,9 @@ def _expressions(running: Running, relation: Relation, statement: st.CreateIndex
     return keys
 
 
-def _columns(relation: Relation, statement: st.CreateIndex, keys: _Keys) -> None:
+def _columns(
+    relation: Relation, statement: st.CreateIndex, keys: _Keys, *, missing_column: Callable[[str], UndefinedColumn]
+) -> None:
     """The keys that are columns. 42703, and 0A000 for system columns."""
     for place, element in enumerate(statement.elements):
         if element.expression is not None:
@@ -186,7 +199,7 @@ def _columns(relation: Relation, statement: st.CreateIndex, keys: _Keys) -> None
         if column is None:
             if element.name in SYSTEM_COLUMNS:
                 raise FeatureNotSupported("index creation on system columns is not supported")
-            raise unknown_column(element.name)
+            raise missing_column(element.name)
         keys.columns[place] = column.attnum
         keys.types[place] = SqlType(column.type_oid, column.typmod)
 
@@ -232,8 +245,12 @@ def _included(relation: Relation, statement: st.CreateIndex) -> tuple[int, ...]:
     return tuple(attnums)
 
 
-def _check_method(statement: st.CreateIndex) -> None:
+def _check_method(statement: st.CreateIndex, *, exclusive: bool) -> None:
     method = statement.method
+    if method == "gist" and exclusive:
+        return
+    if method in ("gin", "brin") and exclusive:
+        raise FeatureNotSupported(f'access method "{method}" does not support exclusion constraints')
     if method in OTHER_METHODS:
         raise FeatureNotSupported(f'access method "{method}" is not supported', hint="Use btree or hash.")
     if method not in METHODS:
@@ -281,13 +298,19 @@ def storage_parameters(options: Sequence[tuple[str, str]], method: str) -> tuple
     return tuple(f"{name}={value}" for name, value in found.items())
 
 
-def _name(running: Running, relation: Relation, statement: st.CreateIndex, names: Sequence[str]) -> str | None:
+def _name(
+    running: Running,
+    relation: Relation,
+    statement: st.CreateIndex,
+    names: Sequence[str],
+    taken: Container[str],
+    label: str,
+) -> str | None:
     """What the index is called; None, with a notice, when IF NOT EXISTS finds one of that name. 42P07."""
-    taken = taken_names(own_catalog(running), relation)
     if statement.name is None:
         included = [element.name or WITHOUT_NAME for element in statement.include]
         middle = "_".join(distinct_names([*names, *included]))
-        return free_name(relation.name, middle, "idx", taken.__contains__)
+        return free_name(relation.name, middle, label, taken.__contains__)
     if statement.name not in taken:
         return statement.name
     if not statement.if_not_exists:

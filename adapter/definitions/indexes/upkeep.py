@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection
 from msgspec.structs import replace
 
 from adapter.definitions.common.catalog_changes import change
+from adapter.definitions.constraints.keys import forget_names
 from adapter.definitions.indexes.creation import storage_parameters
 from adapter.execution.guards import own_catalog
 from adapter.execution.statement import Running
@@ -15,7 +16,7 @@ from planner.definitions.renaming import with_column_renamed
 from planner.statements import records as st
 from planner.types.operator_classes import accepts, key_collation, operator_class
 from planner.types.table_indexes import constraint_of_index
-from storage.catalog.model import CatalogSnapshot, Index, Relation
+from storage.catalog.model import CatalogSnapshot, Comment, Index, Relation
 
 
 def rename_index(running: Running, index: Index, name: str) -> None:
@@ -23,8 +24,16 @@ def rename_index(running: Running, index: Index, name: str) -> None:
     constraint = constraint_of_index(own_catalog(running), index.oid)
     if constraint is not None:
         change(running, removed=[constraint], added=[replace(constraint, name=name)])
-        return
-    change(running, removed=[index], added=[replace(index, name=name)])
+    if own_catalog(running).get(index.oid) is not None:
+        change(running, removed=[index], added=[replace(index, name=name)])
+
+
+def remove_index(running: Running, index: Index) -> None:
+    """Take an index, of a constraint that is gone, out of the catalog, with its comments and its name in the table."""
+    catalog = own_catalog(running)
+    comments = [record for record in catalog.all() if isinstance(record, Comment) and record.object_oid == index.oid]
+    change(running, removed=[index, *comments])
+    forget_names(running, [index])
 
 
 def set_parameters(running: Running, index: Index, action: st.SetStorageOptions) -> None:
@@ -36,8 +45,8 @@ def set_parameters(running: Running, index: Index, action: st.SetStorageOptions)
         else:
             storage_parameters([(name, value)], index.method)
             kept[name] = value
-    # Those of a constraint's index are not kept: nothing depends on them.
-    if constraint_of_index(own_catalog(running), index.oid) is None:
+    # Those of the index of a key are not kept: nothing depends on them.
+    if own_catalog(running).get(index.oid) is not None:
         parameters = tuple(f"{name}={value}" for name, value in kept.items())
         change(running, removed=[index], added=[replace(index, parameters=parameters)])
 

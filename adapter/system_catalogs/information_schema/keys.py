@@ -66,6 +66,7 @@ def table_constraints(objects: CatalogObjects) -> Content:
             "nulls_distinct": ("NO" if constraint.nulls_not_distinct else "YES") if constraint.kind == "u" else None,
         }
         for constraint, relation, constraint_name in _constraints(objects)
+        if constraint.kind in _CONSTRAINT_TYPES
     )
     namespaces = {row["oid"]: row["relnamespace"] for row in builtin_classes()}
     for table in tables_of(objects):

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import Any
 
-from adapter.system_catalogs.objects.objects import CatalogObjects, builtin_functions, static_row
+from adapter.system_catalogs.objects.objects import (
+    CatalogObjects,
+    builtin_functions,
+    builtin_operators,
+    static_row,
+)
 from planner.catalog_data import content as catalog_data
 from planner.definitions import updatability
+from planner.definitions.index_expressions import key_texts
 from planner.definitions.row_expressions import generation_expression
 from planner.definitions.row_expressions import shown_expression as stored_expression_text
 from planner.definitions.view_layout import layout
 from planner.resolution.statement import BindContext
 from planner.syntax.identifiers import quote_identifier
-from planner.types import type_names
+from planner.types import operator_classes, type_names
 from planner.types.system_relations import BuiltinRelations
+from planner.types.table_indexes import DESCENDING, NULLS_FIRST, find_index
 from planner.types.types import REGCLASS
-from storage.catalog.model import INFORMATION_SCHEMA_OID, Column, Constraint, Relation
+from storage.catalog.model import INFORMATION_SCHEMA_OID, Column, Constraint, Index, Relation
 from storage.catalog.model import Sequence as SequenceRecord
 
 
@@ -140,8 +147,52 @@ def _constraint_text(objects: CatalogObjects, constraint: Constraint, path: tupl
             text += f" ON DELETE {_ACTIONS[constraint.on_delete]}"
         chosen = column_list(objects, constraint.relation, constraint.delete_columns)
         return f"{text} ({chosen})" if chosen else text
+    if constraint.kind == "x":
+        return _exclusion_text(objects, constraint, pretty=pretty)
     expression = shown_expression(objects, constraint.relation, constraint.expression or "", pretty=pretty)
     return f"CHECK ({expression})" + (" NO INHERIT" if constraint.no_inherit else "")
+
+
+def _exclusion_text(objects: CatalogObjects, constraint: Constraint, *, pretty: bool) -> str:
+    index = find_index(objects.snapshot, constraint.index or 0)
+    relation = objects.snapshot.get(constraint.relation)
+    assert index is not None
+    assert isinstance(relation, Relation)
+    keys = key_texts(relation, index.columns, index.expressions, bind_context(objects), pretty=pretty)
+    operators = [builtin_operators()[oid][0] for oid in constraint.exclude_operators]
+    elements = [
+        f"{key}{option} WITH {operator}"
+        for key, option, operator in zip(keys, key_options(relation, index), operators, strict=True)
+    ]
+    text = f"EXCLUDE USING {index.method} ({', '.join(elements)})"
+    if index.include:
+        text += f" INCLUDE ({column_list(objects, relation.oid, index.include)})"
+    if index.predicate is not None:
+        text += f" WHERE ({shown_expression(objects, relation.oid, index.predicate, pretty=pretty)})"
+    return text
+
+
+def key_options(relation: Relation, index: Index) -> Iterator[str]:
+    """What follows each key: collation, operator class and order, where they are not the default."""
+    types = {column.attnum: column.type_oid for column in relation.columns}
+    expressions = iter(index.expression_types)
+    for attnum, option, operator_class, collation in zip(
+        index.columns, index.options, index.operator_classes, index.collations, strict=True
+    ):
+        type_oid = types[attnum] if attnum else next(expressions)[0]
+        text = ""
+        if collation != operator_classes.key_collation(type_oid):
+            text += f" COLLATE {quote_identifier(operator_classes.collation_name(collation))}"
+        if operator_class != (operator_classes.default_operator_class(type_oid, index.method) or 0):
+            text += f" {operator_classes.operator_class_name(operator_class)}"
+        yield text + (order_text(option) if index.method == "btree" else "")
+
+
+def order_text(option: int) -> str:
+    """The order of a key as pg_get_indexdef shows it."""
+    if option & DESCENDING:
+        return " DESC" if option & NULLS_FIRST else " DESC NULLS LAST"
+    return " NULLS FIRST" if option & NULLS_FIRST else ""
 
 
 def shown_expression(

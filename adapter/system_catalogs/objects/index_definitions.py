@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from adapter.system_catalogs.objects.definitions import (
     bind_context,
     column_list,
     column_name,
+    key_options,
+    order_text,
     qualified_relation_name,
     shown_expression,
 )
@@ -15,9 +17,8 @@ from adapter.system_catalogs.objects.objects import CatalogObjects, static_row
 from planner.catalog_data import content as catalog_data
 from planner.definitions.index_expressions import key_texts
 from planner.syntax.identifiers import quote_identifier, quote_literal
-from planner.types import operator_classes
-from planner.types.table_indexes import DESCENDING, NULLS_FIRST, find_index
-from storage.catalog.model import Index, Relation
+from planner.types.table_indexes import find_index
+from storage.catalog.model import Relation
 
 
 def index_definition(
@@ -42,7 +43,7 @@ def index_definition(
     text = (
         f"CREATE {'UNIQUE ' if index.unique else ''}INDEX {quote_identifier(index.name)}"
         f" ON {qualified_relation_name(objects, relation.oid, path)} USING {index.method}"
-        f" ({', '.join(map(str.__add__, keys, _key_options(relation, index)))})"
+        f" ({', '.join(map(str.__add__, keys, key_options(relation, index)))})"
     )
     if include:
         text += f" INCLUDE ({', '.join(include)})"
@@ -60,22 +61,6 @@ def _parameter(parameter: str) -> str:
     return f"{quote_identifier(name)}={value if quote_identifier(value) == value else quote_literal(value)}"
 
 
-def _key_options(relation: Relation, index: Index) -> Iterator[str]:
-    """What follows each key: collation, operator class and order, where they are not the default."""
-    types = {column.attnum: column.type_oid for column in relation.columns}
-    expressions = iter(index.expression_types)
-    for attnum, option, operator_class, collation in zip(
-        index.columns, index.options, index.operator_classes, index.collations, strict=True
-    ):
-        type_oid = types[attnum] if attnum else next(expressions)[0]
-        text = ""
-        if collation != operator_classes.key_collation(type_oid):
-            text += f" COLLATE {quote_identifier(operator_classes.collation_name(collation))}"
-        if operator_class != (operator_classes.default_operator_class(type_oid, index.method) or 0):
-            text += f" {operator_classes.operator_class_name(operator_class)}"
-        yield text + (_order_text(option) if index.method == "btree" else "")
-
-
 def _builtin_index_definition(
     objects: CatalogObjects, oid: int, column: int, path: tuple[int, ...] | None
 ) -> str | None:
@@ -87,19 +72,12 @@ def _builtin_index_definition(
     if column:
         return column_list(objects, table, [keys[column - 1]]) if 1 <= column <= len(keys) else ""
     items = [
-        column_list(objects, table, [attnum]) + _order_text(option)
-        for attnum, option in zip(keys, options, strict=True)
+        column_list(objects, table, [attnum]) + order_text(option) for attnum, option in zip(keys, options, strict=True)
     ]
     return (
         f"CREATE {'UNIQUE ' if unique else ''}INDEX {quote_identifier(index.name)}"
         f" ON {qualified_relation_name(objects, table, path)} USING btree ({', '.join(items)})"
     )
-
-
-def _order_text(option: int) -> str:
-    if option & DESCENDING:
-        return " DESC" if option & NULLS_FIRST else " DESC NULLS LAST"
-    return " NULLS FIRST" if option & NULLS_FIRST else ""
 
 
 def _builtin_index(oid: int) -> tuple[int, bool, Sequence[int], Sequence[int]] | None:

@@ -15,7 +15,7 @@ from planner.catalog_data import content as catalog_data
 from planner.catalog_data.content import TypeRow
 from planner.definitions.index_expressions import distinct_names
 from planner.types import derived_oids
-from planner.types.operator_classes import METHODS
+from planner.types.operator_classes import ACCESS_METHODS
 from planner.types.table_indexes import constraint_of_index
 from planner.types.types import BOOL, INT4, INT8, OID
 from storage.catalog.model import Column, Constraint, Index, Relation
@@ -102,7 +102,7 @@ def pg_class(objects: CatalogObjects) -> Content:
                 relname=index.name,
                 relnamespace=relation.schema,
                 relowner=relation.owner,
-                relam=METHODS[index.method],
+                relam=ACCESS_METHODS[index.method],
                 relfilenode=index.oid,
                 relkind="i",
                 relnatts=len(index.columns) + len(index.include),
@@ -287,7 +287,7 @@ def pg_index(objects: CatalogObjects) -> Content:
                 "indisunique": index.unique,
                 "indnullsnotdistinct": index.nulls_not_distinct,
                 "indisprimary": constraint is not None and constraint.kind == "p",
-                "indisexclusion": False,
+                "indisexclusion": index.constraint is not None,
                 "indimmediate": constraint is None or not constraint.deferrable,
                 "indisclustered": False,
                 "indisvalid": index.valid,
@@ -328,6 +328,8 @@ def pg_constraint(objects: CatalogObjects) -> Content:
         index = 0
         if constraint.kind in ("p", "u"):
             index = derived_oids.index_oid(constraint.oid)
+        elif constraint.kind == "x":
+            index = constraint.index or 0
         elif foreign:
             index = referenced_index(objects, constraint)
         rows.append(
@@ -353,6 +355,7 @@ def pg_constraint(objects: CatalogObjects) -> Content:
                 "conkey": list(constraint.columns) or None,
                 "confkey": list(constraint.foreign_columns) if foreign else None,
                 "confdelsetcols": list(constraint.delete_columns) or None,
+                "conexclop": list(constraint.exclude_operators) or None,
                 "conbin": constraint.expression,
             }
         )

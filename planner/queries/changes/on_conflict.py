@@ -12,6 +12,7 @@ from planner.errors import (
     ObjectNotInPrerequisiteState,
     SqlSyntaxError,
     UndefinedObject,
+    WrongObjectType,
 )
 from planner.expressions.bind import bind_clause
 from planner.ir.nodes import RETURNING_ROWS, ColumnRef, CteScan, Literal, Project, Rel, Scalar
@@ -66,9 +67,12 @@ def _arbiters(statement: Statement, target: ChangeTarget, tree: Tree, *, updates
         named = next((constraint for constraint in constraints if constraint.name == infer.conname), None)
         if named is None:
             raise UndefinedObject(f'constraint "{infer.conname}" for table "{relation.name}" does not exist')
-        if named.kind not in "pu":
+        if named.kind == "x" and updates:
+            raise WrongObjectType("ON CONFLICT DO UPDATE not supported with exclusion constraints")
+        if named.kind not in "pux":
             raise InvalidColumnReference("constraint in ON CONFLICT clause has no associated index")
-        found: list[Constraint | Index] = [named]
+        index = statement.context.catalog.get(named.index or 0) if named.kind == "x" else None
+        found: list[Constraint | Index] = [index if isinstance(index, Index) else named]
     else:
         found = inferred(statement, target, infer, unique)
     if not found:
