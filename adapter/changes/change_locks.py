@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from adapter.changes.constraints.statement_keys import differs
 from adapter.changes.constraints.target import Target
 from adapter.execution.spool import RowSpool
 from adapter.execution.statement import Running
@@ -139,9 +139,7 @@ def _modes(batch: RecordBatch, keys: list[int] | None, width: int) -> np.ndarray
     modes = np.full(batch.num_rows, FOR_NO_KEY_UPDATE)
     for place in keys:
         old, new = batch.column(1 + place), batch.column(1 + width + place)
-        differs = pc.not_equal(old, new)
-        nulls = pc.not_equal(pc.is_null(old), pc.is_null(new))
-        modes[pc.or_(pc.fill_null(differs, False), nulls).to_numpy(zero_copy_only=False)] = FOR_UPDATE
+        modes[differs(old, new)] = FOR_UPDATE
     return modes
 
 

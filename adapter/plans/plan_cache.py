@@ -21,7 +21,16 @@ from adapter.transactions.locks.modes import Mode
 from adapter.transactions.locks.tags import Tag
 from planner.analyze import AnyStatement, BindContext, analyze, command_tag
 from planner.ir import nodes as ir
-from planner.ir.bound import BoundChange, BoundDelete, BoundInsert, BoundMerge, BoundQuery, BoundUpdate, BoundWith
+from planner.ir.bound import (
+    WITH_ROWS,
+    BoundChange,
+    BoundDelete,
+    BoundInsert,
+    BoundMerge,
+    BoundQuery,
+    BoundUpdate,
+    BoundWith,
+)
 from planner.ir.rewrite import walk
 from planner.resolution.session_values import ACTS
 from planner.statements import records as st
@@ -96,7 +105,7 @@ class PlanStep(Struct, frozen=True, kw_only=True):
 
 def steps_read(statement: object) -> frozenset[int]:
     """The ids of the steps of a data-modifying WITH that `statement` reads."""
-    return frozenset(node.cte for node in walk(statement) if isinstance(node, ir.CteScan) and node.cte <= ir.WITH_ROWS)
+    return frozenset(node.cte for node in walk(statement) if isinstance(node, ir.CteScan) and node.cte <= WITH_ROWS)
 
 
 def _inner_param_types(statement: object, context: BindContext, declared: tuple[int, ...]) -> tuple[SqlType, ...]:

@@ -172,6 +172,11 @@ class Dialect(TimeZones):
         """A template of ``{0}[{1}:{2}]``, where the lower bound is at least 1; `type` is the list's."""
 
     @abstractmethod
+    def with_elements(self, array: str, *, lower: str, upper: str, items: str, element: SqlType) -> str:
+        """A list with the places from `lower` (1-based) to `upper` taken by the first elements of the list `items`, and
+        with NULLs in those before that it has not got. `element` is the type of its elements."""
+
+    @abstractmethod
     def all_in_list(self, column: str, type: SqlType) -> str:
         """The values of `column` as one list of `type`, NULLs among them, empty without rows."""
 

@@ -153,6 +153,11 @@ class LocalDialect(Dialect):
         empty = self.cast(self.array([]), type)
         return f"CASE WHEN {{2}} < {{1}} THEN {empty} ELSE list_slice({{0}}, {{1}}, {{2}}) END"
 
+    def with_elements(self, array: str, *, lower: str, upper: str, items: str, element: SqlType) -> str:
+        before = f"list_resize({array}, {lower} - 1)"
+        placed = f"list_slice({items}, 1, {upper} - {lower} + 1)"
+        return f"list_concat(list_concat({before}, {placed}), list_slice({array}, {upper} + 1, len({array})))"
+
     def all_in_list(self, column: str, type: SqlType) -> str:
         return f"coalesce(list({column}), {self.cast(self.array([]), type)})"
 

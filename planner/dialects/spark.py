@@ -172,6 +172,13 @@ class SparkDialect(Dialect):
     def slice(self, type: SqlType) -> str:
         return "slice({0}, {1}, greatest({2} - {1} + 1, 0))"
 
+    def with_elements(self, array: str, *, lower: str, upper: str, items: str, element: SqlType) -> str:
+        before = f"slice({array}, 1, least({lower} - 1, size({array})))"
+        missing = f"array_repeat({self.cast('NULL', element)}, greatest({lower} - 1 - size({array}), 0))"
+        placed = f"slice({items}, 1, {upper} - {lower} + 1)"
+        behind = f"slice({array}, {upper} + 1, greatest(size({array}) - {upper}, 0))"
+        return f"concat({before}, {missing}, {placed}, {behind})"
+
     def all_in_list(self, column: str, type: SqlType) -> str:
         # collect_list passes over NULL, but not over a struct that holds one.
         return f"transform(collect_list(named_struct('v', {column})), e -> e.v)"

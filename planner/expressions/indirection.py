@@ -64,8 +64,8 @@ def _subscripts(level: Level, scalar: Scalar, indices: list[Any], location: int)
         whole = SqlType(array_of(element))
     single = element_type(scalar.type)
     for position, item in enumerate(indices):
-        lower = _index(level, item.lidx) if item.HasField("lidx") else None
-        upper = _index(level, item.uidx) if item.HasField("uidx") else None
+        lower = subscript_index(level, item.lidx) if item.HasField("lidx") else None
+        upper = subscript_index(level, item.uidx) if item.HasField("uidx") else None
         if sliced:
             if not item.is_slice:
                 lower = Literal(value=1, type=SqlType(INT4))
@@ -76,7 +76,8 @@ def _subscripts(level: Level, scalar: Scalar, indices: list[Any], location: int)
     return statement.at(scalar, location)
 
 
-def _index(level: Level, node: Tree) -> Scalar:
+def subscript_index(level: Level, node: Tree) -> Scalar:
+    """A subscript of an array. Raises 42804."""
     statement = level.statement
     expr = bind(level, node)
     converted = coerce_to_target(statement, expr, SqlType(INT4), Context.ASSIGNMENT)

@@ -113,6 +113,10 @@ class Returning(Struct, frozen=True, kw_only=True):
     query: BoundQuery
 
 
+WITH_ROWS = -1_000_000
+"""From here down: the `CteScan.cte` of rows that a step of a data-modifying WITH has left."""
+
+
 class WithStep(Struct, frozen=True, kw_only=True):
     """One query of a data-modifying WITH that is run by itself: a change, or what several others read. They read its
     rows as `CteScan` of `id`, which is `WITH_ROWS` or below. A change without RETURNING has none."""

@@ -212,6 +212,17 @@ class Subscript(Struct, frozen=True, kw_only=True):
     type: SqlType
 
 
+class SubscriptAssignment(Struct, frozen=True, kw_only=True):
+    """`arg` after an assignment to the part that `Subscript` would read; `items` is an array of what is put there."""
+
+    arg: Scalar
+    lower: Scalar | None
+    upper: Scalar | None
+    slice: bool
+    items: Scalar
+    type: SqlType
+
+
 class RowConstructor(Struct, frozen=True, kw_only=True):
     """ROW(...). `names` are f1, f2, ... unless it comes from a whole-row reference. `type` is record. With `nullable`
     it is a row that an outer join may lack: NULL when all items are."""
@@ -294,6 +305,7 @@ Scalar: TypeAlias = (
     | QuantifiedArray
     | ArrayConstructor
     | Subscript
+    | SubscriptAssignment
     | RowConstructor
     | FieldSelect
     | ScalarSubquery
@@ -561,11 +573,7 @@ class CteScan(Struct, frozen=True, kw_only=True):
 
 
 RETURNING_ROWS = -1
-"""The `CteScan.cte` through which a RETURNING list reads the affected rows; the adapter binds it to the rows at
-hand."""
-
-WITH_ROWS = -1_000_000
-"""From here down: the `CteScan.cte` of rows that a step of a data-modifying WITH has left (`bound.WithStep`)."""
+"""The `CteScan.cte` through which a RETURNING list reads the affected rows; the adapter binds it to those at hand."""
 
 
 Rel: TypeAlias = (

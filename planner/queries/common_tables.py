@@ -15,8 +15,8 @@ from planner.errors import (
     InvalidRecursion,
     SqlSyntaxError,
 )
-from planner.ir.bound import Returning, WithStep
-from planner.ir.nodes import WITH_ROWS, CommonTable, CteScan, Field, Origin, Project, Rel, Scalar, With
+from planner.ir.bound import WITH_ROWS, Returning, WithStep
+from planner.ir.nodes import CommonTable, CteScan, Field, Origin, Project, Rel, Scalar, With
 from planner.ir.rewrite import walk
 from planner.queries.relations import Cte
 from planner.resolution.coercion import common_type

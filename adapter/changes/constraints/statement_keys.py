@@ -235,12 +235,12 @@ def _changed(before: Keys, after: Keys) -> tuple[Keys, Keys]:
         return tuple(column.slice(0, 0) for column in before), tuple(column.slice(0, 0) for column in after)
     changed = np.zeros(len(before[0]), bool)
     for one, other in zip(before, after, strict=True):
-        changed |= _differs(one, other)
+        changed |= differs(one, other)
     rows = pa.array(np.flatnonzero(changed))
     return _take(before, rows), _take(after, rows)
 
 
-def _differs(one: Any, other: Any) -> Any:
+def differs(one: Any, other: Any) -> Any:
     """Row by row whether two columns differ; NULL differs from a value only."""
     try:
         same = pc.fill_null(pc.equal(one, other), False)

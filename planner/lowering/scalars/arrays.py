@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from planner.dialects.error_text import error_text
 from planner.ir import nodes as ir
 from planner.ir.physical import element_type
 from planner.lowering.fragments.fragment import Fragment, listed, made, simple
@@ -51,6 +52,53 @@ def _slice(scalars: Scalars, array: Fragment, expr: ir.Subscript) -> Fragment:
     else:
         upper = scalars.lower(expr.upper)
     return fill(scalars.ctx, template, [array, lower, upper])
+
+
+MAX_ELEMENTS = 134_217_727
+"""Elements of an array at most (PostgreSQL's MaxArraySize)."""
+
+
+_NO_BOUNDS = error_text(
+    "2202E",
+    "array slice subscript must provide both boundaries",
+    "When assigning to a slice of an empty array value, slice boundaries must be fully specified.",
+)
+
+
+def _assigned(scalars: Scalars, expr: ir.SubscriptAssignment) -> Fragment:
+    """The elements before, the new ones and those behind; between the former two NULLs for elements that are not there
+    yet."""
+    dialect = scalars.ctx.dialect
+    array, items = scalars.lower(expr.arg), scalars.lower(expr.items)
+    element = element_type(expr.type)
+    assert element is not None
+    empty = dialect.cast(dialect.array([]), expr.type)
+    length = f"coalesce({dialect.length('{0}')}, 0)"
+    lower = "1" if expr.lower is None else "{1}"
+    upper = "{2}" if expr.upper is not None else length if expr.slice else lower
+
+    def refused(condition: str, sqlstate: str, message: str) -> str:
+        return f"WHEN {condition} THEN {dialect.raise_sql(sqlstate, message)} "
+
+    whens = ""
+    for bound, place in ((expr.lower, "{1}"), (expr.upper, "{2}")):
+        if bound is not None:
+            whens += refused(f"{place} IS NULL", "22004", "array subscript in assignment must not be null")
+    if expr.slice:
+        whens += f"WHEN {{3}} IS NULL THEN coalesce({{0}}, {empty}) "
+        if expr.lower is None or expr.upper is None:
+            whens += f"WHEN {length} = 0 THEN {dialect.error(dialect.string(_NO_BOUNDS))} "
+        whens += refused(f"{upper} < {lower}", "2202E", "upper bound cannot be less than lower bound")
+        given = dialect.length("{3}")
+        whens += refused(f"{given} < {upper} - {lower} + 1", "2202E", "source array too small")
+    below = f"{lower} < 1 OR ({length} = 0 AND {lower} > 1)"
+    whens += refused(below, "0A000", "arrays whose lower bound is not 1 are not supported")
+    most = f"array size exceeds the maximum allowed ({MAX_ELEMENTS})"
+    whens += refused(f"{upper} > {MAX_ELEMENTS}", "54000", most)
+    made_of = dialect.with_elements(f"coalesce({{0}}, {empty})", lower=lower, upper=upper, items="{3}", element=element)
+    one = simple("1")
+    bounds = [one if bound is None else scalars.lower(bound) for bound in (expr.lower, expr.upper)]
+    return fill(scalars.ctx, f"CASE {whens}ELSE {made_of} END", [array, *bounds, items])
 
 
 # ---------------------------------------------------------------- = ANY (array), < ALL (array)
@@ -121,5 +169,6 @@ def _items(scalars: Scalars, expr: ir.Scalar) -> Sequence[ir.Scalar] | None:
 HANDLERS: Mapping[type, Handler] = {
     ir.ArrayConstructor: _array,
     ir.Subscript: _subscript,
+    ir.SubscriptAssignment: _assigned,
     ir.QuantifiedArray: _quantified,
 }

@@ -38,6 +38,7 @@ from planner.queries.changes.column_values import (
     with_computed,
 )
 from planner.queries.changes.on_conflict import bind_on_conflict
+from planner.queries.changes.part_values import assign_part
 from planner.queries.changes.targets import ChangeTarget, change_target, scan_target, view_checks
 from planner.queries.common_tables import bind_with, with_tables
 from planner.queries.from_clause import bind_from
@@ -268,7 +269,8 @@ def bind_update(level: Level, tree: Tree) -> BoundUpdate:
     level.namespace.append(item)
     level.rtes.append(item)
     rel = bind_from(level, tree.from_clause, into=found)
-    changes, not_default = assignments(level, target, tree)
+    old = [ColumnRef(id=field.id, type=field.type) for field in scan.fields[:-1]]
+    changes, not_default = assignments(level, target, tree, old)
     if tree.HasField("where_clause"):
         condition = to_boolean(statement, bind_clause(level, tree.where_clause, "WHERE"), "WHERE")
         rel = Filter(input=rel, condition=condition, fields=rel.fields)
@@ -276,7 +278,6 @@ def bind_update(level: Level, tree: Tree) -> BoundUpdate:
     row_id = ColumnRef(id=scan.fields[-1].id, type=SqlType(INT8))
     if tree.from_clause:
         rel = Deduplicate(input=rel, on=(row_id,), order_by=(), fields=rel.fields)
-    old = [ColumnRef(id=field.id, type=field.type) for field in scan.fields[:-1]]
     refuse_updates(live, not_default)
     new = [changes.get(index, expr) for index, expr in enumerate(old)]
     returning, joined = joined_returning(level, tree, scan, rel, tables)
@@ -319,18 +320,19 @@ def _read(
 
 
 def assignments(
-    level: Level, target: ChangeTarget, tree: Tree, verb: str = "update"
+    level: Level, target: ChangeTarget, tree: Tree, old: Sequence[Scalar], verb: str = "update"
 ) -> tuple[dict[int, Scalar], set[int]]:
-    """The new values, by place among the live columns, and the places of those that are not the default."""
+    """The new values, by place among the live columns, and the places of those that are not the default. `old` are the
+    values that there are, parts of which may stay."""
     statement, live, types = level.statement, target.live, target.types
     changes: dict[int, Scalar] = {}
     not_default: set[int] = set()
+    in_parts: set[int] = set()
     multiple: dict[bytes, list[Scalar | None]] = {}
     for node in tree.target_list:
         named = node.res_target
         index = target.place(target.index(named.name, statement.position(named.location)), verb)
-        _refuse_parts(statement, named)
-        if index in changes:
+        if index in changes and not (named.indirection and index in in_parts):
             raise _assigned_twice(live[index])
         expr: Scalar | None
         if named.val.HasField("multi_assign_ref"):
@@ -345,7 +347,12 @@ def assignments(
         else:
             expr = bind_clause(level, named.val, "UPDATE")
         column, type = live[index], types[index]
-        if expr is None:
+        if named.indirection:
+            in_parts.add(index)
+            not_default.add(index)
+            value = None if expr is None else finish_row(statement, expr)
+            changes[index] = assign_part(level, named, column, type, changes.get(index, old[index]), value)
+        elif expr is None:
             changes[index] = default_value(statement, column, type)
         else:
             not_default.add(index)

@@ -54,6 +54,7 @@ class _Target:
         self.level = level
         self.statement = level.statement
         self.changed = changed
+        self.scan = scan
         self.item = item
         self.live = changed.live
         self.types = changed.types
@@ -164,7 +165,8 @@ def _values(target: _Target, clause: Tree) -> tuple[dict[int, Scalar], tuple[tup
     """The columns (by place) that the clause gives values, and those that are to be numbered by a sequence."""
     statement, live, types = target.statement, target.live, target.types
     if clause.command_type == pb.CMD_UPDATE:
-        changes, given = assignments(target.level, target.changed, clause)
+        old = [ColumnRef(id=field.id, type=field.type) for field in target.scan.fields[:-1]]
+        changes, given = assignments(target.level, target.changed, clause, old)
         refuse_updates(live, given)
         return changes, ()
     if clause.command_type != pb.CMD_INSERT:

@@ -8,8 +8,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from planner.ir.bound import BoundQuery, BoundStatement, BoundWith, WithStep
-from planner.ir.nodes import WITH_ROWS, CommonTable, CteScan, With
+from planner.ir.bound import WITH_ROWS, BoundQuery, BoundStatement, BoundWith, WithStep
+from planner.ir.nodes import CommonTable, CteScan, With
 from planner.ir.rewrite import transform, walk
 from planner.queries.changes.column_values import bound_query
 from planner.queries.common_tables import with_tables

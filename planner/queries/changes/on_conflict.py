@@ -27,7 +27,7 @@ from planner.syntax.libpg_query import pb
 from planner.syntax.parse import Tree
 from storage.catalog.model import Constraint, Index, Relation
 
-Assignments = Callable[[Level, ChangeTarget, Tree], tuple[dict[int, Scalar], set[int]]]
+Assignments = Callable[[Level, ChangeTarget, Tree, Sequence[Scalar]], tuple[dict[int, Scalar], set[int]]]
 
 
 def bind_on_conflict(
@@ -104,13 +104,13 @@ def _update(statement: Statement, target: ChangeTarget, insert: Tree, assignment
         level.namespace.append(each)
         level.rtes.append(each)
     relation, live = target.relation, target.live
-    changes, given = assignments(level, target, tree)
+    kept = [ColumnRef(id=field.id, type=field.type) for field in existing.fields]
+    changes, given = assignments(level, target, tree, kept)
     refuse_updates(live, given)
     condition: Scalar = Literal(value=True, type=BOOLEAN)
     if tree.HasField("where_clause"):
         condition = to_boolean(statement, bind_clause(level, tree.where_clause, "WHERE"), "WHERE")
     rows: Rel = CteScan(cte=RETURNING_ROWS, fields=(*existing.fields, *excluded.fields))
-    kept = [ColumnRef(id=field.id, type=field.type) for field in existing.fields]
     exprs = [condition, *(changes.get(index, expr) for index, expr in enumerate(kept))]
     names = ["applies", *(column.name for column in live)]
     fields = tuple(statement.new_field(name, expr.type) for name, expr in zip(names, exprs, strict=True))
