@@ -32,8 +32,6 @@ from planner.statements import records as st
 from planner.syntax.parse import Parsed
 from planner.types.type_names import UnknownName, format_type
 from planner.types.types import SqlType
-from planner.utility.queries import select_into
-from planner.utility.statements import utility_statement
 
 AnyStatement: TypeAlias = BoundStatement | st.UtilityStatement
 
@@ -62,7 +60,7 @@ def _analyze(parsed: Parsed, context: BindContext, declared: Sequence[int]) -> A
         while leftmost.HasField("larg"):
             leftmost = leftmost.larg
         if leftmost.HasField("into_clause"):
-            return select_into(parsed)
+            return _utility(parsed, context)
     if kind == "select_stmt" or kind in CHANGES:
         statement = new_statement(parsed, context, declared)
         statement.with_changes = WithChanges(bind=bind_change)
@@ -70,8 +68,16 @@ def _analyze(parsed: Parsed, context: BindContext, declared: Sequence[int]) -> A
         if kind in CHANGES:
             return with_steps(statement, CHANGES[kind](level, parsed.tree))
         return with_steps(statement, bound_query(statement, bind_query(level, parsed.tree)))
+    return _utility(parsed, context)
+
+
+def _utility(parsed: Parsed, context: BindContext) -> st.UtilityStatement:
+    # NOTE: imported here, so that a server loads this half of the grammar when the first such statement comes.
+    from planner.utility.queries import select_into
+    from planner.utility.statements import utility_statement
+
     try:
-        return utility_statement(parsed)
+        return select_into(parsed) if parsed.kind == "select_stmt" else utility_statement(parsed)
     except UnknownName as error:
         raise error.judged(context.catalog, context.database) from None
 

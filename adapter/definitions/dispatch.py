@@ -63,6 +63,8 @@ _UNSUPPORTED: dict[type, str] = {
 
 async def run_definition(running: Running, statement: object, tag: str) -> Command:
     """Carry out a statement that changes definitions. 0A000 for what is not supported."""
+    if isinstance(statement, st.CreateTableAs):
+        return await tables.create_table_as(running, statement)
     handler = _HANDLERS.get(type(statement))
     if handler is None:
         what = _UNSUPPORTED.get(type(statement))

@@ -1,7 +1,8 @@
 """The engines of a server, and which of them runs a query.
 
-The local engine is there from the start. Spark's is made when the first query is routed, and its process starts when a
-query needs it, or behind, once `warm` has been called: a query that needs it before it is up waits.
+Each is loaded and made when it is first needed, so that a server answers what needs none as soon as it listens; the
+local one also behind, once `warm` has been called. Spark's process starts when a query needs it, or behind: a query
+that needs it before it is up waits.
 """
 
 from __future__ import annotations
@@ -9,14 +10,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import structlog
 
 from adapter.engines.common.engine import Engine, TableInput
-from adapter.engines.local.engine import LocalEngine
-from adapter.engines.local.row_values import RowValues
 from adapter.engines.router import choose
 from adapter.engines.with_files import EngineWithFiles
 from adapter.settings.values import number_of
@@ -26,7 +26,10 @@ from storage.environment.environment import Environment
 from storage.stores.blob_files import BlobFiles
 
 if TYPE_CHECKING:
+    from adapter.engines.local.engine import LocalEngine
+    from adapter.engines.local.row_values import RowValues
     from adapter.engines.spark.engine import SparkEngine
+    from adapter.system_catalogs.relations.contents import SystemCatalogs
 
 log = structlog.get_logger(__name__)
 
@@ -53,12 +56,32 @@ class Engines:
         self._spark_conf = spark_conf
         self._spark_engine: SparkEngine | None = None
         self._warming: asyncio.Task[None] | None = None
-        self._local_engine = LocalEngine(env, blob_root=blob_root, directory=scratch / "local")
-        self.local = self.with_files(self._local_engine)
-        self.catalogs = self._local_engine.catalogs
+        self._blob_root = blob_root
+
+    # NOTE: imported in the functions, so that a server loads an engine when the first query needs it.
+
+    @cached_property
+    def _local_engine(self) -> LocalEngine:
+        from adapter.engines.local.engine import LocalEngine
+
+        return LocalEngine(self._env, blob_root=self._blob_root, directory=self._scratch / "local")
+
+    @cached_property
+    def local(self) -> Engine:
+        """The local engine."""
+        return self.with_files(self._local_engine)
+
+    @property
+    def catalogs(self) -> SystemCatalogs:
         """The contents of the system relations."""
-        self.row_values = RowValues(scratch / "values")
+        return self._local_engine.catalogs
+
+    @cached_property
+    def row_values(self) -> RowValues:
         """What computes the keys of indexes over expressions."""
+        from adapter.engines.local.row_values import RowValues
+
+        return RowValues(self._scratch / "values")
 
     def choose_engine(
         self, query: BoundQuery, tables: Mapping[int, TableInput], values: Mapping[str, str]
@@ -81,7 +104,6 @@ class Engines:
     def spark(self) -> SparkEngine:
         """Spark's engine, made when first asked for; that does not start Spark."""
         if self._spark_engine is None:
-            # NOTE: imported here, so that a server which never needs Spark does not load it.
             from adapter.engines.spark.engine import SparkEngine
 
             self._spark_engine = SparkEngine(
@@ -95,9 +117,14 @@ class Engines:
 
     def warm(self, *, spark: bool) -> None:
         """Start to load behind what the first queries would wait for; with `spark`, also Spark."""
+        if self._warming is None:
+            self._warming = asyncio.get_running_loop().create_task(self._warm(spark=spark), name="warm-engines")
+
+    async def _warm(self, *, spark: bool) -> None:
+        await asyncio.to_thread(load_local_engine)
         self._local_engine.warm()
-        if spark and self._warming is None:
-            self._warming = asyncio.get_running_loop().create_task(self.warm_spark(), name="warm-spark")
+        if spark:
+            await self.warm_spark()
 
     async def warm_spark(self) -> None:
         """Start Spark. A failure is logged, and raised again by the first query that needs Spark."""
@@ -112,7 +139,15 @@ class Engines:
             self._warming.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._warming
-        await self.local.close()
-        await asyncio.to_thread(self.row_values.close)
+        made = vars(self)
+        if "_local_engine" in made:
+            await self.local.close()
+        if "row_values" in made:
+            await asyncio.to_thread(self.row_values.close)
         if self._spark_engine is not None:
             await self._spark_engine.close()
+
+
+def load_local_engine() -> None:
+    """Load the local engine's code, which takes a fifth of a second."""
+    from adapter.engines.local import engine as _  # noqa: F401 - loaded, not used

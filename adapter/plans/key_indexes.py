@@ -188,7 +188,8 @@ def _usable_indexes(
 class ShardIndexes:
     """The indexes that the files of a shard get key runs of: those of its table, as the newest catalog has them."""
 
-    def __init__(self, catalog: CatalogStore, values: RowValues) -> None:
+    def __init__(self, catalog: CatalogStore, values: Callable[[], RowValues]) -> None:
+        """`values` gives what computes expressions, when an index needs it."""
         self._catalog = catalog
         self._values = values
         self._csn: Csn | None = None
@@ -206,7 +207,7 @@ class ShardIndexes:
         keys = [constraint for constraint in catalog.constraints(table.oid) if constraint.kind in ("p", "u")]
         found = [replace(constraint_index(table, key), id=key.oid) for key in keys]
         kept = [index for index in catalog.indexes(table.oid) if index.enforced or is_plain(index)]
-        found.extend(index_definition(table, index, self._values) for index in kept)
+        found.extend(index_definition(table, index, self._values()) for index in kept)
         return found
 
 

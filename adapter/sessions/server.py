@@ -43,6 +43,7 @@ class Server:
     ) -> None:
         self.env = env
         self.services = services
+        self._loading: asyncio.Task[None] | None = None
         self.engines = engines
         self.sessions = SessionRegistry()
         self._scratch = scratch
@@ -90,7 +91,7 @@ class Server:
         )
         server = Server(env, Services(env), engines, options, scratch)
         env.keys.use_scratch(scratch.path)
-        env.keys.provide(ShardIndexes(env.catalog, engines.row_values))
+        env.keys.provide(ShardIndexes(env.catalog, lambda: engines.row_values))
         if options.pruning_audit is not None:
             env.pruning.share = options.pruning_audit
         await server.services.provide_oids()
@@ -102,6 +103,8 @@ class Server:
         """Start to load what the first statements would wait for: once clients are served, so that it keeps none of
         them from coming in."""
         self.engines.warm(spark=self._warms_spark)
+        if self._loading is None:
+            self._loading = asyncio.get_running_loop().create_task(asyncio.to_thread(_load_definitions), name="load")
 
     async def close(self) -> None:
         """Stop: sessions are told and closed, waiting commits are finished, engines stopped, the environment closed."""
@@ -111,6 +114,8 @@ class Server:
         for backend in self.sessions.all():
             backend.terminate(shut_down())
             await backend.close()
+        if self._loading is not None:
+            await self._loading
         await self.services.committer.close()
         await self.engines.close()
         await self.env.close()
@@ -186,3 +191,9 @@ def _server_defaults(given: Mapping[str, str]) -> SettingValues:
         setting = require_setting(name)
         values = values.with_default(setting.name, canonical_value(setting, value))
     return values
+
+
+def _load_definitions() -> None:
+    """Load what definitions need, so that the first one does not wait for it."""
+    from adapter.definitions import dispatch as _  # noqa: F401 - loaded, not used
+    from planner.utility import statements as _statements  # noqa: F401

@@ -6,8 +6,6 @@ from adapter.changes import with_changes
 from adapter.changes.constraints.table_keys import table_keys
 from adapter.changes.copy import copy_in, copy_out
 from adapter.changes.modify_table import run_change
-from adapter.definitions.dispatch import run_definition
-from adapter.definitions.tables import create_table_as
 from adapter.execution.guards import prevent_in_block, require_block
 from adapter.execution.relation_locks import lock_definition, lock_tables
 from adapter.execution.relation_names import find_relation
@@ -243,9 +241,10 @@ async def _utility(running: Running, plan: Plan) -> Outcome:
             return Command(tag="CHECKPOINT")
         case st.SetConstraints():
             return await set_constraints(running, statement)
-        case st.CreateTableAs():
-            return await create_table_as(running, statement)
         case _:
+            # NOTE: imported here, so that a server loads the code of definitions when the first one comes.
+            from adapter.definitions.dispatch import run_definition
+
             return await run_definition(running, statement, plan.tag)
 
 
