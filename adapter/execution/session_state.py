@@ -17,7 +17,7 @@ from adapter.execution.notifications import Listener
 from adapter.execution.portals import PortalTable
 from adapter.execution.prepared import PreparedStatements
 from adapter.execution.services import Services
-from adapter.plans.plan_cache import MAX_CACHED_TEXT_CHARS, Plan
+from adapter.plans.plan_cache import Plan, make_plan
 from adapter.results import Notice
 from adapter.settings.values import SettingValues, number_of, split_list
 from adapter.transactions.locks.lock import Owner
@@ -25,7 +25,7 @@ from adapter.transactions.locks.lock_table import Patience, SessionLocks
 from adapter.transactions.transaction import ISOLATION_LEVELS, State, Transaction
 from adapter.wall_clock import utc_now
 from planner.analyze import BindContext
-from planner.errors import StatementCompletionUnknown
+from planner.errors import SqlError, StatementCompletionUnknown
 from planner.syntax.parse import Parsed
 from storage.catalog.model import CatalogSnapshot
 from storage.timestamps.csn import Csn
@@ -234,5 +234,23 @@ class SessionState:
         if known is not None and known[0] is parsed and known[2] is context and known[1] == declared:
             return known[3]
         plan = self.services.plans.plan(parsed, context, declared)
-        self._planned = (parsed, declared, context, plan) if len(parsed.text) <= MAX_CACHED_TEXT_CHARS else None
+        self._planned = parsed, declared, context, plan
         return plan
+
+    async def plan_ahead(self, parsed: Parsed, catalog: CatalogSnapshot, declared: tuple[int, ...] = ()) -> None:
+        """Let `plan` have its answer at hand for a long statement, which is made on a thread. Raises nothing: `plan`
+        says what is wrong."""
+        context = self.bind_context(catalog)
+        known = self._planned
+        if known is not None and known[0] is parsed and known[2] is context and known[1] == declared:
+            return
+        try:
+            plan = await asyncio.to_thread(make_plan, parsed, context, declared)
+            self._planned = parsed, declared, context, plan
+        except SqlError:
+            return
+
+    def forget_long_plan(self) -> None:
+        """Do not keep the plan of a long statement, which has run."""
+        if self._planned is not None and self._planned[0].is_long:
+            self._planned = None

@@ -31,6 +31,9 @@ _MICROSECOND = datetime.timedelta(microseconds=1)
 _DATE_INFINITY = 2**31 - 1
 _TIMESTAMP_INFINITY = 2**63 - 1
 _STRINGS = frozenset({t.TEXT, t.VARCHAR, t.BPCHAR})
+_AS_THEY_ARE = frozenset({t.BOOL, t.INT2, t.INT4, t.INT8, t.FLOAT4, t.FLOAT8, *_STRINGS})
+"""Types whose values are the same in Python and in Arrow."""
+
 _INTEGER_BOUNDS = {t.INT2: 2**15, t.INT4: 2**31, t.INT8: 2**63}
 
 MAX_KEPT_ROWS = 512
@@ -84,6 +87,8 @@ def array_of(type_: SqlType, values: Sequence[Any]) -> Any:
         return pa.array([_days(value) for value in values], pa.int32()).view(physical)
     if type_.oid in (t.TIMESTAMP, t.TIMESTAMPTZ):
         return pa.array([_micros(value) for value in values], pa.int64()).view(physical)
+    if type_.oid in _AS_THEY_ARE:
+        return pa.array(values, physical)
     return pa.array([_physical(type_, value) for value in values], physical)
 
 
@@ -95,6 +100,8 @@ def _physical(type_: SqlType, value: Any) -> Any:
     if isinstance(value, (tuple, list)):
         element = element_type(type_)
         if element is None:
+            return value
+        if element.oid in _AS_THEY_ARE and element_type(element) is None:
             return value
         if element.oid == t.DATE:
             return [_from_days(_days(item)) for item in value]

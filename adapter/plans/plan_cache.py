@@ -6,6 +6,7 @@ sessions of a server process and holds the most recently used plans.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 
 from msgspec import Struct
@@ -34,16 +35,13 @@ from planner.ir.bound import (
 from planner.ir.rewrite import walk
 from planner.resolution.session_values import ACTS
 from planner.statements import records as st
-from planner.syntax.parse import Parsed, split_and_parse
+from planner.syntax.parse import LONG_TEXT_CHARS, Parsed, split_and_parse
 from planner.types.types import SqlType
 from storage.bounded_map import BoundedMap
 from storage.catalog.model import CatalogRecord, CatalogSnapshot
 
 MAX_PLANS = 1000
 """Plans kept: the distinct statements of a busy application, a few KiB each."""
-
-MAX_CACHED_TEXT_CHARS = 64 * 1024
-"""Longer statements carry data and rarely come again."""
 
 PLAN_SETTINGS = ("TimeZone", "DateStyle", "IntervalStyle", "extra_float_digits", "bytea_output", "xmloption")
 """Settings that binding depends on (constants are read with them)."""
@@ -244,15 +242,16 @@ class PlanCache:
         self.hits = 0
         self.misses = 0
 
-    def parse(self, text: str) -> tuple[Parsed, ...]:
-        """The statements of a query string. Raises 42601."""
+    async def parse(self, text: str) -> tuple[Parsed, ...]:
+        """The statements of a query string, a long one's on a thread. Raises 42601."""
+        if len(text) > LONG_TEXT_CHARS:
+            return await asyncio.to_thread(split_and_parse, text)
         known = self._parsed.get(text)
         if known is not None:
             self._parsed.touch(text)
             return known
         parsed = split_and_parse(text)
-        if len(text) <= MAX_CACHED_TEXT_CHARS:
-            self._parsed.put(text, parsed)
+        self._parsed.put(text, parsed)
         return parsed
 
     def plan(self, parsed: Parsed, context: BindContext, declared: tuple[int, ...]) -> Plan:
@@ -275,7 +274,7 @@ class PlanCache:
             return known
         self.misses += 1
         plan = make_plan(parsed, context, declared)
-        if len(parsed.text) <= MAX_CACHED_TEXT_CHARS:
+        if not parsed.is_long:
             self._plans.put(key, plan)
         return plan
 

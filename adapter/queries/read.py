@@ -6,6 +6,7 @@ engine starts when the first batch is asked for. Rows of constants come straight
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
@@ -16,6 +17,7 @@ from msgspec.structs import replace
 
 from adapter.execution.statement import RowsOutcome, Running, batches_of, select_tag
 from adapter.execution_context import ExecutionContext
+from adapter.plans.constant_rows import constant_batch
 from adapter.plans.plan_cache import Plan, describe_fields
 from adapter.plans.predicates import ScanTemplate, scan_templates
 from adapter.plans.row_text import literal_value
@@ -104,17 +106,21 @@ async def prepare_read(
     if sizes:
         context = replace(context, facts=await sized_facts(running, catalog))
     scanned = frozenset(template.relation_oid for template in templates)
-    rows = (
-        running.services.constant_rows.of(query, running.params)
-        if constants and not scanned and not query.system
-        else None
-    )
+    rows = None
+    if constants and not scanned and not query.system:
+        if running.parsed.is_long:
+            rows = await asyncio.to_thread(constant_batch, query.rel, running.params)
+        else:
+            rows = running.services.constant_rows.of(query, running.params)
     if rows is not None:
         empty = ResolvedTables(inputs={}, total_parts={})
         return PreparedRead(
             query=query, params=running.params, context=context, resolved=empty, rows=rows, engine=None,
             reason="its rows are constants", stream=partial(batches_of, rows),
         )  # fmt: skip
+    if running.parsed.is_long:
+        # Whether an engine can run it is seen by making its text of it.
+        await asyncio.to_thread(running.engines.local.unsupported, query)
     resolved = await resolve(
         running.services.env,
         running.transaction,

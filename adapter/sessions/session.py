@@ -26,7 +26,7 @@ from adapter.transactions.transaction import State
 from planner.errors import InternalError, InvalidCursorName, ObjectNotInPrerequisiteState
 from planner.ir.nodes import Literal
 from planner.statements.records import Copy
-from planner.syntax.parse import Parsed
+from planner.syntax.parse import LONG_TEXT_CHARS, Parsed
 from planner.types.types import SqlType
 
 
@@ -46,6 +46,11 @@ class Session:
     def backend_pid(self) -> int:
         """What cancel requests name the session by."""
         return self.state.backend_pid
+
+    @property
+    def query_text(self) -> str:
+        """The newest statement that the client has sent to be run."""
+        return self.state.query_text
 
     @property
     def transaction_status(self) -> str:
@@ -110,7 +115,7 @@ class Session:
             await state.portals.drop("")
         try:
             with life.work:
-                statements = self._plans.parse(text)
+                statements = await self._plans.parse(text)
                 if not statements:
                     yield Empty()
                 single = len(statements) == 1
@@ -122,6 +127,8 @@ class Session:
                     if life.running is not None:
                         raise InternalError("a result was left before its end")
         finally:
+            if len(text) > LONG_TEXT_CHARS:
+                state.forget_long_plan()
             await life.wait_for_client()
 
     # ------------------------------------------------------------ function calls
@@ -131,7 +138,7 @@ class Session:
         life = self._life
         life.disarm()
         with life.work:
-            (parsed,) = self._plans.parse(query)
+            (parsed,) = await self._plans.parse(query)
             declared = tuple(arg.type.oid for arg in args)
             outcome = await life.run(parsed, tuple(args), declared, retry=True, commit=True)
             return life.result_of(outcome, commit=True)

@@ -34,7 +34,7 @@ from adapter.settings.values import number_of
 from adapter.statements.dispatch import dispatch
 from adapter.transactions.transaction import State
 from adapter.wall_clock import utc_now
-from planner.common_errors import canceled
+from planner.common_errors import canceled, too_deep
 from planner.errors import (
     IdleInTransactionSessionTimeout,
     IdleSessionTimeout,
@@ -70,6 +70,9 @@ class Work:
     ) -> None:
         if kind is not None:
             self._life.fail()
+        if isinstance(error, RecursionError):
+            # What has been bound can still nest too deep for a step after it.
+            raise too_deep() from None
 
 
 class Delivery(AsyncIterator[RecordBatch]):

@@ -60,6 +60,8 @@ async def _begin_and_run(running: Running, parsed: Parsed) -> Outcome:
     """Take the snapshot that a statement runs at, plan it, and run it."""
     env, transaction = running.services.env, running.transaction
     plan: Plan | None = None
+    if parsed.is_long:
+        await running.session.plan_ahead(parsed, transaction.planning_catalog(env), running.declared)
     if parsed.kind == "insert_stmt" or (parsed.kind not in _READING and env.oracle.asks_store):
         try:
             plan = _plan(running, parsed)

@@ -28,6 +28,7 @@ from planner.statements import records as st
 from planner.syntax.parse import Parsed
 from planner.types import types as t
 from planner.types.types import SqlType
+from storage.catalog.model import CatalogSnapshot
 
 
 async def parse(session: SessionState, name: str, text: str, declared: tuple[int, ...]) -> None:
@@ -35,12 +36,16 @@ async def parse(session: SessionState, name: str, text: str, declared: tuple[int
     statements = session.statements
     if not name:
         statements.forget("")
-    parsed = session.services.plans.parse(text)
+    parsed = await session.services.plans.parse(text)
     if len(parsed) > 1:
         raise SqlSyntaxError("cannot insert multiple commands into a prepared statement")
     statements.check_free(name)
+    if parsed and parsed[0].is_long:
+        await session.plan_ahead(parsed[0], _catalog(session), declared)
     if not parsed or not _tells_nothing_new(session, parsed[0], declared):
         await session.refresh_catalog()
+        if parsed and parsed[0].is_long:
+            await session.plan_ahead(parsed[0], _catalog(session), declared)
     prepare(session, name, text, parsed[0] if parsed else None, declared, from_sql=False)
 
 
@@ -87,9 +92,12 @@ def prepare(
 
 
 def _plan(session: SessionState, parsed: Parsed, declared: tuple[int, ...]) -> Plan:
+    return session.plan(parsed, _catalog(session), declared)
+
+
+def _catalog(session: SessionState) -> CatalogSnapshot:
     env = session.services.env
-    catalog = env.catalog.current() if session.transaction is None else session.transaction.planning_catalog(env)
-    return session.plan(parsed, catalog, declared)
+    return env.catalog.current() if session.transaction is None else session.transaction.planning_catalog(env)
 
 
 def _columns_of(session: SessionState, plan: Plan) -> tuple[ColumnDescription, ...] | None:

@@ -68,6 +68,8 @@ log = structlog.get_logger("frontend")
 OFFLOAD_CELLS = 4_096
 """Rows times columns from which encoding a chunk is moved off the event loop: about half a millisecond of work."""
 
+MAX_LOGGED_CHARS = 4096
+"""So much of a statement that fails by our fault is logged."""
 
 _STRAY = frozenset({CopyData, CopyDone, CopyFail})
 """Messages that are ignored outside COPY."""
@@ -162,6 +164,8 @@ class Connection:
                 "terminating connection because protocol synchronization was lost", fatal=True
             ) from None
         except SqlError as error:
+            if isinstance(error, InternalError):
+                self._log(error)
             await self._report(error)
         except (ConnectionLost, FramingError, asyncio.CancelledError):
             raise
@@ -184,8 +188,11 @@ class Connection:
     def _internal(self, error: Exception) -> SqlError:
         if isinstance(error, StorageError):
             return sql_error(error)
-        log.error("internal error", exc_info=error)
+        self._log(error)
         return InternalError(f"internal error: {type(error).__name__}: {error}")
+
+    def _log(self, error: Exception) -> None:
+        log.error("internal error", exc_info=error, statement=self._session.query_text[:MAX_LOGGED_CHARS])
 
     async def _report(self, error: SqlError) -> None:
         """Tells the client."""

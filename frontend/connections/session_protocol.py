@@ -23,6 +23,11 @@ class Session(Protocol):
     def backend_pid(self) -> int: ...
 
     @property
+    def query_text(self) -> str:
+        """The newest statement that the client has sent to be run."""
+        ...
+
+    @property
     def transaction_status(self) -> str: ...
 
     @property

@@ -9,6 +9,7 @@ from typing import Any
 
 from planner.errors import SqlSyntaxError
 from planner.expressions.bind import bind
+from planner.expressions.constant_lists import constant_list
 from planner.expressions.record_arrays import compare_with_rows
 from planner.expressions.subqueries import compare_row_with_subquery
 from planner.ir.nodes import BoolOp, Case, Distinct, InList, Literal, QuantifiedArray, RowConstructor, Scalar
@@ -117,8 +118,11 @@ def _in(level: Level, tree: Tree) -> Scalar:
     statement = level.statement
     negated = strings(tree.name)[-1] == "<>"
     left = bind(level, tree.lexpr)
-    items = [bind(level, node) for node in tree.rexpr.list.items]
     location = tree.location
+    long = constant_list(level, left, tree.rexpr.list.items, negated=negated, location=location)
+    if long is not None:
+        return statement.at(long, _leftmost(level, left, location))
+    items = [bind(level, node) for node in tree.rexpr.list.items]
     tests: list[Scalar] = []
     constants = [item for item in items if not any(True for _ in column_ids(item))]
     if not isinstance(left, RowConstructor) and len(constants) > 1:

@@ -1,7 +1,7 @@
 """Exceptions of the engines as PostgreSQL's errors.
 
 What a lowered query raises on purpose is text of ours (planner.dialects.error_text); the rest is told by the engine's
-own text (DuckDB) or error class (Spark). What is not known here is our bug: XX000.
+own text (DuckDB) or error class (Spark). What is not known here is our bug: XX000, which the frontend logs.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from planner.common_errors import (
     negative_limit,
     numeric_overflow,
     timestamp_out_of_range,
+    too_deep,
     unknown_time_zone,
 )
 from planner.dialects.engine_name import EngineName
@@ -76,8 +77,8 @@ def translate(
     found = _local(message) if engine == "local" else _spark(message, condition or "", parameters or {})
     if found is not None:
         return found
-    first = message.strip().splitlines()[0] if message.strip() else "unknown error"
-    return InternalError(f"{engine} engine: {first}")
+    # Its words are no client's business: the exception that this one is raised from has them, for the log.
+    return InternalError(f"the {engine} engine failed on this statement", hint="The server's log says why.")
 
 
 def _field_overflow(precision: int, scale: int) -> SqlError:
@@ -149,6 +150,8 @@ def _local(message: str) -> SqlError | None:
         return float_overflow()
     if "out of memory" in lowered or "memory limit" in lowered:
         return errors.OutOfMemory("out of memory")
+    if "max expression depth" in lowered:
+        return too_deep()
     if "limit/offset cannot be negative" in lowered:
         return negative_limit()
     if "percentiles can only take parameters in the range" in lowered:

@@ -60,6 +60,8 @@ class Parsed:
     tree: Tree = field(compare=False, repr=False)
     kind: str
     ascii: bool = True
+    is_long: bool = field(default=False, compare=False, repr=False)
+    """Whether the text is so long that working on the statement would hold up an event loop."""
 
     @property
     def source(self) -> str:
@@ -165,7 +167,15 @@ def split_and_parse(text: str) -> tuple[Parsed, ...]:
             start = len(encoded[:start].decode())
         kind = raw.stmt.WhichOneof("node")
         statements.append(
-            Parsed(text=text, start=start, end=end, tree=getattr(raw.stmt, kind), kind=kind, ascii=is_ascii)
+            Parsed(
+                text=text,
+                start=start,
+                end=end,
+                tree=getattr(raw.stmt, kind),
+                kind=kind,
+                ascii=is_ascii,
+                is_long=len(text) > LONG_TEXT_CHARS,
+            )
         )
     return tuple(statements)
 

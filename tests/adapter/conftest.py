@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
 import pytest
 
 from adapter.sessions.server import Server
 from tests.adapter.harness import Client, connect, open_server
+from tests.support.loop_stalls import watched
+
+LONGEST_STALL = 1.0
+"""Seconds of processor time that one step of a test may take from the loop."""
+
+
+@pytest.fixture(autouse=True)
+def loop_watch(request: pytest.FixtureRequest) -> Iterator[None]:
+    """The event loop must be free for others; `stalls` marks a test that says why it is not: ``stalls(seconds)``."""
+    marker = request.node.get_closest_marker("stalls")
+    with watched() as longest:
+        yield
+    limit = LONGEST_STALL if marker is None else marker.args[0]
+    assert longest.seconds <= limit, f"the event loop was held up for {longest.seconds:.3f} s by {longest.what}"
 
 
 @pytest.fixture

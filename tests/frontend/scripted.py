@@ -168,6 +168,7 @@ class ScriptedSession:
         self.notify = notify
         self.terminate = terminate
         self.transaction_status = "I"
+        self.query_text = ""
         self.changes: list[tuple[str, str]] = list(script.settings.items())
         self.notices: list[Notice] = []
         self.statements: dict[str, str] = {}

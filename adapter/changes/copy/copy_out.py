@@ -19,6 +19,8 @@ async def run_copy_out(running: Running, statement: st.Copy) -> CopyOut:
     """COPY table TO STDOUT and COPY (query) TO STDOUT."""
     refuse_files(statement)
     catalog = running.transaction.catalog
+    if statement.query is not None and statement.query.is_long:
+        await running.session.plan_ahead(statement.query, catalog)
     plan = _plan(running, catalog, statement)
     if plan.columns is None:
         raise FeatureNotSupported("COPY query must have a RETURNING clause")

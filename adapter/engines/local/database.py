@@ -157,6 +157,8 @@ class LocalDatabase:
             "autoinstall_known_extensions": False,
             "autoload_known_extensions": False,
             "errors_as_json": False,
+            # What the planner lets through fits a thread's stack several times over.
+            "max_expression_depth": 4000,
         }
         if threads is not None:
             settings["threads"] = threads

@@ -9,7 +9,7 @@ from planner.ir import nodes as ir
 from planner.ir.physical import element_type
 from planner.lowering.fragments.fragment import Fragment, listed, made, simple
 from planner.lowering.fragments.templates import fill, let
-from planner.lowering.scalars.logic import BOOLEAN
+from planner.lowering.scalars.logic import BOOLEAN, among, compares_keys
 from planner.lowering.scalars.routines import call
 from planner.lowering.scalars.scalars import Handler, Scalars
 from planner.types import types
@@ -109,6 +109,8 @@ def _quantified(scalars: Scalars, expr: ir.QuantifiedArray) -> Fragment:
     assert element is not None
     ctx = scalars.ctx
     items = _items(scalars, expr.array)
+    if items and expr.operator.name == {"any": "=", "all": "<>"}[expr.quantifier] and compares_keys(expr.operator):
+        return among(scalars, expr.arg, items, negated=expr.quantifier == "all")
     arg = scalars.lower(expr.arg)
     if items and arg.simple:
         tests = [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from planner.ir import nodes as ir
 from planner.ir.rewrite import walk
@@ -13,7 +13,7 @@ from planner.lowering.scalars.routines import call
 from planner.lowering.scalars.scalars import Handler, Scalars
 from planner.lowering.scalars.scan_constants import held_beside
 from planner.types import types
-from planner.types.signature import COMPARISONS
+from planner.types.signature import COMPARISONS, Signature
 from planner.types.types import BOOL, SqlType
 
 BOOLEAN = SqlType(BOOL)
@@ -130,18 +130,29 @@ _SAME_KEYS = frozenset({types.INT2, types.INT4, types.INT8, types.TEXT, types.NA
 """Types that an engine compares with one another as PostgreSQL does."""
 
 
+def compares_keys(equals: Signature) -> bool:
+    """Whether an engine may compare the two sides of `equals` (an = or <> operator) as the values that they are."""
+    return equals.args[0] == equals.args[1] or _SAME_KEYS.issuperset(equals.args)
+
+
+def among(scalars: Scalars, arg: ir.Scalar, constants: Sequence[ir.Scalar], *, negated: bool) -> Fragment:
+    """`arg [NOT] IN (constants)`, of types whose keys compare."""
+    lowered = scalars.lower(arg)
+    values = held_beside(scalars, lowered, constants) or [scalars.lower(item) for item in constants]
+    items = [scalars.comparable(value, item.type) for value, item in zip(values, constants, strict=True)]
+    key = scalars.comparable(lowered, arg.type)
+    word = "NOT IN" if negated else "IN"
+    if key.volatile:
+        # An engine may compare the list's items one by one, each with another value.
+        places = ", ".join([f"{{{number}}}" for number in range(1, len(items) + 1)])
+        return fill(scalars.ctx, f"({{0}} {word} ({places}))", [key, *items], repeats=0)
+    return made(f"({key} {word} ({listed(items)}))", key, *items)
+
+
 def _in_list(scalars: Scalars, expr: ir.InList) -> Fragment:
+    if compares_keys(expr.equals):
+        return among(scalars, expr.arg, expr.items, negated=expr.negated)
     arg = scalars.lower(expr.arg)
-    if expr.equals.args[0] == expr.equals.args[1] or _SAME_KEYS.issuperset(expr.equals.args):
-        values = held_beside(scalars, arg, expr.items) or [scalars.lower(item) for item in expr.items]
-        items = [scalars.comparable(value, item.type) for value, item in zip(values, expr.items, strict=True)]
-        key = scalars.comparable(arg, expr.arg.type)
-        word = "NOT IN" if expr.negated else "IN"
-        if key.volatile:
-            # An engine may compare the list's items one by one, each with another value.
-            places = ", ".join([f"{{{number}}}" for number in range(1, len(items) + 1)])
-            return fill(scalars.ctx, f"({{0}} {word} ({places}))", [key, *items], repeats=0)
-        return made(f"({key} {word} ({listed(items)}))", key, *items)
     # One test for each item, all of the same argument.
     values = [scalars.lower(item) for item in expr.items]
     tests = [

@@ -1,0 +1,99 @@
+"""Statements of any size: right, linear, and no burden to other sessions while they are parsed and planned."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tests.adapter.harness import Client
+from tests.support.loop_stalls import watched
+
+LONGEST_STALL = 0.15
+"""Seconds of processor time that a step of a large statement takes from the loop: what has to be there once, on a
+slow machine."""
+
+ROWS = 20_000
+
+
+@pytest.fixture
+def without_gc() -> Iterator[None]:
+    """Python's collector looks at whatever other tests have left."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+def listed(count: int, item: Callable[[int], str] = str) -> str:
+    return ", ".join([item(number) for number in range(count)])
+
+
+TEXTS = listed(50_000, "'{}'".format)
+PAIRS = listed(20_000, "({0}, 'x{0}')".format)
+
+SELECTS = {
+    "integers": (f"select count(*), sum(k) from t where v in ({listed(50_000)})", (20_000, 200_010_000)),
+    "integers that are not": (f"select count(*) from t where v not in ({listed(10_000)})", 10_001),
+    "integers and a null": (f"select count(*) from t where v not in ({listed(10_000)}, null)", 0),
+    "texts": (f"select count(*) from t where w in ({TEXTS})", 20_000),
+    "an array": (f"select count(*) from t where v = any ('{{{listed(50_000)}}}')", 20_000),
+    "all of an array": (f"select count(*) from t where v <> all ('{{{listed(10_000)}}}')", 10_001),
+    "an array with a null": (f"select count(*) from t where (v = any ('{{{listed(10_000)}, null}}')) is null", 10_001),
+    "rows": (f"select count(*), sum(a) from (values {PAIRS}) q (a, b)", None),
+    "conditions": (f"select count(*) from t where {' or '.join(f'v = {n}' for n in range(5_000))}", 4_999),
+    "elements": (f"select array_length(array[{listed(100_000)}], 1)", 100_000),
+    "characters": (f"select length('{'x' * 10_000_000}')", 10_000_000),
+    "branches": (f"select sum(case {' '.join(f'when v = {n} then 1' for n in range(1_000))} end) from t", 999),
+    "queries": (f"select sum(a) from ({' union all '.join(f'select {n} a' for n in range(1_000))}) q", 499_500),
+    "calls in calls": (f"select {'abs(' * 900}1{')' * 900}", 1),
+}
+
+
+@pytest.fixture
+async def rows(client: Client) -> Client:
+    """A session, and a table of `ROWS` rows: 1, 1, '1', ..."""
+    await client.run("create table t (k int primary key, v int, w text)")
+    await client.run(f"insert into t select n, n, n::text from generate_series(1, {ROWS}) n")
+    await client.run("select count(*) from t where v in (1, 2) or w = any ('{a}')")
+    return client
+
+
+@pytest.mark.parametrize("name", SELECTS)
+async def test_a_large_query(rows: Client, without_gc: None, name: str) -> None:
+    text, expected = SELECTS[name]
+    with watched() as longest:
+        found = await rows.rows(text)
+    if expected is not None:
+        assert found == [expected if isinstance(expected, tuple) else (expected,)]
+    assert longest.seconds < LONGEST_STALL, longest.what
+
+
+async def test_a_large_insert(rows: Client, without_gc: None) -> None:
+    values = ", ".join([f"({n}, {n}, 'x')" for n in range(ROWS + 1, 2 * ROWS + 1)])
+    with watched() as longest:
+        assert await rows.tag(f"insert into t values {values}") == f"INSERT 0 {ROWS}"
+    assert longest.seconds < LONGEST_STALL, longest.what
+    error = await rows.error(f"insert into t values {values}")
+    assert (error.sqlstate, error.detail) == ("23505", f"Key (k)=({ROWS + 1}) already exists.")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"select {'+'.join(['1'] * 50_000)}",
+        f"select {'not ' * 5_000}true",
+        "select " + "||".join(["'a'"] * 20_000),
+        f"select {'abs(' * 6_000}1{')' * 6_000}",
+        f"select {'case when true then ' * 1_500}1{' end' * 1_500}",
+        f"select * from {'(select * from ' * 2_000}(select 1) q{') q' * 2_000}",
+        f"{' union '.join(['select 1'] * 20_000)}",
+        f"select '{'[' * 50_000}{']' * 50_000}'::jsonb",
+    ],
+    ids=["sums", "negations", "texts", "calls", "cases", "subqueries", "unions", "arrays"],
+)
+async def test_what_nests_too_deep_is_refused(client: Client, text: str) -> None:
+    # PostgreSQL's grammar has a limit of its own ("memory exhausted").
+    assert (await client.error(text)).sqlstate in ("54001", "42601")
+    assert await client.value("select 1") == 1
