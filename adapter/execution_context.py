@@ -40,7 +40,7 @@ class SessionFacts(Protocol):
         ...
 
     def relation_size(self, oid: int) -> int:
-        """Bytes that the table with this oid occupies; 0 for views and for what is stored in no shard."""
+        """Bytes that the table or index with this oid occupies; 0 for views and for what is stored in no shard."""
         ...
 
     def blocking_pids(self, pid: int) -> Sequence[int]:

@@ -194,6 +194,25 @@ class ShardIndexes:
         self._values = values
         self._csn: Csn | None = None
         self._tables: dict[ShardId, Relation] = {}
+        self._looked_at: CatalogSnapshot | None = None
+
+    def changed(self) -> set[ShardId]:
+        """The shards of which the indexes, or their tables, are not what they were when this was last called. The first
+        time those are none."""
+        before, catalog = self._looked_at, self._catalog.current()
+        self._looked_at = catalog
+        if before is None or before is catalog:
+            return set()
+        tables = [record for record in catalog.all() if isinstance(record, Relation) and record.shard is not None]
+        return {
+            table.shard
+            for table in tables
+            if table.shard is not None
+            and (
+                catalog.indexes(table.oid) != before.indexes(table.oid)
+                or catalog.constraints(table.oid) != before.constraints(table.oid)
+            )
+        }
 
     def __call__(self, shard: ShardId) -> Sequence[IndexDefinition]:
         catalog = self._catalog.current()
@@ -218,10 +237,11 @@ def _key_column(relation: Relation, attnum: int) -> KeyColumn:
         return KeyColumn(source=stored, padded=column.type_oid == t.BPCHAR)
     return KeyColumn(
         source=Computed(
-            text=f"text of {stored.name}",
+            text=f"{stored.name} as text",
             type=pa.string(),
             inputs=(stored,),
-            evaluate=lambda table: values_as_text(table.column(0)),
+            evaluate=lambda table: values_as_text(table.column(stored.name)),
+            quick=True,
         )
     )
 

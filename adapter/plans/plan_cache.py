@@ -46,7 +46,9 @@ MAX_PLANS = 1000
 PLAN_SETTINGS = ("TimeZone", "DateStyle", "IntervalStyle", "extra_float_digits", "bytea_output", "xmloption")
 """Settings that binding depends on (constants are read with them)."""
 
-SIZE_FUNCTIONS = frozenset({"pg_relation_size", "pg_table_size", "pg_total_relation_size", "pg_database_size"})
+SIZE_FUNCTIONS = frozenset({
+    "pg_relation_size", "pg_table_size", "pg_indexes_size", "pg_total_relation_size", "pg_database_size",
+})  # fmt: skip
 """Functions for which the sizes of tables have to be at hand."""
 
 WITHOUT_CATALOG = frozenset({

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
@@ -13,6 +14,7 @@ from adapter.execution.statement import Running
 from adapter.queries.lock_facts import lock_rows, wait_event
 from adapter.transactions.transaction import State
 from adapter.wall_clock import utc_now
+from planner.types.table_indexes import constraint_of_index, indexes_of
 from storage.catalog.model import CatalogSnapshot, Database, Relation, Role
 from storage.errors import UnknownShard
 
@@ -21,7 +23,7 @@ MAX_QUERY_CHARS = 1024
 
 
 class Facts:
-    """The facts as one session sees them. `sizes` are the tables' bytes by oid, where somebody asks for them."""
+    """The facts as one session sees them. `sizes` are bytes of tables and indexes by oid, where somebody asks."""
 
     def __init__(
         self, session: SessionState, sessions: SessionRegistry, sizes: Mapping[int, int] | None = None
@@ -31,7 +33,7 @@ class Facts:
         self._sizes = sizes or {}
 
     def relation_size(self, oid: int) -> int:
-        """Bytes that the table with this oid occupies; 0 for views and for what is stored in no shard."""
+        """Bytes that the table or index with this oid occupies; 0 for views and for what is stored in no shard."""
         return self._sizes.get(oid, 0)
 
     def rows(self, relation: str) -> Sequence[Mapping[str, Any]]:
@@ -128,12 +130,19 @@ def _activity(backend: Backend) -> Mapping[str, Any]:
 
 
 async def sized_facts(running: Running, catalog: CatalogSnapshot) -> Facts:
-    """Facts that know how large each table is, at the newest snapshot."""
+    """Facts that know how large each table and each index is, at the newest snapshot."""
     env = running.services.env
     as_of = await env.oracle.read_ts("user")
     sizes: dict[int, int] = {}
     for record in catalog.all():
         if isinstance(record, Relation) and record.shard is not None:
             with suppress(UnknownShard):
-                sizes[record.oid] = (await env.reader.snapshot(record.shard, as_of)).bytes
+                snapshot = await env.reader.snapshot(record.shard, as_of)
+                sizes[record.oid] = snapshot.bytes
+                runs: Counter[int] = Counter()
+                for part in snapshot.inserts:
+                    runs.update({index: run.bytes for index, run in part.runs.items()})
+                for index in indexes_of(catalog, record):
+                    constraint = None if index.constraint is not None else constraint_of_index(catalog, index.oid)
+                    sizes[index.oid] = runs[index.oid if constraint is None else constraint.oid]
     return Facts(running.session, running.sessions, sizes)

@@ -91,7 +91,8 @@ class Server:
         )
         server = Server(env, Services(env), engines, options, scratch)
         env.keys.use_scratch(scratch.path)
-        env.keys.provide(ShardIndexes(env.catalog, lambda: engines.row_values))
+        indexes = ShardIndexes(env.catalog, lambda: engines.row_values)
+        env.keys.provide(indexes, indexes.changed)
         if options.pruning_audit is not None:
             env.pruning.share = options.pruning_audit
         await server.services.provide_oids()

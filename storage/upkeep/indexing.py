@@ -6,7 +6,7 @@ needs itself. A crash leaves uploads that nothing refers to, for `storage.upkeep
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Collection, Container, Sequence
 
 from storage.durable.state import Abandon
 from storage.ids import ShardId
@@ -35,6 +35,11 @@ class Indexer:
             return False
         definitions = self._keys.definitions_of(shard)
         return any(_is_due(part, definitions) for part in handle.state.parts.values())
+
+    def changed(self) -> Collection[ShardId]:
+        """The shards whose indexes are not what they were when this was last called: to be indexed, whether anything
+        was written to them or not."""
+        return self._keys.changed()
 
     async def index(self, shard: ShardId) -> int:
         """Make the runs that files of `shard` lack. Returns how many parts have others now.

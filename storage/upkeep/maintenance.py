@@ -44,7 +44,9 @@ class Maintenance:
         self._troubles = troubles
 
     async def run(self, touched: set[ShardId]) -> None:
-        """One round: compact and index what was written to, then remove what has become garbage."""
+        """One round: compact what was written to, index that and what has other indexes now, then remove garbage."""
+        for shard in self.indexer.changed():
+            await self._work(f"key runs of {shard}", self.indexer.index, shard, touched)
         for shard in list(touched):
             touched.discard(shard)
             if self.compactor.is_due(shard):

@@ -143,6 +143,16 @@ def _relation_size(context: Entered, oid: int) -> int | None:
     return 0 if context.facts is None else context.facts.relation_size(oid)
 
 
+def _indexes_size(context: Entered, oid: int) -> int | None:
+    """Bytes of all indexes of a table; None for what does not exist."""
+    if context.objects.relation(oid) is None:
+        return None
+    facts = context.facts
+    return (
+        0 if facts is None else sum(facts.relation_size(i.oid) for i, _ in context.objects.indexes if i.relation == oid)
+    )
+
+
 def _database_size(context: Entered, target: str) -> int | None:
     """Bytes of all tables; `target` is the database as `_target` gives it."""
     name = _target(target)
@@ -151,7 +161,8 @@ def _database_size(context: Entered, target: str) -> int | None:
     facts = context.facts
     if facts is None:
         return 0
-    return sum(facts.relation_size(relation.oid) for relation in context.objects.relations)
+    tables = sum(facts.relation_size(relation.oid) for relation in context.objects.relations)
+    return tables + sum(facts.relation_size(index.oid) for index, _ in context.objects.indexes)
 
 
 def _blocking_pids(context: Entered, pid: int) -> list[int]:
@@ -321,6 +332,7 @@ UDFS: Mapping[str, Udf] = {
     "tg_acldefault": Udf(args=(TEXT, OID), result="VARCHAR[]", call=privileges.default_acl),
     "tg_aclexplode": Udf(args=("VARCHAR[]",), result=_ACL_ROW, call=privileges.explode_acl),
     "tg_relation_size": Udf(args=(OID,), result="BIGINT", call=_relation_size),
+    "tg_indexes_size": Udf(args=(OID,), result="BIGINT", call=_indexes_size),
     "tg_database_size": Udf(args=(TEXT,), result="BIGINT", call=_database_size),
     "tg_relation_filenode": Udf(args=(OID,), result=OID, call=_filenode),
     "tg_relation_is_updatable": Udf(args=(OID,), result=INT4, call=_updatable),

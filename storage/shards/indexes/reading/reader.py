@@ -11,7 +11,7 @@ not: so ask them first, and await the others when they decline.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -55,12 +55,19 @@ class KeyReader:
         self._on_missing = on_missing
         self.definitions_of: Callable[[ShardId], Sequence[IndexDefinition]] = lambda shard: ()
         """The indexes of a shard, as far as `provide` was told."""
+        self.changed: Callable[[], Collection[ShardId]] = lambda: ()
+        """The shards for which that may have changed since the last call."""
         self.provided = False
 
-    def provide(self, definitions_of: Callable[[ShardId], Sequence[IndexDefinition]]) -> None:
+    def provide(
+        self,
+        definitions_of: Callable[[ShardId], Sequence[IndexDefinition]],
+        changed: Callable[[], Collection[ShardId]] = lambda: (),
+    ) -> None:
         """From now on `definitions_of` says which indexes the files of a shard get key runs of, when they are written,
-        compacted, or looked after in the background. Readings need none of it."""
-        self.definitions_of, self.provided = definitions_of, True
+        compacted, or looked after in the background. `changed` gives the shards for which it may say something else
+        since it was last called. Readings need none of it."""
+        self.definitions_of, self.changed, self.provided = definitions_of, changed, True
         self._parts.run_makers = lambda shard: [IndexRunMaker(index) for index in definitions_of(shard)]
 
     def use_scratch(self, folder: Path) -> None:
