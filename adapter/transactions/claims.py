@@ -125,17 +125,17 @@ def _plain_keys(claim: Absent) -> list[tuple[Plain, ...] | None] | None:
 
 
 async def broken(
-    env: Environment, claims: Sequence[Claim], own: Txn, until: Csn, earlier: Sequence[Txn], added: AddedKeys
+    env: Environment, claims: Sequence[Claim], own: Txn, until: Csn, earlier: Sequence[Txn], added: AddedKeys | None
 ) -> SqlError | None:
     """The error for a claim that does not hold after everything up to `until` and after the transactions `earlier`,
-    which have `added` keys; None when all hold. Raises AsOfNotReadable and UnknownShard."""
+    which have `added` keys (None: no claims); None when all hold. Raises AsOfNotReadable and UnknownShard."""
     for claim in claims:
         if isinstance(claim, Unchanged):
             if await _has_changed(env, claim, until, earlier):
                 return serialization_failure(CONCURRENT_UPDATE)
             continue
         others: list[Part] = []
-        beside = () if not earlier or added.have_none_of(claim) else earlier
+        beside = () if (added or AddedKeys()).have_none_of(claim) else earlier
         for number, txn in enumerate(beside, 1):
             if claim.shard in txn.shards:
                 moved = moved_parts(txn, claim.shard, number)

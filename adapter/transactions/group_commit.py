@@ -56,10 +56,9 @@ import structlog
 from msgspec import Struct, field
 
 from adapter.store_errors import CONCURRENT_UPDATE, serialization_failure, sql_error
-from adapter.transactions.claims import AddedKeys
 from adapter.transactions.row_versions import CommittedChanges, RowVersions
 from adapter.transactions.transaction import CommitRequest
-from adapter.transactions.validation import conflict
+from adapter.transactions.validation import Accepted, conflict
 from planner.common_errors import shut_down
 from planner.errors import (
     InsufficientResources,
@@ -459,14 +458,12 @@ class GroupCommitter(Struct, eq=False):
 
     async def _validate(self, group: list[_Waiting], until: Csn, catalog: CatalogSnapshot) -> list[_Waiting]:
         accepted: list[_Waiting] = []
-        earlier: list[CommitRequest] = []
-        added = AddedKeys()
+        earlier = Accepted()
         for waiting in group:
-            failure = await conflict(self.env, catalog, waiting.request, until, earlier, added)
+            failure = await conflict(self.env, catalog, waiting.request, until, earlier)
             if failure is None:
                 accepted.append(waiting)
-                earlier.append(waiting.request)
-                added.add(waiting.request.claims)
+                earlier.add(waiting.request)
             else:
                 waiting.done.set_exception(failure)
         return accepted

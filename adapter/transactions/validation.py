@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+from msgspec import Struct, field
 
 from adapter.plans.predicates import Conjunction, any_row_matches, may_match
 from adapter.store_errors import CONCURRENT_DDL, CONCURRENT_UPDATE, READ_WRITE_DEPENDENCIES, serialization_failure
@@ -38,16 +39,30 @@ if TYPE_CHECKING:
     from storage.environment.environment import Environment
 
 
+class Accepted(Struct):
+    """The members of a commit group that may commit, so far, and the unique keys that they have added."""
+
+    requests: list[CommitRequest] = field(default_factory=list)
+    added: AddedKeys | None = None
+
+    def add(self, request: CommitRequest) -> None:
+        """One more."""
+        self.requests.append(request)
+        if request.claims:
+            self.added = self.added or AddedKeys()
+            self.added.add(request.claims)
+
+
 async def conflict(
     env: Environment,
     catalog: CatalogSnapshot,
     request: CommitRequest,
     until: Csn,
-    earlier: Sequence[CommitRequest],
-    added: AddedKeys,
+    accepted: Accepted,
 ) -> SqlError | None:
-    """Why `request` may not commit after everything up to `until`, which left `catalog`, and after `earlier`, which
-    have `added` unique keys; None when it may."""
+    """Why `request` may not commit after everything up to `until`, which left `catalog`, and after those `accepted`;
+    None when it may."""
+    earlier = accepted.requests
     reason = catalog_conflict(catalog, request)
     if reason is not None:
         return serialization_failure(reason)
@@ -56,7 +71,9 @@ async def conflict(
             if await _written_row_conflict(env, request, shard, until, earlier):
                 return serialization_failure(CONCURRENT_UPDATE)
         if request.claims:
-            failure = await broken(env, request.claims, request.txn, until, [member.txn for member in earlier], added)
+            failure = await broken(
+                env, request.claims, request.txn, until, [member.txn for member in earlier], accepted.added
+            )
             if failure is not None:
                 return failure
         for read in request.reads:
