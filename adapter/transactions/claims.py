@@ -22,7 +22,7 @@ import pyarrow as pa
 from msgspec import Struct
 
 from adapter.store_errors import CONCURRENT_UPDATE, serialization_failure
-from adapter.transactions.parts_ahead import moved_parts
+from adapter.transactions.parts_ahead import moved_rows
 from planner.errors import SqlError
 from storage.ids import ShardId
 from storage.shards.indexes.definition import IndexDefinition, StoredColumn
@@ -138,10 +138,7 @@ async def broken(
         beside = () if (added or AddedKeys()).have_none_of(claim) else earlier
         for number, txn in enumerate(beside, 1):
             if claim.shard in txn.shards:
-                moved = moved_parts(txn, claim.shard, number)
-                if moved is None:
-                    return serialization_failure(CONCURRENT_UPDATE)
-                others += moved
+                others += await moved_rows(env, txn, claim.shard, number)
         changes = await env.reader.changes(claim.shard, claim.as_of, until)
         if isinstance(claim, Absent):
             if changes.inserts or any(part.kind == "insert" for part in others):

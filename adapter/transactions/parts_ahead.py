@@ -16,6 +16,7 @@ from storage.ids import ShardId
 from storage.shards.parts import PROVISIONAL_ROW_ID, ROW_ID, Part, inline_part, read_table
 
 if TYPE_CHECKING:
+    from storage.environment.environment import Environment
     from storage.transactions.txn import Txn
 
 ROWS_AHEAD = 1 << 50
@@ -46,15 +47,29 @@ def moved_parts(txn: Txn, shard: ShardId, number: int) -> tuple[Part, ...] | Non
     return tuple(found)
 
 
+async def moved_rows(env: Environment, txn: Txn, shard: ShardId, number: int) -> tuple[Part, ...]:
+    """As `moved_parts` of any transaction, for who asks of deleted rows only which they are. Raises what reading a
+    file raises."""
+    found: list[Part] = []
+    await txn.make_local_parts(shard)
+    for part in txn.local_parts(shard):
+        moved = _moved(part, number * ROWS_AHEAD)
+        if moved is None:
+            moved = _raised(await env.reader.read_part(part, [ROW_ID]), number * ROWS_AHEAD)
+        found.append(moved)
+    return tuple(found)
+
+
 def _moved(part: Part, offset: int) -> Part | None:
-    """`part` with its provisional row ids raised by `offset`; None when that cannot be."""
+    """`part` with its provisional row ids raised by `offset`; None when it has to be read for that."""
     if part.kind == "insert":
         return msgspec.structs.replace(part, first_row_id=part.first_row_id + offset)
     if part.row_id_bounds[1] < PROVISIONAL_ROW_ID:
         return part
-    if part.inline is None:
-        return None
-    table = read_table(part, part.inline)
+    return None if part.inline is None else _raised(read_table(part, part.inline), offset)
+
+
+def _raised(table: pa.Table, offset: int) -> Part:
     ids = table.column(ROW_ID).to_numpy()
     moved = pa.array(np.where(ids >= PROVISIONAL_ROW_ID, ids + offset, ids), pa.int64())
     return inline_part("delete", table.set_column(0, table.schema.field(0), moved))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -143,3 +143,23 @@ async def test_a_build_that_does_not_look_at_others_is_noticed(
     await one.run("insert into t values (1)")
     await two.run("insert into t values (1); commit")
     assert await one.value("select count(*) from t where k = 1") == 2
+
+
+async def test_a_member_that_deletes_its_own_rows_from_files(
+    client: Client, another: Callable[[], Awaitable[Client]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Members of one commit group, of which the first has written and deleted more than it buffers."""
+    monkeypatch.setattr("storage.transactions.txn.SPILL_BUDGET_BYTES", 0)
+    await client.run("create table t (k int primary key, v text)")
+    others = [await another() for _ in range(3)]
+    await client.run("begin; insert into t select n, 'x' from generate_series(1, 100) n; delete from t where k > 50")
+    first = asyncio.ensure_future(client.run("commit"))
+    states = await asyncio.gather(
+        *[
+            attempt(other, f"insert into t values ({key}, 'y')")
+            for other, key in zip(others, (200, 51, 50), strict=True)
+        ]
+    )
+    assert await first == ["COMMIT"]
+    assert states == ["00000", "00000", "23505"]
+    assert await client.rows("select count(*), max(k) from t") == [(52, 200)]
