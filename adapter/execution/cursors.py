@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 import pyarrow as pa
+from msgspec import Struct
 
 from adapter.execution.spool import RowSpool
 from adapter.results import RecordBatch
@@ -67,10 +68,21 @@ class RowReader:
             await close()
 
 
+class KnownRow(Struct, frozen=True, kw_only=True):
+    """A column of a cursor's query behind those that clients see: it has ids of rows of a table. `locked`: of those
+    that the cursor locks."""
+
+    relation_oid: int
+    locked: bool
+
+
 class CursorRows:
     """A cursor's rows and position. `scroll` False forbids going back."""
 
-    def __init__(self, reader: RowReader, *, scroll: bool) -> None:
+    def __init__(self, reader: RowReader, *, scroll: bool, hidden: int = 0) -> None:
+        """`hidden`: how many columns at the end are ids of rows, which clients do not see."""
+        self._hidden = hidden
+        self._last: tuple[int | None, ...] = ()
         self._reader = reader
         self._scroll = scroll
         self._spool = RowSpool()
@@ -98,7 +110,18 @@ class CursorRows:
         else:
             rows = self._relative(0 if count is None else count)
         async for batch in rows:
-            yield batch
+            yield self._shown(batch) if self._hidden else batch
+
+    @property
+    def row_ids(self) -> tuple[int | None, ...] | None:
+        """The hidden columns of the row that the cursor is on; None when it is on none."""
+        return None if self._after_end or not self.position else self._last
+
+    def _shown(self, batch: RecordBatch) -> RecordBatch:
+        shown = batch.num_columns - self._hidden
+        if batch.num_rows:
+            self._last = tuple([column[batch.num_rows - 1].as_py() for column in batch.columns[shown:]])
+        return batch.select(list(range(shown)))
 
     async def _forward(self, count: int | None) -> AsyncIterator[RecordBatch]:
         if self._after_end:

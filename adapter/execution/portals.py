@@ -11,11 +11,12 @@ from datetime import datetime
 
 from msgspec import Struct, field
 
-from adapter.execution.cursors import CursorRows, RowReader
+from adapter.execution.cursors import CursorRows, KnownRow, RowReader
 from adapter.plans.plan_cache import Plan
 from adapter.results import ColumnDescription
 from planner.ir.nodes import Literal
 from planner.syntax.parse import Parsed
+from storage.timestamps.csn import Csn
 
 
 class Portal(Struct, kw_only=True):
@@ -43,6 +44,10 @@ class Portal(Struct, kw_only=True):
     binary: bool = False
     hold: bool = False
     held: bool = False
+    known_rows: tuple[KnownRow, ...] = ()
+    """The rows that a cursor knows it is on."""
+    csn: Csn | None = None
+    """The snapshot that a cursor reads."""
 
     async def close(self) -> None:
         """Free what the portal keeps."""

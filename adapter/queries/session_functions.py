@@ -15,6 +15,7 @@ from adapter.execution.session_settings import apply_setting, current_value
 from adapter.execution.statement import Running
 from adapter.plans.constant_rows import constant_value
 from adapter.queries.advisory_locks import ADVISORY_LOCKS
+from adapter.queries.cursor_rows import CURRENT_ROW, current_row
 from adapter.queries.sequences import currval, lastval, nextval, position, setval
 from adapter.wall_clock import utc_now
 from planner.common_errors import shut_down
@@ -105,6 +106,8 @@ async def _session_value(running: Running, name: str) -> ir.Literal:
         last_value, called = await position(running, int(oid_text))
         is_value = kind == "sequence_last_value"
         return ir.Literal(value=last_value if is_value else called, type=SqlType(t.INT8 if is_value else t.BOOL))
+    if name.startswith(CURRENT_ROW):
+        return ir.Literal(value=await current_row(running, name), type=SqlType(t.INT8))
     if name == "current_snapshot":
         return ir.Literal(value=await running.services.current_snapshot(running.transaction), type=SqlType(t.TEXT))
     value, oid = _value(running, name)

@@ -9,6 +9,7 @@ from adapter.execution.guards import require_block
 from adapter.execution.portals import Portal
 from adapter.execution.statement import Outcome, RowsOutcome, Running
 from adapter.plans.plan_cache import Plan
+from adapter.queries.cursor_rows import with_row_ids
 from adapter.queries.read import run_query
 from adapter.results import ColumnDescription, Command, RecordBatch
 from adapter.wall_clock import utc_now
@@ -44,7 +45,9 @@ async def declare(running: Running, statement: st.DeclareCursor, plan: Plan) -> 
     existing = session.portals.by_name.get(statement.name)
     if existing is not None and statement.name:
         raise DuplicateCursor(f'cursor "{statement.name}" already exists')
-    outcome = await run_query(running, plan, is_cursor=True)
+    read, known = with_row_ids(plan)
+    outcome = await run_query(running, read, is_cursor=True)
+    snapshot = running.transaction.snapshot
     scroll = statement.scroll is not False and not plan.statement.locking
     await session.portals.put(
         Portal(
@@ -57,7 +60,9 @@ async def declare(running: Running, statement: st.DeclareCursor, plan: Plan) -> 
             result_formats=BINARY_FORMATS if statement.binary else (),
             created_at=utc_now(),
             depth=running.transaction.savepoint_depth,
-            cursor=CursorRows(RowReader(outcome.batches), scroll=scroll),
+            cursor=CursorRows(RowReader(outcome.batches), scroll=scroll, hidden=len(known)),
+            known_rows=known,
+            csn=None if snapshot is None else snapshot.csn,
             scroll=scroll,
             binary=statement.binary,
             hold=statement.hold,

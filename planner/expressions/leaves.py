@@ -182,7 +182,7 @@ def _xml(level: Level, tree: Tree) -> Scalar:
 
 
 def _cursor(level: Level, tree: Tree) -> Scalar:
-    raise FeatureNotSupported("WHERE CURRENT OF is not supported")
+    raise FeatureNotSupported("WHERE CURRENT OF is not supported here")
 
 
 def _merge_action(level: Level, tree: Tree) -> Scalar:

@@ -18,6 +18,7 @@ from planner.ir.nodes import (
     CommonTable,
     CteScan,
     Deduplicate,
+    Distinct,
     Field,
     Filter,
     Project,
@@ -25,6 +26,7 @@ from planner.ir.nodes import (
     Scalar,
     ScalarSubquery,
     Scan,
+    SessionValue,
     Values,
 )
 from planner.ir.rewrite import transform, walk
@@ -45,6 +47,7 @@ from planner.queries.from_clause import bind_from
 from planner.queries.select import bind_targets
 from planner.queries.values import bind_rows
 from planner.resolution.casting import finish_row, resolve_unknown, to_boolean
+from planner.resolution.operators import BOOLEAN
 from planner.resolution.query import analyze_query, bind_query, single_column
 from planner.resolution.statement import Level, NsItem, Statement
 from planner.syntax.libpg_query import pb
@@ -272,8 +275,7 @@ def bind_update(level: Level, tree: Tree) -> BoundUpdate:
     old = [ColumnRef(id=field.id, type=field.type) for field in scan.fields[:-1]]
     changes, not_default = assignments(level, target, tree, old)
     if tree.HasField("where_clause"):
-        condition = to_boolean(statement, bind_clause(level, tree.where_clause, "WHERE"), "WHERE")
-        rel = Filter(input=rel, condition=condition, fields=rel.fields)
+        rel = Filter(input=rel, condition=_condition(level, target, scan, tree.where_clause), fields=rel.fields)
     _no_aggregates(level)
     row_id = ColumnRef(id=scan.fields[-1].id, type=SqlType(INT8))
     if tree.from_clause:
@@ -297,6 +299,18 @@ def bind_update(level: Level, tree: Tree) -> BoundUpdate:
         returning=returning,
         view_checks=view_checks(statement, target),
     )
+
+
+def _condition(level: Level, target: ChangeTarget, scan: Scan, tree: Tree) -> Scalar:
+    """The WHERE of an UPDATE or DELETE. Raises 0A000 for WHERE CURRENT OF on a view."""
+    if not tree.HasField("current_of_expr"):
+        return to_boolean(level.statement, bind_clause(level, tree, "WHERE"), "WHERE")
+    if target.views:
+        raise FeatureNotSupported("WHERE CURRENT OF on a view is not implemented")
+    row_id = ColumnRef(id=scan.fields[-1].id, type=SqlType(INT8))
+    name = f"cursor_row:{target.relation.oid}:{tree.current_of_expr.cursor_name}"
+    current = SessionValue(name=name, type=row_id.type)
+    return Distinct(left=row_id, right=current, negated=True, type=BOOLEAN)
 
 
 def _no_aggregates(level: Level) -> None:
@@ -400,8 +414,7 @@ def bind_delete(level: Level, tree: Tree) -> BoundDelete:
     level.rtes.append(item)
     rel = bind_from(level, tree.using_clause, into=found)
     if tree.HasField("where_clause"):
-        condition = to_boolean(statement, bind_clause(level, tree.where_clause, "WHERE"), "WHERE")
-        rel = Filter(input=rel, condition=condition, fields=rel.fields)
+        rel = Filter(input=rel, condition=_condition(level, target, scan, tree.where_clause), fields=rel.fields)
     row_id = ColumnRef(id=scan.fields[-1].id, type=SqlType(INT8))
     if tree.using_clause:
         rel = Deduplicate(input=rel, on=(row_id,), order_by=(), fields=rel.fields)
