@@ -45,6 +45,8 @@ class IndexPath(Struct, frozen=True, kw_only=True):
     conditions: frozenset[str]
     first: FirstRows | None = None
     backward: bool = False
+    covers: bool = False
+    """Whether it was led to by all conditions, so that hardly a row fails them."""
     partners: Mapping[str, ir.Scalar] | None = None
 
     @property
@@ -248,4 +250,5 @@ def _ordered_path(
         conditions=frozenset(met),
         first=first,
         backward=backward,
+        covers=len(by_column) >= len(first.conditions) and by_column.keys() <= set(met),
     )

@@ -31,6 +31,9 @@ from storage.shards.indexes.reading.found import Found
 FEW_ROWS = 64
 """So many rows are worth an index in a table of any size."""
 
+SOME_ROWS = 8
+"""So many rows that do not meet a condition are expected at first."""
+
 SCANNED_AT_ONCE = 8
 """A scan reads so many rows while an index finds one."""
 
@@ -63,7 +66,7 @@ class TableRows:
         if not self.indexes:
             return None, None
         paths, rows = await self._paths(needed)
-        if paths is None or rows > FEW_ROWS:
+        if paths is None or rows > 1:
             first = first_rows(rel, self.relation.oid)
             ordered = self._ordered(first, needed[0], params, paths, rows) if first else None
             if ordered is not None:
@@ -173,7 +176,7 @@ class TableRows:
         wanted = first.rows(params) or 0
         passing = filter_of(first.conditions, first.scan, params, scan_schema(scan_columns(self.relation)))
         assert passing is not None
-        limit = wanted if not first.conditions else max(wanted, FEW_ROWS)
+        limit = wanted if path.covers else wanted + SOME_ROWS
         (keys,) = path.ranges
         while True:
             found = await rows_in_range(

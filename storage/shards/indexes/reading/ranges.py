@@ -3,6 +3,11 @@
 Every part's entries are in order already. So many of each are taken as hold, between them, the first rows that are
 asked for; of those the rows are read and sorted by the whole keys. When some were deleted or out of bounds, more are
 taken.
+
+Entries are known by the first 64 bits of their keys. Where many have the same (long texts that begin alike), those of
+a file are in the order of the whole keys all the same: the ends of the range are found among them by bisection, which
+reads some rows, and only so many are taken of each file as are asked for; what comes after the last one of any file is
+put back.
 """
 
 from __future__ import annotations
@@ -15,18 +20,22 @@ from typing import Any
 import numpy as np
 from msgspec import Struct
 
-from storage.shards.indexes.definition import IndexDefinition, StoredColumn
+from storage.shards.indexes.definition import IndexDefinition, KeyColumn, StoredColumn
 from storage.shards.indexes.keys import Ints, Keys, Mask, Positions, Values, compare, equal, order, prefixes, values_of
 from storage.shards.indexes.reading.found import Found, Gathered, Rows, arrays_of
-from storage.shards.indexes.reading.part_views import PartView
+from storage.shards.indexes.reading.part_views import PartView, plain_key
+from storage.shards.indexes.reading.row_groups import RowGroup
 from storage.shards.indexes.reading.small_parts import visible
 from storage.shards.indexes.reading.sources import Sources, Steps, over_rows
 from storage.shards.indexes.runs import Section
 from storage.shards.indexes.scalar_keys import plain, prefix_of
 from storage.shards.parts import Part
 
-FIRST_ROWS = 16
-"""So many candidates are taken at least at a time."""
+MORE_ROWS = 16
+"""So many candidates are taken at least at a time, when the first ones were not enough."""
+
+MANY_TIES = 64
+"""Of so many entries with one prefix not all are taken, nor are all taken to be in the range."""
 
 _HIGHEST = (1 << 64) - 1
 
@@ -67,16 +76,25 @@ class _Entries(Struct):
             return self.section.keys[max(self.start, self.stop - count) : self.stop]
         return self.section.keys[self.start : min(self.start + count, self.stop)]
 
-    def take(self, threshold: int, descending: bool) -> list[tuple[Part, Ints]]:
-        """Take the entries up to the key `threshold` and all at it: parts and positions."""
+    @property
+    def is_sorted(self) -> bool:
+        """Whether entries with one prefix are in the order of the whole keys."""
+        return self.part is not None
+
+    def ties(self, threshold: int, descending: bool) -> int:
+        """How many of the entries that are next have the prefix `threshold`, or come before it."""
         if descending:
-            cut = bisect_left(self.section.items, threshold, self.start, self.stop)
-            at = self.section.positions[cut : self.stop]
-            self.stop = cut
+            return self.stop - bisect_left(self.section.items, threshold, self.start, self.stop)
+        return bisect_right(self.section.items, threshold, self.start, self.stop) - self.start
+
+    def take(self, count: int, descending: bool) -> list[tuple[Part, Ints]]:
+        """Take the next `count` entries: parts and positions."""
+        if descending:
+            at = self.section.positions[self.stop - count : self.stop]
+            self.stop -= count
         else:
-            cut = bisect_right(self.section.items, threshold, self.start, self.stop)
-            at = self.section.positions[self.start : cut]
-            self.start = cut
+            at = self.section.positions[self.start : self.start + count]
+            self.start += count
         rows = at.astype(np.int64)
         if not len(rows):
             return []
@@ -91,18 +109,25 @@ class _Entries(Struct):
             for part, where in zip(found.tolist(), np.split(by, starts[1:]), strict=True)
         ]
 
+    def put_back(self, count: int, descending: bool) -> None:
+        """The last `count` entries that were taken are still to come."""
+        if descending:
+            self.stop += count
+        else:
+            self.start -= count
+
 
 def places(
     sources: Sources, views: Sequence[PartView], index: IndexDefinition, keys: KeyRange
 ) -> Steps[list[tuple[Part | None, Positions]]]:
     """Where rows in the range may be: positions by part, those in inline parts together (None)."""
-    entries = yield from _entries(sources, views, index, *_prefixes(index, keys))
+    entries = yield from _entries(sources, views, index, keys)
     return [(item.part, item.section.positions[item.start : item.stop]) for item in entries]
 
 
 def count(sources: Sources, views: Sequence[PartView], index: IndexDefinition, keys: KeyRange) -> Steps[int]:
     """See `reader.KeyReader.count_now`."""
-    entries = yield from _entries(sources, views, index, *_prefixes(index, keys))
+    entries = yield from _entries(sources, views, index, keys)
     return sum([item.stop - item.start for item in entries])
 
 
@@ -117,54 +142,91 @@ def find(
 ) -> Steps[Found]:
     """See `reader.KeyReader.range`."""
     test = _Test(index, keys)
-    entries = yield from _entries(sources, views, index, *_prefixes(index, keys))
+    entries = yield from _entries(sources, views, index, keys)
     gathered = Gathered(index, columns)
     pieces: list[Rows] = []
     left = limit
-    size = FIRST_ROWS if limit is None else max(FIRST_ROWS, limit + limit // 4)
+    size = 0 if limit is None else limit
     while entries and (left is None or left > 0):
-        for part, positions in _next(entries, None if left is None else size, descending):
-            for number, at in (yield from sources.groups_at(part, positions)):
-                group = yield from sources.group(part, number)
-                gathered.read(part, group, positions[at], np.zeros(len(at), np.int64))
+        taken, cut = _next(entries, None if left is None else size, descending)
+        for number, part, positions in taken:
+            for group_number, at in (yield from sources.groups_at(part, positions)):
+                group = yield from sources.group(part, group_number)
+                gathered.read(part, group, positions[at], np.full(len(at), number))
         rows = gathered.rows()
-        keyed = yield from over_rows(len(rows.keys), partial(gathered.values, rows), in_threads=index.in_threads)
-        rows = rows.take(np.flatnonzero(test.passed(keyed)))
-        rows = rows.take(np.flatnonzero(~(yield from sources.deleted_among(views, rows.row_ids))))
         rows = rows.take(np.argsort(rows.row_ids, kind="stable"))
         values = yield from over_rows(len(rows.keys), partial(gathered.values, rows), in_threads=index.in_threads)
         by = order(values, prefixes(values))
-        rows = rows.take((by[::-1] if descending else by)[:left])
+        if descending:
+            by = by[::-1]
+        if cut:
+            by = _up_to_the_first_end(entries, cut, rows, values, by, descending)
+        here: Mask = np.zeros(len(rows.keys), bool)
+        here[by] = test.passed(values)[by]
+        here &= ~(yield from sources.deleted_among(views, rows.row_ids))
+        rows = rows.take(by[here[by]][:left])
         pieces.append(rows)
         if left is not None:
             left -= len(rows.keys)
         entries = [item for item in entries if item.start < item.stop]
-        size *= 2
-    return gathered.found(Rows.joined(pieces or [gathered.rows()]))
+        size = max(2 * size, MORE_ROWS)
+    joined = Rows.joined(pieces or [gathered.rows()])
+    return gathered.found(Rows(table=joined.table, keys=np.zeros(len(joined.keys), np.int64), row_ids=joined.row_ids))
 
 
-def _next(entries: Sequence[_Entries], size: int | None, descending: bool) -> list[tuple[Part, Ints]]:
-    """The next entries in order, at least `size` of them if there are so many, all with one prefix together."""
+def _next(
+    entries: Sequence[_Entries], size: int | None, descending: bool
+) -> tuple[list[tuple[int, Part, Ints]], list[int]]:
+    """The next entries in order, at least `size` of them if there are so many: numbers of what they are of, parts and
+    positions. All with one prefix are taken together, unless there are many; then also the numbers of what has more."""
     threshold = 0 if descending else _HIGHEST
     if size is not None:
         heads = np.concatenate([item.first(size, descending) for item in entries])
-        if len(heads) > size:
+        if len(heads) >= size:
             nth = len(heads) - size if descending else size - 1
             threshold = int(np.partition(heads, nth)[nth])
-    return [place for item in entries for place in item.take(threshold, descending)]
+    counts = [item.ties(threshold, descending) for item in entries]
+    cut: list[int] = []
+    if size is not None and sum(counts) > size + MANY_TIES:
+        cut = [number for number, item in enumerate(entries) if item.is_sorted and counts[number] > size]
+        for number in cut:
+            counts[number] = size
+    return [
+        (number, *place)
+        for number, (item, count) in enumerate(zip(entries, counts, strict=True))
+        for place in item.take(count, descending)
+    ], cut
+
+
+def _up_to_the_first_end(
+    entries: Sequence[_Entries], cut: Sequence[int], rows: Rows, values: Sequence[Values], by: Ints, descending: bool
+) -> Ints:
+    """Those of the rows `by`, in order, that none of what has been left out can come before: up to the first last row
+    of the entries that were `cut`, and what equals it. The others are put back."""
+    rank = np.empty(len(by), np.int64)
+    rank[by] = np.arange(len(by))
+    end = min([int(rank[rows.keys == number].max()) for number in cut])
+    after = by[end + 1 :]
+    same = equal(values, after, values, np.full(len(after), by[end]))
+    kept = end + 1 + (len(after) if same.all() else int(np.argmin(same)))
+    for number, count in zip(*np.unique(rows.keys[by[kept:]], return_counts=True), strict=True):
+        entries[number].put_back(int(count), descending)
+    return by[:kept]
 
 
 def _entries(
-    sources: Sources, views: Sequence[PartView], index: IndexDefinition, low: int, high: int
+    sources: Sources, views: Sequence[PartView], index: IndexDefinition, keys: KeyRange
 ) -> Steps[list[_Entries]]:
-    """All entries with low <= prefix <= high."""
+    """The entries of keys in the range; those of inline parts, and few others, may be next to it."""
     found: list[_Entries] = []
+    low, high = _prefixes(index, keys)
     if low > high:
         return found
+    side = _Side(index, keys)
     for view in views:
         if view.inline:
-            keys = yield from sources.table_keys(view, index)
-            prefix, ids, positions = keys.by_order.between(low, high)
+            held = yield from sources.table_keys(view, index)
+            prefix, ids, positions = held.by_order.between(low, high)
             seen = np.flatnonzero(visible(ids, view.inline))
             seen = seen[np.argsort(prefix[seen], kind="stable")]
             section = Section(prefix[seen], np.arange(len(seen), dtype=np.uint32))
@@ -173,8 +235,36 @@ def _entries(
             if lowest <= high and low <= highest:
                 run = yield from sources.run(part, index)
                 assert run.by_order is not None
-                found.append(_Entries(run.by_order, *run.by_order.between(low, high), part=part))
+                item = _Entries(run.by_order, *run.by_order.between(low, high), part=part)
+                if not run.head.exact and item.start < item.stop:
+                    yield from _narrow(sources, item, side, low, high)
+                found.append(item)
     return [item for item in found if item.start < item.stop]
+
+
+def _narrow(sources: Sources, item: _Entries, side: _Side, low: int, high: int) -> Steps[None]:
+    """Leave out what is beyond the range though its prefix is not, where that may be much."""
+    items, part = item.section.items, item.part
+    assert part is not None
+
+    def first(start: int, stop: int, wanted: int) -> Steps[int]:
+        """The first entry from `start` on that is at the side `wanted`, or beyond it; or `stop`."""
+        while start < stop:
+            middle = (start + stop) // 2
+            position = int(item.section.positions[middle])
+            group = yield from sources.group_at(part, position)
+            if side.of(group, position - group.first) < wanted:
+                start = middle + 1
+            else:
+                stop = middle
+        return start
+
+    end = bisect_right(items, low, item.start, item.stop)
+    if end - item.start > MANY_TIES:
+        item.start = yield from first(item.start, end, 0)
+    begin = bisect_left(items, high, item.start, item.stop)
+    if item.stop - begin > MANY_TIES:
+        item.stop = yield from first(begin, item.stop, 1)
 
 
 def _prefixes(index: IndexDefinition, keys: KeyRange) -> tuple[int, int]:
@@ -216,6 +306,49 @@ def _plain(index: IndexDefinition, first: int, bound: Bound) -> list[Any]:
             break
         found.append(plain(column, value))
     return found
+
+
+class _Side:
+    """On which side of a range a key is, in the order of the index."""
+
+    def __init__(self, index: IndexDefinition, keys: KeyRange) -> None:
+        self._columns = index.columns
+        self._equal = [plain(column, value) for column, value in zip(index.columns, keys.equal, strict=False)]
+        self._not_null = keys.not_null
+        width = len(self._equal)
+        turned = width < len(index.columns) and index.columns[width].descending
+        ends = (keys.high, keys.low) if turned else (keys.low, keys.high)
+        self._ends = [
+            (_plain(index, width, end), end.inclusive or len(_plain(index, width, end)) < len(end.values), sign)
+            for end, sign in zip(ends, (1, -1), strict=True)
+            if end is not None
+        ]
+
+    def of(self, group: RowGroup, at: int) -> int:
+        """-1 when the row `at` of `group` comes before the range, 0 in it, 1 after it."""
+        key = plain_key(self._columns, group, at)
+        width = len(self._equal)
+        for column, have, want in zip(self._columns, key, self._equal, strict=False):
+            told = _compared(column, have, want)
+            if told:
+                return told
+        rest = self._columns[width:]
+        if (self._not_null or self._ends) and key[width] is None:
+            return -1 if rest[0].nulls_first else 1
+        for values, inclusive, sign in self._ends:
+            told = next((t for c, have, want in zip(rest, key[width:], values, strict=False)
+                         if (t := _compared(c, have, want))), 0)  # fmt: skip
+            if told * sign < 0 or (told == 0 and not inclusive):
+                return -sign
+        return 0
+
+
+def _compared(column: KeyColumn, one: Any, other: Any) -> int:
+    """-1, 0 or 1: the plain value `one` comes before the `other` in an index by `column`, is equal, or comes after."""
+    if one is None or other is None:
+        return 0 if one is other else -1 if (one is None) == column.nulls_first else 1
+    told = int(one > other) - int(one < other)
+    return -told if column.descending else told
 
 
 class _Test:

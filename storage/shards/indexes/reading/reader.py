@@ -161,7 +161,8 @@ class KeyReader:
         local: Sequence[Part] = (),
     ) -> Found:
         """The first `limit` rows with a key in the range `keys`, in the order of the index or, `descending`, in the
-        opposite one. Rows with equal keys are by row id. An index that is not `ordered` raises ValueError."""
+        opposite one. Rows with equal keys are by row id, as long as they are few. An index that is not `ordered` raises
+        ValueError."""
         views = self.sources.views(parts, local)
         return await self._awaited(ranges.find(self.sources, views, index, keys, columns, descending, limit))
 

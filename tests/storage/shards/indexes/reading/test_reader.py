@@ -87,7 +87,7 @@ async def test_every_reading_finds_what_is_there(seed: int, monkeypatch: pytest.
     monkeypatch.setattr("storage.shards.parts._ROW_GROUP_ROWS", 16)
     monkeypatch.setattr("storage.shards.indexes.levels.MAX_RECENT", 8)
     monkeypatch.setattr("storage.shards.indexes.reading.small_parts.MIN_DEAD_ROWS", 20)
-    monkeypatch.setattr("storage.shards.indexes.reading.ranges.FIRST_ROWS", 4)
+    monkeypatch.setattr("storage.shards.indexes.reading.ranges.MORE_ROWS", 4)
     monkeypatch.setattr("storage.upkeep.compaction.MERGE_FACTOR", 4)
     clock = ManualClock()
     env = await Stores(seed, clock).open()
