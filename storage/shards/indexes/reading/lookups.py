@@ -59,11 +59,15 @@ def lookup_columns(
     """See `reader.KeyReader.lookup_columns`."""
     if len(keys[0]) > ONE_BY_ONE or index.in_threads:
         return (yield from _many(sources, views, index, keys, columns, nulls_match))
-    plain_keys = [
+    return (yield from _few(sources, views, index, _plain_keys(index, keys), columns, nulls_match))
+
+
+def _plain_keys(index: IndexDefinition, keys: Sequence[pa.Array]) -> list[tuple[Plain, ...]]:
+    """`keys`, by columns, one by one."""
+    return [
         tuple([plain_scalar(column, array[at]) for column, array in zip(index.columns, keys, strict=True)])
         for at in range(len(keys[0]))
     ]
-    return (yield from _few(sources, views, index, plain_keys, columns, nulls_match))
 
 
 def _few(
@@ -205,12 +209,30 @@ def look_up_new(
     nulls_match: bool,
 ) -> Steps[int | None]:
     """See `reader.KeyReader.first_taken`."""
+    if len(keys[0]) <= ONE_BY_ONE and not index.in_threads:
+        return (yield from _few_new(sources, views, index, _plain_keys(index, keys), nulls_match))
     wanted = yield from over_rows(len(keys[0]), lambda: _Wanted.of(index, keys, nulls_match))
     repeated = yield from over_rows(len(keys[0]), wanted.repeated)
     found = yield from _matching(sources, views, index, wanted, ())
     taken = [repeated] if repeated is not None else []
     if len(found.keys):
         taken.append(int(found.keys.min()))
+    return min(taken, default=None)
+
+
+def _few_new(
+    sources: Sources,
+    views: Sequence[PartView],
+    index: IndexDefinition,
+    keys: Sequence[tuple[Plain, ...]],
+    nulls_match: bool,
+) -> Steps[int | None]:
+    taken = (yield from _few(sources, views, index, keys, (), nulls_match)).keys.tolist()
+    before: set[tuple[Plain, ...]] = set()
+    for number, key in enumerate(keys):
+        if key in before and (nulls_match or None not in key):
+            taken.append(number)
+        before.add(key)
     return min(taken, default=None)
 
 
