@@ -229,7 +229,7 @@ class Change:
             self._rows += len(resolved.inserted)
         if resolved.old is not None and resolved.new is not None:
             self.delete(resolved.row_ids, resolved.old)
-            await self.insert(resolved.new)
+            self._replaced(resolved.row_ids, await self.insert(resolved.new))
             if self._keys is not None:
                 self._keys.move(resolved.old, resolved.new)
             self._rows += len(resolved.new[0])

@@ -1,8 +1,11 @@
 """INSERT ... ON CONFLICT: rows whose key is there already are left out, or change the row that has it.
 
-The key of each row is looked up before it is written, in what the statement sees; so a row is inserted, changed or left
-out by the state of one snapshot. A key that somebody else has written since then makes the commit run the statement
-again (40001 inside a block), since its decision no longer holds: see `retried`.
+The key of each row is locked and looked up before it is written, in what the statement sees; rows that are to change
+are locked as UPDATE locks them. So a row is inserted, changed or left out by the state of one snapshot. Where a key or
+such a row has been written since that snapshot the statement begins again, at a newer one, with its locks (40001 at the
+levels that keep theirs, and when part of it has been written already). What other servers write, which no lock
+keeps away, makes the commit run the statement again (40001 inside a block), since its decision no longer holds: see
+`retried`.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from adapter.changes.constraints.key_checks import find
+from adapter.changes.constraints.key_locks import MAX_KEYS, lock_keys, newest
 from adapter.changes.constraints.table_keys import UniqueKey
 from adapter.changes.constraints.target import Target
 from adapter.execution.statement import Running
@@ -27,6 +31,8 @@ from adapter.queries.prepared_read import with_token
 from adapter.queries.read import prepare_read
 from adapter.results import RecordBatch
 from adapter.store_errors import CONCURRENT_UPDATE, serialization_failure
+from adapter.transactions.locks.modes import FOR_NO_KEY_UPDATE
+from adapter.transactions.transaction import BeginAgain
 from planner.errors import CardinalityViolation, SqlError
 from planner.ir.bound import BoundQuery, OnConflict
 from planner.ir.nodes import RETURNING_ROWS
@@ -57,6 +63,8 @@ class ConflictResolution:
         self._written: list[set[Any]] = [set() for _ in self.arbiters]
         """For each of them the keys that the statement itself has written."""
         self._batches = 0
+        self._may_begin_again = True
+        """Until the statement has written something."""
         transaction = running.transaction
         before = transaction.own_before.get(target.shard)
         ends = [part.first_row_id + part.rows for part in before or () if part.kind == "insert"]
@@ -69,15 +77,43 @@ class ConflictResolution:
         wanted = () if self._update is None else stored_columns(self._target.relation)
         found: list[Found] = []
         owned: list[tuple[UniqueKey, Sequence[Any], pa.Array | None]] = []
+        relation = self._target.relation
         for key in self.arbiters:
             keys, rows = await key.keys_of([_whole(columns[place]) for place in key.places])
-            there = await find(self._running, self._target.relation, key.index, keys, wanted)
+            if not self._running.transaction.is_own_table(relation):
+                await lock_keys(self._running, key.constraint.oid, key.index, keys)
+            there = await find(self._running, relation, key.index, keys, wanted)
+            await self._check_newest(key, keys, there)
             found.append(there if rows is None else replace(there, keys=rows.to_numpy()[there.keys]))
             owned.append((key, keys, rows))
+        self._may_begin_again = False
         theirs, inserted = await computed(count, lambda: self._decided(count, owned, found))
         if self._update is None or theirs is None:
             return Resolved(inserted=inserted)
         return await self._changed(self._update, columns, theirs, inserted)
+
+    async def _check_newest(self, key: UniqueKey, keys: Sequence[Any], there: Found) -> None:
+        """Raise BeginAgain or 40001 when other rows than those that are `there` have one of `keys` by now. Rows that
+        may change are locked."""
+        running, relation = self._running, self._target.relation
+        transaction, snapshot = running.transaction, running.transaction.snapshot
+        if transaction.is_own_table(relation) or snapshot is None or relation.shard is None:
+            return
+        ids = np.unique(there.row_ids[there.row_ids < PROVISIONAL_ROW_ID])
+        if self._update is not None and 0 < len(ids) <= MAX_KEYS:
+            await running.session.locks.lock_rows(relation.oid, ids, FOR_NO_KEY_UPDATE)
+        until = newest(running)
+        changes = await running.services.env.reader.changes(relation.shard, snapshot.csn, until)
+        if not changes.inserts and not changes.deletes:
+            return
+        now = await find(running, relation, key.index, keys, as_of=until)
+        if set(zip(now.keys.tolist(), now.row_ids.tolist(), strict=True)) != set(
+            zip(there.keys.tolist(), there.row_ids.tolist(), strict=True)
+        ):
+            unseen = transaction.implicit or not transaction.isolation.keeps_snapshot
+            if self._may_begin_again and unseen and transaction.may_renew:
+                raise BeginAgain
+            raise serialization_failure(CONCURRENT_UPDATE)
 
     def _decided(
         self,

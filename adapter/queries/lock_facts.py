@@ -19,7 +19,7 @@ from adapter.transactions.locks.modes import Mode, modes_of
 from adapter.transactions.locks.tags import Tag
 
 WAIT_EVENTS: Mapping[str, str] = {
-    "relation": "relation", "tuple": "tuple", "rows": "tuple", "key": "speculative token", "advisory": "advisory"
+    "relation": "relation", "tuple": "tuple", "rows": "tuple", "advisory": "advisory"
 }  # fmt: skip
 """By kind of lock: pg_stat_activity.wait_event (PostgreSQL, "Wait Events of Type Lock")."""
 

@@ -30,7 +30,7 @@ from adapter.results import RecordBatch
 from adapter.store_errors import CONCURRENT_DELETE, CONCURRENT_UPDATE, serialization_failure
 from adapter.transactions.claims import Unchanged
 from adapter.transactions.locks import tags
-from adapter.transactions.locks.modes import Mode
+from adapter.transactions.locks.modes import FOR_UPDATE, Mode
 from adapter.transactions.row_versions import DELETED, UNKNOWN
 from adapter.transactions.transaction import BeginAgain, Transaction
 from planner.errors import LockNotAvailable, SqlError
@@ -62,7 +62,8 @@ class LockedRows:
     async def lock(
         self, row_ids: np.ndarray[Any, Any], modes: np.ndarray[Any, Any], wait: LockWait = "block"
     ) -> dict[int, int]:
-        """Lock rows (ids ascending, each once) in their modes; own rows of the transaction need none. For each that has
+        """Lock rows (ids ascending, each once) in their modes; own rows of the transaction need none
+        but those of the rows that they came of. For each that has
         been replaced or deleted since the snapshot: the id of its newest version, which is locked, or `DELETED`. With
         `wait` "skip" also for each that somebody else has: `SKIPPED`.
 
@@ -71,6 +72,8 @@ class LockedRows:
         it finds next time, nobody can have changed.
         """
         foreign = row_ids < PROVISIONAL_ROW_ID
+        if not foreign.all():
+            await self._lock_origins(row_ids[~foreign], modes[~foreign], wait)
         newest, wanted = row_ids[foreign], modes[foreign]
         origin = newest
         seen = self._snapshot
@@ -97,6 +100,20 @@ class LockedRows:
                 found.update(dict.fromkeys(origin[~there].tolist(), SKIPPED))
                 newest, origin, wanted = newest[there], origin[there], wanted[there]
             is_locked = True
+
+    async def _lock_origins(self, row_ids: np.ndarray[Any, Any], modes: np.ndarray[Any, Any], wait: LockWait) -> None:
+        """Own rows that came of others need a stronger lock of those than they have, where others refer to them."""
+        stronger = modes == FOR_UPDATE
+        if not stronger.any():
+            return
+        ids = row_ids[stronger]
+        for replacement in reversed(tuple(self._running.transaction.pending.replacements)):
+            if replacement.shard == self._shard and replacement.first != DELETED:
+                first, last = replacement.first, replacement.first + len(replacement.old)
+                came = (ids >= first) & (ids < last)
+                ids[came] = replacement.old[ids[came] - first]
+        ids = np.unique(ids[ids < PROVISIONAL_ROW_ID])
+        await self._lock_in_order(ids, np.full(len(ids), FOR_UPDATE), wait)
 
     async def _changed_since(self, row_ids: np.ndarray[Any, Any], after: Csn) -> tuple[dict[int, int], Csn]:
         """What has become of those of `row_ids` that are not there any more, and up to which commit that is known."""

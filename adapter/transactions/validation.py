@@ -77,7 +77,7 @@ async def conflict(
             if failure is not None:
                 return failure
         for read in request.reads:
-            if await _read_conflict(env, read, until, earlier):
+            if await has_changed(env, read, until, earlier):
                 return serialization_failure(READ_WRITE_DEPENDENCIES)
     except (AsOfNotReadable, UnknownShard):
         return serialization_failure(CONCURRENT_UPDATE)
@@ -167,7 +167,8 @@ async def _row_ids(env: Environment, parts: Sequence[Part]) -> Any:
     return np.concatenate(arrays)
 
 
-async def _read_conflict(env: Environment, read: TableRead, until: Csn, earlier: Sequence[CommitRequest]) -> bool:
+async def has_changed(env: Environment, read: TableRead, until: Csn, earlier: Sequence[CommitRequest] = ()) -> bool:
+    """Whether somebody has changed what was read, up to `until` or among `earlier`."""
     parts: list[Part] = []
     for request in earlier:
         if read.shard in request.txn.shards:

@@ -18,15 +18,19 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from msgspec.structs import replace
 
+from adapter.changes.constraints.key_locks import lock_keys, lock_referred, newest
 from adapter.changes.constraints.table_keys import ForeignKey, foreign_key
 from adapter.execution.guards import own_catalog
 from adapter.execution.statement import Running
 from adapter.plans.key_indexes import constraint_index, index_definition, key_arrays
 from adapter.plans.row_text import key_text
 from adapter.queries.by_index.key_scan import distinct_keys, first_taken, rows_by_keys
+from adapter.store_errors import READ_WRITE_DEPENDENCIES, serialization_failure
 from adapter.transactions.claims import Absent, Present, Violation
 from adapter.transactions.transaction import DeferredKeys
+from adapter.transactions.validation import has_changed
 from planner.definitions.index_expressions import key_texts
 from planner.errors import ExclusionViolation, ForeignKeyViolation, SqlError, UniqueViolation
 from planner.types.table_indexes import constraint_of_index
@@ -35,6 +39,7 @@ from storage.catalog.model import Constraint, Index, Relation, Schema
 from storage.off_loop import computed
 from storage.shards.indexes.definition import IndexDefinition, StoredColumn
 from storage.shards.indexes.reading.found import Found
+from storage.timestamps.csn import Csn
 
 Keys = tuple[pa.Array, ...]
 """Values of some columns, row by row: one array for each column."""
@@ -60,9 +65,11 @@ async def find(
     index: IndexDefinition,
     keys: Sequence[pa.Array],
     columns: Sequence[StoredColumn] = (),
+    as_of: Csn | None = None,
 ) -> Found:
-    """The rows of `relation` with one of `keys` that the transaction sees, its own among them."""
-    return await rows_by_keys(running.services.env, running.transaction, relation, index, keys, columns)
+    """The rows of `relation` with one of `keys` that are there at `as_of`, or that the transaction sees, its own among
+    them."""
+    return await rows_by_keys(running.services.env, running.transaction, relation, index, keys, columns, as_of=as_of)
 
 
 def _taken(keys: Keys, rows: Any) -> Keys:
@@ -187,30 +194,44 @@ async def check_unique(
     23505 if not given. `first_rows`: they are the keys of all rows that the transaction has added to the table."""
     violation = duplicate(running, relation, constraint, keys)
     transaction = running.transaction
-    if first_rows:
-        # So that many new rows need not be made parts, and read again.
-        taken = await first_taken(running.services.env, transaction, relation, index, keys)
-        if taken is not None:
-            raise violation(taken)
-    else:
-        found = await find(running, relation, index, keys)
-        if len(found.keys) > 1:
-            twice = np.flatnonzero(np.bincount(found.keys) > 1)
-            if len(twice):
-                raise violation(int(twice[0]))
+    if not transaction.is_own_table(relation):
+        await lock_keys(running, constraint.oid, index, keys)
+    as_of = newest(running)
+    # So that many new rows need not be made parts, and read again.
+    if not first_rows or await first_taken(running.services.env, transaction, relation, index, keys, as_of) is not None:
+
+        async def taken(as_of: Csn) -> Found:
+            found = await find(running, relation, index, keys, as_of=as_of)
+            if len(found.keys) < 2:
+                return replace(found, keys=found.keys[:0], row_ids=found.row_ids[:0])
+            kept = np.flatnonzero(np.bincount(found.keys)[found.keys] > 1)
+            return replace(found, keys=found.keys[kept], row_ids=found.row_ids[kept])
+
+        found, as_of = await lock_referred(running, relation, taken)
+        if len(found.keys):
+            await _refuse_unserializable(running, relation, as_of)
+            raise violation(int(found.keys.min()))
     if not transaction.is_own_table(relation):
         assert relation.shard is not None
-        assert transaction.snapshot is not None
         transaction.claim(
             Absent(
                 shard=relation.shard,
                 index=index,
                 keys=tuple(key_arrays(index, keys)),
-                as_of=transaction.snapshot.csn,
+                as_of=as_of,
                 violation=others or violation,
                 unique=True,
             )
         )
+
+
+async def _refuse_unserializable(running: Running, relation: Relation, as_of: Csn) -> None:
+    """40001 when a SERIALIZABLE transaction has read of `relation` what is no longer so: it may have looked for the
+    very key that is taken now (PostgreSQL prefers that error to 23505, too)."""
+    transaction = running.transaction
+    for read in transaction.reads:
+        if read.shard == relation.shard and await has_changed(running.services.env, read, as_of):
+            raise serialization_failure(READ_WRITE_DEPENDENCIES)
 
 
 def _for_parent(key: ForeignKey, keys: Keys) -> Keys:
@@ -239,21 +260,22 @@ async def check_referring(running: Running, key: ForeignKey, keys: Keys) -> None
         return
     wanted = _for_parent(key, once)
     violation = not_present(running, key, once)
-    found = await find(running, key.parent, key.parent_index, wanted)
+    transaction = running.transaction
+    found, as_of = await lock_referred(
+        running, key.parent, lambda as_of: find(running, key.parent, key.parent_index, wanted, as_of=as_of)
+    )
     missing = _not_found(once, found)
     if len(missing):
         raise violation(_first_of(keys, once, missing))
-    transaction = running.transaction
     if not transaction.is_own_table(key.parent):
         assert key.parent.shard is not None
-        assert transaction.snapshot is not None
         transaction.rely_on([key.parent])
         transaction.claim(
             Present(
                 shard=key.parent.shard,
                 index=key.parent_index,
                 keys=tuple(key_arrays(key.parent_index, wanted)),
-                as_of=transaction.snapshot.csn,
+                as_of=as_of,
                 violation=violation,
             )
         )
@@ -273,7 +295,7 @@ async def gone_keys(running: Running, key: ForeignKey, keys: Keys) -> Keys:
     once = await computed(len(keys[0]), partial(distinct_keys, keys))
     if not len(once[0]):
         return once
-    found = await find(running, key.parent, key.parent_index, once)
+    found = await find(running, key.parent, key.parent_index, once, as_of=newest(running))
     return _taken(once, pa.array(_not_found(once, found)))
 
 
@@ -282,26 +304,27 @@ async def check_unreferenced(running: Running, key: ForeignKey, keys: Keys) -> N
     if not len(keys[0]):
         return
     violation = still_referenced(running, key, keys)
-    found = await find(running, key.child, key.child_index, keys)
+    found, as_of = await lock_referred(
+        running, key.child, lambda as_of: find(running, key.child, key.child_index, keys, as_of=as_of)
+    )
     if len(found.keys):
         raise violation(int(found.keys.min()))
-    claim_unreferenced(running, key, keys, violation)
+    claim_unreferenced(running, key, keys, violation, as_of)
 
 
-def claim_unreferenced(running: Running, key: ForeignKey, keys: Keys, violation: Violation) -> None:
-    """Nobody else may add a row that refers to one of `keys`."""
+def claim_unreferenced(running: Running, key: ForeignKey, keys: Keys, violation: Violation, as_of: Csn) -> None:
+    """Nobody else may add a row that refers to one of `keys` after `as_of`."""
     transaction = running.transaction
     if transaction.is_own_table(key.child):
         return
     assert key.child.shard is not None
-    assert transaction.snapshot is not None
     transaction.rely_on([key.child])
     transaction.claim(
         Absent(
             shard=key.child.shard,
             index=key.child_index,
             keys=tuple(key_arrays(key.child_index, keys)),
-            as_of=transaction.snapshot.csn,
+            as_of=as_of,
             violation=violation,
         )
     )

@@ -25,6 +25,7 @@ from adapter.changes.constraints.key_checks import (
     is_deferred,
     still_referenced,
 )
+from adapter.changes.constraints.key_locks import lock_found
 from adapter.changes.constraints.row_checks import check_rows
 from adapter.changes.constraints.table_keys import ForeignKey, TableKeys, places_of
 from adapter.changes.constraints.target import Target, target_of
@@ -36,6 +37,8 @@ from adapter.plans.key_indexes import stored_columns
 from adapter.queries.single_row import evaluate
 from adapter.results import RecordBatch
 from adapter.transactions.claims import Violation
+from adapter.transactions.locks.modes import FOR_NO_KEY_UPDATE, FOR_UPDATE
+from adapter.transactions.row_versions import DELETED, Replacement
 from storage.shards.parts import ROW_ID
 
 SET_DEFAULT = "d"
@@ -183,8 +186,14 @@ class StatementKeys:
             return
         running = self._running
         target = target_of(running, running.transaction.catalog, key.child.oid)
-        found = await find(running, key.child, key.child_index, gone, stored_columns(key.child))
-        claim_unreferenced(running, key, gone, still_referenced(running, key, gone))
+        columns = stored_columns(key.child)
+        found, as_of = await lock_found(
+            running,
+            key.child,
+            FOR_UPDATE if values is None else FOR_NO_KEY_UPDATE,
+            lambda as_of: find(running, key.child, key.child_index, gone, columns, as_of=as_of),
+        )
+        claim_unreferenced(running, key, gone, still_referenced(running, key, gone), as_of)
         if not len(found.keys):
             return
         txn = running.transaction.writable(running.services.env)
@@ -193,6 +202,7 @@ class StatementKeys:
         row_ids = pa.array(found.row_ids, pa.int64())
         txn.delete(target.shard, pa.record_batch([row_ids, *old], names=[ROW_ID, *target.names]))
         after = None if target.keys is None else StatementKeys(running, target, target.keys)
+        first = DELETED
         if values is None:
             if after is not None:
                 after.remove(old)
@@ -203,9 +213,12 @@ class StatementKeys:
                 new[place] = column.take(numbers).cast(old[place].type)
             rows: RecordBatch = pa.record_batch(new, names=target.names)
             await check_rows(running, target, rows)
-            txn.write(target.shard, rows)
+            first = txn.write(target.shard, rows)
             if after is not None:
                 after.move(old, new)
+        running.transaction.replace_rows(
+            Replacement(relation_oid=key.child.oid, shard=target.shard, old=row_ids.to_numpy(), first=first)
+        )
         await txn.spill()
         if after is not None:
             await after.finish()

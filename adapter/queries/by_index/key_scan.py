@@ -64,21 +64,27 @@ async def rows_by_keys(
     columns: Sequence[StoredColumn] = (),
     *,
     newest: bool = True,
+    as_of: Csn | None = None,
 ) -> Found:
-    """The rows of `relation` with one of `keys` (by columns) that are there for the transaction; `newest`: also those
-    that the statement that runs has written itself."""
-    parts, local = await visible_parts(env, transaction, relation, newest=newest)
+    """The rows of `relation` with one of `keys` (by columns) that are there for the transaction, at `as_of` if not at
+    its snapshot; `newest`: also those that the statement that runs has written itself."""
+    parts, local = await visible_parts(env, transaction, relation, newest=newest, as_of=as_of)
     wanted, same = key_arrays(index, keys), index.nulls_not_distinct
     found = env.keys.lookup_columns_now(parts, index, wanted, columns, local=local, nulls_match=same)
     return found or await env.keys.lookup_columns(parts, index, wanted, columns, local=local, nulls_match=same)
 
 
 async def first_taken(
-    env: Environment, transaction: Transaction, relation: Relation, index: IndexDefinition, keys: Sequence[pa.Array]
+    env: Environment,
+    transaction: Transaction,
+    relation: Relation,
+    index: IndexDefinition,
+    keys: Sequence[pa.Array],
+    as_of: Csn,
 ) -> int | None:
-    """The number of the first of `keys` (by columns) that a row has, or that equals one before it; None when all are
-    new. Rows that the transaction has added do not count."""
-    parts, local = await visible_parts(env, transaction, relation, newest=True, inserts=False)
+    """The number of the first of `keys` (by columns) that a row has at `as_of`, or that equals one before it; None when
+    all are new. Rows that the transaction has added do not count."""
+    parts, local = await visible_parts(env, transaction, relation, newest=True, inserts=False, as_of=as_of)
     same = index.nulls_not_distinct
     return await env.keys.first_taken(parts, index, key_arrays(index, keys), local=local, nulls_match=same)
 
@@ -90,16 +96,17 @@ async def visible_parts(
     *,
     newest: bool = False,
     inserts: bool = True,
+    as_of: Csn | None = None,
 ) -> tuple[Any, tuple[Part, ...]]:
-    """The parts of `relation` in the transaction's snapshot, and those of its own that the statement sees; `newest`:
-    all of its own; without `inserts`: only what it has deleted."""
+    """The parts of `relation` in the transaction's snapshot, or at `as_of`, and those of its own that the statement
+    sees; `newest`: all of its own; without `inserts`: only what it has deleted."""
     shard, snapshot = relation.shard, transaction.snapshot
     assert shard is not None
     assert snapshot is not None
     local = await own_parts(transaction, shard, newest=newest, inserts=inserts)
     if transaction.is_own_table(relation):
         return ShardChanges(shard=shard, after=Csn(0), until=Csn(0), inserts=(), deletes=()), local
-    return await env.reader.snapshot(shard, snapshot.csn), local
+    return await env.reader.snapshot(shard, snapshot.csn if as_of is None else as_of), local
 
 
 def distinct_keys(keys: Sequence[pa.Array]) -> tuple[pa.Array, ...]:

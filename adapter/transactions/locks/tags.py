@@ -3,9 +3,8 @@
 Examples::
 
     relation(16384)                  a table, in one of the eight modes
-    row(16384, 7)                    the row with id 7 of that table
+    row(16384, 7)                    the row with id 7 of that table, or a key with that hash of an index
     every_row(16384)                 all its rows at once (escalation)
-    key(16390, b"...")               a key of an index, whether or not there is a row with it
     advisory(5, 0, 42, 1)            pg_advisory_lock(42) in the database with oid 5
     advisory(5, 1, 2, 2)             pg_advisory_lock(1, 2)
 """
@@ -14,7 +13,7 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple, TypeAlias
 
-Kind: TypeAlias = Literal["relation", "tuple", "rows", "key", "advisory"]
+Kind: TypeAlias = Literal["relation", "tuple", "rows", "advisory"]
 
 ROWS_OF_A_BLOCK = 32767
 """A row's id is shown as PostgreSQL shows a row's place: block and number, which begins at 1 and is an int2 in
@@ -26,7 +25,7 @@ class Tag(NamedTuple):
 
     kind: Kind
     space: int
-    item: int | bytes | tuple[int, int, int] = 0
+    item: int | tuple[int, int, int] = 0
 
 
 def relation(oid: int) -> Tag:
@@ -42,11 +41,6 @@ def row(relation_oid: int, row_id: int) -> Tag:
 def every_row(relation_oid: int) -> Tag:
     """All rows of a table, for an owner whose rows are too many to list."""
     return Tag("rows", relation_oid)
-
-
-def key(index_oid: int, value: bytes) -> Tag:
-    """A key of an index; `value` is any encoding that is equal for equal keys only."""
-    return Tag("key", index_oid, value)
 
 
 def advisory(database_oid: int, class_id: int, object_id: int, sub_id: int) -> Tag:
@@ -73,4 +67,4 @@ def described(tag: Tag, database_oid: int) -> str:
         case Tag("advisory", database, (class_id, object_id, sub_id)):
             return f"advisory lock [{database},{class_id},{object_id},{sub_id}]"
         case _:
-            return f"a key of index {tag.space} of database {database_oid}"
+            return f"{tag.kind} {tag.space} of database {database_oid}"

@@ -10,11 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from adapter.changes.constraints import key_checks, key_locks
+from adapter.execution.statement import Running
 from adapter.sessions.options import ServerOptions
 from adapter.sessions.server import Server
 from adapter.transactions import validation
 from planner.errors import SqlError
 from storage.environment.named_stores import StoreNames
+from storage.timestamps.csn import Csn
 from tests.adapter.harness import Client, connect
 
 CLIENTS = 8
@@ -75,9 +78,11 @@ async def test_a_key_that_moves(clients: list[Client]) -> None:
     chance = random.Random(5)
 
     async def move(client: Client) -> None:
+        await client.run("set deadlock_timeout = '20ms'")
         for _ in range(ROUNDS):
             text = f"update t set k = {chance.randint(1, 12)} where id = {chance.randint(1, 8)}"
-            assert await attempt(client, text) in ("00000", "23505")
+            # Two that take each other's key wait for each other, in PostgreSQL as well.
+            assert await attempt(client, text) in ("00000", "23505", "40P01")
 
     await asyncio.gather(*(move(client) for client in clients))
     assert await clients[0].value("select count(*) from t") == 8
@@ -131,12 +136,20 @@ async def test_upserts_count_what_was_done(clients: list[Client]) -> None:
 async def test_a_build_that_does_not_look_at_others_is_noticed(
     clients: list[Client], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without what the commit holds against others, two of them write one key: so the tests above can fail."""
+    """Without what the commit holds against others, and the locks before it, two of them write one key: so the tests
+    above can fail."""
 
     async def nothing(*_: object) -> None:
         return None
 
+    def snapshot(running: Running) -> Csn:
+        assert running.transaction.snapshot is not None
+        return running.transaction.snapshot.csn
+
     monkeypatch.setattr(validation, "broken", nothing)
+    monkeypatch.setattr(key_checks, "lock_keys", nothing)
+    monkeypatch.setattr(key_locks, "newest", snapshot)
+    monkeypatch.setattr(key_checks, "newest", snapshot)
     one, two = clients[:2]
     await one.run("create table t (k int primary key)")
     await two.run("begin isolation level repeatable read; insert into t values (2)")
@@ -163,3 +176,18 @@ async def test_a_member_that_deletes_its_own_rows_from_files(
     assert await first == ["COMMIT"]
     assert states == ["00000", "00000", "23505"]
     assert await client.rows("select count(*), max(k) from t") == [(52, 200)]
+
+
+async def test_a_lock_that_is_forgotten_makes_no_answer_wrong(
+    clients: list[Client], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def nothing(*_: object) -> None:
+        return None
+
+    monkeypatch.setattr(key_checks, "lock_keys", nothing)
+    one, two = clients[:2]
+    await one.run("create table t (k int primary key)")
+    await two.run("begin isolation level repeatable read; insert into t values (1)")
+    await one.run("insert into t values (1)")
+    assert await attempt(two, "commit") == "23505"
+    assert await one.value("select count(*) from t where k = 1") == 1
