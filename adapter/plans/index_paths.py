@@ -72,7 +72,7 @@ def index_paths(conjunction: Conjunction, indexes: Sequence[UsableIndex]) -> lis
     found = []
     for index in indexes:
         names = column_names(index)
-        if names[0] in by_column and index.record.predicate is None and index.record.valid:
+        if names[0] in by_column and index.record.valid and index.has_all(conjunction):
             path = _path(index, names, by_column)
             if path is not None:
                 found.append(path)
@@ -186,7 +186,7 @@ def ordered_paths(
     by_column = _by_column(conjunction)
     found = []
     for index in indexes:
-        if index.definition.ordered and index.record.predicate is None and index.record.valid:
+        if index.definition.ordered and index.record.valid and index.has_all(conjunction):
             path = _ordered_path(index, first, by_column, not_null)
             if path is not None:
                 found.append(path)

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from adapter.plans.arrow_conditions import vector_of
 from adapter.plans.constant_rows import array_of
+from adapter.plans.predicates import Conjunction, exact_conjunction, implies
 from planner.definitions.index_expressions import RowValue, bind_row_value
 from planner.ir.bound import BoundQuery
 from planner.ir.physical import arrow_type
@@ -84,12 +85,27 @@ def unique_index(relation: Relation, key: Constraint | Index, values: RowValues)
 
 def index_definition(relation: Relation, index: Index, values: RowValues) -> IndexDefinition:
     """The `index` of `relation` as the storage has it. `values` computes its expressions."""
-    return _index(relation, index, None if is_plain(index) else values)
+    return _index(relation, index, None if is_plain(index) or readable_part(relation, index) is not None else values)
 
 
 def is_plain(index: Index) -> bool:
     """Whether `index` has all rows of its table by columns alone."""
     return not index.expressions and index.predicate is None
+
+
+@lru_cache(maxsize=4096)
+def readable_part(relation: Relation, index: Index) -> Conjunction | None:
+    """The comparisons that say which rows are in an index by columns alone: of a partial one those that its predicate
+    consists of. None when it is no such index: it is not used to read."""
+    if index.expressions:
+        return None
+    if index.predicate is None:
+        return ()
+    value = bind_row_value(relation, index.predicate, condition=True)
+    columns = {field.id: f"c{attnum}" for field, attnum in zip(value.fields, value.attnums, strict=True)}
+    if vector_of(value.scalar, {field.id: place for place, field in enumerate(value.fields)}) is None:
+        return None
+    return exact_conjunction(value.scalar, columns)
 
 
 @lru_cache(maxsize=4096)
@@ -104,7 +120,6 @@ def _index(relation: Relation, index: Index, values: RowValues | None) -> IndexD
             columns.append(_expression_column(relation, next(expressions), values))
     predicate = None
     if index.predicate is not None:
-        assert values is not None
         condition = bind_row_value(relation, index.predicate, condition=True)
         predicate = _computed(relation, condition, index.predicate, values)
     return IndexDefinition(
@@ -120,13 +135,14 @@ def _index(relation: Relation, index: Index, values: RowValues | None) -> IndexD
     )
 
 
-def _computed(relation: Relation, value: RowValue, text: str, values: RowValues) -> Computed:
+def _computed(relation: Relation, value: RowValue, text: str, values: RowValues | None) -> Computed:
     """A bound expression over rows of `relation` as the storage has it; `text` is what the catalog has."""
     inputs = tuple(stored_column(relation, attnum) for attnum in value.attnums)
     names = [column.name for column in inputs]
     vector = vector_of(value.scalar, {field.id: place for place, field in enumerate(value.fields)})
     type_ = arrow_type(value.scalar.type)
     if vector is None:
+        assert values is not None
         compute = values.computing(value.query)
         return Computed(text=text, type=type_, inputs=inputs, evaluate=lambda rows: compute(rows.select(names)))
     quick = vector
@@ -158,12 +174,17 @@ def _expression_column(relation: Relation, text: str, values: RowValues) -> KeyC
 
 class UsableIndex(Struct, frozen=True, kw_only=True):
     """An index that rows of its table can be found with: `record` says its name, columns (attnums), uniqueness and
-    predicate as the catalog has them, `definition` is what `KeyReader` is asked with. It has all rows of the table, but
-    for those that a predicate leaves out; `definition.ordered` says whether it also finds ranges, in the order of
+    predicate as the catalog has them, `definition` is what `KeyReader` is asked with. It has the rows of the table for
+    which all of `rows` hold; `definition.ordered` says whether it also finds ranges, in the order of
     `definition.columns`."""
 
     record: Index
     definition: IndexDefinition
+    rows: Conjunction = ()
+
+    def has_all(self, needed: Conjunction) -> bool:
+        """Whether it has every row for which `needed` holds."""
+        return not self.rows or implies(needed, self.rows)
 
 
 def usable_indexes(catalog: CatalogSnapshot, relation: Relation) -> tuple[UsableIndex, ...]:
@@ -180,8 +201,10 @@ def _usable_indexes(
         UsableIndex(record=index_of_constraint(relation, key), definition=constraint_index(relation, key))
         for key in keys
     ]
-    plain = filter(is_plain, indexes)
-    found.extend(UsableIndex(record=index, definition=_index(relation, index, None)) for index in plain)
+    for index in indexes:
+        rows = readable_part(relation, index)
+        if rows is not None:
+            found.append(UsableIndex(record=index, definition=_index(relation, index, None), rows=rows))
     return tuple(found)
 
 
@@ -225,7 +248,8 @@ class ShardIndexes:
             return ()
         keys = [constraint for constraint in catalog.constraints(table.oid) if constraint.kind in ("p", "u")]
         found = [replace(constraint_index(table, key), id=key.oid) for key in keys]
-        kept = [index for index in catalog.indexes(table.oid) if index.enforced or is_plain(index)]
+        indexes = catalog.indexes(table.oid)
+        kept = [index for index in indexes if index.enforced or readable_part(table, index) is not None]
         found.extend(index_definition(table, index, self._values()) for index in kept)
         return found
 

@@ -16,8 +16,11 @@ condition passes through them.
 from __future__ import annotations
 
 import math
+import operator
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import date, datetime
+from decimal import Decimal
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -309,6 +312,74 @@ def exact_conditions(scalar: ir.Scalar) -> tuple[Condition, ...] | None:
         return None if None in parts else tuple([condition for part in parts if part for condition in part])
     found = _condition(scalar)
     return None if found is None else (found,)
+
+
+def exact_conjunction(scalar: ir.Scalar, columns: Mapping[int, str]) -> Conjunction | None:
+    """The comparisons that `scalar`, without parameters, is the conjunction of; None when it says more than they can.
+    `columns` are the physical columns of its fields."""
+    conditions = exact_conditions(scalar)
+    if conditions is None:
+        return None
+    bound = [_bind(condition, columns, ()) for condition in conditions]
+    return tuple([found[0] for found in bound]) if all(len(found) == 1 for found in bound) else None
+
+
+def implies(known: Conjunction, wanted: Conjunction) -> bool:
+    """Whether all of `wanted` hold where all of `known` do. False where that is not seen."""
+    return all(any(_implies(given, each) for given in known if given.column == each.column) for each in wanted)
+
+
+def _implies(given: Comparison, wanted: Comparison) -> bool:
+    if given == wanted:
+        return True
+    if given.op == "is null" or wanted.op == "is null" or wanted.then is not None:
+        return False
+    if wanted.op == "is not null":
+        return True
+    if given.op in ("=", "in"):
+        values = given.value if given.op == "in" else (given.value,)
+        return all(value is None or _meets(value, wanted) for value in values)
+    if given.value is None or wanted.op == "in" or not _alike(given.value, wanted.value):
+        return given.value is None
+    at, limit = given.value, wanted.value
+    if isinstance(at, str):
+        at, limit = at.encode(), limit.encode()
+    upwards = given.op in (">", ">=")
+    if given.op == "<>":
+        return False
+    beyond = bool(at > limit if upwards else at < limit)
+    if wanted.op == "<>":
+        return beyond or (at == limit and given.op in ("<", ">"))
+    if wanted.op == "=" or (wanted.op in (">", ">=")) != upwards:
+        return False
+    return beyond or (at == limit and (wanted.op in ("<=", ">=") or given.op in ("<", ">")))
+
+
+def _meets(value: Any, wanted: Comparison) -> bool:
+    """Whether a column that has this value meets `wanted`."""
+    if wanted.op == "in":
+        return any(type(value) is type(item) and value == item for item in wanted.value)
+    if not _alike(value, wanted.value):
+        return False
+    limit = wanted.value
+    if isinstance(value, str):
+        value, limit = value.encode(), limit.encode()
+    return bool(_HOLDS[wanted.op](value, limit))
+
+
+def _alike(one: Any, other: Any) -> bool:
+    """Whether two values compare here as they do in their column."""
+    return type(one) is type(other) and isinstance(one, (int, str, Decimal, date, datetime))
+
+
+_HOLDS: Mapping[str, Callable[[Any, Any], Any]] = {
+    "=": operator.eq,
+    "<>": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
 
 
 def _condition(scalar: ir.Scalar) -> Condition | None:
