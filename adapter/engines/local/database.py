@@ -157,6 +157,8 @@ class LocalDatabase:
             "autoinstall_known_extensions": False,
             "autoload_known_extensions": False,
             "errors_as_json": False,
+            # What a query has freed goes back to the system within seconds.
+            "allocator_background_threads": True,
             # What the planner lets through fits a thread's stack several times over.
             "max_expression_depth": 4000,
         }
