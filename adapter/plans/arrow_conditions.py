@@ -64,8 +64,7 @@ def vector_of(scalar: ir.Scalar, columns: Mapping[int, int], params: Sequence[ir
         case ir.InList():
             return _in_list(scalar.arg, scalar.items, columns, params, negated=scalar.negated)
         case ir.QuantifiedArray(quantifier="any") if scalar.operator.name == "=":
-            items = _elements(_known(scalar.array, params))
-            return None if items is None else _in_list(scalar.arg, items, columns, params)
+            return _any_element(scalar.arg, _known(scalar.array, params), columns, params)
         case ir.Call(args=(left, right)) if scalar.signature.name in _COMPARE:
             return _comparison(scalar.signature.name, _known(left, params), _known(right, params), columns, params)
         case ir.Call(args=(arg, pattern)) if scalar.signature.name == "~~" and arg.type.oid in _STRINGS:
@@ -128,16 +127,21 @@ def _boolean(node: ir.BoolOp, columns: Mapping[int, int], params: Sequence[ir.Li
     return combined
 
 
-def _elements(array: ir.Scalar) -> tuple[ir.Scalar, ...] | None:
-    """The elements of an array that is no NULL, if it has one dimension."""
+def _any_element(
+    arg: ir.Scalar, array: ir.Scalar, columns: Mapping[int, int], params: Sequence[ir.Literal]
+) -> Vector | None:
+    """``arg = ANY (array)``, of an array that is no NULL and has one dimension."""
     if isinstance(array, ir.ArrayConstructor):
-        return array.items
+        return _in_list(arg, array.items, columns, params)
     element = element_type(array.type)
     if not isinstance(array, ir.Literal) or not isinstance(array.value, tuple) or element is None:
         return None
-    if any(isinstance(value, tuple) for value in array.value):
+    if tuple in set(map(type, array.value)):
         return None
-    return tuple([ir.Literal(value=value, type=element) for value in array.value])
+    if len(array.value) < SEVERAL:
+        items = [ir.Literal(value=value, type=element) for value in array.value]
+        return _in_list(arg, items, columns, params)
+    return _among(arg, array.value, ir.Literal(value=None, type=element), columns, params)
 
 
 def _in_list(
@@ -149,7 +153,10 @@ def _in_list(
     negated: bool = False,
 ) -> Vector | None:
     known = [_known(item, params) for item in items]
-    found = _among(arg, known, columns, params)
+    found: Vector | None = None
+    literals = [item for item in known if isinstance(item, ir.Literal)]
+    if len(literals) == len(known) >= SEVERAL and all(_alike(arg, item) for item in literals):
+        found = _among(arg, [item.value for item in literals], literals[0], columns, params)
     if found is None:
         equal = [_comparison("=", arg, item, columns, params) for item in known]
         if None in equal or not equal:
@@ -168,22 +175,22 @@ def _in_list(
 
 
 def _among(
-    arg: ir.Scalar, items: Sequence[ir.Scalar], columns: Mapping[int, int], params: Sequence[ir.Literal]
+    arg: ir.Scalar, items: Sequence[Any], one: ir.Literal, columns: Mapping[int, int], params: Sequence[ir.Literal]
 ) -> Vector | None:
-    """Whether a column has one of some constants, all at once: for types whose values Arrow compares as they are."""
+    """Whether a column has one of the values `items`, of the type of `one`, all at once: for types whose values Arrow
+    compares as they are."""
     oid = arg.type.oid
-    literals = [item for item in items if isinstance(item, ir.Literal)]
-    if isinstance(arg, ir.Literal) or len(literals) < len(items) or len(items) < SEVERAL:
+    if isinstance(arg, ir.Literal) or oid not in _INTEGERS | _STRINGS | _THEMSELVES - {t.NUMERIC}:
         return None
-    if oid not in _INTEGERS | _STRINGS | _THEMSELVES - {t.NUMERIC} or not all(_alike(arg, item) for item in literals):
+    if not _alike(arg, one):
         return None
     column = vector_of(arg, columns, params)
     if column is None:
         return None
-    values = [item.value for item in literals if item.value is not None]
+    values = [value for value in items if value is not None]
     type_ = SqlType(t.INT8) if oid in _INTEGERS else arg.type
     wanted, physical = array_of(type_, values), arrow_type(type_)
-    some_null = len(values) < len(literals)
+    some_null = len(values) < len(items)
 
     def among(batch: RecordBatch) -> Any:
         held = pc.cast(column(batch), physical)

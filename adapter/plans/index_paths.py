@@ -17,7 +17,7 @@ from adapter.plans.first_rows import FirstRows
 from adapter.plans.key_indexes import UsableIndex
 from adapter.plans.predicates import Comparison, Conjunction
 from planner.ir import nodes as ir
-from storage.shards.indexes.definition import StoredColumn
+from storage.shards.indexes.definition import Domain, StoredColumn
 from storage.shards.indexes.reading.ranges import Bound, KeyRange
 from storage.shards.indexes.scalar_keys import plain
 
@@ -27,6 +27,9 @@ MAX_KEYS = 100_000
 MAX_RANGES = 1_000
 """Ranges, each of which is found by itself."""
 
+
+_AS_THEY_ARE: Mapping[Domain, frozenset[type]] = {Domain.INTEGER: frozenset({int}), Domain.TEXT: frozenset({str})}
+"""Values that every column of a domain can be compared with."""
 
 _COMPARING = frozenset({"=", "<>", "<", "<=", ">", ">="})
 
@@ -104,8 +107,9 @@ def _path(
     columns = index.definition.columns
     try:
         for key_column, values in zip(columns, fixed, strict=False):
-            for value in values:
-                plain(key_column, value)
+            if not set(map(type, values)) <= _AS_THEY_ARE.get(key_column.domain, frozenset()):
+                for value in values:
+                    plain(key_column, value)
         low, high = _bounds(index, names, width, by_column)
     except (ValueError, TypeError, ArithmeticError):
         return None

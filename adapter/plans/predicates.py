@@ -135,9 +135,13 @@ def _array(operand: ir.Literal | ir.Param, params: Sequence[ir.Literal]) -> list
     element = element_type(literal.type)
     if literal.value is None:
         return []
-    if element is None or not isinstance(literal.value, tuple) or any(isinstance(v, tuple) for v in literal.value):
+    values = literal.value
+    if element is None or not isinstance(values, tuple) or tuple in set(map(type, values)):
         return None
-    return [_value(ir.Literal(value=value, type=element), params) for value in literal.value]
+    if element.oid in _INTEGERS | _STRINGS:
+        # There may be thousands of them, and they are what they are.
+        return list(values)
+    return [_value(ir.Literal(value=value, type=element), params) for value in values]
 
 
 def bind_pattern(column: str, pattern: Any) -> tuple[Comparison, ...]:
