@@ -20,6 +20,7 @@ from contextlib import aclosing
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from msgspec.structs import replace
 
 from adapter.changes.change_locks import (
@@ -34,7 +35,7 @@ from adapter.changes.constraints.statement_keys import StatementKeys
 from adapter.changes.constraints.target import target_of
 from adapter.changes.constraints.view_checks import CheckedViews
 from adapter.changes.merged_rows import Merge, taken
-from adapter.changes.on_conflict import ConflictResolution, retried
+from adapter.changes.on_conflict import ConflictResolution, retried, whole
 from adapter.changes.rows.changed_rows import ChangedRows
 from adapter.changes.rows.over_rows import computed_rows
 from adapter.changes.rows.returning import ReturnedRows
@@ -122,7 +123,7 @@ class Change:
     @property
     def reads_tables_late(self) -> bool:
         """Whether tables are read once something is written, which has not to be seen then."""
-        parts = (self.returned, self._views)
+        parts = (self.returned, self._views, self._conflicts)
         return any(part is not None and part.reads_tables for part in parts)
 
     async def run(self) -> None:
@@ -221,18 +222,25 @@ class Change:
         assert self._conflicts is not None
         await check_rows(self._running, self.target, self._batch(columns))
         resolved = await self._conflicts.resolve(columns)
+        written: list[tuple[Any, list[Any]]] = []
         if len(resolved.inserted):
-            new = [column.take(resolved.inserted) for column in columns]
-            await self.insert(new)
+            new = taken(columns, resolved.inserted)
+            await self._write(new)
             if self._keys is not None:
                 self._keys.add(new)
-            self._rows += len(resolved.inserted)
+            written.append((resolved.inserted, new))
         if resolved.old is not None and resolved.new is not None:
             self.delete(resolved.row_ids, resolved.old)
-            self._replaced(resolved.row_ids, await self.insert(resolved.new))
+            self._replaced(resolved.row_ids, await self._write(resolved.new))
             if self._keys is not None:
                 self._keys.move(resolved.old, resolved.new)
-            self._rows += len(resolved.new[0])
+            written.append((resolved.changed, resolved.new))
+        self._rows += sum(len(places) for places, _ in written)
+        if self.returned is not None and written:
+            # In the order in which the rows were proposed.
+            order = pc.array_sort_indices(pa.concat_arrays([places for places, _ in written]))
+            merged = zip(*(new for _, new in written), strict=True)
+            await self._return(taken([pa.concat_arrays(list(map(whole, pieces))) for pieces in merged], order))
         await self._txn.spill()
 
     async def _merge_rows(self, batch: RecordBatch) -> None:
@@ -273,13 +281,17 @@ class Change:
     async def insert(self, columns: SequenceOf[Any], joined: SequenceOf[Any] = ()) -> int:
         """Add rows given as one array for each live column; `joined` is what RETURNING needs besides. Returns the
         provisional id of the first."""
+        first = await self._write(columns)
+        await self._return([*columns, *joined])
+        return first
+
+    async def _write(self, columns: SequenceOf[Any]) -> int:
+        """Check rows and add them. Returns the provisional id of the first."""
         rows = self._batch(columns)
         await check_rows(self._running, self.target, rows)
         if self._views is not None:
             await self._views.check(rows)
-        first = self._txn.write(self.target.shard, rows)
-        await self._return([*columns, *joined])
-        return first
+        return self._txn.write(self.target.shard, rows)
 
     def _replaced(self, row_ids: Any, first: int) -> None:
         self._running.transaction.replace_rows(

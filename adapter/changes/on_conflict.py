@@ -43,9 +43,11 @@ from storage.shards.parts import PROVISIONAL_ROW_ID
 
 class Resolved(Struct, frozen=True, kw_only=True):
     """What becomes of some rows: `inserted` are written as they are (their places among them). Of the rows that are
-    there, those with the ids `row_ids` change from `old` to `new`."""
+    there, those with the ids `row_ids` change from `old` to `new`, each by one of the rows (its place is in
+    `changed`)."""
 
     inserted: pa.Array
+    changed: pa.Array | None = None
     row_ids: pa.Array | None = None
     old: list[Any] | None = None
     new: list[Any] | None = None
@@ -60,6 +62,7 @@ class ConflictResolution:
         self._running = running
         self._target = target
         self._update = clause.update
+        self._templates = () if clause.update is None else scan_templates(clause.update.rel)
         self._written: list[set[Any]] = [set() for _ in self.arbiters]
         """For each of them the keys that the statement itself has written."""
         self._batches = 0
@@ -71,6 +74,11 @@ class ConflictResolution:
         self._own_from = None if before is None else max([PROVISIONAL_ROW_ID, *ends])
         """The id from which on rows are those of other parts of the same statement, if it has any."""
 
+    @property
+    def reads_tables(self) -> bool:
+        """Whether DO UPDATE has subqueries, which do not see what the statement changes."""
+        return bool(self._templates)
+
     async def resolve(self, columns: Sequence[Any]) -> Resolved:
         """What becomes of the rows with these columns. Raises 21000 when DO UPDATE would change a row twice."""
         count = len(columns[0]) if columns else 0
@@ -79,7 +87,7 @@ class ConflictResolution:
         owned: list[tuple[UniqueKey, Sequence[Any], pa.Array | None]] = []
         relation = self._target.relation
         for key in self.arbiters:
-            keys, rows = await key.keys_of([_whole(columns[place]) for place in key.places])
+            keys, rows = await key.keys_of([whole(columns[place]) for place in key.places])
             if not self._running.transaction.is_own_table(relation):
                 await lock_keys(self._running, key.constraint.oid, key.index, keys)
             there = await find(self._running, relation, key.index, keys, wanted)
@@ -178,22 +186,24 @@ class ConflictResolution:
         table = pa.table([*old, *excluded], names=names)
         running = self._running
         catalog = running.transaction.catalog
-        read = await prepare_read(running, catalog, update, scan_templates(update.rel), constants=False)
+        at_hand = {RETURNING_ROWS: table}
+        read = await prepare_read(running, catalog, update, self._templates, constants=False, at_hand=at_hand)
         context = with_token(read.context, f"conflict{self._batches}")
         self._batches += 1
         stream: Any = running.engines.local.execute(
-            read.query, read.resolved.inputs, running.params, context, extra={RETURNING_ROWS: table}
+            read.query, read.resolved.inputs, running.params, context, extra=at_hand
         )
         async with aclosing(stream) as found:
             batches = [batch async for batch in found]
         result = pa.Table.from_batches(batches).combine_chunks()
-        applies = _whole(result.column(0))
+        applies = whole(result.column(0))
         kept = pa.array(np.flatnonzero(np.asarray(applies.fill_null(False))), pa.int64())
         if not len(kept):
             return Resolved(inserted=inserted)
-        new = [_whole(result.column(place)).take(kept) for place in range(1, result.num_columns)]
+        new = [whole(result.column(place)).take(kept) for place in range(1, result.num_columns)]
         return Resolved(
             inserted=inserted,
+            changed=places.take(kept),
             row_ids=pa.array(there.row_ids, pa.int64()).take(kept),
             old=[column.take(kept) for column in old],
             new=[column.cast(before.type) for column, before in zip(new, old, strict=True)],
@@ -244,5 +254,6 @@ def _one_batch(batches: Sequence[RecordBatch]) -> RecordBatch:
     return batch
 
 
-def _whole(column: Any) -> Any:
+def whole(column: Any) -> Any:
+    """A column as one array."""
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
