@@ -153,7 +153,7 @@ async def _newest_that_fit(
 ) -> pa.Table:
     """What `read` gives for the newest versions of the rows that have changed."""
     newest = await rows.newest_versions(at for at in changed.values() if at != DELETED)
-    batches = await recheck(running, read, [(locked_scan(read.query.rel), newest)], "newest")
+    batches = await recheck(running, read, [(locked_scan((read.again or read.query).rel), newest)], "newest")
     for batch in batches:
         modes = _modes(batch, keys, len(target.columns))
         stronger = modes == FOR_UPDATE

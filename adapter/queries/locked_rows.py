@@ -232,7 +232,8 @@ async def recheck(
         names = [ROW_ID if field.id == scan.row_id else _column(field) for field in scan.fields]
         extra[key] = rows.select(names).rename_columns([f"c{n}" for n in range(1, len(names) + 1)])
         at_hand[id(scan)] = ir.CteScan(cte=key, fields=scan.fields)
-    query = replace(read.query, rel=transform(read.query.rel, lambda node: at_hand.get(id(node))))
+    plain = read.again or read.query
+    query = replace(plain, rel=transform(plain.rel, lambda node: at_hand.get(id(node))))
     engine = running.engines.local
     if (read.engine is not None and read.engine.name != "local") or engine.unsupported(query) is not None:
         raise BeginAgain

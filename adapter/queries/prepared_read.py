@@ -33,6 +33,8 @@ class PreparedRead(Struct, frozen=True, kw_only=True):
     reason: str
     stream: Callable[[], AsyncIterator[RecordBatch]]
     """Begins to give the rows. Closing what it returns ends the engine's work."""
+    again: BoundQuery | None = None
+    """What gives its rows by their newest versions, if not `query`: without what acts on the session."""
     writer: Engine | None = None
     """The engine, if it can write the rows so that they do not pass this process."""
     at_hand: Mapping[int, Any] = NOTHING

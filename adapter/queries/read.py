@@ -21,6 +21,11 @@ from adapter.plans.constant_rows import constant_batch
 from adapter.plans.plan_cache import Plan, describe_fields
 from adapter.plans.predicates import ScanTemplate, scan_templates
 from adapter.plans.row_text import literal_value
+from adapter.queries.acting_filters import (
+    has_acting_filters,
+    with_filters_carried_out,
+    without_acting_filters,
+)
 from adapter.queries.by_index.index_scan import IndexScans, Run, answer
 from adapter.queries.by_index.table_rows import Paths
 from adapter.queries.one_key import rows_of_key
@@ -92,6 +97,15 @@ async def prepare_read(
         return await prepare_locking(running, query, at_hand, prepare, lazily=lazily)
     if query.locking is not None:
         query = without_locking(query)
+    if acts and record and has_acting_filters(query.rel):
+        again = replace(query, rel=without_acting_filters(query.rel))
+
+        async def prepare_part(inner: BoundQuery, at_hand: Mapping[int, Any]) -> PreparedRead:
+            templates = scan_templates(inner.rel)
+            return await prepare_read(running, catalog, inner, templates, sizes=sizes, at_hand=at_hand, durable=durable)
+
+        query, at_hand = await with_filters_carried_out(running, query, at_hand, prepare_part)
+        return replace(await prepare_part(query, at_hand), again=again)
     if names or acts:
         query = await with_session_values(running, query, names, acts=acts and not per_row)
     if per_row:

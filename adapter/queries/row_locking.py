@@ -298,7 +298,9 @@ class _Locking:
 
     async def _newest(self, lacks: tuple[bool, ...], ids: list[np.ndarray[Any, Any]]) -> Sequence[RecordBatch]:
         """What the query gives for the rows with these ids and those that they are joined with, among others."""
-        scans = {node.row_id: node for node in walk(self._read.query.rel) if isinstance(node, ir.Scan)}
+        scans = {
+            node.row_id: node for node in walk((self._read.again or self._read.query).rel) if isinstance(node, ir.Scan)
+        }
         replaced = []
         for mark, rows, own, lacked in zip(self._marks, self._rows, ids, lacks, strict=True):
             if lacked or mark.strength is not None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.adapter.harness import Client
 
 
@@ -46,10 +48,23 @@ async def test_settings_by_query(client: Client) -> None:
     assert await client.value("SHOW TimeZone") == "Asia/Tokyo"
 
 
-async def test_elsewhere_it_is_refused(client: Client) -> None:
+async def test_in_where_it_is_called_for_each_row(client: Client) -> None:
     await client.tag("CREATE SEQUENCE numbers")
-    error = await client.error("SELECT g FROM generate_series(1, 3) g WHERE nextval('numbers') > 1")
-    assert error.sqlstate == "0A000"
+    rows = await client.rows("SELECT g FROM generate_series(1, 9) g WHERE nextval('numbers') > 1 AND g % 3 = 0")
+    assert rows == [(6,), (9,)]
+    assert await client.value("SELECT nextval('numbers')") == 4
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT g FROM generate_series(1, 3) g GROUP BY g HAVING max(nextval('numbers')) > 1",
+        "SELECT g FROM generate_series(1, 3) g WHERE g IN (SELECT nextval('numbers') FROM generate_series(1, g))",
+    ],
+)
+async def test_elsewhere_it_is_refused(client: Client, query: str) -> None:
+    await client.tag("CREATE SEQUENCE numbers")
+    assert (await client.error(query)).sqlstate == "0A000"
     assert await client.value("SELECT nextval('numbers')") == 1
 
 

@@ -1,0 +1,155 @@
+"""Functions that act on the session in WHERE: ``WHERE pg_try_advisory_lock(id)``.
+
+The rows that meet the other conditions are read first; then the calls are carried out row by row, in that order, and
+the query goes on with the rows for which the conditions with calls are true, at hand. 0A000 where such a WHERE depends
+on a query around it, or finds more than `MAX_ROWS` rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import aclosing
+from typing import Any
+
+import pyarrow as pa
+from msgspec.structs import replace
+
+from adapter.execution.statement import Running
+from adapter.plans.row_text import literal_value
+from adapter.queries.prepared_read import PreparedRead
+from adapter.queries.row_actions import MAX_ROWS
+from adapter.queries.session_functions import carry_out_calls, has_acting_calls
+from planner.errors import FeatureNotSupported
+from planner.ir import nodes as ir
+from planner.ir.bound import BoundQuery
+from planner.ir.physical import arrow_type
+from planner.ir.rewrite import RELATIONS, column_ids, transform, walk
+
+FIRST_AT_HAND = ir.RETURNING_ROWS - 2000
+"""The id of the first `CteScan` of rows for which calls were carried out; lower ones follow."""
+
+Prepare = Callable[[BoundQuery, Mapping[int, Any]], Awaitable[PreparedRead]]
+"""Makes a query ready to run that reads rows at hand."""
+
+
+def has_acting_filters(rel: ir.Rel) -> bool:
+    """Whether a WHERE in `rel` acts on the session."""
+    return any(isinstance(node, ir.Filter) and has_acting_calls(node.condition) for node in walk(rel))
+
+
+def without_acting_filters(rel: ir.Rel) -> ir.Rel:
+    """`rel` without the conditions that act on the session."""
+
+    def plain(node: Any) -> Any:
+        if isinstance(node, ir.Filter) and has_acting_calls(node.condition):
+            return _other_conditions(replace(node, input=transform(node.input, plain)))
+        return None
+
+    return transform(rel, plain)
+
+
+async def with_filters_carried_out(
+    running: Running, query: BoundQuery, at_hand: Mapping[int, Any], prepare: Prepare
+) -> tuple[BoundQuery, Mapping[int, Any]]:
+    """`query` reading at hand the rows for which its acting conditions are true, and all rows at hand."""
+    filters: dict[int, ir.Filter] = {}
+
+    def note(node: Any) -> Any:
+        if isinstance(node, ir.Filter) and has_acting_calls(node.condition):
+            filters[id(node)] = node
+            return node
+        return None
+
+    transform(query.rel, note)
+    rows = dict(at_hand)
+    scans: dict[int, ir.CteScan] = {}
+    for number, (key, node) in enumerate(filters.items()):
+        if any(type(part) in RELATIONS for part in walk(_conditions(node, acting=True))):
+            raise FeatureNotSupported("functions that act on the session are not supported in a subquery of WHERE")
+        own = {field.id for part in walk(node) for field in getattr(part, "fields", ())}
+        if not own.issuperset(column_ids(node)):
+            raise FeatureNotSupported("functions that act on the session are not supported in a correlated subquery")
+        read = await prepare(replace(query, rel=_other_conditions(node)), at_hand)
+        rows[FIRST_AT_HAND - number] = await _true_rows(running, node, read, lambda one: prepare(one, {}))
+        scans[key] = ir.CteScan(cte=FIRST_AT_HAND - number, fields=node.fields)
+    return replace(query, rel=transform(query.rel, lambda node: scans.get(id(node)))), rows
+
+
+def _conditions(node: ir.Filter, *, acting: bool) -> tuple[ir.Scalar, ...]:
+    condition = node.condition
+    parts = condition.args if isinstance(condition, ir.BoolOp) and condition.op == "and" else (condition,)
+    return tuple(part for part in parts if has_acting_calls(part) is acting)
+
+
+def _other_conditions(node: ir.Filter) -> ir.Rel:
+    """`node` with the conditions that do not act."""
+    rest = _conditions(node, acting=False)
+    if not rest:
+        return node.input
+    condition = rest[0] if len(rest) == 1 else ir.BoolOp(op="and", args=rest, type=node.condition.type)
+    return replace(node, condition=condition)
+
+
+async def _true_rows(
+    running: Running, node: ir.Filter, read: PreparedRead, prepare: Callable[[BoundQuery], Awaitable[PreparedRead]]
+) -> pa.Table:
+    """The rows of `read` for which the acting conditions of `node` are true once their calls are carried out."""
+    acting = _conditions(node, acting=True)
+    used = set(column_ids(acting))
+    places = [(place, field) for place, field in enumerate(node.fields) if field.id in used]
+    names = [f"c{number}" for number in range(1, len(node.fields) + 1)]
+    kept: list[pa.Table] = []
+    count = 0
+    stream: Any = read.stream()
+    async with aclosing(stream) as batches:
+        async for batch in batches:
+            count += batch.num_rows
+            if count > MAX_ROWS:
+                raise FeatureNotSupported(
+                    f"functions that act on the session are not supported for more than {MAX_ROWS} rows"
+                )
+            true: list[int] = []
+            for row in range(batch.num_rows):
+                values = {
+                    field.id: ir.Literal(value=literal_value(batch.column(place), row, field.type), type=field.type)
+                    for place, field in places
+                }
+                if await _are_true(running, acting, values, prepare):
+                    true.append(row)
+            kept.append(pa.Table.from_batches([batch.take(pa.array(true, pa.int64()))]).rename_columns(names))
+    if kept:
+        return pa.concat_tables(kept)
+    return pa.schema(
+        [(name, arrow_type(field.type)) for name, field in zip(names, node.fields, strict=True)]
+    ).empty_table()
+
+
+async def _are_true(
+    running: Running,
+    conditions: Sequence[ir.Scalar],
+    values: Mapping[int, ir.Literal],
+    prepare: Callable[[BoundQuery], Awaitable[PreparedRead]],
+) -> bool:
+    for condition in conditions:
+        at_row = transform(condition, lambda node: values[node.id] if isinstance(node, ir.ColumnRef) else None)
+        called = await carry_out_calls(running, at_row)
+        known, value = _plain_truth(called)
+        if not known:
+            field = ir.Field(id=1, name="condition", type=condition.type)
+            rel = ir.Project(input=ir.OneRow(), exprs=(called,), fields=(field,))
+            read = await prepare(BoundQuery(rel=rel))
+            (value,) = [batch.column(0)[0].as_py() async for batch in read.stream() if batch.num_rows]
+        if value is not True:
+            return False
+    return True
+
+
+def _plain_truth(scalar: ir.Scalar) -> tuple[bool, object]:
+    """Whether a condition over constants needs no engine, and its value."""
+    match scalar:
+        case ir.Literal():
+            return True, scalar.value
+        case ir.IsNull(arg=ir.Literal(value=value)):
+            return True, (value is None) is not scalar.negated
+        case _:
+            return False, None
