@@ -12,6 +12,7 @@ from functools import cached_property
 
 from adapter.execution.notifications import NotificationHub
 from adapter.plans.constant_rows import ConstantRows
+from adapter.plans.lifted_constants import Templates
 from adapter.plans.plan_cache import PlanCache
 from adapter.transactions.group_commit import GroupCommitter
 from adapter.transactions.locks.lock_table import LockTable
@@ -38,6 +39,7 @@ class Services:
     def __init__(self, env: Environment) -> None:
         self.env = env
         self.plans = PlanCache()
+        self.templates = Templates(self.plans)
         self.constant_rows = ConstantRows()
         self.locks = LockTable(env.clock)
         self.row_versions = RowVersions(self.locks)

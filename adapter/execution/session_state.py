@@ -17,6 +17,7 @@ from adapter.execution.notifications import Listener
 from adapter.execution.portals import PortalTable
 from adapter.execution.prepared import PreparedStatements
 from adapter.execution.services import Services
+from adapter.plans.lifted_constants import Lifted
 from adapter.plans.plan_cache import Plan, make_plan
 from adapter.results import Notice
 from adapter.settings.values import SettingValues, number_of, split_list
@@ -236,6 +237,17 @@ class SessionState:
         plan = self.services.plans.plan(parsed, context, declared)
         self._planned = parsed, declared, context, plan
         return plan
+
+    def lifted(self, text: str) -> Lifted | None:
+        """What runs for the query string `text` with its constants as parameters; None when it is taken as it is."""
+        transaction, services = self.transaction, self.services
+        if transaction is None:
+            catalog = services.env.catalog.current()
+        elif transaction.state is State.FAILED:
+            return None
+        else:
+            catalog = transaction.planning_catalog(services.env)
+        return services.templates.lift(text, self.bind_context(catalog))
 
     async def plan_ahead(self, parsed: Parsed, catalog: CatalogSnapshot, declared: tuple[int, ...] = ()) -> None:
         """Let `plan` have its answer at hand for a long statement, which is made on a thread. Raises nothing: `plan`

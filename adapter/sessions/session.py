@@ -115,6 +115,13 @@ class Session:
             await state.portals.drop("")
         try:
             with life.work:
+                lifted = state.lifted(text)
+                if lifted is not None:
+                    outcome = await life.run(lifted.parsed, lifted.params, lifted.declared, retry=True, commit=True)
+                    yield life.result_of(outcome, commit=True)
+                    if life.running is not None:
+                        raise InternalError("a result was left before its end")
+                    return
                 statements = await self._plans.parse(text)
                 if not statements:
                     yield Empty()
