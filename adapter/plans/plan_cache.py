@@ -244,6 +244,10 @@ class PlanCache:
         self.hits = 0
         self.misses = 0
 
+    def knows(self, text: str) -> bool:
+        """Whether `parse` has the statements of this query string at hand."""
+        return self._parsed.get(text) is not None
+
     async def parse(self, text: str) -> tuple[Parsed, ...]:
         """The statements of a query string, a long one's on a thread. Raises 42601."""
         if len(text) > LONG_TEXT_CHARS:

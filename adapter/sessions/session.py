@@ -115,7 +115,7 @@ class Session:
             await state.portals.drop("")
         try:
             with life.work:
-                lifted = state.lifted(text)
+                lifted = None if self._plans.knows(text) else state.lifted(text)
                 if lifted is not None:
                     outcome = await life.run(lifted.parsed, lifted.params, lifted.declared, retry=True, commit=True)
                     yield life.result_of(outcome, commit=True)
