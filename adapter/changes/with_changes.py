@@ -49,12 +49,12 @@ async def _run_with_changes(running: Running, plan: Plan) -> Outcome:
     try:
         async with reading_as_before(transaction, parts.shards):
             outcome = await parts.run()
+        for change in parts.changes:
+            await change.finish()
     except BeginAgain:
         # A part had to wait for rows that another transaction has changed, when others had written theirs.
         transaction.undo(mark)
         raise
-    for change in parts.changes:
-        await change.finish()
     return outcome
 
 
