@@ -290,7 +290,8 @@ def is_closed(rel: ir.Rel) -> bool:
             own.update(field.id for field in node.fields)
             if isinstance(node, ir.FunctionScan) and node.ordinality is not None:
                 own.add(node.ordinality)
-    return used <= own and read <= tables and not is_volatile(rel)
+    # Those of negative ids are at hand.
+    return used <= own and all(cte in tables or cte < 0 for cte in read) and not is_volatile(rel)
 
 
 def columns_of(keys: Mapping[int, str], source: KeySource) -> dict[str, int]:

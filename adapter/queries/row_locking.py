@@ -13,7 +13,8 @@ and the rest of the query finds them at hand.
 from __future__ import annotations
 
 import itertools
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any
 
@@ -37,6 +38,8 @@ from planner.ir import nodes as ir
 from planner.ir.bound import BoundQuery
 from planner.ir.physical import arrow_type
 from planner.ir.rewrite import column_ids, transform, walk
+from planner.types import types as t
+from planner.types.types import SqlType
 from storage.catalog.model import Relation
 
 AtHand = Mapping[int, Any]
@@ -44,6 +47,9 @@ AtHand = Mapping[int, Any]
 
 Prepare = Callable[[BoundQuery, AtHand], Awaitable[PreparedRead]]
 """Makes a query ready to run that reads rows at hand."""
+
+SPARE_ROWS = 16
+"""So many rows that cannot be locked, or do not fit any more, are expected at first where there is a LIMIT."""
 
 FIRST_AT_HAND = ir.RETURNING_ROWS - 1000
 """The id of the first `CteScan` of locked rows; lower ones follow."""
@@ -85,7 +91,8 @@ async def prepare_locking(
         read = await prepare(inner, at_hand)
         places = [[field.id for field in node.fields].index(id) for id in column_ids(rel.exprs)]
         count, offset = await _bounds(running, query, node, at_hand, prepare)
-        locking = _Locking(running, replace(node, input=inner.rel), read)
+        first = await _first_rows(inner, node, read, count, offset, lambda query: prepare(query, at_hand))
+        locking = _Locking(running, replace(node, input=inner.rel), read, first)
         stream = _columns(locking.stream(count, offset, one_by_one=lazily), places)
         source = _or_fail(stream) if lazily else await _kept_aside(stream)
         return replace(read, query=query, rows=None, engine=None, writer=None, stream=lambda: source)
@@ -117,7 +124,9 @@ async def _inner(running: Running, query: BoundQuery, given: AtHand, prepare: Pr
             inner = await carried_out(node.input)
             read = await prepare(replace(query, rel=inner, locking=None), at_hand)
             count, offset = await _bounds(running, query, node, at_hand, prepare)
-            locking = _Locking(running, replace(node, input=inner), read)
+            whole = replace(query, rel=inner, locking=None)
+            first = await _first_rows(whole, node, read, count, offset, lambda query: prepare(query, at_hand))
+            locking = _Locking(running, replace(node, input=inner), read, first)
             batches = [batch async for batch in locking.stream(count, offset, one_by_one=False)]
             cte = next(free)
             names = [f"c{place}" for place in range(1, len(node.fields) + 1)]
@@ -159,6 +168,24 @@ async def _bounds(
     return count, offset or 0
 
 
+async def _first_rows(
+    query: BoundQuery,
+    node: ir.LockRows,
+    read: PreparedRead,
+    count: int | None,
+    offset: int,
+    prepare: Callable[[BoundQuery], Awaitable[PreparedRead]],
+) -> tuple[PreparedRead, int] | None:
+    """The first rows of `query` by themselves, and how many those are at most: where LIMIT says that others are only
+    needed when some of these cannot be locked. None where that is no less work than `read`, of all its rows."""
+    if count is None or not isinstance(node.input, ir.Sort) or read.resolved.are_small or read.rows is not None:
+        return None
+    most = count + offset + SPARE_ROWS
+    limit = ir.Literal(value=most, type=SqlType(t.INT8))
+    rel = ir.Limit(input=query.rel, count=limit, offset=None, ties=False, fields=query.rel.fields)
+    return await prepare(replace(query, rel=rel)), most
+
+
 async def _columns(stream: AsyncIterator[RecordBatch], places: Sequence[int]) -> AsyncIterator[RecordBatch]:
     """The columns of `stream` at `places`, named by their order."""
     names = [f"c{number}" for number in range(1, len(places) + 1)]
@@ -196,11 +223,14 @@ async def _or_fail(stream: AsyncIterator[RecordBatch]) -> AsyncIterator[RecordBa
 
 
 class _Locking:
-    """One `LockRows` in progress, whose input is `read`."""
+    """One `LockRows` in progress, whose input is `read`, or to begin with what `_first_rows` says."""
 
-    def __init__(self, running: Running, node: ir.LockRows, read: PreparedRead) -> None:
+    def __init__(
+        self, running: Running, node: ir.LockRows, read: PreparedRead, first: tuple[PreparedRead, int] | None
+    ) -> None:
         self._running = running
         self._read = read
+        self._first = first
         self._marks = node.marks
         places = {field.id: place for place, field in enumerate(node.fields)}
         self._places = [places[mark.field] for mark in node.marks]
@@ -215,8 +245,7 @@ class _Locking:
     async def stream(self, count: int | None, offset: int, *, one_by_one: bool) -> AsyncIterator[RecordBatch]:
         """The locked rows. At most the rows that are handed on, and those that OFFSET skips, are locked."""
         left = None if count is None else count + offset
-        stream: Any = self._read.stream()
-        async with aclosing(stream) as batches:
+        async with aclosing(self._input()) as batches:
             if left == 0:
                 return
             async for batch in batches:
@@ -235,6 +264,34 @@ class _Locking:
                         yield locked.slice(skipped)
                     if left == 0:
                         return
+
+    async def _input(self) -> AsyncGenerator[RecordBatch, None]:
+        """The rows to lock; the others after the first ones when it goes on."""
+        seen: Counter[tuple[int, ...]] = Counter()
+        if self._first is not None:
+            read, most = self._first
+            stream: Any = read.stream()
+            async with aclosing(stream) as batches:
+                async for batch in batches:
+                    seen.update(self._ids_of_rows(batch))
+                    yield batch
+            if seen.total() < most:
+                return
+        stream = self._read.stream()
+        async with aclosing(stream) as batches:
+            async for batch in batches:
+                if not seen:
+                    yield batch
+                    continue
+                new = []
+                for ids in self._ids_of_rows(batch):
+                    new.append(not seen[ids])
+                    if not new[-1]:
+                        seen[ids] -= 1
+                yield batch.filter(pa.array(new, pa.bool_()))
+
+    def _ids_of_rows(self, batch: RecordBatch) -> list[tuple[int, ...]]:
+        return list(zip(*[_ids(batch, place).tolist() for place in self._places], strict=True))
 
     async def _locked(self, batch: RecordBatch) -> RecordBatch:
         """Those rows of `batch` that could be locked and still fit, by their newest versions."""
