@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from adapter.changes.constraints.row_checks import check_rows
 from adapter.changes.constraints.target import Target
+from adapter.changes.with_changes import run_rows
 from adapter.definitions.common.catalog_changes import change, exists_already, new_oid, owner_oid
 from adapter.definitions.constraints.checks import copied_checks, declared_checks, with_constraints
 from adapter.definitions.constraints.generation import checked_default, with_generations
@@ -21,12 +22,13 @@ from adapter.definitions.sequences import copied_identity, numbered_column, owne
 from adapter.execution.guards import own_catalog
 from adapter.execution.relation_locks import lock_read
 from adapter.execution.relation_names import creation_schema, describe, find_relation, look_up
-from adapter.execution.statement import Running
+from adapter.execution.statement import RowsOutcome, Running
 from adapter.plans.plan_cache import Plan, make_plan
 from adapter.queries.prepared_read import PreparedRead
-from adapter.queries.read import prepare_plan
+from adapter.queries.read import execution_context, prepare_plan
 from adapter.queries.single_row import bind_execute_params
 from adapter.results import Command, Notice
+from adapter.transactions.snapshots import ResolvedTables
 from planner.analyze import BindContext, define_view
 from planner.common_errors import existing_relation, repeated_column
 from planner.definitions.updatability import why_not_updatable
@@ -239,13 +241,32 @@ async def create_table_as(running: Running, statement: st.CreateTableAs) -> Comm
     )
     await running.transaction.lock(plan.locks)
     running.transaction.rely_on(plan.relied_on)
-    read = await prepare_plan(running, plan) if statement.with_data else None
+    read = await _prepared(running, plan) if statement.with_data else None
     change(running, added=[relation])
     make_shard(running, relation)
     if read is None:
         return Command(tag=title)
     rows = await fill_table(running, relation, schema.name, read)
     return Command(tag=f"SELECT {rows}")
+
+
+async def _prepared(running: Running, plan: Plan) -> PreparedRead:
+    """The rows of the query, whose WITH may change others: then they are there when this returns."""
+    if not plan.steps:
+        return await prepare_plan(running, plan)
+    outcome = await run_rows(running, msgspec.structs.replace(plan, reg_columns=False))
+    assert plan.query is not None
+    assert isinstance(outcome, RowsOutcome)
+    return PreparedRead(
+        query=plan.query,
+        params=running.params,
+        context=execution_context(running, plan.catalog),
+        resolved=ResolvedTables(inputs={}, total_parts={}),
+        rows=None,
+        engine=None,
+        reason="its WITH changes rows",
+        stream=lambda: outcome.batches,
+    )
 
 
 async def _source_plan(running: Running, statement: st.CreateTableAs, catalog: CatalogSnapshot) -> Plan:
@@ -262,7 +283,7 @@ async def _source_plan(running: Running, statement: st.CreateTableAs, catalog: C
         plan = running.session.plan(prepared.parsed, catalog, running.declared)
         if not isinstance(plan.statement, BoundQuery):
             raise WrongObjectType("prepared statement is not a SELECT")
-    if not isinstance(plan.statement, BoundQuery) or plan.steps:
+    if not isinstance(plan.statement, BoundQuery):
         raise FeatureNotSupported("CREATE TABLE AS of this statement is not supported")
     return plan
 
