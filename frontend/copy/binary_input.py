@@ -32,6 +32,7 @@ class CopyBinaryInput:
         self._columns = columns
         self._pending: list[bytes] = []
         self._pending_bytes = 0
+        self._ready_bytes = _BLOCK_BYTES
         self._header_due = True
         self._row_number = 0
         self._ended = False
@@ -50,7 +51,7 @@ class CopyBinaryInput:
     @property
     def block_ready(self) -> bool:
         """Whether enough data has gathered to be worth decoding."""
-        return self._pending_bytes >= _BLOCK_BYTES
+        return self._pending_bytes >= self._ready_bytes
 
     def add(self, data: bytes) -> None:
         """Takes received bytes."""
@@ -85,6 +86,8 @@ class CopyBinaryInput:
             batches.append(self._batch(rows))
         self._pending = [data[position:]]
         self._pending_bytes = len(data) - position
+        # A row that is longer than a block is looked at again when twice as much of it is there.
+        self._ready_bytes = max(_BLOCK_BYTES, 2 * self._pending_bytes)
         return batches
 
     def _header(self, data: bytes, *, final: bool) -> int | None:

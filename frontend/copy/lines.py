@@ -6,7 +6,9 @@ by column instead and comes here for the header, for unusual input, and to find 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 from msgspec import Struct
 
@@ -32,6 +34,21 @@ _HEX = b"0123456789abcdefABCDEF"
 def shown(text: str) -> str:
     """Data as an error's context shows it."""
     return text if len(text) <= MAX_SHOWN else text[:MAX_SHOWN] + "..."
+
+
+@lru_cache(maxsize=64)
+def _any_of(special: bytes) -> re.Pattern[bytes]:
+    return re.compile(b"[" + b"".join([re.escape(bytes((byte,))) for byte in special]) + b"]")
+
+
+_TEXT_ENDS = _any_of(b"\\\n\r")
+"""What a line of text is looked at for."""
+
+
+def _next(special: re.Pattern[bytes], data: bytes, position: int) -> int:
+    """The first place from `position` on that has a special byte, or the end."""
+    found = special.search(data, position)
+    return len(data) if found is None else found.start()
 
 
 class LineEnding(Struct):
@@ -73,8 +90,8 @@ def next_line(data: bytes, start: int, format: CopyFormat, ending: LineEnding, *
 
 
 def _next_text_line(data: bytes, start: int, ending: LineEnding, *, final: bool) -> Line | None:
-    position = start
     size = len(data)
+    position = _next(_TEXT_ENDS, data, start)
     while position < size:
         byte = data[position]
         if byte == 0x5C:
@@ -85,11 +102,9 @@ def _next_text_line(data: bytes, start: int, ending: LineEnding, *, final: bool)
                 continue
             if data[position + 1] == ord("."):
                 return _end_marker(data, start, position, ending, final=final)
-            position += 2
+            position = _next(_TEXT_ENDS, data, position + 2)
             continue
-        if byte in (10, 13):
-            return _line_end(data, start, position, ending, final=final, csv=False)
-        position += 1
+        return _line_end(data, start, position, ending, final=final, csv=False)
     if not final or position == start:
         return None
     return Line(data[start:size], size - start, last=False)
@@ -142,9 +157,15 @@ def _next_csv_line(data: bytes, start: int, format: CopyFormat, ending: LineEndi
     if quote == escape:
         escape = 0
     in_quote = last_was_escape = False
+    ends = _any_of(bytes((quote, escape, 10, 13)))
     position = start
     size = len(data)
     while position < size:
+        if position > start:
+            special = _next(ends, data, position)
+            if special > position:
+                position, last_was_escape = special, False
+                continue
         byte = data[position]
         if in_quote and byte == escape:
             last_was_escape = not last_was_escape
@@ -173,19 +194,21 @@ def _next_csv_line(data: bytes, start: int, format: CopyFormat, ending: LineEndi
 def text_fields(line: bytes, format: CopyFormat) -> Iterator[str | None]:
     """The fields of a text line, unescaped; None is NULL. Raises 22021."""
     delimiter = ord(format.delimiter)
+    special = _any_of(bytes((delimiter, 0x5C)))
     null = format.null.encode()
     position, size = 0, len(line)
     while True:
         start = position
         output = bytearray()
-        while position < size and line[position] != delimiter:
-            byte = line[position]
+        while True:
+            end = _next(special, line, position)
+            output += line[position:end]
+            position = end
+            if position >= size or line[position] == delimiter:
+                break
             position += 1
-            if byte == 0x5C:
-                if position < size:
-                    position = _unescape(line, position, output)
-            else:
-                output.append(byte)
+            if position < size:
+                position = _unescape(line, position, output)
         yield None if line[start:position] == null else decode_utf8(bytes(output))
         if position >= size:
             return
@@ -215,20 +238,25 @@ def _unescape(line: bytes, position: int, output: bytearray) -> int:
 def csv_fields(line: bytes, format: CopyFormat) -> Iterator[tuple[str | None, bool]]:
     """(value, whether it was quoted) of the fields of a csv line; None is an unquoted NULL marker. Raises 22P04."""
     delimiter, quote, escape = ord(format.delimiter), ord(format.quote), ord(format.escape)
+    outside, inside = _any_of(bytes((delimiter, quote))), _any_of(bytes((quote, escape)))
     null = format.null.encode()
     position, size = 0, len(line)
     while True:
         start = position
         output = bytearray()
         quoted = False
-        while position < size and line[position] != delimiter:
-            byte = line[position]
+        while True:
+            end = _next(outside, line, position)
+            output += line[position:end]
+            position = end
+            if position >= size or line[position] == delimiter:
+                break
             position += 1
-            if byte != quote:
-                output.append(byte)
-                continue
             quoted = True
             while True:
+                end = _next(inside, line, position)
+                output += line[position:end]
+                position = end
                 if position >= size:
                     raise BadCopyFileFormat("unterminated CSV quoted field")
                 byte = line[position]

@@ -70,6 +70,7 @@ class CopyInput:
         self._block_bytes = block_bytes
         self._pending: list[bytes] = []
         self._pending_bytes = 0
+        self._ready_bytes = block_bytes
         self._ending = LineEnding()
         self._line_number = 0
         self._header_due = format.header or format.header_match
@@ -89,7 +90,7 @@ class CopyInput:
     @property
     def block_ready(self) -> bool:
         """Whether enough data has gathered to be worth decoding."""
-        return self._pending_bytes >= self._block_bytes
+        return self._pending_bytes >= self._ready_bytes
 
     def add(self, data: bytes) -> None:
         """Takes received bytes; after the end-of-data marker they are ignored."""
@@ -105,6 +106,8 @@ class CopyInput:
         if rest and not self._ended:
             self._pending = [rest]
         self._pending_bytes = len(rest)
+        # A line that is longer than a block is looked at again when twice as much of it is there.
+        self._ready_bytes = max(self._block_bytes, 2 * len(rest))
         return batches
 
     def _decode(self, data: bytes, *, final: bool) -> tuple[list[RecordBatch], bytes]:
