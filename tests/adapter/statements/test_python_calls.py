@@ -1,0 +1,60 @@
+"""The four statements that applications send most cost so many calls of Python functions and no more."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from collections.abc import Callable
+from types import FrameType
+
+import pytest
+
+from tests.adapter.harness import Client
+
+STOREYS = ("adapter.", "planner.", "storage.", "frontend.")
+WARM_UP = 20
+RUNS = 15
+
+# A number may go down. Texts are new each time, as applications send them.
+MOST_CALLS: dict[str, tuple[Callable[[int], str], int]] = {
+    "SELECT": (lambda n: f"select id, n, label from t where id = {n}", 180),
+    "INSERT": (lambda n: f"insert into t values ({n + 100_000}, 5, 'new')", 640),
+    "UPDATE": (lambda n: f"update t set n = n + 1 where id = {n}", 790),
+    "DELETE": (lambda n: f"delete from t where id = {n}", 615),
+}
+
+
+class Count:
+    """Counts the calls of the four storeys' functions, of this thread, while it is entered."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def __enter__(self) -> Count:
+        sys.setprofile(self._seen)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        sys.setprofile(None)
+
+    def _seen(self, frame: FrameType, event: str, _: object) -> None:
+        if event == "call" and frame.f_globals.get("__name__", "").startswith(STOREYS):
+            self.calls += 1
+
+
+@pytest.mark.parametrize("statement", MOST_CALLS)
+async def test_a_statement_takes_few_calls(client: Client, statement: str) -> None:
+    text_of, most = MOST_CALLS[statement]
+    await client.run("create table t (id int primary key, n int, label text)")
+    await client.run("insert into t select g, 0, 'label' || g from generate_series(1, 1000) g")
+    numbers = itertools.count(1)
+    for _ in range(WARM_UP):
+        await client.run(text_of(next(numbers)))
+    counts = []
+    for _ in range(RUNS):
+        text = text_of(next(numbers))
+        with Count() as count:
+            await client.run(text)
+        counts.append(count.calls)
+    # Some runs meet what the server does by itself meanwhile.
+    assert min(counts) <= most, sorted(counts)
