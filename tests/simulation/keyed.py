@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from storage.environment.environment import Environment
 from storage.ids import ShardId
-from storage.shards.indexes.definition import IndexDefinition, KeyColumn, StoredColumn
+from storage.shards.indexes.definition import Computed, IndexDefinition, KeyColumn, StoredColumn
 from storage.shards.indexes.reading.ranges import Bound, KeyRange
 from storage.shards.shard import ShardSnapshot
 from tests.simulation.world import Row, World
@@ -21,7 +22,31 @@ C1 = StoredColumn(name="c1", type=pa.int64())
 C2 = StoredColumn(name="c2", type=pa.int64())
 BY_KEY = IndexDefinition(id=1, columns=(KeyColumn(source=C1),))
 BY_VALUE = IndexDefinition(id=2, columns=(KeyColumn(source=C2, descending=True), KeyColumn(source=C1)), hashed=False)
-INDEXES = (BY_KEY, BY_VALUE)
+BY_SUM = IndexDefinition(
+    id=3,
+    columns=(
+        KeyColumn(
+            source=Computed(
+                text="c1 + c2",
+                type=pa.int64(),
+                inputs=(C1, C2),
+                evaluate=lambda rows: pc.add(rows.column("c1"), rows.column("c2")),
+                quick=True,
+            )
+        ),
+    ),
+    predicate=Computed(
+        text="c2 even",
+        type=pa.bool_(),
+        inputs=(C2,),
+        evaluate=lambda rows: pc.equal(pc.bit_wise_and(rows.column("c2"), 1), 0),
+        quick=True,
+    ),
+    unique=True,
+)
+"""Over an expression, and partial."""
+
+INDEXES = (BY_KEY, BY_VALUE, BY_SUM)
 
 
 def provide_indexes(world: World, env: Environment) -> None:
@@ -48,6 +73,11 @@ async def check_keys(
     first = sorted((item for item in rows if item[1][1] >= 2), key=lambda item: (-item[1][1], item[1][0], item[0]))[:5]
     if list(zip(between.row_ids.tolist(), _rows(between.rows), strict=True)) != first:
         world.problem(f"{table} at {snapshot.as_of}: in order of keys {between.rows.to_pylist()} is found, not {first}")
+    sums = sorted({row[0] + row[1] for _, row in rows} | {-1})
+    summed = await env.keys.lookup(snapshot, BY_SUM, [(total,) for total in sums], (C1, C2))
+    even = sorted((item for item in rows if item[1][1] % 2 == 0), key=lambda item: (sum(item[1]), item[0]))
+    if list(zip(summed.row_ids.tolist(), _rows(summed.rows), strict=True)) != even:
+        world.problem(f"{table} at {snapshot.as_of}: by sum {summed.rows.to_pylist()} is found, {even} is there")
     if env.keys.sources.runs.refused:
         # Whoever was deposed may find anything gone, and learns it here.
         await env.leases.renew()

@@ -19,7 +19,7 @@ import pytest
 from storage.durable.state import DurableState
 from storage.errors import Determinate, Indeterminate, StoreUnavailable
 from storage.membership.leases import Leases
-from storage.shards.indexes import filters
+from storage.shards.indexes import filters, keys
 from storage.shards.indexes.durable_runs import IndexRunMaker
 from storage.shards.indexes.reading.sources import Sources
 from storage.shards.part_store import PartStore
@@ -184,6 +184,11 @@ def run_of_other_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(IndexRunMaker, "make", make)
 
 
+def rows_that_the_predicate_leaves_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A partial index takes all rows."""
+    monkeypatch.setattr(keys, "in_index", lambda definition, rows: None)
+
+
 def filter_without_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
     """A filter lacks the greatest hash."""
     real = filters.build
@@ -220,6 +225,7 @@ MISTAKES_OF_INDEXES: list[tuple[Callable[[pytest.MonkeyPatch], None], str]] = [
     (finds_deleted_rows_by_key, r"in order of keys|by key .* is found"),
     (run_of_other_rows, r"is not what its part says|by key .* is found"),
     (filter_without_a_key, r"by key .* is found"),
+    (rows_that_the_predicate_leaves_out, r"by sum .* is found"),
     (takes_runs_for_orphans, r"key runs cannot be used|live blobs are gone"),
 ]
 
