@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
+from msgspec.structs import replace
+
 from planner.common_errors import repeated_column
 from planner.errors import (
     FeatureNotSupported,
@@ -21,12 +23,14 @@ from planner.ir.nodes import (
     Distinct,
     Field,
     Filter,
+    Literal,
     Project,
     Rel,
     Scalar,
     ScalarSubquery,
     Scan,
     SessionValue,
+    SubscriptAssignment,
     Values,
 )
 from planner.ir.rewrite import transform, walk
@@ -40,7 +44,7 @@ from planner.queries.changes.column_values import (
     with_computed,
 )
 from planner.queries.changes.on_conflict import bind_on_conflict
-from planner.queries.changes.part_values import assign_part
+from planner.queries.changes.part_values import assign_part, part_type
 from planner.queries.changes.targets import ChangeTarget, change_target, scan_target, view_checks
 from planner.queries.common_tables import bind_with, with_tables
 from planner.queries.from_clause import bind_from
@@ -112,37 +116,42 @@ def _has_clauses(select: Tree) -> bool:
     )
 
 
-def _refuse_parts(statement: Statement, target: Tree) -> None:
-    if target.indirection:
-        position = statement.position(target.location)
-        raise FeatureNotSupported("assigning to a part of a column is not supported", position=position)
-
-
 def insert_columns(statement: Statement, target: ChangeTarget, nodes: Sequence[Tree]) -> list[int]:
-    """The columns that an INSERT gives values for, by their places in what it names: all, unless it lists some."""
+    """The columns that an INSERT gives values for, by their places in what it names: all, unless it lists some. One of
+    which it lists parts is there for each."""
     if not nodes:
         return list(range(len(target.named.live_columns())))
     found: list[int] = []
+    whole: set[int] = set()
     for node in nodes:
         named = node.res_target
         position = statement.position(named.location)
         index = target.index(named.name, position)
-        _refuse_parts(statement, named)
-        if index in found:
+        if index in whole or (index in found and not named.indirection):
             raise repeated_column(named.name, position)
+        if not named.indirection:
+            whole.add(index)
         found.append(index)
     return found
 
 
 def insert_places(target: ChangeTarget, given: Sequence[int]) -> list[int]:
     """The places in the table of columns that an INSERT gives values for."""
-    places: list[int] = []
-    for index in given:
-        place = target.place(index, "insert")
-        if place in places:
+    places = [target.place(index, "insert") for index in given]
+    by_place = dict(zip(places, given, strict=True))
+    for place, index in zip(places, given, strict=True):
+        if by_place[place] != index:
             raise _assigned_twice(target.live[place])
-        places.append(place)
     return places
+
+
+def _whole_column(parts: Sequence[Scalar]) -> Scalar:
+    """A new column of which an INSERT gives these parts, or the one whole."""
+    whole = parts[0]
+    for part in parts[1:]:
+        assert isinstance(part, SubscriptAssignment)
+        whole = replace(part, arg=whole)
+    return whole
 
 
 def _assigned_twice(column: Column) -> SqlSyntaxError:
@@ -178,6 +187,11 @@ def _insert_values(
         position = places[index]
         if not node.HasField("set_to_default"):
             not_default.add(position)
+        named = tree.cols[index].res_target if tree.cols else None
+        if named is not None and named.indirection:
+            value = None if node.HasField("set_to_default") else finish_row(statement, bind(level, node))
+            before = Literal(value=None, type=types[position])
+            return assign_part(level, named, live[position], types[position], before, value)
         return inserted_value(level, node, live[position], types[position], tree.override)
 
     for node in select.values_lists:
@@ -207,10 +221,14 @@ def _values(
     statement: Statement, live: Sequence[Column], types: list[SqlType], given: list[int], rows: list[list[Scalar]]
 ) -> Values:
     fields = tuple(statement.new_field(column.name, type) for column, type in zip(live, types, strict=True))
-    slots = {position: index for index, position in enumerate(given)}
+    slots: dict[int, list[int]] = {}
+    for index, position in enumerate(given):
+        slots.setdefault(position, []).append(index)
     full = tuple(
         tuple(
-            row[slots[position]] if position in slots else default_value(statement, column, types[position])
+            _whole_column([row[index] for index in slots[position]])
+            if position in slots
+            else default_value(statement, column, types[position])
             for position, column in enumerate(live)
         )
         for row in rows
@@ -237,21 +255,33 @@ def _insert_select(
             position=_missing_position(statement, tree.cols, width),
         )
     places = insert_places(target, given[:width])
+    named_columns = [node.res_target for node in tree.cols]
+    parts = [named if named.indirection else None for named in named_columns] or [None] * width
     locations: list[int] = []
     for index in range(width):
         expr = query.column_expr(index)
         locations.append(statement.location(expr) if expr is not None else -1)
         if expr is not None and query.types[index].oid == UNKNOWN:
             position = places[index]
-            query.set_column(index, assign(statement, expr, live[position], types[position]))
+            type = types[position] if parts[index] is None else part_type(parts[index], types[position])
+            query.set_column(index, assign(statement, expr, live[position], type))
     source = query.build()
-    slots = {position: index for index, position in enumerate(places)}
+    slots: dict[int, list[int]] = {}
+    for index, position in enumerate(places):
+        slots.setdefault(position, []).append(index)
     exprs: list[Scalar] = []
     for position, column in enumerate(live):
         if position in slots and not _is_overridden(column, tree.override):
-            field = source.fields[slots[position]]
-            value = statement.at(ColumnRef(id=field.id, type=field.type), locations[slots[position]])
-            exprs.append(assign(statement, value, column, types[position]))
+            given_parts: list[Scalar] = []
+            for index in slots[position]:
+                field, named = source.fields[index], parts[index]
+                value = statement.at(ColumnRef(id=field.id, type=field.type), locations[index])
+                if named is None:
+                    given_parts.append(assign(statement, value, column, types[position]))
+                else:
+                    before = Literal(value=None, type=types[position])
+                    given_parts.append(assign_part(level, named, column, types[position], before, value))
+            exprs.append(_whole_column(given_parts))
         else:
             exprs.append(default_value(statement, column, types[position]))
     fields = tuple(statement.new_field(column.name, type) for column, type in zip(live, types, strict=True))

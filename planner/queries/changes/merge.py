@@ -172,6 +172,8 @@ def _values(target: _Target, clause: Tree) -> tuple[dict[int, Scalar], tuple[tup
     if clause.command_type != pb.CMD_INSERT:
         return {}, ()
     places = insert_columns(statement, target.changed, clause.target_list)
+    if any(node.res_target.indirection for node in clause.target_list):
+        raise FeatureNotSupported("MERGE that inserts parts of columns is not supported")
     nodes = list(clause.values)
     target.level.clause = "VALUES"
     values, given = _inserted(target, clause, places, nodes)

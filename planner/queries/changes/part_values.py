@@ -16,6 +16,11 @@ from planner.types.types import JSONB, SqlType
 from storage.catalog.model import Column
 
 
+def part_type(named: Tree, type: SqlType) -> SqlType:
+    """The type of the part of a column of `type` that `named` (a ResTarget) means."""
+    return type if any(step.a_indices.is_slice for step in named.indirection) else element_type(type)
+
+
 def assign_part(
     level: Level, named: Tree, column: Column, type: SqlType, before: Scalar, value: Scalar | None
 ) -> Scalar:
