@@ -100,18 +100,16 @@ class IndexDefinition(Struct, frozen=True, kw_only=True):
     hashed: bool = True
     ordered: bool = True
     fingerprint: str = ""
-    """Follows from the rest."""
+    in_threads: bool = False
+    """Whether its keys are computed in threads alone. This and the fingerprint follow from the rest."""
 
     def __post_init__(self) -> None:
         if not self.columns or not (self.hashed or self.ordered):
             raise ValueError("an index has columns, and finds keys or orders them")
-        msgspec.structs.force_setattr(self, "fingerprint", _fingerprint(self))
-
-    @property
-    def in_threads(self) -> bool:
-        """Whether its keys are computed in threads alone."""
         sources = [self.predicate, *(column.source for column in self.columns)]
-        return any(isinstance(source, Computed) and not source.quick for source in sources)
+        in_threads = any(isinstance(source, Computed) and not source.quick for source in sources)
+        msgspec.structs.force_setattr(self, "fingerprint", _fingerprint(self))
+        msgspec.structs.force_setattr(self, "in_threads", in_threads)
 
     @property
     def inputs(self) -> tuple[StoredColumn, ...]:

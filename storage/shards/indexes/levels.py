@@ -44,13 +44,15 @@ class Levels:
 
     def __init__(self) -> None:
         self._recent: list[tuple[int, int, int]] = []
+        self._entries = 0
+        """Those in the levels."""
         self._levels: list[_Level] = []
         """Those that may be merged are last, the largest of them first."""
 
     @property
     def nbytes(self) -> int:
         """What it takes in memory, about."""
-        return RECENT_BYTES * len(self._recent) + ENTRY_BYTES * sum(len(level.parts) for level in self._levels)
+        return RECENT_BYTES * len(self._recent) + ENTRY_BYTES * self._entries
 
     def add_one(self, key: int, part: int, position: int) -> None:
         """Add one row."""
@@ -116,6 +118,7 @@ class Levels:
         return np.concatenate([np.empty(0, np.uint64), *keys]), _joined(parts), _joined(positions)
 
     def _push(self, keys: Keys, parts: Ints, positions: Ints) -> None:
+        self._entries += len(keys)
         while self._levels and len(self._levels[-1].parts) <= 2 * len(keys) <= 2 * MAX_MERGED:
             # Linear, where sorting both anew would not be.
             last = self._levels.pop()

@@ -18,9 +18,9 @@ RUNS = 15
 # A number may go down. Texts are new each time, as applications send them.
 MOST_CALLS: dict[str, tuple[Callable[[int], str], int]] = {
     "SELECT": (lambda n: f"select id, n, label from t where id = {n}", 180),
-    "INSERT": (lambda n: f"insert into t values ({n + 100_000}, 5, 'new')", 640),
-    "UPDATE": (lambda n: f"update t set n = n + 1 where id = {n}", 790),
-    "DELETE": (lambda n: f"delete from t where id = {n}", 615),
+    "INSERT": (lambda n: f"insert into t values ({n + 100_000}, 5, 'new')", 660),
+    "UPDATE": (lambda n: f"update t set n = n + 1 where id = {n}", 795),
+    "DELETE": (lambda n: f"delete from t where id = {n}", 625),
 }
 
 
