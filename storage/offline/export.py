@@ -206,7 +206,8 @@ async def clone_shard(env: Environment, shard: ShardId, as_of: Csn) -> tuple[Sha
 async def clone_table(
     env: Environment, relation: Relation, as_of: Csn, name: str, schema_oid: int, missing: Missing
 ) -> Committed:
-    """Commit a new table `name` in the schema `schema_oid`, with the columns of `relation` and its rows at `as_of`.
+    """Commit a new table `name` in the schema `schema_oid`, with the columns of `relation` and its rows at `as_of`, and
+    without its constraints and indexes.
 
     Raises Determinate when there is one of that name, and as `ShardReader.snapshot` does.
     """
@@ -219,7 +220,7 @@ async def clone_table(
     shard = await clone_into(env, relation.shard, as_of, txn, missing)
     columns = tuple(msgspec.structs.replace(column, missing=None) for column in relation.columns)
     record = msgspec.structs.replace(
-        relation, oid=env.oids.take(), name=name, schema=schema_oid, columns=columns, shard=shard
+        relation, oid=env.oids.take(), name=name, schema=schema_oid, columns=columns, shard=shard, constraints=()
     )
     txn.update_catalog([CatalogUpdate(record=record, diff=1)], expected=catalog.csn)
     return await commit_alone(env, txn)

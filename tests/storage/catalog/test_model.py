@@ -11,6 +11,7 @@ from storage.catalog.model import (
     CatalogUpdate,
     Column,
     Constraint,
+    Index,
     Relation,
 )
 from storage.ids import ShardId
@@ -59,7 +60,24 @@ TABLE = Relation(
     columns=(Column(attnum=1, name="x", type_oid=23, not_null=True, default="5"),),
     shard=ShardId("s" + "a" * 26),
 )
+INDEX = Index(
+    oid=20100,
+    name="i",
+    schema=2200,
+    relation=20000,
+    columns=(1,),
+    options=(0,),
+    operator_classes=(1978,),
+    collations=(0,),
+    unique=True,
+)
 EARLIER = (
+    (
+        "8aa474797065a5696e646578a36f6964cd4e84a46e616d65a169a6736368656d61cd0898a872656c6174696f6ecd4e20a763"
+        "6f6c756d6e739101a76f7074696f6e739100b06f70657261746f725f636c617373657391cd07baaa636f6c6c6174696f6e73"
+        "9100a6756e69717565c3",
+        INDEX,
+    ),
     (
         "89a474797065aa636f6e73747261696e74a36f6964cd4e21a46e616d65a6615f706b6579a872656c6174696f6ecd4e20a46b"
         "696e64a170a7636f6c756d6e739101aa65787072657373696f6ec0b0666f726569676e5f72656c6174696f6ec0af666f7265"
