@@ -9,7 +9,8 @@ from planner.ir import nodes as ir
 from planner.ir.physical import element_type
 from planner.lowering.fragments.fragment import Fragment, listed, made, simple
 from planner.lowering.fragments.templates import fill, let
-from planner.lowering.scalars.logic import BOOLEAN, among, compares_keys
+from planner.lowering.scalars.comparison_runs import compares_keys
+from planner.lowering.scalars.logic import BOOLEAN, among
 from planner.lowering.scalars.routines import call
 from planner.lowering.scalars.scalars import Handler, Scalars
 from planner.types import types

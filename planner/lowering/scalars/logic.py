@@ -9,24 +9,26 @@ from planner.ir.rewrite import walk
 from planner.lowering.fragments.context import Hoisted
 from planner.lowering.fragments.fragment import Fragment, listed, made, simple
 from planner.lowering.fragments.templates import fill, let
+from planner.lowering.scalars.comparison_runs import as_lists, compares_keys
 from planner.lowering.scalars.routines import call
 from planner.lowering.scalars.scalars import Handler, Scalars
 from planner.lowering.scalars.scan_constants import held_beside
-from planner.types import types
-from planner.types.signature import COMPARISONS, Signature
+from planner.types.signature import COMPARISONS
 from planner.types.types import BOOL, SqlType
 
 BOOLEAN = SqlType(BOOL)
 
 
 def _bool_op(scalars: Scalars, expr: ir.BoolOp) -> Fragment:
-    args = [scalars.lower(arg) for arg in expr.args]
     if expr.op == "not":
-        return made(f"(NOT {args[0]})", *args)
+        arg = scalars.lower(expr.args[0])
+        return made(f"(NOT {arg})", arg)
+    operands = as_lists(expr.op, expr.args)
+    args = [scalars.lower(operand) for operand in operands]
     word = expr.op.upper()
     lazy = scalars.ctx.dialect.lazy_logic
     groups: list[list[Fragment]] = [[]]
-    for index, (arg, operand) in enumerate(zip(args, expr.args, strict=True)):
+    for index, (arg, operand) in enumerate(zip(args, operands, strict=True)):
         if index and not lazy and _can_raise(operand):
             groups.append([])
         groups[-1].append(arg)
@@ -124,15 +126,6 @@ def _min_max(scalars: Scalars, expr: ir.MinMax) -> Fragment:
         body = f"CASE WHEN {{1}} IS NULL OR {left} {sign} {right} THEN {{0}} ELSE {{1}} END"
         result = fill(scalars.ctx, body, [result, arg])
     return result
-
-
-_SAME_KEYS = frozenset({types.INT2, types.INT4, types.INT8, types.TEXT, types.NAME})
-"""Types that an engine compares with one another as PostgreSQL does."""
-
-
-def compares_keys(equals: Signature) -> bool:
-    """Whether an engine may compare the two sides of `equals` (an = or <> operator) as the values that they are."""
-    return equals.args[0] == equals.args[1] or _SAME_KEYS.issuperset(equals.args)
 
 
 def among(scalars: Scalars, arg: ir.Scalar, constants: Sequence[ir.Scalar], *, negated: bool) -> Fragment:

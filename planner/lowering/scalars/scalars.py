@@ -15,6 +15,7 @@ from planner.ir import nodes as ir
 from planner.lowering.fragments.context import Context
 from planner.lowering.fragments.fragment import Fragment, OrderKey, made
 from planner.lowering.fragments.templates import calls_python, fill
+from planner.lowering.scalars.comparison_runs import as_lists
 from planner.types import types
 from planner.types.types import SqlType
 
@@ -56,7 +57,7 @@ class Scalars:
     def conjuncts(self, expr: ir.Scalar) -> list[Fragment]:
         """The conditions that `expr` is the AND of."""
         if isinstance(expr, ir.BoolOp) and expr.op == "and":
-            return [fragment for arg in expr.args for fragment in self.conjuncts(arg)]
+            return [fragment for arg in as_lists("and", expr.args) for fragment in self.conjuncts(arg)]
         return [self.condition(expr)]
 
     def typed(self, expr: ir.Scalar, type: SqlType) -> Fragment:

@@ -43,6 +43,12 @@ SELECTS = {
     "an array with a null": (f"select count(*) from t where (v = any ('{{{listed(10_000)}, null}}')) is null", 10_001),
     "rows": (f"select count(*), sum(a) from (values {PAIRS}) q (a, b)", None),
     "conditions": (f"select count(*) from t where {' or '.join(f'v = {n}' for n in range(5_000))}", 4_999),
+    "negated conditions": (f"select count(*) from t where {' and '.join(f'v <> {n}' for n in range(5_000))}", 15_001),
+    "conditions with others": (
+        "select count(*) from t "
+        f"where (w = '7' or {' or '.join(f'v = {n}' for n in range(99))} or v > 19990) and k <> 3",
+        107,
+    ),
     "elements": (f"select array_length(array[{listed(100_000)}], 1)", 100_000),
     "characters": (f"select length('{'x' * 10_000_000}')", 10_000_000),
     "branches": (f"select sum(case {' '.join(f'when v = {n} then 1' for n in range(1_000))} end) from t", 999),
