@@ -116,5 +116,4 @@ def _mode_of_action(action: st.AlterTableAction) -> Mode:
     """AlterTableGetLockLevel."""
     if isinstance(action, st.AddConstraint) and action.constraint.kind == "f":
         return Mode.SHARE_ROW_EXCLUSIVE
-    light = isinstance(action, (st.SetStorageOptions, st.ValidateConstraint))
-    return Mode.SHARE_UPDATE_EXCLUSIVE if light else Mode.ACCESS_EXCLUSIVE
+    return Mode.SHARE_UPDATE_EXCLUSIVE if isinstance(action, st.SetStorageOptions) else Mode.ACCESS_EXCLUSIVE

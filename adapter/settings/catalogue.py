@@ -86,6 +86,8 @@ enable_hashagg|bool|user|on|-|-|-|-|Query Tuning / Planner Method Configuration
     Enables the planner's use of hashed aggregation plans.
 enable_hashjoin|bool|user|on|-|-|-|-|Query Tuning / Planner Method Configuration
     Enables the planner's use of hash join plans.
+enable_indexonlyscan|bool|user|on|-|-|-|-|Query Tuning / Planner Method Configuration
+    Enables the planner's use of index-only-scan plans.
 enable_indexscan|bool|user|on|-|-|-|-|Query Tuning / Planner Method Configuration
     Enables the planner's use of index-scan plans.
 enable_mergejoin|bool|user|on|-|-|-|-|Query Tuning / Planner Method Configuration
@@ -106,6 +108,8 @@ extra_float_digits|integer|user|1|-|-15..3|-|-|Client Connection Defaults / Loca
     Sets the number of digits displayed for floating-point values.
 fast_path_limit|integer|user|32768|kB|0..2147483647|-|-|Tidegate / Engines
     Sets the size of pruned snapshots up to which a read runs in process.
+force_parallel_mode|enum|user|off|-|-|off,on,regress|-|Developer Options
+    Forces use of parallel query facilities.
 from_collapse_limit|integer|user|8|-|1..2147483647|-|-|Query Tuning / Other Planner Options
     Sets the FROM-list size beyond which subqueries are not collapsed.
 geqo|bool|user|on|-|-|-|-|Query Tuning / Genetic Query Optimizer
@@ -166,6 +170,14 @@ max_index_keys|integer|internal|32|-|32..32|-|-|Preset Options
     Shows the maximum number of index keys.
 max_parallel_workers_per_gather|integer|user|2|-|0..1024|-|-|Resource Usage / Asynchronous Behavior
     Sets the maximum number of parallel processes per executor node.
+min_parallel_index_scan_size|integer|user|64|8kB|0..715827882|-|-|Query Tuning / Planner Cost Constants
+    Sets the minimum amount of index data for a parallel scan.
+parallel_leader_participation|bool|user|on|-|-|-|-|Resource Usage / Asynchronous Behavior
+    Controls whether Gather and Gather Merge also run subplans.
+parallel_setup_cost|real|user|1000|-|0..1.79769e+308|-|-|Query Tuning / Planner Cost Constants
+    Sets the planner's estimate of the cost of starting up worker processes for parallel query.
+parallel_tuple_cost|real|user|0.1|-|0..1.79769e+308|-|-|Query Tuning / Planner Cost Constants
+    Sets the planner's estimate of the cost of passing each tuple (row) from worker to leader backend.
 password_encryption|enum|user|scram-sha-256|-|-|md5,scram-sha-256|-|Connections and Authentication / Authentication
     Chooses the algorithm for encrypting passwords.
 plan_cache_mode|enum|user|auto|-|-|auto,force_generic_plan,force_custom_plan|-|Query Tuning / Other Planner Options

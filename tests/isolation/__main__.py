@@ -31,7 +31,7 @@ SETTINGS = {
 }
 """What PostgreSQL's own run of the specs has; the first is not Tidegate's default."""
 
-STEP_TIMEOUT_S = 20.0
+STEP_TIMEOUT_S = 10.0
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

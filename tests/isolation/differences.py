@@ -4,9 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-_FUNCTIONS = "needs functions in PL/pgSQL or SQL, which there are not"
-_PARTITIONS = "needs partitioned tables, which there are not"
-_INHERITANCE = "needs table inheritance, which there is not"
+_FUNCTIONS = "Needs functions or triggers in PL/pgSQL or SQL, which there are not."
+_PARTITIONS = "Needs partitioned tables, which there are not."
+_INHERITANCE = "Needs table inheritance, which there is not."
+_DIFFERENT_SSI = (
+    "SERIALIZABLE is kept by other means. PostgreSQL fails a transaction when two dependencies meet in it, at whatever "
+    "statement that happens; here the commit fails the transaction, and only that one, whose reads are no longer true. "
+    "So another step of a dangerous order fails, and some orders that PostgreSQL refuses are serializable and commit."
+)
+_STRICT_SSI = (
+    "SERIALIZABLE is strict here: what a transaction has read must still be so when it commits, also where another "
+    "order of the transactions would explain it, which PostgreSQL allows."
+)
+_PREPARED = "Needs prepared transactions, which there are not; PostgreSQL has them only when it is configured so."
+_REINDEX = "REINDEX waits for nobody here: the runs of an index are made anew without touching the table."
+_VACUUM = "Needs PostgreSQL's VACUUM: its settings, its counters, or a partitioned table to skip."
+
 _REASONS: Mapping[str, tuple[str, ...]] = {
     _FUNCTIONS: (
         "alter-table-3", "create-trigger", "deadlock-parallel", "eval-plan-qual", "eval-plan-qual-trigger", "horizons",
@@ -18,8 +31,49 @@ _REASONS: Mapping[str, tuple[str, ...]] = {
         "fk-snapshot", "insert-conflict-do-update-4", "merge-delete", "merge-match-recheck", "merge-update",
         "partition-concurrent-attach", "partition-drop-index-locking", "partition-key-update-1",
         "partition-key-update-2", "partition-key-update-3", "partition-key-update-4", "tuplelock-partition",
+        "vacuum-concurrent-drop", "vacuum-skip-locked",
     ),
     _INHERITANCE: ("alter-table-4", "inherit-temp"),
+    _DIFFERENT_SSI: (
+        "classroom-scheduling", "partial-index", "predicate-hash", "project-manager", "receipt-report",
+        "referential-integrity", "temporal-range-integrity", "total-cash", "two-ids",
+        "update-conflict-out",
+    ),
+    _STRICT_SSI: (
+        "multiple-row-versions", "read-only-anomaly-2", "read-write-unique-4", "serializable-parallel",
+    ),
+    _PREPARED: ("prepared-transactions", "prepared-transactions-cic"),
+    _REINDEX: ("reindex-concurrently", "reindex-schema"),
+    _VACUUM: ("vacuum-conflict", "vacuum-no-cleanup-lock"),
+    "There are no indexes of the access methods gin and gist.": ("predicate-gin", "predicate-gist"),
+    "There are no temporary tables.": ("temp-schema-cleanup",),
+    "Needs temporary tables and privileges, which there are not.": ("intra-grant-inplace-db",),
+    "Needs privileges (GRANT), which there are not.": ("intra-grant-inplace",),
+    "There is no CLUSTER: the storage keeps tables in order by itself.": ("cluster-conflict",),
+    "Whoever may connect may truncate: there are no privileges that would refuse it before it waits.": (
+        "truncate-conflict",
+    ),
+    "Looks at the plans that PostgreSQL chooses.": ("drop-index-concurrently-1", "merge-join"),
+    "Needs the setting allow_system_table_mods, to rename a TOAST table.": ("reindex-concurrently-toast",),
+    "Notifications are handed over without a queue whose use could be shown.": ("async-notify",),
+    "VALIDATE CONSTRAINT locks its table against everybody: a row that came meanwhile would fail its commit.": (
+        "alter-table-1",
+    ),
+    "A transaction that writes, and has read a table, fails at its COMMIT when somebody has added a foreign key to "
+    "that table in between: its definition is not what statements were planned with.": ("alter-table-2",),
+    "A DEFERRABLE READ ONLY transaction does not wait for a safe snapshot: every snapshot is one.": (
+        "read-only-anomaly-3",
+    ),
+    "FOR KEY SHARE of a row whose other columns have just been changed gives the newest version, where PostgreSQL "
+    "locks and shows the one that the statement saw.": ("lock-committed-update", "lock-update-delete"),
+    "ON CONFLICT DO UPDATE that has waited begins again at a newer snapshot, so that the rest of its statement sees "
+    "what the other transaction wrote; in PostgreSQL only the row is newer.": ("insert-conflict-do-update-3",),
+    "The queue for a row is fair: who wants a shared lock waits behind who came before and wants it alone.": (
+        "tuplelock-upgrade-no-deadlock",
+    ),
+    "nextval() does not wait for an ALTER SEQUENCE that is not committed; it goes on with the sequence as it was.": (
+        "sequence-ddl",
+    ),
 }  # fmt: skip
 
 DIFFERENCES = {name: reason for reason, names in _REASONS.items() for name in names}
