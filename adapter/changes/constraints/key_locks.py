@@ -30,11 +30,12 @@ from storage.shards.indexes.scalar_keys import plain_scalar
 from storage.shards.parts import PROVISIONAL_ROW_ID
 from storage.timestamps.csn import Csn
 
-MAX_KEYS = 20_000
-"""Keys of one statement that are locked: 20 ms and 2 MiB of them. Who writes more is a load, not an application."""
+MAX_KEYS = 5_000
+"""Keys of one statement that are locked, in about 10 ms of the event loop. Who writes more is a load, not an
+application."""
 
 HASH_MASK = (1 << 44) - 1
-"""Two statements of `MAX_KEYS` keys each meet by chance once in 40,000 times."""
+"""Two statements of `MAX_KEYS` keys each meet by chance once in 700,000 times."""
 
 
 def newest(running: Running) -> Csn:
