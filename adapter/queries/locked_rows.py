@@ -25,6 +25,7 @@ from msgspec.structs import replace
 
 from adapter.engines.common.scan_sources import conform, scan_columns, scan_schema
 from adapter.execution.statement import Running
+from adapter.plans.key_indexes import stored_columns
 from adapter.queries.prepared_read import PreparedRead, with_token
 from adapter.results import RecordBatch
 from adapter.store_errors import CONCURRENT_DELETE, CONCURRENT_UPDATE, serialization_failure
@@ -181,7 +182,11 @@ class LockedRows:
         added = [part for part in own if part.kind == "insert"]
         for part in (*(await reader.snapshot(self._shard, newest)).inserts, *added):
             low, high = part.row_id_bounds
-            if np.searchsorted(wanted, low) < np.searchsorted(wanted, high, "right"):
+            here = wanted[np.searchsorted(wanted, low) : np.searchsorted(wanted, high, "right")]
+            if len(here) and part.inline is None and not part.has_row_id_column:
+                rows = await env.keys.rows_of_ids(part, here, stored_columns(self._relation))
+                pieces.append(rows.cast(scan_schema(columns)))
+            elif len(here):
                 held = set(part.columns)
                 names = [column.name for column in columns if column.name in held]
                 rows = await reader.read_part(part, [ROW_ID, *names])

@@ -117,6 +117,15 @@ def rows_at(columns: Sequence[StoredColumn], places: Sequence[tuple[RowGroup, in
     return pa.RecordBatch.from_arrays(arrays, names=[column.name for column in columns])
 
 
+def rows_of_group(columns: Sequence[StoredColumn], group: RowGroup, at: Ints) -> list[pa.Array]:
+    """`columns` of the rows `at` of `group`."""
+    where = pa.array(at)
+    return [
+        column.conform(None if stored is None else stored.take(where), len(at))
+        for column, stored in ((column, group.columns.get(column.name)) for column in columns)
+    ]
+
+
 def arrays_of(columns: Sequence[KeyColumn], keys: Sequence[Sequence[Any]]) -> list[pa.Array]:
     """Keys of Python's values (`scalar_keys.plain` says which) as columns."""
     return [

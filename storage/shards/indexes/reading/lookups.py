@@ -12,13 +12,13 @@ from msgspec import Struct
 
 from storage.shards.indexes.definition import IndexDefinition, StoredColumn
 from storage.shards.indexes.keys import Ints, Keys, Values, any_null, equal, hashes, prefixes, values_of
-from storage.shards.indexes.reading.found import Found, Gathered, Rows, arrays_of, rows_at
+from storage.shards.indexes.reading.found import Found, Gathered, Rows, arrays_of, rows_at, rows_of_group
 from storage.shards.indexes.reading.part_views import PartView, plain_key
 from storage.shards.indexes.reading.row_groups import RowGroup
 from storage.shards.indexes.reading.small_parts import visible
 from storage.shards.indexes.reading.sources import Sources, Steps, over_rows
 from storage.shards.indexes.scalar_keys import Plain, hash_of, plain, plain_scalar, prefix_of
-from storage.shards.parts import Part
+from storage.shards.parts import ROW_ID, Part
 
 ONE_BY_ONE = 8
 """So many keys are looked up faster one by one than as columns."""
@@ -234,6 +234,17 @@ def _few_new(
             taken.append(number)
         before.add(key)
     return min(taken, default=None)
+
+
+def rows_of_ids(sources: Sources, part: Part, row_ids: Ints, columns: Sequence[StoredColumn]) -> Steps[pa.Table]:
+    """See `reader.KeyReader.rows_of_ids`."""
+    positions = row_ids - part.first_row_id
+    pieces: list[list[pa.Array]] = []
+    for number, at in (yield from sources.groups_at(part, positions)):
+        group = yield from sources.group(part, number)
+        pieces.append(rows_of_group(columns, group, positions[at] - group.first))
+    arrays = [pa.concat_arrays(piece) for piece in zip(*pieces, strict=True)]
+    return pa.Table.from_arrays([pa.array(row_ids), *arrays], names=[ROW_ID, *(column.name for column in columns)])
 
 
 class _Wanted(Struct, frozen=True):

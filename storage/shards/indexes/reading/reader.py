@@ -21,6 +21,7 @@ from storage.errors import MissingBlob
 from storage.ids import ShardId
 from storage.shards.indexes.definition import IndexDefinition, StoredColumn
 from storage.shards.indexes.durable_runs import IndexRunMaker
+from storage.shards.indexes.keys import Ints
 from storage.shards.indexes.reading import estimates, lookups, ranges
 from storage.shards.indexes.reading.estimates import Estimate
 from storage.shards.indexes.reading.found import Found, arrays_of
@@ -211,6 +212,11 @@ class KeyReader:
                 keys = arrays_of(index.columns, keys)
             return await self._awaited(estimates.of_keys(self.sources, views, index, keys))
         return await self._awaited(estimates.of_ranges(self.sources, views, index, ranges))
+
+    async def rows_of_ids(self, part: Part, row_ids: Ints, columns: Sequence[StoredColumn]) -> pa.Table:
+        """``_row_id`` and `columns` of the rows of the file `part` with these ids, which are ascending and all in it.
+        The part has no ids in a column: they follow from where its rows are."""
+        return await self._awaited(lookups.rows_of_ids(self.sources, part, row_ids, columns))
 
     async def _awaited(self, steps: Steps[R]) -> R:
         try:

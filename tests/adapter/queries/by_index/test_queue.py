@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from adapter.sessions.server import Server
-from tests.adapter.harness import Client, connect
+from tests.adapter.harness import Client, blocked, connect
 
 ROWS = 40_000
 NEXT = "select id from jobs where state = 'new' order by id limit {} for update skip locked"
@@ -48,3 +48,18 @@ async def test_a_job_is_taken_by_its_key(server: Server, jobs: Client) -> None:
         assert taken == [(number, f"n{number}")]
     assert rows.loaded == before
     assert await jobs.value("select count(*) from jobs where state = 'running'") == 5
+
+
+async def test_newest_versions_are_read_where_they_are(server: Server, jobs: Client) -> None:
+    """A row that was changed meanwhile is in a file that the change of all rows has written."""
+    other = await connect(server, default_transaction_isolation="read committed")
+    await jobs.run("alter table jobs add column tries int not null default 1")
+    await other.run("begin; select 1 from jobs where id = 7")
+    await jobs.run("begin; update jobs set note = note || '!', tries = 2")
+    waiting = await blocked(other, "update jobs set state = 'mine' where id in (7, 30000) returning id, note, tries")
+    await jobs.run("commit")
+    before = server.env.keys.sources.rows.loaded
+    assert sorted((await waiting.result())[0]) == [(7, "n7!", 2), (30_000, "n30000!", 2)]
+    assert server.env.keys.sources.rows.loaded - before <= 2
+    await other.run("commit")
+    assert await jobs.value("select count(*) from jobs where state = 'mine' and tries = 2") == 2
