@@ -101,6 +101,8 @@ def _physical(type_: SqlType, value: Any) -> Any:
         element = element_type(type_)
         if element is None:
             return value
+        if any(isinstance(item, (tuple, list)) for item in value) and element.oid != t.RECORD:
+            raise FeatureNotSupported("multidimensional arrays are not supported")
         if element.oid in _AS_THEY_ARE and element_type(element) is None:
             return value
         if element.oid == t.DATE:

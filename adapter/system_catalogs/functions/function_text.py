@@ -50,8 +50,9 @@ def function_definition(objects: CatalogObjects, oid: int) -> str | None:
     return "\n".join([*lines, body]) + "\n"
 
 
-def rule_definition(objects: CatalogObjects, oid: int) -> str | None:
-    """pg_get_ruledef of a view's rule; None when there is no such rule."""
+def rule_definition(objects: CatalogObjects, oid: int, path: tuple[int, ...]) -> str | None:
+    """pg_get_ruledef of a view's rule; None when there is no such rule. Its query's relations outside `path` are
+    qualified."""
     view = derived_oids.owner_of_rule(oid)
     if view is None:
         data = catalog_data.columns("pg_rewrite")
@@ -59,7 +60,7 @@ def rule_definition(objects: CatalogObjects, oid: int) -> str | None:
         if position is None or data["rulename"][position] != "_RETURN":
             return None
         view = data["ev_class"][position]
-    query = definitions.view_definition(objects, view)
+    query = definitions.view_definition(objects, view, path)
     if query is None:
         return None
     name = definitions.qualified_relation_name(objects, view, None)

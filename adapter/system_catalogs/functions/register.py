@@ -311,7 +311,7 @@ UDFS: Mapping[str, Udf] = {
         args=(OID,), result=TEXT, call=lambda c, oid: definitions.view_definition(c.objects, oid, c.path)
     ),
     "tg_get_viewdef_of_name": Udf(args=(TEXT,), result=TEXT, call=_view_of_name),
-    "tg_get_ruledef": Udf(args=(OID,), result=TEXT, call=lambda c, oid: rule_definition(c.objects, oid)),
+    "tg_get_ruledef": Udf(args=(OID,), result=TEXT, call=lambda c, oid: rule_definition(c.objects, oid, c.path)),
     "tg_get_functiondef": Udf(args=(OID,), result=TEXT, call=lambda c, oid: function_definition(c.objects, oid)),
     "tg_get_function_arguments": Udf(
         args=(OID, BOOL),

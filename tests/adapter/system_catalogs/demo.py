@@ -127,7 +127,7 @@ def records() -> tuple[CatalogRecord, ...]:
             owner=10,
             kind="v",
             columns=(_column(1, "name", 1043, 84),),
-            definition="SELECT customer.name\n   FROM customer",
+            definition="SELECT customer.name\n   FROM public.customer",
             depends_on=(CUSTOMER,),
         ),
         Sequence(oid=SEQUENCE, name="seq1", schema=PUBLIC, owner=10, start=5),

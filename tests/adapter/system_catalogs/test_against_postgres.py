@@ -27,6 +27,8 @@ def oracle(postgres: PostgresServer) -> Iterator[Any]:
         admin.execute(f"CREATE DATABASE {DATABASE} TEMPLATE template0 ENCODING 'UTF8' LOCALE 'C.UTF-8'")
         with psycopg.connect(postgres.dsn(DATABASE), autocommit=True) as connection:
             connection.execute(DDL)
+            # As the content of our relations, which is the same for every session.
+            connection.execute("SET search_path = ''")
             yield connection
         admin.execute(f"DROP DATABASE {DATABASE}")
         admin.execute("DROP ROLE app")
