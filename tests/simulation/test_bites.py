@@ -34,7 +34,7 @@ from tests.simulation.network import Conditions
 from tests.simulation.run import run
 from tests.simulation.world import Plan
 
-MAX_SEEDS = 25
+MAX_SEEDS = 60
 STORM = Conditions(fail_before=0.05, unknown_before=0.04, unknown_after=0.08, slow=0.03)
 
 
