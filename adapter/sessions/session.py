@@ -2,8 +2,8 @@
 
 The frontend drives it (see `adapter.results`), one call at a time; only `cancel` comes from elsewhere. What the session
 keeps is its `SessionState`, and how its statements live is in `adapter.sessions.statement_life`; here is what the two
-protocols make of them. What must be ordered between sessions is
-ordered by the locks of its transactions and, in the end, by the group committer.
+protocols make of them. What must be ordered between sessions is ordered by the locks of their transactions and, in the
+end, by the group committer.
 
 A call that raises has failed the session's transaction already.
 """
