@@ -56,6 +56,11 @@ class ShardSnapshot(Struct, frozen=True, kw_only=True):
     deletes: tuple[Part, ...]
 
     @property
+    def newest(self) -> Csn:
+        """The CSN up to which everything counts, as for `ShardChanges`."""
+        return self.as_of
+
+    @property
     def bytes(self) -> int:
         """Stored size of all parts."""
         return sum(part.bytes for part in (*self.inserts, *self.deletes))
@@ -74,6 +79,11 @@ class ShardChanges(Struct, frozen=True, kw_only=True):
     until: Csn
     inserts: tuple[Part, ...]
     deletes: tuple[Part, ...]
+
+    @property
+    def newest(self) -> Csn:
+        """The CSN up to which everything counts, as for `ShardSnapshot`."""
+        return self.until
 
     @property
     def is_empty(self) -> bool:

@@ -62,6 +62,15 @@ class Levels:
             keys, parts, positions = zip(*recent, strict=True)
             self._push(np.array(keys, np.uint64), np.array(parts, np.int64), np.array(positions, np.int64))
 
+    def take_out(self, key: int, part: int, position: int) -> bool:
+        """Take one row out again, if it is still among the latest entries; whether it was."""
+        entry = key, part, position
+        at = bisect_left(self._recent, entry)
+        if at == len(self._recent) or self._recent[at] != entry:
+            return False
+        del self._recent[at]
+        return True
+
     def add_part(self, keys: Keys, part: int, positions: Ints) -> None:
         """Add many rows of one part, with `keys` ascending."""
         self._push(keys, np.full(len(keys), part, np.int64), positions)

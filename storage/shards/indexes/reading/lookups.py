@@ -86,9 +86,10 @@ def _few(
         if not nulls_match and None in key:
             continue
         found: dict[int, tuple[RowGroup, int]] = {}
-        candidates = yield from _candidates(sources, views, index, key)
+        hashed = hash_of(index.columns, key) if index.hashed else 0
+        candidates = yield from _candidates(sources, views, index, key, hashed)
         if len(candidates) > FEW_VERSIONS:
-            candidates = yield from _not_deleted(sources, views, candidates)
+            candidates = yield from _not_deleted(sources, views, index, candidates, hashed)
         for part, position in candidates:
             group = yield from sources.group_at(part, position)
             at = position - group.first
@@ -97,6 +98,8 @@ def _few(
             row_id = part.first_row_id + position if group.row_ids is None else int(group.row_ids[at])
             if not (yield from sources.is_deleted(views, row_id)):
                 found[row_id] = group, at
+            elif index.hashed and part.inline is not None:
+                sources.retire(views, index, hashed, part, position, row_id)
         for row_id in sorted(found):
             numbers.append(number)
             row_ids.append(row_id)
@@ -105,31 +108,38 @@ def _few(
 
 
 def _not_deleted(
-    sources: Sources, views: Sequence[PartView], candidates: Sequence[tuple[Part, int]]
+    sources: Sources,
+    views: Sequence[PartView],
+    index: IndexDefinition,
+    candidates: Sequence[tuple[Part, int]],
+    hashed: int,
 ) -> Steps[list[tuple[Part, int]]]:
     """`candidates` without those that are known to be deleted before their rows are read."""
     ids = np.array(
         [-1 if part.has_row_id_column else part.first_row_id + position for part, position in candidates], np.int64
     )
     gone = yield from sources.deleted_among(views, ids)
-    return [
-        candidate for candidate, is_gone in zip(candidates, (gone & (ids >= 0)).tolist(), strict=True) if not is_gone
-    ]
+    left: list[tuple[Part, int]] = []
+    for (part, position), row_id, is_gone in zip(candidates, ids.tolist(), gone.tolist(), strict=True):
+        if not is_gone or row_id < 0:
+            left.append((part, position))
+        elif index.hashed and part.inline is not None:
+            sources.retire(views, index, hashed, part, position, row_id)
+    return left
 
 
 def _candidates(
-    sources: Sources, views: Sequence[PartView], index: IndexDefinition, key: tuple[Plain, ...]
+    sources: Sources, views: Sequence[PartView], index: IndexDefinition, key: tuple[Plain, ...], hashed: int
 ) -> Steps[list[tuple[Part, int]]]:
-    """Where rows with `key` may be: part and position."""
+    """Where rows with `key`, whose hash is `hashed`, may be: part and position."""
     found: list[tuple[Part, int]] = []
     low, bits = prefix_of(index.columns, key)
     high = low | (1 << max(0, 64 - bits)) - 1
-    hashed = hash_of(index.columns, key) if index.hashed else 0
     for view in views:
         if view.inline:
             keys = yield from sources.table_keys(view, index)
             if index.hashed:
-                rows = keys.by_hash.find(hashed)
+                rows = [row for levels in keys.hash_levels(view.as_of) for row in levels.find(hashed)]
             else:
                 _, ids, at = keys.by_order.between(low, high)
                 rows = list(zip(ids.tolist(), at.tolist(), strict=True))
@@ -306,8 +316,8 @@ def _places_by_hash(
     for view in views:
         if view.inline:
             keys = yield from sources.table_keys(view, index)
-            probe = keys.by_hash.prober()
-            found += yield from over_rows(len(hashed), partial(_inline_places, view, probe, hashed))
+            for levels in keys.hash_levels(view.as_of):
+                found += yield from over_rows(len(hashed), partial(_inline_places, view, levels.prober(), hashed))
         for part in view.files:
             run = yield from sources.run_with(part, index, hashed)
             if run is not None:

@@ -15,6 +15,10 @@ from storage.shards.indexes.reading.row_groups import RowGroup
 from storage.shards.indexes.reading.small_parts import ONE_BY_ONE, DeletedRows, PartKeys, SmallParts, TableKeys
 from storage.shards.indexes.scalar_keys import Plain, hash_of, plain_scalar, prefix_of
 from storage.shards.parts import Part
+from storage.timestamps.csn import Csn
+
+UNCOMMITTED = Csn(0)
+"""The CSN of a list of parts that nobody has committed: below every other."""
 
 
 class PartView:
@@ -27,10 +31,13 @@ class PartView:
         small: SmallParts,
         sources: tuple[Sequence[Part], Sequence[Part]],
         base: PartView | None = None,
+        as_of: Csn = UNCOMMITTED,
     ) -> None:
         """A view of `sources`, with the parts of `base` in it, or none; the caller adds the others."""
         self.shard = shard
         self.small = small
+        self.as_of = as_of
+        """What was committed up to here is in it, or `UNCOMMITTED`."""
         self.sources = sources
         """Views are found by the identity of these, so they keep them alive."""
         self.files: list[Part] = [] if base is None else list(base.files)

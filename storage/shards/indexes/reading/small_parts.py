@@ -20,9 +20,13 @@ from msgspec import Struct
 from storage.shards.indexes.keys import Ints, Keys, Mask
 from storage.shards.indexes.levels import Levels
 from storage.shards.parts import Part, RowIdRange
+from storage.timestamps.csn import Csn
 
 ONE_BY_ONE = 8
-"""So many rows are entered faster one by one than as an array."""
+"""So many keys are worked out faster one by one than as an array."""
+
+ENTERED_ONE_BY_ONE = 64
+"""So many rows of one part are entered one by one: from there they can be taken out again."""
 
 MIN_DEAD_ROWS = 4096
 """Entries of parts that are gone, before it is worth starting anew."""
@@ -51,18 +55,37 @@ class PartKeys(Struct, frozen=True):
 
 
 class TableKeys:
-    """The keys that one index has in the inline parts of a shard."""
+    """The keys that one index has in the inline parts of a shard.
+
+    A row that is changed again and again leaves an entry with its hash each time. Whoever comes across the entry of a
+    deleted row puts it aside (`retire`), and only readers of older snapshots look there. So a key's entries are few,
+    however often its row has changed.
+    """
 
     def __init__(self) -> None:
         self.known: set[int] = set()
         """The numbers of the parts that are in."""
         self.by_hash = Levels()
         self.by_order = Levels()
+        self._retired = Levels()
+        self._retired_at = Csn(0)
+        """In snapshots from here on, every row that was put aside is deleted."""
 
     @property
     def nbytes(self) -> int:
         """What it takes in memory, about."""
-        return self.by_hash.nbytes + self.by_order.nbytes
+        return self.by_hash.nbytes + self.by_order.nbytes + self._retired.nbytes
+
+    def hash_levels(self, as_of: Csn) -> tuple[Levels, ...]:
+        """Where the rows by hash are that a snapshot at `as_of` may see."""
+        return (self.by_hash,) if as_of >= self._retired_at else (self.by_hash, self._retired)
+
+    def retire(self, hashed: int, part: int, position: int, as_of: Csn) -> None:
+        """Put aside the row at `position` of the part with this number, which a snapshot at `as_of` does not see, since
+        it is deleted there."""
+        if self.by_hash.take_out(hashed, part, position):
+            self._retired.add_one(hashed, part, position)
+            self._retired_at = max(self._retired_at, as_of)
 
     def add(self, part: int, keys: PartKeys) -> None:
         """Take in a part by its number, unless it is in."""
@@ -73,7 +96,7 @@ class TableKeys:
             if entries is None:
                 continue
             found, positions = entries
-            if len(found) <= ONE_BY_ONE:
+            if len(found) <= ENTERED_ONE_BY_ONE:
                 for key, position in zip(found.tolist(), positions.tolist(), strict=True):
                     levels.add_one(key, part, position)
             else:
@@ -98,7 +121,7 @@ class DeletedRows:
         if part in self.known:
             return
         self.known.add(part)
-        if len(row_ids) <= ONE_BY_ONE:
+        if len(row_ids) <= ENTERED_ONE_BY_ONE:
             for row_id in row_ids.tolist():
                 self._levels.add_one(row_id, part, 0)
         else:

@@ -23,7 +23,7 @@ from storage.shards.indexes import filters
 from storage.shards.indexes.definition import IndexDefinition
 from storage.shards.indexes.durable_runs import durable_run
 from storage.shards.indexes.keys import Ints, Keys, Mask
-from storage.shards.indexes.reading.part_views import PartView, keys_of
+from storage.shards.indexes.reading.part_views import UNCOMMITTED, PartView, keys_of
 from storage.shards.indexes.reading.row_groups import RowGroup, RowGroups, decode_inline
 from storage.shards.indexes.reading.run_store import RunStore
 from storage.shards.indexes.reading.small_parts import DeletedRows, PartKeys, SmallParts, TableKeys
@@ -57,6 +57,11 @@ class PartList(Protocol):
     @property
     def shard(self) -> ShardId:
         """The shard."""
+        ...
+
+    @property
+    def newest(self) -> Csn:
+        """Everything that was committed to the shard up to here counts, and nothing after it."""
         ...
 
     @property
@@ -171,17 +176,17 @@ class Sources:
         latest = shard.latest
         # Only all parts of a shard tell which have gone, and which the next snapshot will begin with.
         if not isinstance(parts, ShardSnapshot) or latest is None or not latest.is_extended_by(inserts, deletes):
-            view = PartView(parts.shard, shard.small, sources)
+            view = PartView(parts.shard, shard.small, sources, as_of=parts.newest)
             view.add(inserts, deletes)
         else:
-            view = PartView(parts.shard, shard.small, sources, latest)
+            view = PartView(parts.shard, shard.small, sources, latest, parts.newest)
             before, gone = latest.sources
             view.add(inserts[len(before) :], deletes[len(gone) :])
         if isinstance(parts, ShardSnapshot) and parts.as_of >= shard.as_of:
             if shard.small.outgrown(view.small_rows):
                 shard.small = SmallParts()
                 self._forget_views(parts.shard)
-                view = PartView(parts.shard, shard.small, sources)
+                view = PartView(parts.shard, shard.small, sources, as_of=parts.newest)
                 view.add(inserts, deletes)
             shard.latest, shard.as_of = view, parts.as_of
         return view
@@ -276,6 +281,18 @@ class Sources:
                 if deleted.has(row_id, view.deletes):
                     return True
         return False
+
+    def retire(
+        self, views: Sequence[PartView], index: IndexDefinition, hashed: int, part: Part, position: int, row_id: int
+    ) -> None:
+        """Have later lookups pass over the row `row_id` of an inline part, which is deleted in one of `views`, if that
+        is what was committed."""
+        view = views[0]
+        keys = view.keys.get(index.fingerprint)
+        if keys is None or view.deleted is None or view.as_of == UNCOMMITTED:
+            return
+        if view.deleted.has(row_id, view.deletes):
+            keys.retire(hashed, view.small.number(part), position, view.as_of)
 
     def deleted_among(self, views: Sequence[PartView], row_ids: Ints) -> Steps[Mask]:
         """Which of `row_ids` a delete part of `views` names."""

@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
+from storage.shards.indexes.reading import lookups, part_views
 from storage.shards.indexes.reading.ranges import Bound, KeyRange
-from tests.storage.environments import SCHEMA, Stores, create, insert
+from storage.shards.parts import ROW_ID
+from tests.storage.environments import SCHEMA, Stores, commit, create, insert
 from tests.storage.shards.indexes.reading.tables import BY_C1, COLUMNS, answer, write_file
 
 ROWS = 1_000_000
@@ -83,4 +86,39 @@ async def test_several_that_wait_for_one_file_read_it_once() -> None:
     found = await asyncio.gather(*readings[1:])
     assert [answer(one)[0][1][0] for one in found] == list(range(1, 20))
     assert (reader.sources.runs.made, reader.sources.rows.loaded) == (1, 1)
+    await env.close()
+
+
+async def test_a_row_that_is_changed_again_and_again_is_found_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A look-up passes over versions that are gone, but for those who read at an older snapshot."""
+    env = await Stores().open()
+    shard = await create(env, (1, "0"), (2, "still"))
+    looked_at = 0
+    plain_key = part_views.plain_key
+
+    def counted(*arguments: Any) -> Any:
+        nonlocal looked_at
+        looked_at += 1
+        return plain_key(*arguments)
+
+    monkeypatch.setattr(lookups, "plain_key", counted)
+    snapshots = []
+    for number in range(1, 200):
+        parts = await env.reader.snapshot(shard, await env.oracle.read_ts("user"))
+        found = await env.keys.lookup(parts, BY_C1, [(1,)], COLUMNS)
+        assert [row for _, row in answer(found)] == [(1, str(number - 1))]
+        snapshots.append(parts)
+        txn = env.begin()
+        txn.delete(shard, pa.table({ROW_ID: found.row_ids, "c1": [1], "c2": [str(number - 1)]}))
+        txn.write(shard, pa.table({"c1": [1], "c2": [str(number)]}, schema=SCHEMA))
+        await commit(env, txn)
+    assert looked_at < 3 * 199
+    for number in (0, 1, 77, 198):
+        for keys in ([(1,)], [(n,) for n in range(20)]):
+            found = await env.keys.lookup(snapshots[number], BY_C1, keys, COLUMNS)
+            rows = [row for _, row in answer(found)]
+            assert rows == [(1, str(number)), (2, "still")][: len(keys)]
+    changes = await env.reader.changes(shard, snapshots[70].as_of, snapshots[77].as_of)
+    found = await env.keys.lookup(changes, BY_C1, [(1,)], COLUMNS)
+    assert [row for _, row in answer(found)] == [(1, "77")]
     await env.close()
