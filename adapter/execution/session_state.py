@@ -112,6 +112,8 @@ class SessionState:
             writes = transaction.has_writes
             if writes:
                 csn = await self._commit_writes(transaction)
+            elif transaction.pending.claims.length and not transaction.implicit:
+                await self.services.committer.check_locked(transaction.commit_request(self.services.env))
         except BaseException as error:
             self.roll_back_transaction(in_doubt=isinstance(error, StatementCompletionUnknown))
             raise

@@ -56,6 +56,7 @@ import structlog
 from msgspec import Struct, field
 
 from adapter.store_errors import CONCURRENT_UPDATE, serialization_failure, sql_error
+from adapter.transactions.claims import broken
 from adapter.transactions.row_versions import CommittedChanges, RowVersions
 from adapter.transactions.transaction import CommitRequest
 from adapter.transactions.validation import Accepted, conflict
@@ -68,6 +69,7 @@ from planner.errors import (
 )
 from storage.catalog.model import CatalogSnapshot
 from storage.errors import (
+    AsOfNotReadable,
     CatalogConflict,
     Determinate,
     Indeterminate,
@@ -197,6 +199,19 @@ class GroupCommitter(Struct, eq=False):
         if waiting.done.done():
             waiting.done.result()
         return waiting.done
+
+    async def check_locked(self, request: CommitRequest) -> None:
+        """Raise 40001 when another server has changed rows that a transaction has locked which writes nothing. On one
+        server its locks have seen to it."""
+        if self.env.peers.alone:
+            return
+        until = await self.env.oracle.read_ts("user")
+        try:
+            failure = await broken(self.env, request.claims, request.txn, until, (), None)
+        except (AsOfNotReadable, UnknownShard):
+            failure = serialization_failure(CONCURRENT_UPDATE)
+        if failure is not None:
+            raise failure
 
     async def _enqueue(self, request: CommitRequest) -> _Waiting:
         if self._closed:

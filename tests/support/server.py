@@ -28,7 +28,7 @@ class TidegateServer:
     """A `tidegate serve` process over `data_dir`, accepting connections on `port`; its output goes to `log`.
 
     `environment` are variables for it besides those of this process; `AUDITED` when not given. `checkout` is the folder
-    of the code that it runs, this one when not given.
+    of the code that it runs, this one when not given; `module` is run in place of the command line that it declares.
     """
 
     def __init__(
@@ -38,7 +38,9 @@ class TidegateServer:
         arguments: tuple[str, ...] = (),
         environment: Mapping[str, str] | None = None,
         checkout: Path = ROOT,
+        module: str | None = None,
     ) -> None:
+        self.module = module
         self.data_dir = data_dir
         self.checkout = checkout
         self.arguments = arguments
@@ -51,7 +53,7 @@ class TidegateServer:
     def start(self) -> None:
         """Starts the process and waits until it says how to connect; RuntimeError with its output if it ends."""
         project = tomllib.loads((self.checkout / "pyproject.toml").read_text(encoding="utf-8"))
-        module = project["project"]["scripts"]["tidegate"].partition(":")[0]
+        module = self.module or project["project"]["scripts"]["tidegate"].partition(":")[0]
         command = [sys.executable, "-m", module, "serve", "--data-dir", str(self.data_dir.absolute())]
         command += ["--listen", f"{self.host}:{self.port}", *self.arguments]
         with self.log.open("ab") as log:

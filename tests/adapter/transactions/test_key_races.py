@@ -133,6 +133,30 @@ async def test_upserts_count_what_was_done(clients: list[Client]) -> None:
     assert await clients[0].value("select count(*) from t") == 3
 
 
+async def test_who_locks_a_row_and_writes_nothing_learns_that_it_is_gone(tmp_path: Path) -> None:
+    """Another server does not see the lock; a worker of a queue must not take the job for its own."""
+    options = ServerOptions(
+        stores=StoreNames(data_dir=tmp_path / "data"), warm_spark=False, settings={"engine": "local"}
+    )
+    async with AsyncExitStack() as stack:
+        sessions = []
+        for _ in range(2):
+            server = await Server.open(options)
+            stack.push_async_callback(server.close)
+            sessions.append(await connect(server))
+        one, two = sessions
+        await one.run("create table t (id int primary key)")
+        await one.run("insert into t values (1), (2)")
+        await one.run("begin isolation level read committed")
+        assert await one.value("select id from t order by id limit 1 for update skip locked") == 1
+        await two.run("delete from t where id = 1")
+        await one.run("delete from t where id = 1")
+        assert await attempt(one, "commit") == "40001"
+        await one.run("begin isolation level read committed")
+        assert await one.value("select id from t order by id limit 1 for update skip locked") == 2
+        assert await attempt(one, "commit") == "00000"
+
+
 async def test_a_build_that_does_not_look_at_others_is_noticed(
     clients: list[Client], monkeypatch: pytest.MonkeyPatch
 ) -> None:
