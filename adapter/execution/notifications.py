@@ -1,4 +1,4 @@
-"""LISTEN and NOTIFY within one server process.
+"""LISTEN and NOTIFY: the listeners of one server process, which also hears what other workers of the server notify.
 
 A transaction's notifications are published when it commits, in order, duplicates removed. Each listening session has a
 bounded queue, emptied when it is idle (PostgreSQL, "NOTIFY").
@@ -7,9 +7,11 @@ bounded queue, emptied when it is idle (PostgreSQL, "NOTIFY").
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from msgspec import Struct, field
+
+from adapter.workers.colleagues import Colleagues
 
 MAX_QUEUED = 10_000
 """Notifications that wait for one busy session; beyond, the oldest are lost rather than the server's memory."""
@@ -26,7 +28,8 @@ class Listener(Struct, eq=False):
 class NotificationHub:
     """All listeners of a server process."""
 
-    def __init__(self) -> None:
+    def __init__(self, colleagues: Colleagues | None = None) -> None:
+        self._colleagues = colleagues or Colleagues()
         self._listeners: dict[Listener, Callable[[], None]] = {}
 
     def add(self, listener: Listener, arrived: Callable[[], None]) -> None:
@@ -37,11 +40,15 @@ class NotificationHub:
         """Stop serving it."""
         self._listeners.pop(listener, None)
 
-    def publish(self, pid: int, notifications: Iterable[tuple[str, str]]) -> None:
-        """Hand a committed transaction's (channel, payload) pairs to those who listen."""
+    async def publish(self, pid: int, notifications: Iterable[tuple[str, str]]) -> None:
+        """Hand a committed transaction's (channel, payload) pairs to those who listen, at whatever worker: they have
+        them when this returns."""
         distinct = list(dict.fromkeys(notifications))
-        if not distinct:
-            return
+        self.deliver(pid, distinct)
+        await self._colleagues.notify(pid, distinct)
+
+    def deliver(self, pid: int, distinct: Sequence[tuple[str, str]]) -> None:
+        """Hand (channel, payload) pairs to those who listen at this worker."""
         for listener, arrived in self._listeners.items():
             due = [(pid, channel, payload) for channel, payload in distinct if channel in listener.channels]
             if due:

@@ -19,6 +19,7 @@ from adapter.transactions.locks.lock_table import LockTable
 from adapter.transactions.row_versions import RowVersions
 from adapter.transactions.transaction import State, Transaction
 from adapter.wall_clock import utc_now
+from adapter.workers.colleagues import Colleagues
 from planner.errors import InvalidParameterValue
 from planner.syntax.parse import Parsed, split_and_parse
 from planner.types.system_relations import BuiltinRelations
@@ -36,15 +37,16 @@ RETAIN_EVERY = 256
 class Services:
     """See the module's contract."""
 
-    def __init__(self, env: Environment) -> None:
+    def __init__(self, env: Environment, colleagues: Colleagues | None = None) -> None:
         self.env = env
+        self.colleagues = colleagues or Colleagues()
         self.plans = PlanCache()
         self.templates = Templates(self.plans)
         self.constant_rows = ConstantRows()
         self.locks = LockTable(env.clock)
         self.row_versions = RowVersions(self.locks)
         self.committer = GroupCommitter(env, self.row_versions)
-        self.notifications = NotificationHub()
+        self.notifications = NotificationHub(self.colleagues)
         self.system_relations = BuiltinRelations()
         self.sequence_store = SequenceStore(env.consensus, env.clock)
         self.started_at = utc_now()

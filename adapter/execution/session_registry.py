@@ -1,18 +1,18 @@
 """The sessions of a server process, as other sessions see them: for pg_stat_activity, pg_cancel_backend and
-pg_terminate_backend, and for the server when it stops."""
+pg_terminate_backend, and for the server when it stops. Other workers of the server have sessions of their own, which
+`colleagues` reaches."""
 
 from __future__ import annotations
 
-import itertools
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
+from adapter.workers.colleagues import Colleagues
+from planner.common_errors import shut_down
 from planner.errors import SqlError
 
 if TYPE_CHECKING:
     from adapter.execution.session_state import SessionState
-
-MAX_BACKEND_PID = 2**31 - 1
 
 
 class Backend(Protocol):
@@ -44,16 +44,15 @@ class Backend(Protocol):
 class SessionRegistry:
     """See the module's contract."""
 
-    def __init__(self) -> None:
+    def __init__(self, colleagues: Colleagues | None = None) -> None:
+        self.colleagues = colleagues or Colleagues()
         self._backends: dict[int, Backend] = {}
-        self._pids = itertools.count(1)
 
     def new_pid(self) -> int:
-        """A backend pid that no session has."""
-        while True:
-            pid = next(self._pids) % MAX_BACKEND_PID
-            if pid and pid not in self._backends:
-                return pid
+        """A backend pid that no session has, of whatever worker."""
+        while (pid := self.colleagues.new_pid()) in self._backends:
+            pass
+        return pid
 
     def add(self, backend: Backend) -> None:
         """A session has begun."""
@@ -66,6 +65,17 @@ class SessionRegistry:
     def get(self, pid: int) -> Backend | None:
         """The session with this pid, or None."""
         return self._backends.get(pid)
+
+    def signal(self, pid: int, *, terminate: bool) -> bool:
+        """Cancel the statement of this process's session `pid`, or terminate it; whether there is such a session."""
+        backend = self._backends.get(pid)
+        if backend is None:
+            return False
+        if terminate:
+            backend.terminate(shut_down())
+        else:
+            backend.cancel()
+        return True
 
     def all(self) -> list[Backend]:
         """All sessions, oldest first."""

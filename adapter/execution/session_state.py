@@ -128,7 +128,7 @@ class SessionState:
         for action, channel in transaction.pending.listens:
             self._apply_listen(action, channel)
         if transaction.pending.notifications.length:
-            self.services.notifications.publish(self.backend_pid, transaction.pending.notifications)
+            await self.services.notifications.publish(self.backend_pid, transaction.pending.notifications)
 
     async def _commit_writes(self, transaction: Transaction) -> Csn | None:
         """Commit as the settings ask for; the CSN, None when it is not known yet."""

@@ -32,7 +32,7 @@ from adapter.queries.one_key import rows_of_key
 from adapter.queries.prepared_read import NOTHING, PreparedRead, with_token
 from adapter.queries.row_actions import MAX_ROWS, carry_out_for_rows
 from adapter.queries.row_locking import prepare_locking, without_locking
-from adapter.queries.session_facts import sized_facts
+from adapter.queries.session_facts import facts_for
 from adapter.queries.session_functions import has_acting_calls, is_evaluated_once, with_session_values
 from adapter.results import RecordBatch
 from adapter.system_catalogs.functions.reg_columns import with_names
@@ -117,8 +117,8 @@ async def prepare_read(
         query = await carry_out_for_rows(running, query, read_rows)
         templates = scan_templates(query.rel)
     context = execution_context(running, catalog)
-    if sizes:
-        context = replace(context, facts=await sized_facts(running, catalog))
+    if sizes or (running.services.colleagues.place is not None and (query.system or not templates)):
+        context = replace(context, facts=await facts_for(running, catalog, query, sizes=sizes))
     scanned = frozenset(template.relation_oid for template in templates)
     rows = None
     if constants and not scanned and not query.system:

@@ -7,30 +7,60 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
+from msgspec import Struct
+
 from adapter.execution.session_registry import Backend, SessionRegistry
 from adapter.execution.session_settings import setting_rows
 from adapter.execution.session_state import SessionState
 from adapter.execution.statement import Running
+from adapter.execution_context import SessionFacts
 from adapter.queries.lock_facts import lock_rows, wait_event
+from adapter.transactions.locks.lock_table import LockTable
 from adapter.transactions.transaction import State
 from adapter.wall_clock import utc_now
+from planner.ir import nodes as ir
+from planner.ir.bound import BoundQuery
+from planner.ir.rewrite import walk
 from planner.types.table_indexes import constraint_of_index, indexes_of
 from storage.catalog.model import CatalogSnapshot, Database, Relation, Role
 from storage.errors import UnknownShard
 
+_OF_ALL_WORKERS: Mapping[str, tuple[str, ...]] = {
+    "pg_stat_activity": ("pg_stat_activity",),
+    "pg_stat_ssl": ("pg_stat_activity",),
+    "pg_stat_gssapi": ("pg_stat_activity",),
+    "pg_locks": ("pg_locks",),
+}
+"""By system relation: the relations whose rows it takes from all workers."""
+
 MAX_QUERY_CHARS = 1024
 """PostgreSQL's track_activity_query_size."""
+
+
+class Elsewhere(Struct, frozen=True, kw_only=True):
+    """What the other workers of the server know: rows by relation, and who waits for whom."""
+
+    rows: Mapping[str, Sequence[Mapping[str, Any]]] = {}
+    blocked: Mapping[int, Sequence[int]] = {}
+
+
+NOTHING_ELSEWHERE = Elsewhere()
 
 
 class Facts:
     """The facts as one session sees them. `sizes` are bytes of tables and indexes by oid, where somebody asks."""
 
     def __init__(
-        self, session: SessionState, sessions: SessionRegistry, sizes: Mapping[int, int] | None = None
+        self,
+        session: SessionState,
+        sessions: SessionRegistry,
+        sizes: Mapping[int, int] | None = None,
+        elsewhere: Elsewhere = NOTHING_ELSEWHERE,
     ) -> None:
         self._session = session
         self._sessions = sessions
         self._sizes = sizes or {}
+        self._elsewhere = elsewhere
 
     def relation_size(self, oid: int) -> int:
         """Bytes that the table or index with this oid occupies; 0 for views and for what is stored in no shard."""
@@ -39,22 +69,22 @@ class Facts:
     def rows(self, relation: str) -> Sequence[Mapping[str, Any]]:
         """The rows of a session relation, by column name; none for a relation there is nothing to say about."""
         match relation:
-            case "pg_stat_activity":
-                return [_activity(backend) for backend in self._sessions.all()]
+            case "pg_stat_activity" | "pg_locks":
+                own = own_rows(relation, self._sessions, self._session.services.locks)
+                return [*own, *self._elsewhere.rows.get(relation, ())]
             case "pg_cursors":
                 return self._cursors()
             case "pg_prepared_statements":
                 return self._prepared()
             case "pg_settings":
                 return setting_rows(self._session)
-            case "pg_locks":
-                return lock_rows(self._session.services.locks, self._sessions.all())
             case _:
                 return []
 
     def blocking_pids(self, pid: int) -> list[int]:
         """The sessions that the waiting session `pid` waits for."""
-        return self._session.services.locks.blocking(pid)
+        found = self._session.services.locks.blocking(pid)
+        return list(dict.fromkeys([*found, *self._elsewhere.blocked.get(pid, ())]))
 
     def now_ms(self) -> int:
         """The transaction's time in milliseconds since 1970."""
@@ -89,6 +119,13 @@ class Facts:
             }
             for statement in self._session.statements.named()
         ]
+
+
+def own_rows(relation: str, sessions: SessionRegistry, locks: LockTable) -> list[Mapping[str, Any]]:
+    """What this process contributes to a relation whose rows are those of all workers."""
+    if relation == "pg_locks":
+        return lock_rows(locks, sessions.all())
+    return [_activity(backend) for backend in sessions.all()]
 
 
 def _activity(backend: Backend) -> Mapping[str, Any]:
@@ -129,8 +166,33 @@ def _activity(backend: Backend) -> Mapping[str, Any]:
     }
 
 
-async def sized_facts(running: Running, catalog: CatalogSnapshot) -> Facts:
-    """Facts that know how large each table and each index is, at the newest snapshot."""
+async def facts_for(running: Running, catalog: CatalogSnapshot, query: BoundQuery, *, sizes: bool) -> SessionFacts:
+    """What is known for `query`: with `sizes`, how large each table and each index is, at the newest snapshot; and what
+    the other workers know of what it asks for."""
+    asked = running.services.colleagues.place is not None
+    elsewhere = await _elsewhere(running, query) if asked else NOTHING_ELSEWHERE
+    if not sizes and elsewhere is NOTHING_ELSEWHERE:
+        return running.facts
+    return Facts(running.session, running.sessions, await _sizes(running, catalog) if sizes else None, elsewhere)
+
+
+async def _elsewhere(running: Running, query: BoundQuery) -> Elsewhere:
+    relations: set[str] = set()
+    blocked = False
+    for node in walk(query.rel):
+        if isinstance(node, ir.SystemScan):
+            relations.update(_OF_ALL_WORKERS.get(node.name, ()))
+        elif isinstance(node, ir.Call) and node.signature.name == "pg_blocking_pids":
+            blocked = True
+    if not relations and not blocked:
+        return NOTHING_ELSEWHERE
+    colleagues = running.services.colleagues
+    rows = {relation: await colleagues.rows(relation) for relation in sorted(relations)}
+    return Elsewhere(rows=rows, blocked=await colleagues.blocked() if blocked else {})
+
+
+async def _sizes(running: Running, catalog: CatalogSnapshot) -> Mapping[int, int]:
+    """By oid, the bytes of each table and each index at the newest snapshot."""
     env = running.services.env
     as_of = await env.oracle.read_ts("user")
     sizes: dict[int, int] = {}
@@ -145,4 +207,4 @@ async def sized_facts(running: Running, catalog: CatalogSnapshot) -> Facts:
                 for index in indexes_of(catalog, record):
                     constraint = None if index.constraint is not None else constraint_of_index(catalog, index.oid)
                     sizes[index.oid] = runs[index.oid if constraint is None else constraint.oid]
-    return Facts(running.session, running.sessions, sizes)
+    return sizes

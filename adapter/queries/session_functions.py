@@ -10,7 +10,6 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 
-from adapter.execution.session_registry import Backend
 from adapter.execution.session_settings import apply_setting, current_value
 from adapter.execution.statement import Running
 from adapter.plans.constant_rows import constant_value
@@ -18,7 +17,6 @@ from adapter.queries.advisory_locks import ADVISORY_LOCKS
 from adapter.queries.cursor_rows import CURRENT_ROW, current_row
 from adapter.queries.sequences import currval, lastval, nextval, position, setval
 from adapter.wall_clock import utc_now
-from planner.common_errors import shut_down
 from planner.errors import FeatureNotSupported, InvalidParameterValue, UndefinedObject
 from planner.ir import nodes as ir
 from planner.ir.bound import BoundQuery
@@ -201,30 +199,24 @@ async def _sleep(running: Running, seconds: float) -> str:
     return ""
 
 
-def _backend(running: Running, pid: int) -> Backend | None:
-    """The session with this pid; None, with PostgreSQL's warning, when there is none."""
-    backend = running.sessions.get(pid)
-    if backend is None:
-        running.session.warn("01000", f"PID {pid} is not a PostgreSQL backend process")
-    return backend
+async def _signal(running: Running, pid: int, *, terminate: bool) -> bool:
+    """Reach the session with this pid; False, with PostgreSQL's warning, when no worker has it."""
+    sessions = running.sessions
+    if sessions.signal(pid, terminate=terminate):
+        running.scope.check()
+        return True
+    if await sessions.colleagues.signal(pid, terminate=terminate):
+        return True
+    running.session.warn("01000", f"PID {pid} is not a PostgreSQL backend process")
+    return False
 
 
-def _cancel_backend(running: Running, pid: int) -> bool:
-    backend = _backend(running, pid)
-    if backend is None:
-        return False
-    backend.cancel()
-    running.scope.check()
-    return True
+async def _cancel_backend(running: Running, pid: int) -> bool:
+    return await _signal(running, pid, terminate=False)
 
 
-def _terminate_backend(running: Running, pid: int, timeout_ms: int = 0) -> bool:
-    backend = _backend(running, pid)
-    if backend is None:
-        return False
-    backend.terminate(shut_down())
-    running.scope.check()
-    return True
+async def _terminate_backend(running: Running, pid: int, timeout_ms: int = 0) -> bool:
+    return await _signal(running, pid, terminate=True)
 
 
 def _schemas(running: Running, implicit: bool) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct, field
 
+from adapter.workers.colleagues import WorkerPlace
 from storage.environment.named_stores import StoreNames
 from storage.errors import InvalidStore
 
@@ -20,6 +21,8 @@ class ServerOptions(Struct, frozen=True, kw_only=True):
     spark_conf: tuple[tuple[str, str], ...] = ()
     settings: Mapping[str, str] = field(default_factory=dict)
     warm_spark: bool = True
+    worker: WorkerPlace | None = None
+    """Which of the server's workers this process is; None when it is the whole server."""
     pruning_audit: float | None = None
     """Share of the parts that reads leave out which are audited; None: as the environment has it."""
 

@@ -18,12 +18,14 @@ from adapter.execution.session_registry import SessionRegistry
 from adapter.execution.session_state import SessionState
 from adapter.plans.key_indexes import ShardIndexes
 from adapter.results import StartupParameters
+from adapter.sessions.answers import answer_colleagues
 from adapter.sessions.options import ServerOptions, check_spark_reaches
 from adapter.sessions.scratch import Scratch
 from adapter.sessions.session import Session
 from adapter.sessions.statement_life import StatementLife
 from adapter.sessions.upgrade import enforce_recorded_keys
 from adapter.settings.values import SettingValues, canonical_value, check_changeable, require_setting
+from adapter.workers.colleagues import Colleagues
 from planner.common_errors import missing_database, shut_down
 from planner.errors import (
     CannotConnectNow,
@@ -45,7 +47,8 @@ class Server:
         self.services = services
         self._loading: asyncio.Task[None] | None = None
         self.engines = engines
-        self.sessions = SessionRegistry()
+        self.colleagues = services.colleagues
+        self.sessions = SessionRegistry(self.colleagues)
         self._scratch = scratch
         self._warms_spark = options.warm_spark
         self._base_settings = _server_defaults(options.settings)
@@ -89,7 +92,7 @@ class Server:
             spark_remote=options.spark_remote,
             spark_conf=options.spark_conf,
         )
-        server = Server(env, Services(env), engines, options, scratch)
+        server = Server(env, Services(env, Colleagues(options.worker)), engines, options, scratch)
         env.keys.use_scratch(scratch.path)
         indexes = ShardIndexes(env.catalog, lambda: engines.row_values)
         env.keys.provide(indexes, indexes.changed)
@@ -98,7 +101,14 @@ class Server:
         await server.services.provide_oids()
         server.services.committer.start()
         await enforce_recorded_keys(server.services)
+        if server.colleagues.mesh is not None:
+            answer_colleagues(server.colleagues.mesh, server.services, server.sessions)
+            await server.colleagues.mesh.open()
         return server
+
+    def use_settings(self, given: Mapping[str, str]) -> None:
+        """Let these be the defaults of sessions that begin from now on. Raises 42704 and 22023, and changes nothing."""
+        self._base_settings = _server_defaults(given)
 
     def warm(self) -> None:
         """Start to load what the first statements would wait for: once clients are served, so that it keeps none of
@@ -112,6 +122,8 @@ class Server:
         if self._closing:
             return
         self._closing = True
+        if self.colleagues.mesh is not None:
+            await self.colleagues.mesh.close()
         for backend in self.sessions.all():
             backend.terminate(shut_down())
             await backend.close()

@@ -38,6 +38,8 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Options of the object store (region, endpoint, access_key_id, ...); its usual variables count too."""
     listen: str = "127.0.0.1:5433"
     """host:port, or several separated by commas. Port 0 lets the system choose."""
+    workers: Annotated[int, msgspec.Meta(ge=1, le=64)] = 1
+    """Processes that serve behind the addresses, as one server."""
     spark_master: str = "local[*]"
     """Spark master URL: local[n], spark://..., yarn, k8s://..."""
     spark_remote: str | None = None

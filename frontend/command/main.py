@@ -14,6 +14,8 @@ import os
 import socket
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -27,6 +29,9 @@ from frontend.command.configuration import (
 from frontend.command.options import configure_admin, configure_serve
 from frontend.server.authentication import ListenRefused, check_trust
 from frontend.server.listening import listening
+
+if TYPE_CHECKING:
+    from frontend.workers.control import WorkerEnd
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
@@ -74,16 +79,51 @@ def _run_serve(arguments: argparse.Namespace) -> int:
             listeners.append((host, sockets))
             for one in sockets:
                 stack.callback(one.close)
+        reload = partial(load_configuration, vars(arguments), os.environ)
+        unknown = unknown_variables(os.environ)
         try:
-            return _serve(configuration, listeners, unknown_variables(os.environ))
+            if configuration.workers == 1:
+                return _serve(configuration, listeners, unknown, reload=reload)
+            end = _supervise(configuration, listeners, unknown)
+            if isinstance(end, int):
+                return end
+            # This is a worker, whose clients come from the supervisor.
+            stack.close()
+            gc.disable()
+            return _serve(configuration, (), worker=end, reload=reload)
         except KeyboardInterrupt:
             return EXIT_INTERRUPTED
+
+
+def _supervise(
+    configuration: Configuration,
+    listeners: Sequence[tuple[str, Sequence[socket.socket]]],
+    unknown: Sequence[tuple[str, str | None]],
+) -> WorkerEnd | int:
+    """Run the supervisor of several workers: the exit status. In a worker: its end."""
+    import structlog
+
+    from frontend.command.logs import configure_logging, say_how_to_connect, warn_of_unknown
+    from frontend.workers.supervisor import Supervisor
+
+    configure_logging(configuration.log_level)
+    warn_of_unknown(unknown)
+    supervisor = Supervisor(
+        configuration.workers,
+        [one for _, sockets in listeners for one in sockets],
+        ready=partial(say_how_to_connect, listeners),
+        tell=structlog.get_logger("frontend").info,
+    )
+    return supervisor.run()
 
 
 def _serve(
     configuration: Configuration,
     listeners: Sequence[tuple[str, Sequence[socket.socket]]],
-    unknown: Sequence[tuple[str, str | None]],
+    unknown: Sequence[tuple[str, str | None]] = (),
+    *,
+    worker: WorkerEnd | None = None,
+    reload: Callable[[], Configuration],
 ) -> int:
     # The linear algebra of NumPy, which nothing here uses, would start its threads when it is loaded.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -91,7 +131,7 @@ def _serve(
     from storage.errors import InvalidStore
 
     try:
-        serve(configuration, listeners, unknown)
+        serve(configuration, listeners, unknown, worker=worker, reload=reload)
     except InvalidStore as error:
         return _complain(error, EXIT_USAGE)
     except StartFailed as error:

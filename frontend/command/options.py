@@ -18,6 +18,11 @@ def configure_serve(parser: argparse.ArgumentParser) -> None:
     add("--config", metavar="FILE", help="TOML file with the same options (data_dir = ...); variable TIDEGATE_CONFIG")
     add_store_options(parser)
     add("--listen", metavar="HOST:PORT", help=f"address to listen on, loopback only (default {defaults.listen})")
+    add(
+        "--workers",
+        metavar="N",
+        help=f"processes that serve the clients, as one server: about one for each core (default {defaults.workers})",
+    )
     add("--spark-master", metavar="URL", help=f"Spark master (default {defaults.spark_master})")
     add("--spark-remote", metavar="URL", help="Spark Connect server (sc://host:port) instead of a master")
     add("--spark-start", metavar="WHEN", help="start Spark with the server (eager, the default) or on demand (lazy)")

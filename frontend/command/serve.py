@@ -8,21 +8,22 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import logging
 import signal
 import socket
 import ssl
-import sys
 from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
 from typing import Any
 
 import structlog
 
 from adapter.sessions import server as sessions
 from adapter.sessions.options import ServerOptions
-from frontend.command.configuration import Configuration
+from frontend.command.configuration import Configuration, ConfigurationError
+from frontend.command.logs import configure_logging, say_how_to_connect, warn_of_unknown
 from frontend.command.store_names import store_names
 from frontend.server.accepting import Server, ServerLimits
+from frontend.workers.control import Order, WorkerEnd
 from planner.errors import SqlError
 from storage.environment.named_stores import check_names
 from storage.errors import StorageError
@@ -32,22 +33,6 @@ log = structlog.get_logger("frontend")
 
 class StartFailed(Exception):
     """The server cannot start, or go on; the message is for the person who started it."""
-
-
-def _configure_logging(level: str) -> None:
-    structlog.configure(
-        processors=[
-            structlog.contextvars.merge_contextvars,
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.format_exc_info,
-            structlog.dev.ConsoleRenderer(
-                colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback
-            ),
-        ],
-        wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.upper()]),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
-    )
 
 
 def _tls_context(configuration: Configuration) -> ssl.SSLContext | None:
@@ -63,45 +48,53 @@ def _tls_context(configuration: Configuration) -> ssl.SSLContext | None:
     return context
 
 
-def psql_command(host: str, port: int) -> str:
-    """The line to copy."""
-    return f'psql "host={host} port={port} user=postgres dbname=postgres"'
-
-
 def serve(
     configuration: Configuration,
     listeners: Sequence[tuple[str, Sequence[socket.socket]]],
     unknown_variables: Sequence[tuple[str, str | None]] = (),
+    *,
+    worker: WorkerEnd | None = None,
+    reload: Callable[[], Configuration] | None = None,
 ) -> None:
     """Serve the clients of `listeners` (of each host the sockets that listen already) until a signal. Warns of the
-    `unknown_variables`, each with the one that may be meant.
+    `unknown_variables`, each with the one that may be meant. `reload` reads the configuration again, for SIGHUP.
 
-    Prints a line to copy for each host once statements are answered. Raises InvalidStore for store names that are none,
-    StartFailed.
+    Prints a line to copy for each host once statements are answered. One worker of several says so to its supervisor
+    instead, which gives it its clients. Raises InvalidStore for store names that are none, StartFailed.
     """
     check_names(store_names(configuration))
-    _configure_logging(configuration.log_level)
-    for name, meant in unknown_variables:
-        hint = {} if meant is None else {"did_you_mean": meant}
-        log.warning("unknown environment variable, ignored", variable=name, **hint)
+    configure_logging(configuration.log_level)
+    if worker is None:
+        warn_of_unknown(unknown_variables)
+    elif not worker.wait_to_open():
+        return
+    else:
+        structlog.contextvars.bind_contextvars(worker=worker.number)
     loop_factory = None
     if configuration.event_loop == "uvloop":
         import uvloop
 
         loop_factory = uvloop.new_event_loop
     with asyncio.Runner(loop_factory=loop_factory) as runner:
-        runner.run(_serve(configuration, listeners))
+        runner.run(_serve(configuration, listeners, worker, reload))
 
 
-async def _serve(configuration: Configuration, listeners: Sequence[tuple[str, Sequence[socket.socket]]]) -> None:
+async def _serve(
+    configuration: Configuration,
+    listeners: Sequence[tuple[str, Sequence[socket.socket]]],
+    worker: WorkerEnd | None,
+    reload: Callable[[], Configuration] | None,
+) -> None:
     tls = _tls_context(configuration)
     options = ServerOptions(
         stores=store_names(configuration),
         spark_master=configuration.spark_master,
         spark_remote=configuration.spark_remote,
         spark_conf=tuple(configuration.spark_conf.items()),
-        warm_spark=configuration.spark_start == "eager",
+        # The JVM of one worker is enough until another one needs its own.
+        warm_spark=configuration.spark_start == "eager" and (worker is None or worker.number == 0),
         settings=configuration.settings,
+        worker=None if worker is None else worker.place,
         pruning_audit=configuration.pruning_audit,
     )
     try:
@@ -120,49 +113,110 @@ async def _serve(configuration: Configuration, listeners: Sequence[tuple[str, Se
             drain_timeout_s=configuration.drain_timeout_s,
         ),
         tls=tls,
+        colleagues=backend.colleagues,
     )
+    orders: asyncio.Queue[Order] = asyncio.Queue()
+    hang_up = partial(_reload, backend, reload)
     try:
-        for host, sockets in listeners:
-            await server.serve_on(sockets)
-            sys.stdout.write(psql_command(host, sockets[0].getsockname()[1]) + "\n")
-        sys.stdout.flush()
+        if worker is None:
+            _obey_signals(orders, hang_up)
+            for _, sockets in listeners:
+                await server.serve_on(sockets)
+            say_how_to_connect(listeners)
+        else:
+            _obey_supervisor(worker, server, orders, hang_up)
+            worker.say_ready()
         backend.warm()
         # What start-up made lives as long as the server: no collection need look at it again.
         gc.freeze()
         gc.enable()
-        await _until_stopped(server.stop, backend.env.deposed)
+        await _until_stopped(server.stop, backend.env.deposed, orders)
     finally:
         # What is frozen is never torn down, and libraries complain of that at the exit.
         gc.unfreeze()
         await backend.close()
 
 
-async def _until_stopped(stop: Callable[..., Coroutine[Any, Any, None]], deposed: asyncio.Event) -> None:
-    """Waits for SIGTERM (drain) or SIGINT (end what runs); a second signal ends the patience of the first.
+def _obey_signals(orders: asyncio.Queue[Order], hang_up: Callable[[], None]) -> None:
+    """SIGTERM drains, SIGINT stops, and so does any second one of them; SIGHUP reads the configuration again."""
+    loop = asyncio.get_running_loop()
+    received = 0
+
+    def stop(number: signal.Signals) -> None:
+        nonlocal received
+        received += 1
+        orders.put_nowait(Order.DRAIN if number is signal.SIGTERM and received == 1 else Order.STOP)
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop, number)
+    loop.add_signal_handler(signal.SIGHUP, hang_up)
+
+
+def _obey_supervisor(
+    worker: WorkerEnd, server: Server, orders: asyncio.Queue[Order], hang_up: Callable[[], None]
+) -> None:
+    """Take clients and orders from the supervisor. A terminal or a service manager may send its signals to workers
+    too: SIGTERM drains, as often as it comes, and the others are left to the supervisor."""
+
+    def obey(order: Order) -> None:
+        if order is Order.RELOAD:
+            hang_up()
+        else:
+            orders.put_nowait(order)
+
+    worker.listen(server.take, obey)
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGTERM, orders.put_nowait, Order.DRAIN)
+    for number in (signal.SIGINT, signal.SIGHUP):
+        loop.add_signal_handler(number, lambda: None)
+
+
+def _reload(backend: sessions.Server, reload: Callable[[], Configuration] | None) -> None:
+    """Read the configuration again: new sessions begin with its settings, and the log has its level. The rest of it
+    holds from the next start. A configuration that is wrong changes nothing, and the log says why."""
+    if reload is None:
+        return
+    try:
+        configuration = reload()
+        backend.use_settings(configuration.settings)
+    except ConfigurationError as error:
+        log.error("the configuration was not read again", error=str(error))
+    except SqlError as error:
+        log.error("the configuration was not read again", error=f"settings: {error.message}")
+    else:
+        configure_logging(configuration.log_level)
+        log.info("the configuration was read again")
+
+
+async def _until_stopped(
+    stop: Callable[..., Coroutine[Any, Any, None]], deposed: asyncio.Event, orders: asyncio.Queue[Order]
+) -> None:
+    """Waits for an order to drain or to stop (end what runs); one to stop ends the patience of the first.
 
     Raises StartFailed when other servers have deposed this one.
     """
-    loop = asyncio.get_running_loop()
-    signals: asyncio.Queue[signal.Signals] = asyncio.Queue()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, signals.put_nowait, number)
-    first_signal = asyncio.ensure_future(signals.get())
+    first_order = asyncio.ensure_future(orders.get())
     fenced = asyncio.ensure_future(deposed.wait())
-    await asyncio.wait((first_signal, fenced), return_when=asyncio.FIRST_COMPLETED)
+    await asyncio.wait((first_order, fenced), return_when=asyncio.FIRST_COMPLETED)
     fenced.cancel()
-    if not first_signal.done():
-        first_signal.cancel()
+    if not first_order.done():
+        first_order.cancel()
         await stop(drain=False)
         raise StartFailed(
             "this server stood still for so long that the others took it for dead; what was not acknowledged is lost, "
             "start it again"
         )
-    first = first_signal.result()
-    stopping = asyncio.ensure_future(stop(drain=first is signal.SIGTERM))
-    again = asyncio.ensure_future(signals.get())
+    stopping = asyncio.ensure_future(stop(drain=first_order.result() is Order.DRAIN))
+    again = asyncio.ensure_future(_next(orders, Order.STOP))
     await asyncio.wait((stopping, again), return_when=asyncio.FIRST_COMPLETED)
     if not stopping.done():
         stopping.cancel()
         await asyncio.wait((stopping,))
         await stop(drain=False)
     again.cancel()
+
+
+async def _next(orders: asyncio.Queue[Order], wanted: Order) -> None:
+    """Return at the next such order."""
+    while await orders.get() is not wanted:
+        pass

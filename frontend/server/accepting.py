@@ -8,13 +8,17 @@ no more, lets running transactions finish for a while, and tells idle clients 57
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
 import ssl
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import structlog
 from msgspec import Struct
 
+from adapter.workers.colleagues import Colleagues
+from adapter.workers.messages import CancelByKey
 from frontend.connections.cancel_keys import CancelRegistry
 from frontend.connections.channel import ClientProtocol
 from frontend.connections.connection import Connection, ConnectionLost
@@ -61,11 +65,19 @@ class Server:
         *,
         limits: ServerLimits | None = None,
         tls: ssl.SSLContext | None = None,
+        colleagues: Colleagues | None = None,
     ) -> None:
+        """`colleagues`: the other workers, when this is one of several."""
         self._factory = factory
         self._limits = limits or ServerLimits()
         self._tls = tls
         self._cancels = CancelRegistry()
+        self._colleagues = colleagues or Colleagues()
+        if self._colleagues.mesh is not None:
+            self._colleagues.mesh.answer(CancelByKey, lambda asked: self._cancels.cancel(asked.pid, asked.secret))
+        self._sessions = 0
+        """Clients that have a place, or are about to get one."""
+        self._taking: set[asyncio.Task[Any]] = set()
         self._listeners: list[asyncio.Server] = []
         self._clients: dict[asyncio.Task[None], ClientProtocol] = {}
         self._connections: dict[asyncio.Task[None], Connection] = {}
@@ -94,6 +106,28 @@ class Server:
             )
             self._listeners.append(listener)
 
+    def take(self, client: socket.socket) -> None:
+        """Serves a client that has been accepted elsewhere."""
+        client.setblocking(False)
+        loop = asyncio.get_running_loop()
+        taking = loop.create_task(
+            loop.connect_accepted_socket(
+                lambda: ClientProtocol(self._accept, max_message_bytes=self._limits.max_message_bytes), client
+            )
+        )
+        self._taking.add(taking)
+        taking.add_done_callback(self._taken)
+
+    def _taken(self, taking: asyncio.Task[Any]) -> None:
+        self._taking.discard(taking)
+        if taking.cancelled() or taking.exception() is not None:
+            self._note_closed()  # The client has gone already.
+
+    def _note_closed(self) -> None:
+        place = self._colleagues.place
+        if place is not None:
+            place.memory.closed.own += 1
+
     def _accept(self, client: ClientProtocol) -> None:
         task = asyncio.get_running_loop().create_task(self._serve(client))
         self._clients[task] = client
@@ -101,6 +135,7 @@ class Server:
 
     def _forget(self, task: asyncio.Task[None]) -> None:
         self._clients.pop(task, None)
+        self._note_closed()
         if not task.cancelled() and task.exception() is not None:
             log.error("connection failed", exc_info=task.exception())
 
@@ -128,7 +163,11 @@ class Server:
             if startup is None:
                 return
             negotiated = negotiate(startup, client.remote_address)
-            self._check_room()
+        with self._room():
+            await self._serve_session(client, negotiated)
+
+    async def _serve_session(self, client: ClientProtocol, negotiated: Negotiated) -> None:
+        async with asyncio.timeout(self._limits.startup_timeout_s):
             if negotiated.must_negotiate:
                 client.write(backend.negotiate_protocol_version(NEWEST_PROTOCOL, negotiated.unrecognized))
             client.write(backend.AUTHENTICATION_OK)
@@ -149,11 +188,28 @@ class Server:
             self._cancels.unregister(session.backend_pid)
             await session.close()
 
-    def _check_room(self) -> None:
+    @contextlib.contextmanager
+    def _room(self) -> Iterator[None]:
+        """One of the places for clients, which all workers share. Raises 57P03 during a stop, 53300 when all are taken.
+
+        NOTE: taken first and counted then. Of two workers that do so at one moment none lets one too many in.
+        """
         if self._stopping:
             raise CannotConnectNow("the database system is shutting down", fatal=True)
-        if len(self._connections) >= self._limits.max_connections:
-            raise TooManyConnections("sorry, too many clients already", fatal=True)
+        self._change_sessions(1)
+        try:
+            place = self._colleagues.place
+            taken = self._sessions if place is None else place.memory.sessions.total()
+            if taken > self._limits.max_connections:
+                raise TooManyConnections("sorry, too many clients already", fatal=True)
+            yield
+        finally:
+            self._change_sessions(-1)
+
+    def _change_sessions(self, by: int) -> None:
+        self._sessions += by
+        if self._colleagues.place is not None:
+            self._colleagues.place.memory.sessions.own = self._sessions
 
     async def _startup(self, client: ClientProtocol) -> Startup | None:
         """Answers encryption and cancel requests until the start-up packet proper; None when the connection is done."""
@@ -166,7 +222,8 @@ class Server:
                     client.write(b"N")
                     await client.flush()
                 case CancelRequest():
-                    self._cancels.cancel(message.backend_pid, message.secret)
+                    if not self._cancels.cancel(message.backend_pid, message.secret):
+                        await self._colleagues.cancel_by_key(message.backend_pid, message.secret)
                     return None
                 case _:
                     return message

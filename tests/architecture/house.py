@@ -22,6 +22,7 @@ STOREYS = ("frontend", "adapter", "planner", "storage")
 ROOMS: dict[str, tuple[str, ...]] = {
     "frontend": (
         "command",
+        "workers",
         "server",
         "connections",
         "copy",
@@ -50,6 +51,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "engines.common",
         "plans",
         "transactions.locks",
+        "workers",
         "system_catalogs",
         "system_catalogs.functions",
         "system_catalogs.relations",
@@ -112,6 +114,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "clock",
         "bounded_map",
         "off_loop",
+        "host_memory",
     ),
 }
 

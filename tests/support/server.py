@@ -75,6 +75,12 @@ class TidegateServer:
         """What the process has printed so far, over all its starts."""
         return self.log.read_text(errors="replace") if self.log.exists() else ""
 
+    def workers(self) -> list[int]:
+        """The process ids of its workers, in the order in which they were started."""
+        assert self.process is not None
+        pid = self.process.pid
+        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
     def kill(self) -> None:
         """SIGKILL, at once: what a crash does."""
         if self.process is not None:

@@ -354,6 +354,10 @@ class LockTable:
                     for owner, modes in list(lock.holders.items()):
                         yield lock, owner, modes
 
+    def blocked(self) -> dict[int, list[int]]:
+        """By each process that waits: those that it waits for."""
+        return {request.owner.pid: self.blocking(request.owner.pid) for request in self.waiting()}
+
     def blocking(self, pid: int) -> list[int]:
         """The processes that the waiting process `pid` waits for: holders, then those ahead of it in the queue."""
         found = {

@@ -19,8 +19,8 @@ from frontend.command.configuration import (
     parse_address,
     unknown_variables,
 )
+from frontend.command.logs import psql_command
 from frontend.command.main import build_parser, main
-from frontend.command.serve import psql_command
 from frontend.command.store_names import store_names
 from frontend.server.authentication import ListenRefused, check_trust
 from storage.environment.named_stores import StoreNames

@@ -1,0 +1,46 @@
+"""What the workers of one server ask each other. Each question has one kind of answer, a msgpack value."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from msgspec import Struct
+
+
+class Question(Struct, frozen=True, tag=True):
+    """The base of all questions."""
+
+
+class CancelByKey(Question, frozen=True):
+    """A client's CancelRequest for one of your sessions. Answer: whether the secret is right."""
+
+    pid: int
+    secret: bytes
+
+
+class Signal(Question, frozen=True):
+    """Cancel the statement of one of your sessions, or terminate it. Answer: whether you have it."""
+
+    pid: int
+    terminate: bool
+
+
+class Notified(Question, frozen=True):
+    """The transaction of session `pid` has committed with these (channel, payload) pairs. Answer: None, once your
+    sessions that listen know."""
+
+    pid: int
+    notifications: tuple[tuple[str, str], ...]
+
+
+class SessionRows(Question, frozen=True):
+    """What you contribute to this system relation. Answer: rows, by column name."""
+
+    relation: str
+
+
+class Blocked(Question, frozen=True):
+    """Which of your sessions wait for whom. Answer: by pid, the pids."""
+
+
+AnyQuestion: TypeAlias = CancelByKey | Signal | Notified | SessionRows | Blocked
