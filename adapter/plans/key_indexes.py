@@ -21,8 +21,10 @@ from planner.definitions.index_expressions import RowValue, bind_row_value
 from planner.ir.bound import BoundQuery
 from planner.ir.physical import arrow_type
 from planner.types import types as t
+from planner.types.ranges import range_or_multirange
 from planner.types.table_indexes import DESCENDING, NULLS_FIRST, index_of_constraint
 from planner.types.types import column_type
+from planner.values.range_bounds import comparison_key
 from planner.values.text_values import parse_text
 from storage.catalog.model import CatalogSnapshot, Constraint, Index, Relation
 from storage.catalog.store import CatalogStore
@@ -257,6 +259,17 @@ class ShardIndexes:
 def _key_column(relation: Relation, attnum: int) -> KeyColumn:
     stored = stored_column(relation, attnum)
     column = next(column for column in relation.columns if column.attnum == attnum)
+    ranges = range_or_multirange(column.type_oid)
+    if ranges is not None and ranges.subtype == t.NUMERIC:
+        return KeyColumn(
+            source=Computed(
+                text=f"{stored.name}{_COMPARED}",
+                type=pa.binary(),
+                inputs=(stored,),
+                evaluate=lambda table: _comparison_keys(table.column(stored.name)),
+                quick=True,
+            )
+        )
     if domain_of(stored.type) is not None:
         return KeyColumn(source=stored, padded=column.type_oid == t.BPCHAR)
     return KeyColumn(
@@ -275,6 +288,19 @@ def values_as_text(values: pa.Array | pa.ChunkedArray) -> pa.Array:
     return pa.array([None if value is None else repr(value) for value in values.to_pylist()], pa.string())
 
 
+_COMPARED = " compared"
+"""What is in an index of ranges of numerics is what is compared of them."""
+
+
+def _comparison_keys(values: pa.Array | pa.ChunkedArray) -> pa.Array:
+    return pa.array([None if value is None else comparison_key(value) for value in values.to_pylist()], pa.binary())
+
+
 def key_arrays(index: IndexDefinition, columns: Sequence[pa.Array]) -> list[pa.Array]:
     """Values of the stored columns of `index` as its keys, which `KeyReader` is asked for."""
-    return [values if domain_of(values.type) is not None else values_as_text(values) for values in columns]
+    found = []
+    for column, values in zip(index.columns, columns, strict=False):
+        if isinstance(column.source, Computed) and column.source.text.endswith(_COMPARED):
+            values = _comparison_keys(values)
+        found.append(values if domain_of(values.type) is not None else values_as_text(values))
+    return found

@@ -32,6 +32,7 @@ from planner.ir import nodes as ir
 from planner.ir.physical import element_type
 from planner.ir.rewrite import outermost_relations
 from planner.types import types as t
+from planner.types.ranges import ordered_as_bytes
 from planner.types.types import SqlType
 from storage.shards.parts import Part, part_may_match
 from storage.upkeep.pruning_audit import COMPARE
@@ -40,6 +41,7 @@ _INTEGERS = frozenset({t.INT2, t.INT4, t.INT8, t.OID})
 _STRINGS = frozenset({t.TEXT, t.VARCHAR, t.NAME})
 _COMPARABLE = _INTEGERS | _STRINGS | {
     t.BOOL, t.FLOAT4, t.FLOAT8, t.NUMERIC, t.DATE, t.TIME, t.TIMESTAMP, t.TIMESTAMPTZ, t.UUID, t.BYTEA,
+    *ordered_as_bytes(),
 }  # fmt: skip
 _FLIPPED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _NEGATED = {

@@ -14,6 +14,7 @@ from decimal import Decimal
 
 from frontend.encoding.datetimes import DATE_INFINITY, TIMESTAMP_INFINITY
 from frontend.encoding.encoders import ARRAY_ELEMENTS
+from frontend.encoding.ranges import EMPTY, LOWER_INCLUSIVE, LOWER_INFINITE, UPPER_INCLUSIVE, UPPER_INFINITE
 from frontend.protocol.codec import decode_utf8
 from planner.common_errors import timestamp_out_of_range
 from planner.errors import (
@@ -25,7 +26,10 @@ from planner.errors import (
 )
 from planner.ir.nodes import Interval
 from planner.types import types
+from planner.types.ranges import RangeType, range_or_multirange
 from planner.types.types import SqlType
+from planner.values import range_bounds as rb
+from planner.values.range_sets import normalized
 
 _EPOCH_DATE = dt.date(2000, 1, 1)
 _EPOCH = dt.datetime(2000, 1, 1)  # noqa: DTZ001 - a timestamp without time zone
@@ -176,6 +180,41 @@ def _array(sql_type: SqlType, element_oid: int) -> Callable[[_Input], object]:
     return read
 
 
+def _bounds(range_type: RangeType, source: _Input) -> rb.Bounds | None:
+    subtype = SqlType(range_type.subtype)
+    # Flags that PostgreSQL does not know are none.
+    flags = source.raw(1)[0]
+
+    def bound(infinite: int) -> object:
+        if flags & (EMPTY | infinite):
+            return None
+        (length,) = source.unpack(">i")
+        return rb.plain_value(parse_binary(source.raw(length), subtype), subtype.oid)
+
+    lower, upper = bound(LOWER_INFINITE), bound(UPPER_INFINITE)
+    if flags & EMPTY:
+        return None
+    lower_inc, upper_inc = bool(flags & LOWER_INCLUSIVE), bool(flags & UPPER_INCLUSIVE)
+    return rb.bounds_of(range_type, lower, upper, lower_inc=lower_inc, upper_inc=upper_inc)
+
+
+def _range(range_type: RangeType) -> Callable[[_Input], object]:
+    return lambda source: rb.encode_range(_bounds(range_type, source))
+
+
+def _multirange(range_type: RangeType) -> Callable[[_Input], object]:
+    def read(source: _Input) -> object:
+        found: list[rb.Bounds] = []
+        for _ in range(source.unpack(">I")[0]):
+            (length,) = source.unpack(">i")
+            part = _Input(source.raw(length))
+            bounds = _bounds(range_type, part)
+            found += [] if bounds is None else [bounds]
+        return rb.encode_multirange(normalized(rb.codec_of(range_type), found))
+
+    return read
+
+
 _READERS: dict[int, Callable[[_Input], object]] = {
     types.BOOL: _bool,
     types.INT2: _number(">h"),
@@ -206,12 +245,15 @@ for _oid in (
 
 def has_binary_input(sql_type: SqlType) -> bool:
     """Whether `parse_binary` knows the type."""
-    return sql_type.oid in _READERS or sql_type.oid in ARRAY_ELEMENTS
+    return sql_type.oid in _READERS or range_or_multirange(sql_type.oid) is not None or sql_type.oid in ARRAY_ELEMENTS
 
 
 def parse_binary(data: bytes, sql_type: SqlType) -> object:
     """The value of a literal of this type. Raises 08P01, 22P03, 22021, 22008, 42883."""
     reader = _READERS.get(sql_type.oid)
+    range_type = range_or_multirange(sql_type.oid)
+    if range_type is not None:
+        reader = _range(range_type) if range_type.oid == sql_type.oid else _multirange(range_type)
     if reader is None:
         element_oid = ARRAY_ELEMENTS.get(sql_type.oid)
         if element_oid is None:

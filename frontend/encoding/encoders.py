@@ -16,9 +16,11 @@ import pyarrow.compute as pc
 from adapter.system_catalogs.functions.reg_columns import REG_VALUE
 from frontend.encoding import composites, datetimes, intervals, numbers, scalars
 from frontend.encoding.columns import ArrowArray, ColumnEncoder, Encoded, encoded_values
+from frontend.encoding.ranges import range_binary_encoder, range_text_encoder
 from frontend.encoding.settings import FormatSettings
 from planner.errors import FeatureNotSupported, UndefinedFunction
 from planner.types import types
+from planner.types.ranges import range_arrays, range_or_multirange
 from planner.types.types import SqlType
 
 TEXT_FORMAT = 0
@@ -63,6 +65,7 @@ ARRAY_ELEMENTS = {
     3807: types.JSONB,
     4090: types.REGNAMESPACE,
     4097: types.REGROLE,
+    **range_arrays(),
 }
 """Element type by array type."""
 
@@ -177,6 +180,8 @@ def _text(sql_type: SqlType, arrow_type: Any, settings: FormatSettings) -> Colum
         return simple[oid]
     if oid in built:
         return built[oid]()
+    if range_or_multirange(oid) is not None:
+        return range_text_encoder(sql_type, settings)
     if pa.types.is_integer(arrow_type):
         return numbers.integer_text
     return encoded_values
@@ -236,6 +241,8 @@ def _binary(sql_type: SqlType, arrow_type: Any) -> ColumnEncoder:
     }
     if oid in simple:
         return simple[oid]
+    if range_or_multirange(oid) is not None:
+        return range_binary_encoder(sql_type)
     if oid == types.RECORD:
         # What a row's fields are is not in its text.
         raise FeatureNotSupported(

@@ -9,6 +9,7 @@ from __future__ import annotations
 from planner.dialects.dialect import Dialect
 from planner.ir.physical import element_type
 from planner.types import types
+from planner.types.ranges import range_or_multirange
 from planner.types.types import SqlType
 
 AS_IT_IS = "{0}"
@@ -25,6 +26,9 @@ def order_key(type: SqlType, dialect: Dialect) -> str:
         return "tg_inet_key({0})"
     if type.oid == types.JSONB:
         return "tg_jsonb_key({0})"
+    ranges = range_or_multirange(type.oid)
+    if ranges is not None and ranges.subtype == types.NUMERIC:
+        return "tg_range_key({0})"
     element = element_type(type)
     if element is None:
         return AS_IT_IS

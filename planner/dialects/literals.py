@@ -21,6 +21,7 @@ from planner.ir.nodes import Interval
 from planner.ir.physical import OID_TYPES, element_type
 from planner.types import types
 from planner.types.numeric_shapes import ANY_NUMERIC
+from planner.types.ranges import range_or_multirange
 from planner.types.types import NumericShape, SqlType
 
 INFINITE = ("infinity", "-infinity")
@@ -87,6 +88,8 @@ class Literals(ABC):
             return f"DECIMAL({shape.precision},{shape.scale})"
         if type.oid in OID_TYPES:
             return "BIGINT"
+        if range_or_multirange(type.oid) is not None:
+            return self.scalar_types[types.BYTEA]
         element = element_type(type)
         if element is not None:
             return self.list_type(self.type_name(element))

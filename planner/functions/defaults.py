@@ -20,5 +20,8 @@ DEFAULTS: Mapping[int, tuple[int, tuple[tuple[object, SqlType], ...]]] = {
 }
 """parse_ident, jsonb_set, jsonb_insert, make_interval: number of arguments, defaults of the last ones."""
 
-VARIADIC_ARRAYS: Mapping[int, tuple[int, int]] = {3951: (1, 1009), 3953: (1, 1009), 3217: (1, 1009), 3940: (1, 1009)}
-"""json_extract_path and its kin: index of the VARIADIC argument, its array type."""
+VARIADIC_ARRAYS: Mapping[int, tuple[int, int]] = {
+    3951: (1, 1009), 3953: (1, 1009), 3217: (1, 1009), 3940: (1, 1009),
+    4282: (0, 3905), 4285: (0, 3907), 4288: (0, 3909), 4291: (0, 3911), 4294: (0, 3913), 4297: (0, 3927),
+}  # fmt: skip
+"""json_extract_path and its kin, the constructors of multiranges: index of the VARIADIC argument, its array type."""

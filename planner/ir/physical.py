@@ -1,7 +1,8 @@
 """The physical form of each type: the Arrow type of a column in storage and in an engine's result.
 
 interval is a struct of months, days and microseconds; uuid is canonical lower-case text; json and jsonb are text;
-bpchar is stored padded; a record is its text form. An engine's result for an expression of type numeric whose display
+bpchar is stored padded; a record is its text form; ranges and multiranges are bytes that
+compare as they do (planner.values.range_bounds). An engine's result for an expression of type numeric whose display
 scale depends on the value is a decimal whose trailing zeros are not significant.
 """
 
@@ -15,6 +16,7 @@ import pyarrow as pa
 from planner.ir.nodes import Field
 from planner.types import types
 from planner.types.numeric_shapes import ANY_NUMERIC
+from planner.types.ranges import range_arrays, range_or_multirange
 from planner.types.types import SqlType
 
 INTERVAL = pa.struct([pa.field("months", pa.int32()), pa.field("days", pa.int32()), pa.field("micros", pa.int64())])
@@ -53,7 +55,7 @@ ARRAY_ELEMENTS: dict[int, int] = {
     2210: types.REGCLASS, 2211: types.REGTYPE, 2207: types.REGPROCEDURE, 2208: types.REGOPER, 2209: types.REGOPERATOR,
     4090: types.REGNAMESPACE, 4097: types.REGROLE, 2287: types.RECORD, 1034: types.ACLITEM, 1263: types.CSTRING,
     1041: types.INET, 651: types.CIDR,
-    types.INT2VECTOR: types.INT2, types.OIDVECTOR: types.OID,
+    types.INT2VECTOR: types.INT2, types.OIDVECTOR: types.OID, **range_arrays(),
 }  # fmt: skip
 """Element type of each array type, by OID; the vectors among them."""
 
@@ -85,6 +87,8 @@ def arrow_type(type: SqlType) -> pa.DataType:
         return pa.decimal128(shape.precision, shape.scale)
     if type.oid in OID_TYPES:
         return pa.int64()
+    if range_or_multirange(type.oid) is not None:
+        return pa.binary()
     element = element_type(type)
     if element is not None:
         return pa.list_(arrow_type(element))

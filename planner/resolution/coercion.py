@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from planner.catalog_data.content import casts, types
 from planner.errors import DatatypeMismatch
+from planner.types.ranges import multirange_of, range_of
 from planner.types.signature import Signature
 from planner.types.type_names import array_of, element_of, format_type
 from planner.types.types import ANYARRAY, ANYELEMENT, INT2VECTOR, OIDVECTOR, TEXT, UNKNOWN
@@ -25,10 +26,16 @@ ANYENUM = 3500
 ANYCOMPATIBLE = 5077
 ANYCOMPATIBLEARRAY = 5078
 ANYCOMPATIBLENONARRAY = 5079
+ANYRANGE = 3831
+ANYMULTIRANGE = 4537
+ANYCOMPATIBLERANGE = 5080
+ANYCOMPATIBLEMULTIRANGE = 4538
 RECORDARRAY = 2287
 
-_FAMILY_1 = frozenset({ANYELEMENT, ANYARRAY, ANYNONARRAY, ANYENUM})
-_FAMILY_2 = frozenset({ANYCOMPATIBLE, ANYCOMPATIBLEARRAY, ANYCOMPATIBLENONARRAY})
+_FAMILY_1 = frozenset({ANYELEMENT, ANYARRAY, ANYNONARRAY, ANYENUM, ANYRANGE, ANYMULTIRANGE})
+_FAMILY_2 = frozenset(
+    {ANYCOMPATIBLE, ANYCOMPATIBLEARRAY, ANYCOMPATIBLENONARRAY, ANYCOMPATIBLERANGE, ANYCOMPATIBLEMULTIRANGE}
+)
 POLYMORPHIC = _FAMILY_1 | _FAMILY_2
 
 
@@ -165,6 +172,7 @@ def _consistent(declared: tuple[int, ...], actual: tuple[int, ...]) -> bool:
     if not any(oid in POLYMORPHIC for oid in declared):
         return True
     element = array = 0
+    ranges: set[int] = set()
     common: list[int] = []
     nonarray = False
     for wanted, given in zip(declared, actual, strict=True):
@@ -178,6 +186,16 @@ def _consistent(declared: tuple[int, ...], actual: tuple[int, ...]) -> bool:
             if (array and given != array) or not (element_of(given) or given == ANYARRAY):
                 return False
             array = given
+        elif wanted in (ANYRANGE, ANYMULTIRANGE):
+            found = range_of(given) if wanted == ANYRANGE else multirange_of(given)
+            if found is None:
+                return False
+            ranges.add(found.oid)
+        elif wanted in (ANYCOMPATIBLERANGE, ANYCOMPATIBLEMULTIRANGE):
+            found = range_of(given) if wanted == ANYCOMPATIBLERANGE else multirange_of(given)
+            if found is None:
+                return False
+            common.append(found.subtype)
         elif wanted == ANYCOMPATIBLEARRAY:
             inner = element_of(given)
             if not inner:
@@ -188,12 +206,19 @@ def _consistent(declared: tuple[int, ...], actual: tuple[int, ...]) -> bool:
             common.append(given)
     if array and element and array != ANYARRAY and element_of(array) != element:
         return False
+    if len(ranges) > 1 or any(element and _subtype(oid) != element for oid in ranges):
+        return False
     if common:
         chosen = common_type(common)
         if chosen is None or (nonarray and element_of(chosen)):
             return False
         return all(can_coerce(oid, chosen, Context.IMPLICIT) for oid in common)
     return True
+
+
+def _subtype(range_oid: int) -> int:
+    found = range_of(range_oid)
+    return found.subtype if found is not None else 0
 
 
 def _keep_best(found: list[Candidate], score: Callable[[Candidate], int]) -> list[Candidate]:
@@ -293,6 +318,7 @@ def resolve_polymorphic(
         return declared, result
     element = array = 0
     unknown_element = unknown_array = False
+    range_oid, multirange = _range_family(declared, actual)
     for wanted, given in zip(declared, actual, strict=True):
         if wanted in (ANYELEMENT, ANYNONARRAY, ANYENUM):
             if given == UNKNOWN:
@@ -314,6 +340,17 @@ def resolve_polymorphic(
                     detail=f"{format_type(array)} versus {format_type(given)}",
                 )
             array = given
+        elif wanted in (ANYRANGE, ANYMULTIRANGE) and given == UNKNOWN:
+            unknown_element = True
+    if range_oid:
+        inner = _subtype(range_oid)
+        if element and element != inner:
+            name, oid = ("anyrange", range_oid) if range_oid in actual else ("anymultirange", multirange)
+            raise DatatypeMismatch(
+                f"argument declared {name} is not consistent with argument declared anyelement",
+                detail=f"{format_type(oid)} versus {format_type(element)}",
+            )
+        element = inner
     if array:
         inner = element_of(array)
         if array == ANYARRAY:
@@ -337,6 +374,8 @@ def resolve_polymorphic(
         ANYNONARRAY: element,
         ANYENUM: element,
         ANYARRAY: array,
+        ANYRANGE: range_oid,
+        ANYMULTIRANGE: multirange,
         ANYCOMPATIBLE: common,
         ANYCOMPATIBLENONARRAY: common,
         ANYCOMPATIBLEARRAY: array_of(common) if common else 0,
@@ -351,6 +390,32 @@ def resolve_polymorphic(
             what = element if oid in _FAMILY_1 else common
             raise DatatypeMismatch(f"could not find array type for data type {format_type(what)}")
     return args, final
+
+
+def _range_family(declared: tuple[int, ...], actual: tuple[int, ...]) -> tuple[int, int]:
+    """The range and the multirange type that anyrange and anymultirange are; zeros where no argument says."""
+    range_oid = multirange = 0
+    for wanted, given in zip(declared, actual, strict=True):
+        if wanted not in (ANYRANGE, ANYMULTIRANGE) or given == UNKNOWN:
+            continue
+        name = "anyrange" if wanted == ANYRANGE else "anymultirange"
+        found = range_of(given) if wanted == ANYRANGE else multirange_of(given)
+        if found is None:
+            what = "range" if wanted == ANYRANGE else "multirange"
+            raise DatatypeMismatch(f"argument declared {name} is not a {what} type but type {format_type(given)}")
+        before = range_oid if wanted == ANYRANGE else multirange
+        if range_oid and found.oid != range_oid:
+            if before:
+                raise DatatypeMismatch(
+                    f'arguments declared "{name}" are not all alike',
+                    detail=f"{format_type(before)} versus {format_type(given)}",
+                )
+            raise DatatypeMismatch(
+                "argument declared anymultirange is not consistent with argument declared anyrange",
+                detail=f"{format_type(given)} versus {format_type(range_oid)}",
+            )
+        range_oid, multirange = found.oid, found.multirange
+    return range_oid, multirange
 
 
 def _common_family(declared: tuple[int, ...], actual: tuple[int, ...]) -> int:

@@ -1,7 +1,7 @@
 """Values to and from text: PostgreSQL's input and output functions, for literals, text parameters and COPY.
 
 `parse_text` gives a value as `ir.Literal` holds it, `format_text` is its inverse, `apply_typmod` enforces a length or
-precision. Types without a representation of their own (time with time zone, xml, ranges, ...) are kept as their
+precision. Types without a representation of their own (time with time zone, xml, ...) are kept as their
 text.
 """
 
@@ -23,6 +23,7 @@ from planner.errors import (
 )
 from planner.ir.nodes import Interval
 from planner.types import types as t
+from planner.types.ranges import range_or_multirange
 from planner.types.type_names import element_of, format_type
 from planner.types.types import SqlType, numeric_precision_scale
 from planner.values.bytea_text import from_escapes, from_hex
@@ -36,6 +37,7 @@ from planner.values.datetime_text import (
 from planner.values.interval_text import format_interval, parse_interval
 from planner.values.json_text import check_json, normalize_jsonb
 from planner.values.network_text import parse_cidr, parse_inet
+from planner.values.range_text import parse_ranges, show_ranges
 from planner.values.time_zones import setting_zone
 
 _EMPTY: Mapping[str, str] = {}
@@ -57,6 +59,8 @@ def parse_text(text: str, type: SqlType, settings: Mapping[str, str] = _EMPTY) -
     parse = _PARSERS.get(type.oid)
     if parse is not None:
         value = parse(text, type, settings)
+    elif range_or_multirange(type.oid) is not None:
+        return parse_ranges(text, type.oid, lambda part, subtype: parse_text(part, subtype, settings))
     else:
         element = element_of(type.oid)
         value = _parse_array(text, type, element, settings) if element else text
@@ -443,6 +447,8 @@ def format_text(value: object, type: SqlType, settings: Mapping[str, str] = _EMP
     if isinstance(value, Decimal):
         return _format_decimal(value)
     if isinstance(value, bytes):
+        if range_or_multirange(type.oid) is not None:
+            return show_ranges(value, type.oid, lambda item, subtype: format_text(item, subtype, settings))
         return "\\x" + value.hex()
     if isinstance(value, Interval):
         return format_interval(value, _setting(settings, "IntervalStyle", "postgres"))

@@ -31,6 +31,7 @@ RESULT_TYPES = {
     "VARCHAR[]": "ARRAY<STRING>",
     "VARCHAR[][]": "ARRAY<ARRAY<STRING>>",
     "BIGINT[]": "ARRAY<BIGINT>",
+    "BLOB[]": "ARRAY<BINARY>",
     'STRUCT("key" VARCHAR, "value" VARCHAR)[]': "ARRAY<STRUCT<key: STRING, value: STRING>>",
     INTERVAL: "STRUCT<months: INT, days: INT, micros: BIGINT>",
 }
@@ -70,6 +71,8 @@ def call(name: str, *args: Any) -> dict[str, Any]:
 def _from_spark(value: Any) -> Any:
     if isinstance(value, bytearray):
         return bytes(value)
+    if isinstance(value, list):
+        return [bytes(item) if isinstance(item, bytearray) else item for item in value]
     # Structs come as pyspark.sql.Row, which is a tuple.
     return value.asDict() if isinstance(value, tuple) and hasattr(value, "asDict") else value
 

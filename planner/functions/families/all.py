@@ -12,16 +12,15 @@ from planner.functions.families import (
     comparison,
     formatting,
     json,
-    network,
     patterns,
     session,
     sets,
-    snapshots,
     text,
 )
 from planner.functions.families.datetime import arithmetic as datetime_arithmetic
 from planner.functions.families.datetime import construction as datetime_construction
 from planner.functions.families.datetime import fields as datetime_fields
+from planner.functions.families.opaque import network, ranges, snapshots
 from planner.functions.forms.form import Form
 
 FAMILIES = (
@@ -38,6 +37,7 @@ FAMILIES = (
     sets,
     json,
     network,
+    ranges,
     session,
     snapshots,
 )

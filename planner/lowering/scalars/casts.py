@@ -14,10 +14,12 @@ from planner.ir.physical import OID_TYPES, element_type
 from planner.lowering.fragments.context import Context
 from planner.lowering.fragments.fragment import Fragment, simple
 from planner.lowering.fragments.templates import calls_python, fill
-from planner.lowering.scalars.texts import text_template
+from planner.lowering.scalars.texts import text_settings, text_template
 from planner.types import types
+from planner.types.ranges import range_of, range_or_multirange
 from planner.types.type_names import format_type
 from planner.types.types import REG_TYPES, SqlType
+from planner.values import range_bounds
 
 TEXT_TYPES = frozenset({types.TEXT, types.VARCHAR, types.BPCHAR, types.NAME, types.CHAR, types.UNKNOWN, types.CSTRING})
 INTEGERS = frozenset({types.INT2, types.INT4, types.INT8})
@@ -80,6 +82,10 @@ def cast_template(ctx: Context, source: SqlType, target: SqlType) -> str:
     if source.oid == types.JSONB and target.oid == types.BOOL:
         truth = ctx.python("tg_jsonb_scalar({0}, 'boolean', 'boolean')")
         return f"CAST({truth} AS BOOLEAN)"
+    ranges = range_of(source.oid)
+    if ranges is not None and ranges.multirange == target.oid:
+        empty, nothing = ctx.dialect.binary(range_bounds.EMPTY), ctx.dialect.binary(b"")
+        return f"CASE WHEN {{0}} = {empty} THEN {nothing} ELSE {{0}} END"
     source_element, target_element = element_type(source), element_type(target)
     if source_element is not None and target_element is not None:
         template = cast_template(ctx, source_element, target_element)
@@ -188,8 +194,10 @@ def _from_text(ctx: Context, target: SqlType) -> str:
         return _checked_number(ctx, target, "oid", plain)
     if target.oid in _PARSED_NAMES:
         return _parsed(ctx, target, plain)
+    if range_or_multirange(target.oid) is not None:
+        return ctx.python(f"tg_range_in({{0}}, '{format_type(target.oid)}', {text_settings(ctx)})")
     element = element_type(target)
-    if element is not None and element.oid in _ARRAY_ITEMS:
+    if element is not None and (element.oid in _ARRAY_ITEMS or range_or_multirange(element.oid) is not None):
         template = cast_template(ctx, SqlType(types.TEXT), element)
         parsed = ctx.python("tg_array_in({0})")
         if template == "{0}":
@@ -206,8 +214,7 @@ _ARRAY_ITEMS = TEXT_TYPES | INTEGERS | OID_TYPES | FLOATS | {types.BOOL, types.U
 
 def _parsed(ctx: Context, target: SqlType, plain: str) -> str:
     """Text read by PostgreSQL's input rules, in Python; the usual forms by the engine itself, where it can."""
-    zone = quoted(ctx.dialect.string(f"{ctx.settings.timezone};{ctx.settings.datestyle}"))
-    extra = f", {zone}" if target.oid in (types.DATE, types.TIMESTAMP, types.TIMESTAMPTZ) else ""
+    extra = f", {text_settings(ctx)}" if target.oid in (types.DATE, types.TIMESTAMP, types.TIMESTAMPTZ) else ""
     usual = ctx.dialect.usual_inputs.get(target.oid)
     if usual is None:
         return _moment(ctx, target, ctx.python(f"tg_{_PARSED_NAMES[target.oid]}_in({{0}}{extra})"))

@@ -11,6 +11,7 @@ from planner.lowering.fragments.context import Context
 from planner.lowering.fragments.fragment import Fragment, made, simple
 from planner.lowering.fragments.templates import fill
 from planner.types import types
+from planner.types.ranges import range_or_multirange
 from planner.types.type_names import format_type
 from planner.types.types import REG_TYPES, SqlType
 from planner.values.json_text import quote_json
@@ -53,10 +54,17 @@ def text_template(ctx: Context, source: SqlType) -> str:
         return ctx.dialect.interval_text(ctx.settings.intervalstyle)
     if ctx.dialect.reads_catalog and oid in REG_TYPES:
         return f"tg_{REG_TYPES[oid]}_out({quoted(ctx.dialect.string(ctx.settings.token))}, {{0}})"
+    if range_or_multirange(oid) is not None:
+        return ctx.python(f"tg_range_out({{0}}, '{format_type(oid)}', {text_settings(ctx)})")
     element = element_type(source)
     if element is not None:
         return _array(ctx, source, element)
     raise FeatureNotSupported(f"cast from {format_type(oid)} to text is not supported on the {ctx.engine} engine")
+
+
+def text_settings(ctx: Context) -> str:
+    """The settings that texts of dates and times depend on, as functions in Python take them."""
+    return quoted(ctx.dialect.string(f"{ctx.settings.timezone};{ctx.settings.datestyle}"))
 
 
 def output_template(ctx: Context, source: SqlType) -> str:

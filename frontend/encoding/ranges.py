@@ -1,0 +1,114 @@
+"""Ranges and multiranges as text and in binary, once per distinct value.
+
+Binary, as range_send and multirange_send have it: flags, then each finite bound's length and bytes; a multirange is the
+number of its ranges, then each one's length and bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from struct import pack
+from typing import Any
+
+from frontend.encoding.columns import ArrowArray, ColumnEncoder, encoded_values, map_distinct
+from frontend.encoding.datetimes import DATE_INFINITY, TIMESTAMP_INFINITY
+from frontend.encoding.settings import FormatSettings
+from planner.types import types
+from planner.types.ranges import range_or_multirange
+from planner.types.types import SqlType
+from planner.values import range_bounds as rb
+from planner.values.text_values import format_text
+
+EMPTY, LOWER_INCLUSIVE, UPPER_INCLUSIVE, LOWER_INFINITE, UPPER_INFINITE = 1, 2, 4, 8, 16
+"""Flags of the binary form."""
+
+_DAYS_TO_2000 = 10_957
+_NUMERIC_SPECIAL = {"NaN": 0xC000, "Infinity": 0xD000, "-Infinity": 0xF000}
+
+
+def range_text_encoder(sql_type: SqlType, settings: FormatSettings) -> ColumnEncoder:
+    """A range or multirange type as text."""
+    named = {"DateStyle": f"{settings.date_style}, {settings.date_order}", "TimeZone": settings.time_zone}
+
+    def shown(data: bytes) -> bytes:
+        return format_text(data, sql_type, named).encode()
+
+    return _each(shown)
+
+
+def range_binary_encoder(sql_type: SqlType) -> ColumnEncoder:
+    """A range or multirange type in binary."""
+    range_type = range_or_multirange(sql_type.oid)
+    assert range_type is not None
+    codec, sent = rb.codec_of(range_type), _SENT[range_type.subtype]
+    several = sql_type.oid != range_type.oid
+
+    def one(bounds: rb.Bounds) -> bytes:
+        lower, upper = bounds
+        flags = LOWER_INCLUSIVE * rb.is_inclusive(codec, lower) | UPPER_INCLUSIVE * rb.is_inclusive(codec, upper)
+        flags |= LOWER_INFINITE * (lower[0] != 1) | UPPER_INFINITE * (upper[0] != 1)
+        values = [sent(rb.value_of(codec, bound)) for bound in bounds if bound[0] == 1]
+        return bytes([flags]) + b"".join(map(_sized, values))
+
+    def encoded(data: bytes) -> bytes:
+        ranges = [one(bounds) for bounds in rb.decode(codec, data)]
+        if several:
+            return pack(">i", len(ranges)) + b"".join(map(_sized, ranges))
+        return ranges[0] if ranges else bytes([EMPTY])
+
+    return _each(encoded)
+
+
+def _each(function: Callable[[bytes], bytes]) -> ColumnEncoder:
+    def encode(array: ArrowArray) -> Any:
+        return encoded_values(map_distinct(array, function))
+
+    return encode
+
+
+def _sized(data: bytes) -> bytes:
+    return pack(">i", len(data)) + data
+
+
+def _date(days: int) -> bytes:
+    if abs(days) == DATE_INFINITY:
+        return pack(">i", days if days > 0 else days - 1)
+    return pack(">i", days - _DAYS_TO_2000)
+
+
+def _timestamp(micros: int) -> bytes:
+    if abs(micros) == TIMESTAMP_INFINITY:
+        return pack(">q", micros if micros > 0 else micros - 1)
+    return pack(">q", micros - _DAYS_TO_2000 * 86_400_000_000)
+
+
+def _numeric(value: Decimal) -> bytes:
+    sign, digits, exponent = value.as_tuple()
+    if not isinstance(exponent, int):
+        return pack(">HhHH", 0, 0, _NUMERIC_SPECIAL[str(value)], 0)
+    scale = max(-exponent, 0)
+    whole = "".join(map(str, digits)) + "0" * max(exponent, 0)
+    whole = whole.rjust(scale + 1, "0")
+    before, after = whole[: len(whole) - scale], whole[len(whole) - scale :]
+    before = before.rjust(-(-len(before) // 4) * 4, "0")
+    after = after.ljust(-(-len(after) // 4) * 4, "0")
+    groups = [int((before + after)[at : at + 4]) for at in range(0, len(before + after), 4)]
+    weight = len(before) // 4 - 1
+    while groups and not groups[0]:
+        groups.pop(0)
+        weight -= 1
+    while groups and not groups[-1]:
+        groups.pop()
+    return pack(f">HhHH{len(groups)}H", len(groups), weight if groups else 0, 0x4000 if sign else 0, scale, *groups)
+
+
+_SENT: Mapping[int, Callable[[Any], bytes]] = {
+    types.INT4: lambda value: pack(">i", value),
+    types.INT8: lambda value: pack(">q", value),
+    types.DATE: _date,
+    types.TIMESTAMP: _timestamp,
+    types.TIMESTAMPTZ: _timestamp,
+    types.NUMERIC: _numeric,
+}
+"""The binary form of a subtype's value, as `planner.values.range_bounds` gives it."""
