@@ -137,6 +137,14 @@ def _micros(value: Any) -> int | None:
     return int((value - (_EPOCH if value.tzinfo is None else _EPOCH_UTC)) // _MICROSECOND)
 
 
+def plain_time(value: Any, type_: SqlType) -> Any:
+    """A value of the type as a number, if it is a date or a timestamp: its days or its microseconds since 1970, with
+    infinity at either end. Any other value as it is."""
+    if type_.oid == t.DATE:
+        return _days(value)
+    return _micros(value) if type_.oid in (t.TIMESTAMP, t.TIMESTAMPTZ) else value
+
+
 def _rows(rel: ir.Rel, params: Sequence[ir.Literal]) -> list[list[Any]] | None:
     match rel:
         case ir.OneRow():

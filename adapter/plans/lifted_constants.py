@@ -4,7 +4,8 @@
 have the same plan. Not every constant is a parameter: ``LIMIT 5`` and ``ORDER BY 1`` look the same, ``date '...'`` has
 none of its own, an unknown literal has the type that its context asks for. So a text is only *split* here, by its
 tokens; whether the statement that comes of it may stand for the text is decided once for each template, by its plan:
-only statements that touch rows of one key, and INSERTs of rows that are written out.
+only statements that touch rows of a key or a range of keys, and INSERTs of rows that are written out. What comes after
+ORDER BY or GROUP BY, where a number is that of a column, stays.
 """
 
 from __future__ import annotations
@@ -46,6 +47,8 @@ _BEFORE_SIGN = tuple("(,=<>+*/")
 _NEVER = re.compile(r"[\\$]|--|/\*|;\s*\S")
 """Escapes, parameters, comments, several statements: such texts are left alone."""
 
+_NUMBERED = re.compile(r"\b(?:order|group)\s+by\b", re.IGNORECASE)
+
 MAX_TEMPLATES = 1000
 """Templates of which it is known what they are."""
 
@@ -71,9 +74,13 @@ def split_text(text: str) -> SplitText | None:
         return None
     values: list[int | str] = []
     declared: list[int] = []
+    numbered = _NUMBERED.search(text)
+    end = len(text) if numbered is None else numbered.start()
 
     def lifted(token: re.Match[str]) -> str:
         found = token[0]
+        if token.start() > end:
+            return found
         if token.lastgroup == "integer":
             sign = ""
             if found[0] == "-" and text[: token.start()].rstrip()[-1:] not in _BEFORE_SIGN:

@@ -28,6 +28,9 @@ import pyarrow.compute as pc
 from msgspec import Struct
 from msgspec.structs import replace
 
+from adapter.plans.constant_rows import NeedsEngine
+from adapter.plans.row_values import constant_of
+from planner.errors import SqlError
 from planner.ir import nodes as ir
 from planner.ir.physical import element_type
 from planner.ir.rewrite import outermost_relations
@@ -43,6 +46,7 @@ _COMPARABLE = _INTEGERS | _STRINGS | {
     t.BOOL, t.FLOAT4, t.FLOAT8, t.NUMERIC, t.DATE, t.TIME, t.TIMESTAMP, t.TIMESTAMPTZ, t.UUID, t.BYTEA,
     *ordered_as_bytes(),
 }  # fmt: skip
+_COMPUTED = _INTEGERS | _STRINGS | {t.NUMERIC}
 _FLIPPED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _NEGATED = {
     "=": "<>", "<>": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<",
@@ -55,8 +59,21 @@ MAX_ROW_COLUMNS = 32
 """A row comparison is understood up to so many columns: PostgreSQL's limit for the columns of an index."""
 
 
+class Computed(Struct, frozen=True):
+    """What is computed from literals and parameters, as in ``a < $1 + 99``."""
+
+    scalar: ir.Scalar
+    compute: Callable[[Sequence[ir.Literal]], Any]
+
+    @property
+    def type(self) -> SqlType:
+        """Its type."""
+        return self.scalar.type
+
+
 class Condition(Struct, frozen=True):
-    """`column op operand`: `operand` is a Literal, a Param, a tuple of them (op ``in``) or None (``is null``).
+    """`column op operand`: `operand` is a Literal, a Param, computed from such, a tuple of them (op ``in``) or None
+    (``is null``).
 
     ``in`` may also have one operand: an array. ``like``: the column begins with what its pattern, the operand, begins
     with. With `then`, where the column equals the operand, that has to hold too: ``(a, b) > (1, 2)`` is ``a >= 1``
@@ -65,7 +82,7 @@ class Condition(Struct, frozen=True):
 
     field: int
     op: str
-    operand: ir.Literal | ir.Param | tuple[ir.Literal | ir.Param, ...] | None
+    operand: ir.Literal | ir.Param | Computed | tuple[ir.Literal | ir.Param, ...] | None
     then: Condition | None = None
 
 
@@ -115,6 +132,7 @@ def _bind(condition: Condition, columns: Mapping[int, str], params: Sequence[ir.
     if operand is None:
         return (Comparison(column, condition.op, None),)
     if condition.op == "in":
+        assert not isinstance(operand, Computed)
         values = (
             _array(operand, params) if not isinstance(operand, tuple) else [_value(item, params) for item in operand]
         )
@@ -129,6 +147,12 @@ def _bind(condition: Condition, columns: Mapping[int, str], params: Sequence[ir.
         return bind_pattern(column, value)
     then = () if condition.then is None else _bind(condition.then, columns, params)
     return (Comparison(column, condition.op, value, then[0] if then else None),)
+
+
+def bind_operands(condition: Condition, params: Sequence[ir.Literal]) -> Sequence[Any] | None:
+    """The values of a condition ``in``, without NULLs; None when they cannot be used."""
+    found = _bind(condition, {condition.field: ""}, params)
+    return found[0].value if found else None
 
 
 def _array(operand: ir.Literal | ir.Param, params: Sequence[ir.Literal]) -> list[Any] | None:
@@ -182,7 +206,12 @@ def text_after(prefix: str) -> str | None:
 _UNUSABLE: Any = object()
 
 
-def _value(operand: ir.Literal | ir.Param, params: Sequence[ir.Literal]) -> Any:
+def _value(operand: ir.Literal | ir.Param | Computed, params: Sequence[ir.Literal]) -> Any:
+    if isinstance(operand, Computed):
+        try:
+            return operand.compute(params)
+        except (NeedsEngine, SqlError):
+            return _UNUSABLE
     literal = params[operand.index - 1] if isinstance(operand, ir.Param) else operand
     value = literal.value
     if isinstance(value, float) and math.isnan(value):
@@ -263,7 +292,7 @@ def _implied(scalar: ir.Scalar, depth: int = 0) -> Condition | None:
     """A condition that follows from `scalar`, which says more or says it in another way."""
     match scalar:
         case ir.Call(args=(left, ir.Literal() | ir.Param() as pattern)) if scalar.signature.name == "~~":
-            column = _column(left)
+            column = column_of(left)
             if column is not None and column.type.oid in _STRINGS and pattern.type.oid in _STRINGS:
                 return Condition(column.id, "like", pattern)
         case ir.BoolOp(op="or") if depth < MAX_ROW_COLUMNS:
@@ -283,7 +312,7 @@ def _any_of(scalar: ir.BoolOp) -> Condition | None:
             return None
         if isinstance(found.operand, tuple):
             operands += found.operand
-        elif found.op == "=" and found.operand is not None:
+        elif found.op == "=" and isinstance(found.operand, (ir.Literal, ir.Param)):
             operands.append(found.operand)
         else:
             return None
@@ -393,24 +422,24 @@ def _condition(scalar: ir.Scalar) -> Condition | None:
         case ir.ColumnRef() if scalar.type.oid == t.BOOL:
             return Condition(scalar.id, "=", ir.Literal(value=True, type=scalar.type))
         case ir.IsNull():
-            column = _column(scalar.arg)
+            column = column_of(scalar.arg)
             return (
                 None if column is None else Condition(column.id, "is not null" if scalar.negated else "is null", None)
             )
         case ir.Call(args=(left, right)) if scalar.signature.name in _FLIPPED:
-            column, operand, op = _column(left), right, scalar.signature.name
+            column, given, op = column_of(left), right, scalar.signature.name
             if column is None:
-                column, operand, op = _column(right), left, _FLIPPED[op]
-            if column is None or not _fits(column, operand):
+                column, given, op = column_of(right), left, _FLIPPED[op]
+            operand = _operand(given)
+            if column is None or operand is None or not comparable(column.type, operand.type):
                 return None
-            assert isinstance(operand, (ir.Literal, ir.Param))
             return Condition(column.id, op, operand)
         case ir.BoolOp(op="not", args=(inner,)):
             # Both are true of no NULL.
             found = _condition(inner)
             return None if found is None or found.op not in _NEGATED else replace(found, op=_NEGATED[found.op])
         case ir.InList() if not scalar.negated:
-            column = _column(scalar.arg)
+            column = column_of(scalar.arg)
             if column is None or not all(_fits(column, item) for item in scalar.items):
                 return None
             return Condition(column.id, "in", scalar.items)  # type: ignore[arg-type]
@@ -423,7 +452,7 @@ def _condition(scalar: ir.Scalar) -> Condition | None:
 
 
 def _any_element(scalar: ir.QuantifiedArray) -> Condition | None:
-    column, array = _column(scalar.arg), scalar.array
+    column, array = column_of(scalar.arg), scalar.array
     if column is None:
         return None
     if isinstance(array, ir.ArrayConstructor):
@@ -431,19 +460,19 @@ def _any_element(scalar: ir.QuantifiedArray) -> Condition | None:
             return None
         return Condition(column.id, "in", array.items)  # type: ignore[arg-type]
     element = element_type(array.type)
-    if not isinstance(array, (ir.Literal, ir.Param)) or element is None or not _comparable(column.type, element):
+    if not isinstance(array, (ir.Literal, ir.Param)) or element is None or not comparable(column.type, element):
         return None
     return Condition(column.id, "in", array)
 
 
-def _column(scalar: ir.Scalar) -> ir.ColumnRef | None:
+def column_of(scalar: ir.Scalar) -> ir.ColumnRef | None:
     """The column that `scalar` is, seen through casts that change no value."""
     if isinstance(scalar, ir.ColumnRef):
         return scalar if scalar.type.oid in _COMPARABLE else None
     if isinstance(scalar, ir.Collate):
-        return _column(scalar.arg)
+        return column_of(scalar.arg)
     if isinstance(scalar, ir.Cast):
-        inner = _column(scalar.arg)
+        inner = column_of(scalar.arg)
         if inner is None or scalar.type.typmod != -1:
             return None
         if inner.type.oid in _STRINGS and scalar.type.oid in _STRINGS:
@@ -453,11 +482,22 @@ def _column(scalar: ir.Scalar) -> ir.ColumnRef | None:
     return None
 
 
+def _operand(scalar: ir.Scalar) -> ir.Literal | ir.Param | Computed | None:
+    """What a column is compared with; None when that is no constant, or takes an engine to compute."""
+    if isinstance(scalar, (ir.Literal, ir.Param)):
+        return scalar
+    # Only numbers and texts: of dates there are other values here.
+    if not isinstance(scalar, (ir.Call, ir.Cast)) or scalar.type.oid not in _COMPUTED:
+        return None
+    compute = constant_of(scalar)
+    return None if compute is None else Computed(scalar, compute)
+
+
 def _fits(column: ir.ColumnRef, operand: ir.Scalar) -> bool:
-    return isinstance(operand, (ir.Literal, ir.Param)) and _comparable(column.type, operand.type)
+    return isinstance(operand, (ir.Literal, ir.Param)) and comparable(column.type, operand.type)
 
 
-def _comparable(one: SqlType, other: SqlType) -> bool:
+def comparable(one: SqlType, other: SqlType) -> bool:
     left, right = one.oid, other.oid
     return left == right or (left in _INTEGERS and right in _INTEGERS) or (left in _STRINGS and right in _STRINGS)
 

@@ -3,6 +3,9 @@
 ``amount + $1`` for the row that a key has found takes a microsecond; an engine would spend a thousand times that on
 getting to the row. Only what gives exactly PostgreSQL's value here is taken, and what goes wrong is an engine's to
 compute and to complain of (`NeedsEngine`); only values that do not fit their types are refused here.
+
+Dates and timestamps of a row, and what is compared with them, are *plain*: numbers of days and microseconds, with
+infinity at either end.
 """
 
 from __future__ import annotations
@@ -10,20 +13,27 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from decimal import Context, Decimal
 from typing import Any, TypeAlias
 
 from msgspec import Struct
 
-from adapter.plans.constant_rows import NeedsEngine, cast_value
+from adapter.plans.constant_rows import NeedsEngine, cast_value, plain_time
 from planner.ir import nodes as ir
+from planner.ir.rewrite import walk
 from planner.types import types as t
 from planner.types.types import SqlType
 
 INTEGERS = frozenset({t.INT2, t.INT4, t.INT8})
 TEXTS = frozenset({t.TEXT, t.VARCHAR})
-_READ = INTEGERS | TEXTS | {t.BOOL, t.FLOAT8, t.NUMERIC, t.UUID}
+TIMES = frozenset({t.DATE, t.TIMESTAMP, t.TIMESTAMPTZ})
+"""Types whose values are numbers here."""
+
+ORDERED = INTEGERS | TEXTS | TIMES | {t.NUMERIC}
+"""Types whose values compare in Python as in PostgreSQL: texts in C collation by their code points."""
+
+_READ = ORDERED | {t.BOOL, t.FLOAT8, t.UUID}
 """Types of columns whose values are the same to Python and to PostgreSQL."""
 
 _BOUNDS = {t.INT2: 2**15, t.INT4: 2**31, t.INT8: 2**63}
@@ -39,8 +49,20 @@ _NUMERIC: Mapping[str, Callable[[Decimal, Decimal], Decimal]] = {
     "*": _EXACT.multiply,
 }
 
+_COMPARISONS: Mapping[str, Callable[[Any, Any], Any]] = {
+    "=": operator.eq,
+    "<>": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
 GIVEN = frozenset({"now", "statement_timestamp"})
 """The session values that `Given` has."""
+
+
+_NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Given(Struct, frozen=True):
@@ -57,31 +79,43 @@ Value: TypeAlias = Callable[[Sequence[Any], Given], Any]
 
 class RowColumns:
     """The columns of a row that expressions ask for: `places` by the ids of their fields, in the order in which they
-    were first asked for."""
+    were first asked for. `named`: other fields, which are computed from such a row; `same`: those that are another."""
 
     def __init__(self, types: Mapping[int, SqlType]) -> None:
         self._types = types
         self.places: dict[int, int] = {}
+        self.named: dict[int, Value] = {}
+        self.same: dict[int, int] = {}
 
     def value_of(self, expr: ir.Scalar) -> Value | None:
         """What computes `expr`; None when an engine has to."""
         match expr:
             case ir.Literal():
-                constant = expr.value
+                constant = plain_time(expr.value, expr.type)
                 return lambda row, given: constant
             case ir.Param():
-                place = expr.index - 1
+                place, type_ = expr.index - 1, expr.type
+                if type_.oid in TIMES:
+                    return lambda row, given: plain_time(given.params[place].value, type_)
                 return lambda row, given: given.params[place].value
             case ir.ColumnRef():
                 return self.column(expr.id)
             case ir.Collate():
                 return self.value_of(expr.arg)
-            case ir.SessionValue(name="now"):
-                return lambda row, given: given.transaction_began
-            case ir.SessionValue(name="statement_timestamp"):
-                return lambda row, given: given.statement_began
+            case ir.SessionValue(name="now", type=SqlType(oid=t.TIMESTAMPTZ)):
+                return lambda row, given: plain_time(given.transaction_began, expr.type)
+            case ir.SessionValue(name="statement_timestamp", type=SqlType(oid=t.TIMESTAMPTZ)):
+                return lambda row, given: plain_time(given.statement_began, expr.type)
             case ir.Cast():
                 return self._cast(expr)
+            case ir.BoolOp():
+                return self._boolean(expr)
+            case ir.IsNull():
+                return self._null_test(expr)
+            case ir.Coalesce():
+                return self._coalesce(expr)
+            case ir.Call(args=(left, right)) if expr.signature.name in _COMPARISONS:
+                return self._comparison(_COMPARISONS[expr.signature.name], left, right)
             case ir.Call(args=(left, right)):
                 return self._operation(expr, left, right)
             case _:
@@ -89,6 +123,10 @@ class RowColumns:
 
     def column(self, field: int) -> Value | None:
         """The value of the column that is this field."""
+        if field in self.named:
+            return self.named[field]
+        if field in self.same:
+            return self.column(self.same[field])
         type_ = self._types.get(field)
         if type_ is None or type_.oid not in _READ:
             return None
@@ -101,6 +139,62 @@ class RowColumns:
             return None
         arg = inner
         return lambda row, given: cast_value(expr, arg(row, given))
+
+    def _all(self, exprs: Sequence[ir.Scalar]) -> list[Value] | None:
+        values = [self.value_of(expr) for expr in exprs]
+        return None if None in values else [value for value in values if value is not None]
+
+    def _boolean(self, expr: ir.BoolOp) -> Value | None:
+        args = self._all(expr.args)
+        if args is None:
+            return None
+        if expr.op == "not":
+            (arg,) = args
+
+            def negated(row: Sequence[Any], given: Given) -> bool | None:
+                value = arg(row, given)
+                return None if value is None else not value
+
+            return negated
+        decisive = expr.op == "or"
+
+        def combined(row: Sequence[Any], given: Given) -> bool | None:
+            values = [arg(row, given) for arg in args]
+            if decisive in values:
+                return decisive
+            return None if None in values else not decisive
+
+        return combined
+
+    def _null_test(self, expr: ir.IsNull) -> Value | None:
+        arg = self.value_of(expr.arg)
+        if arg is None:
+            return None
+        value, negated = arg, expr.negated
+        return lambda row, given: (value(row, given) is None) != negated
+
+    def _coalesce(self, expr: ir.Coalesce) -> Value | None:
+        args = self._all(expr.args)
+        if args is None:
+            return None
+        return lambda row, given: next((value for arg in args if (value := arg(row, given)) is not None), None)
+
+    def _comparison(self, compare: Callable[[Any, Any], Any], left: ir.Scalar, right: ir.Scalar) -> Value | None:
+        one, other = self.value_of(left), self.value_of(right)
+        if one is None or other is None or not _compares(left.type.oid, right.type.oid):
+            return None
+        a, b = one, other
+
+        def compared(row: Sequence[Any], given: Given) -> bool | None:
+            x, y = a(row, given), b(row, given)
+            if x is None or y is None:
+                return None
+            try:
+                return bool(compare(x, y))
+            except ArithmeticError as error:  # A NaN among numbers.
+                raise NeedsEngine from error
+
+        return compared
 
     def _operation(self, expr: ir.Call, left: ir.Scalar, right: ir.Scalar) -> Value | None:
         compute = _computing(expr, left.type, right.type)
@@ -116,6 +210,24 @@ class RowColumns:
             return None if x is None or y is None else result(x, y)
 
         return value
+
+
+def constant_of(expr: ir.Scalar) -> Callable[[Sequence[ir.Literal]], Any] | None:
+    """What computes `expr`, which consists of literals and parameters, from the parameters' values; None when an engine
+    has to, or more is needed. It may raise NeedsEngine."""
+    if any(isinstance(node, ir.SessionValue) for node in walk(expr)):
+        return None
+    value = RowColumns({}).value_of(expr)
+    return None if value is None else lambda params: value((), Given(params, _NEVER, _NEVER))
+
+
+def _compares(one: int, other: int) -> bool:
+    """Whether values of these types compare here as in PostgreSQL."""
+    return (
+        (one in INTEGERS and other in INTEGERS)
+        or (one in TEXTS and other in TEXTS)
+        or (one == other and one in ORDERED | {t.BOOL})
+    )
 
 
 def _computing(expr: ir.Call, left: SqlType, right: SqlType) -> Callable[[Any, Any], Any] | None:

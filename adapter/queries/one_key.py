@@ -1,22 +1,25 @@
-"""Queries that read the rows of one whole key, run without an engine by what was worked out with their plan."""
+"""Queries of rows that an index finds by keys or a range of them, run without an engine by what was worked out with
+their plan."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from adapter.execution.statement import Running
-from adapter.plans.key_reads import KeyRead
+from adapter.plans.constant_rows import NeedsEngine
+from adapter.plans.key_reads import MAX_ROWS, KeyRead
 from adapter.plans.predicates import ScanTemplate, bind_templates
 from adapter.plans.row_values import Given
-from adapter.queries.by_index.key_scan import rows_by_key_values
+from adapter.queries.by_index.key_scan import few_rows_in_range, rows_by_key_values
 from adapter.results import RecordBatch
 from adapter.store_errors import CONCURRENT_DDL, serialization_failure
 from adapter.transactions.transaction import UNREAD, NeedsSnapshot, TableRead
 from storage.errors import AsOfNotReadable, UnknownShard
+from storage.shards.indexes.reading.found import Found
 
 
 async def rows_of_key(running: Running, read: KeyRead, templates: Sequence[ScanTemplate]) -> RecordBatch | None:
-    """The result of a query that reads the rows of one key, which is recorded as read; `templates` are the query's.
+    """The result of a query that reads rows by keys, which is recorded as read; `templates` are the query's.
 
     None when an engine has to compute it. Raises 40001 when its snapshot cannot be read.
     """
@@ -26,14 +29,33 @@ async def rows_of_key(running: Running, read: KeyRead, templates: Sequence[ScanT
     snapshot, shard, params = transaction.snapshot, relation.shard, running.params
     if snapshot is None or snapshot.ahead or shard is None:
         return None
+    given = Given(params, transaction.started_at, running.started_at)
+    try:
+        found = await _found(running, read, given)
+    except NeedsEngine:
+        return None
+    except (UnknownShard, AsOfNotReadable) as error:
+        raise serialization_failure(CONCURRENT_DDL) from error
+    if found is None:
+        return None
     if not transaction.is_own_table(relation):
         needed = bind_templates(templates, params)[relation.oid]
         transaction.record_read(
             TableRead(relation_oid=relation.oid, shard=shard, as_of=snapshot.csn, conjunctions=needed)
         )
-    keys = [read.key(params)]
-    try:
-        found = await rows_by_key_values(running.services.env, transaction, relation, read.index, keys, read.columns)
-    except (UnknownShard, AsOfNotReadable) as error:
-        raise serialization_failure(CONCURRENT_DDL) from error
-    return read.answer(found, Given(params, transaction.started_at, running.started_at))
+    return read.program.answer(found, given)
+
+
+async def _found(running: Running, read: KeyRead, given: Given) -> Found | None:
+    """The rows; None when they are too many. Raises NeedsEngine."""
+    env, transaction, relation, access = running.services.env, running.transaction, read.relation, read.access
+    columns = read.program.columns
+    if access.whole:
+        return await rows_by_key_values(env, transaction, relation, access.index, access.keys(given), columns)
+    keys = access.range(given)
+    if keys is None:
+        return await rows_by_key_values(env, transaction, relation, access.index, (), columns)
+    return await few_rows_in_range(
+        env, transaction, relation, access.index, keys, columns,
+        descending=access.backward, limit=read.limit(given), most=MAX_ROWS,
+    )  # fmt: skip

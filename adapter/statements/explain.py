@@ -9,12 +9,12 @@ from typing import Any
 from adapter.changes.with_changes import run_rows
 from adapter.execution.statement import Outcome, RowsOutcome, Running, rows_outcome
 from adapter.plans.plan_cache import Plan
-from adapter.plans.plan_tree import Node, PlanTree, json_node, text_lines
 from adapter.queries.by_index.table_rows import Paths
 from adapter.queries.prepared_read import NOTHING, PreparedRead
 from adapter.queries.read import may_skip_engines, prepare_plan
 from adapter.queries.single_row import bind_execute_params
 from adapter.results import ColumnDescription, Command, CopyIn, CopyOut
+from adapter.statements.plan_tree import Node, PlanTree, json_node, text_lines
 from adapter.wall_clock import utc_now
 from planner.errors import FeatureNotSupported
 from planner.ir.bound import BoundChange, BoundDelete, BoundInsert, BoundMerge, BoundUpdate

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from msgspec import Struct
 
 from adapter.plans.constant_rows import array_of, constant_value
-from adapter.plans.predicates import Condition, exact_conditions
+from adapter.plans.predicates import Computed, Condition, exact_conditions
 from planner.ir import nodes as ir
 from planner.types import types as t
 from planner.types.types import SqlType
@@ -222,6 +222,8 @@ def _name(scan: ir.Scan, field: ir.Field) -> str:
 
 
 def _can_compare(type_: SqlType, condition: Condition) -> bool:
+    if isinstance(condition.operand, Computed):
+        return False
     return condition.operand is None or type_.oid in _COMPARED
 
 

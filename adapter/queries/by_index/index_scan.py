@@ -20,8 +20,8 @@ from adapter.engines.common.engine import RecordBatch, TableInput
 from adapter.engines.common.result_batches import ResultShape
 from adapter.engines.common.scan_sources import scan_columns, scan_schema
 from adapter.plans.predicates import ScanTemplate, bind_templates, scan_templates
-from adapter.plans.row_queries import row_query
 from adapter.queries.by_index.join_scan import Keys, rows_of_partners
+from adapter.queries.by_index.row_queries import row_query
 from adapter.queries.by_index.table_rows import SCANNED_AT_ONCE, Paths, TableRows, batch_of_table
 from adapter.transactions.snapshots import ResolvedTables, is_small
 from adapter.transactions.transaction import Transaction

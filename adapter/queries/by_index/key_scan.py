@@ -55,6 +55,31 @@ async def rows_in_range(
     return found or await env.keys.range(parts, index, keys, columns, local=local, descending=descending, limit=limit)
 
 
+async def few_rows_in_range(
+    env: Environment,
+    transaction: Transaction,
+    relation: Relation,
+    index: IndexDefinition,
+    keys: KeyRange,
+    columns: Sequence[StoredColumn],
+    *,
+    descending: bool,
+    limit: int | None,
+    most: int,
+) -> Found | None:
+    """As `rows_in_range`; None when those are, or may be, more than `most`."""
+    parts, local = await visible_parts(env, transaction, relation)
+    if limit is None or limit > most:
+        count = env.keys.count_now(parts, index, keys, local=local)
+        if count is None:
+            count = await env.keys.count(parts, index, keys, local=local)
+        if count > most:
+            return None
+        limit = None
+    found = env.keys.range_now(parts, index, keys, columns, local=local, descending=descending, limit=limit)
+    return found or await env.keys.range(parts, index, keys, columns, local=local, descending=descending, limit=limit)
+
+
 async def rows_by_keys(
     env: Environment,
     transaction: Transaction,

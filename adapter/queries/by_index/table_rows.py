@@ -18,8 +18,8 @@ from adapter.plans.first_rows import FirstRows, first_rows
 from adapter.plans.index_paths import IndexPath, index_paths, ordered_paths
 from adapter.plans.key_indexes import stored_columns, usable_indexes
 from adapter.plans.predicates import Conjunction
-from adapter.plans.row_queries import filter_of
 from adapter.queries.by_index.key_scan import rows_by_key_values, rows_in_range, visible_parts
+from adapter.queries.by_index.row_queries import filter_of
 from adapter.results import RecordBatch
 from adapter.transactions.transaction import Transaction
 from planner.ir import nodes as ir

@@ -28,6 +28,7 @@ def context() -> BindContext:
         ("delete from k2 where \"a 1'\" = 'x' and c3 = 4;", 'delete from k2 where "a 1\'" = $1 and c3 = $2;', ("x", 4)),
         ("select E'a', b'1', n'x', 7 from k", "select E'a', b'1', n'x', $1 from k", (7,)),
         ("select 'a', '' from k", "select $1, $2 from k", ("a", "")),
+        ("select 5 from k order\nby 2 limit 3", "select $1 from k order\nby 2 limit 3", (5,)),
         ("select 3000000000, 99999999999999999999", "select $1, 99999999999999999999", (3000000000,)),
     ],
 )
@@ -61,6 +62,9 @@ def test_what_is_left_alone(text: str) -> None:
         ("select label from k where id = 5000000000", (t.INT8,)),
         ("update k set n = n + 3, label = 'x' where id = 5 and label <> 'y'", (t.INT4, t.TEXT, t.INT4, t.TEXT)),
         ("delete from k where id = 5 returning n", (t.INT4,)),
+        ("select label from k where id between 5 and 6 limit 7", (t.INT4, t.INT4, t.INT4)),
+        ("select label from k where id = 5 order by 1 limit 2", (t.INT4,)),
+        ("select label, count(*) from k where id = 5 Group  BY 1", (t.INT4,)),
         ("insert into k values (1, 2, 'x', null, null, 'v') returning id", (t.INT4, t.INT4, t.TEXT, t.VARCHAR)),
     ],
 )
@@ -78,9 +82,6 @@ def test_constants_are_parameters_of_their_types(context: BindContext, text: str
     [
         "select 1",
         "select label from k where n = 5",
-        "select label from k where id = 5 limit 1",
-        "select label from k where id = 5 order by 1",
-        "select label, count(*) from k where id = 5 group by 1",
         "select label from k where id = '5'",
         "select label from k where id = 5 and c = 'x'",
         "select date '2024-01-01' from k where id = 5",

@@ -10,7 +10,7 @@ from msgspec import Struct, field
 
 from adapter.plans.index_paths import IndexPath
 from adapter.plans.join_keys import conjuncts
-from adapter.plans.predicates import Condition, bind_pattern, condition_of, exact_conditions
+from adapter.plans.predicates import Computed, Condition, bind_pattern, condition_of, exact_conditions
 from planner.definitions.expression_text import expression_text
 from planner.ir import nodes as ir
 from planner.ir.physical import ELEMENT_ARRAYS, array_type
@@ -222,9 +222,9 @@ class PlanTree:
         at: Condition | None = condition
         op = condition.op
         while at is not None:
-            assert isinstance(at.operand, (ir.Literal, ir.Param))
+            assert isinstance(at.operand, (ir.Literal, ir.Param, Computed))
             names.append(quote_identifier(self._names[at.field]))
-            values.append(self.text(at.operand))
+            values.append(self.text(at.operand.scalar if isinstance(at.operand, Computed) else at.operand))
             op, at = at.op, at.then
         return f"(ROW({', '.join(names)}) {op} ROW({', '.join(values)}))"
 
