@@ -23,6 +23,11 @@ class OwnNumber:
         self._numbers = numbers
         self._own = own
 
+    def raise_own(self, value: int) -> None:
+        """Let this process's number be `value` at least; it may have it from an earlier process in its place."""
+        if value > self._numbers[self._own]:
+            self._numbers[self._own] = value
+
     @property
     def own(self) -> int:
         """This process's number."""
@@ -50,14 +55,15 @@ class OwnNumber:
 
 
 class HostMemory:
-    """The shared numbers as process `own` of `count` sees them.
+    """The shared numbers as process `own` of `count` sees them; `name` is that of the memory, unlike any other's.
 
     `heads`: how far the process has seen its environment come. `sessions`: how many sessions it has. `pids`: how many
     backend pids it has given out, also under earlier processes with its number. `closed`: how many of the connections
     that it was given have ended.
     """
 
-    def __init__(self, memory: mmap.mmap, own: int, count: int) -> None:
+    def __init__(self, memory: mmap.mmap, own: int, count: int, name: str) -> None:
+        self.name = name
         self.own = own
         self.count = count
         numbers = memoryview(memory).cast("Q")

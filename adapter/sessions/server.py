@@ -66,7 +66,8 @@ class Server:
         scratch = await asyncio.to_thread(Scratch)
         files = scratch.path / "files"
         try:
-            env = await open_environment(options.stores, files=files)
+            memory = None if options.worker is None else options.worker.memory
+            env = await open_environment(options.stores, files=files, host=memory)
             try:
                 blob_root = options.stores.blob_folder or files
                 return await Server.on(env, options, blob_root=blob_root, scratch=scratch)

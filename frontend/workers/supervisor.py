@@ -76,8 +76,8 @@ class Supervisor:
         self._announce = ready
         self._tell = tell
         self._memory = HostMemory.make()
-        self._numbers = HostMemory(self._memory, 0, count)
         self._scratch = Scratch()
+        self._numbers = HostMemory(self._memory, 0, count, self._scratch.path.name)
         self._workers = [_Worker(number) for number in range(count)]
         self._selector = selectors.DefaultSelector()
         self._waiting: deque[socket.socket] = deque()
@@ -134,7 +134,7 @@ class Supervisor:
             worker.pid = os.fork()
             if worker.pid == 0:
                 self._leave_to_worker(ours)
-                memory = HostMemory(self._memory, worker.number, self._count)
+                memory = HostMemory(self._memory, worker.number, self._count, self._scratch.path.name)
                 return WorkerEnd(worker.number, WorkerPlace(memory, self._scratch.path), theirs)
             theirs.close()
             worker.control, worker.ready, worker.given = ours, False, 0

@@ -22,6 +22,7 @@ from storage.clock import Clock, Randomness, SystemClock, SystemRandomness
 from storage.environment.environment import Environment
 from storage.environment.opening import open_on_stores
 from storage.errors import DataDirectoryInUse, ForeignEnvironment
+from storage.host_memory import HostMemory
 from storage.stores.blob import Blob
 from storage.stores.blob_local import LocalBlob
 from storage.stores.consensus_sqlite import SqliteConsensus
@@ -37,12 +38,13 @@ async def open_local_environment(
     random: Randomness | None = None,
     process: str = "server",
     peers: bool = False,
+    host: HostMemory | None = None,
     blob: Blob | None = None,
 ) -> Environment:
     """The environment in the folder `data_dir`, created on first use; its objects in `blob` if that is given.
 
-    With `peers` other processes may have it open at the same time, if they allow it too. Raises
-    DataDirectoryInUse when that is not so.
+    With `peers` other processes may have it open at the same time, if they allow it too; those that share the memory
+    `host` ask the consensus store less for each other's sake. Raises DataDirectoryInUse when that is not so.
     """
     clock = clock or SystemClock()
     random = random or SystemRandomness()
@@ -66,6 +68,7 @@ async def open_local_environment(
             process=process,
             sole=not peers,
             liveness=files if peers else None,
+            host=host,
         )
     except BaseException:
         await stack.aclose()

@@ -27,6 +27,7 @@ from storage.environment.environment import Environment
 from storage.environment.local_environment import open_local_environment
 from storage.environment.opening import open_on_stores
 from storage.errors import ForeignEnvironment, InvalidStore
+from storage.host_memory import HostMemory
 from storage.stores.blob import Blob
 from storage.stores.blob_files import BlobFiles
 from storage.stores.blob_local import LocalBlob
@@ -64,10 +65,13 @@ class StoreNames(Struct, frozen=True, kw_only=True):
         return None if scheme else Path(self.blob)
 
 
-async def open_environment(names: StoreNames, *, process: str = "server", files: Path | None = None) -> Environment:
+async def open_environment(
+    names: StoreNames, *, process: str = "server", files: Path | None = None, host: HostMemory | None = None
+) -> Environment:
     """The environment that `names` says, as a peer of any other process that has it open; made on first use.
 
-    `files`: a private folder for copies of an object store's objects, where engines are to read them. Raises
+    `files`: a private folder for copies of an object store's objects, where engines are to read them. `host`: memory
+    that this process shares with others, which consensus in PostgreSQL makes no use of. Raises
     InvalidStore for a name that is none, and what `open_on_stores` and the stores raise.
     """
     clock, random = SystemClock(), SystemRandomness()
@@ -76,7 +80,7 @@ async def open_environment(names: StoreNames, *, process: str = "server", files:
         blob = BlobFiles(blob, files)
     if names.consensus is None:
         return await open_local_environment(
-            names.data_dir, clock=clock, random=random, process=process, peers=True, blob=blob
+            names.data_dir, clock=clock, random=random, process=process, peers=True, host=host, blob=blob
         )
     # Imported where they are used: a server of one host starts without PostgreSQL's client.
     from storage.membership.liveness_postgres import PostgresLiveness

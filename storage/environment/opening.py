@@ -14,6 +14,7 @@ from storage.environment.committing import Committer
 from storage.environment.environment import Environment
 from storage.environment.identity import identify
 from storage.errors import AsOfNotReadable
+from storage.host_memory import HostMemory
 from storage.ids import CATALOG_SHARD, random_text
 from storage.membership.leases import Leases
 from storage.membership.liveness import Liveness
@@ -57,6 +58,7 @@ async def open_on_stores(
     shared: bool = False,
     sole: bool = False,
     liveness: Liveness | None = None,
+    host: HostMemory | None = None,
     background: bool = True,
     validate: bool = False,
 ) -> Environment:
@@ -66,20 +68,21 @@ async def open_on_stores(
     have the environment open at the same time, and timestamps come from the txns shard (otherwise from this
     process). `sole`: the caller guarantees that no other process is alive, so the work of all others is taken
     over at once. `liveness` tells which are dead; without `shared` others may join at any time, and this process
-    takes timestamps by itself until then (`storage.membership.peers`). With `background` False nothing runs by
+    takes timestamps by itself until then (`storage.membership.peers`); with `host`, so do all that share this memory,
+    together. With `background` False nothing runs by
     itself (applying, keeping alive and maintenance are the caller's). `validate` checks every structure after each
     change. Raises NewerFormat, ForeignEnvironment, CorruptState, and EnvironmentFenced when it took so long that
     others took the process for dead.
     """
     process = f"{process}-{random_text(random)[:8]}"
     record = await identify(consensus, random, blob)
-    env = _assemble(record.id, process, blob, consensus, clock, random, liveness, validate)
+    env = _assemble(record.id, process, blob, consensus, clock, random, liveness, host, validate)
     cache = env.cache
     await cache.durable.refresh()
     if CATALOG_SHARD not in cache.state.registered:
         await bootstrap(env.txns_shard, env.catalog, clock)
     if liveness is not None and not shared:
-        shared = not await env.peers.join(liveness)
+        shared = not await env.peers.join(liveness) or host is not None
     else:
         if liveness is not None:
             liveness.announce(process)
@@ -115,6 +118,7 @@ def _assemble(
     clock: Clock,
     random: Randomness,
     liveness: Liveness | None,
+    host: HostMemory | None,
     validate: bool,
 ) -> Environment:
     """The parts of an environment, from the ground up. Reads and writes nothing."""
@@ -129,7 +133,15 @@ def _assemble(
     applier = Applier(txns_shard, handles)
     xids = XidBlocks(consensus, clock, process, lambda: cache.upper, lambda: cache.state.leases, cache.durable.refresh)
     watch = LeaseWatch(txns_shard=txns_shard, applier=applier, liveness=liveness, clock=clock, process=process)
-    leases = Leases(txns_shard=txns_shard, handles=handles, watch=watch, xids=xids, clock=clock, process=process)
+    leases = Leases(
+        txns_shard=txns_shard,
+        handles=handles,
+        watch=watch,
+        xids=xids,
+        clock=clock,
+        process=process,
+        host=None if host is None else host.name,
+    )
     staging = ParallelCommit(
         txns_shard=txns_shard,
         parts=parts,
@@ -150,7 +162,12 @@ def _assemble(
         validate=validate,
     )
     catalog = CatalogStore(reader, parts)
-    shared_oracle = TxnsOracle(FollowingHead(cache, catalog.catch_up), clock)
+    head = FollowingHead(cache, catalog)
+    if host is not None:
+        heads = host.heads
+        cache.on_seen = heads.raise_own
+        head = FollowingHead(cache, catalog, lambda: heads.highest() if leases.sole else None)
+    shared_oracle = TxnsOracle(head, clock)
     oracle = SwitchingOracle(shared_oracle, leases.ensure if liveness is not None else None)
     peers = Peers(
         txns_shard=txns_shard,

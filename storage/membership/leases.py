@@ -90,7 +90,10 @@ class Leases:
         xids: XidBlocks,
         clock: Clock,
         process: str,
+        host: str | None = None,
     ) -> None:
+        self.host = host
+        """As its lease says (`Lease.host`)."""
         self._txns_shard = txns_shard
         self._cache = txns_shard.cache
         self._handles = handles
@@ -100,7 +103,8 @@ class Leases:
         self._process = process
         self.holds: set[ReadHold] = set()
         self.sole = False
-        """Whether the lease tells others that this process takes timestamps by itself (`storage.membership.peers`)."""
+        """Whether the lease tells others that this process does not ask the store for timestamps
+        (`storage.membership.peers`)."""
         self._renewing = asyncio.Lock()
         self._beats = 0
         self._floor = Csn(0)
@@ -148,7 +152,7 @@ class Leases:
         return self._marks[0][1]
 
     async def claim(self) -> bool:
-        """Renew the lease, as ``sole`` if there is no other one. Returns whether it is; `sole` says so from then on."""
+        """Renew the lease, as ``sole`` if it may be. Returns whether it is; `sole` says so from then on."""
         await self.renew(claim=True)
         return self.sole
 
@@ -171,7 +175,9 @@ class Leases:
         self._floor = self.read_lower()
         self._beats += 1
         sole = self.sole or claim
-        lease = Lease(read_lower=self._floor, beats=self._beats, renewed_ms=self._clock.now_ms(), sole=sole)
+        lease = Lease(
+            read_lower=self._floor, beats=self._beats, renewed_ms=self._clock.now_ms(), sole=sole, host=self.host
+        )
         await self._txns_shard.tidy(lease=lease, joining=claim or self._beats == 1)
         if claim:
             self.sole = self._cache.state.leases[self._process].sole

@@ -13,6 +13,16 @@ read of it per read timestamp. Which of the two holds is written in the leases:
 5. A process that finds itself without any other lease again claims its own as ``sole``, atomically with that finding,
    brings its oracle up to all that is committed, and switches back. Whoever joins in between waits as in 2.
 
+Processes of one host that share memory (`storage.host_memory`) are as one in this: each tells the others there how far
+it has seen the txns shard come, before it uses or answers what it has seen (`TxnsCache.on_seen`). So one whose own copy
+is as new as the newest of them has seen all that any of them has acknowledged, and needs to ask the store for nothing,
+as long as nobody else can commit. The lease of each is ``sole`` when there are none but theirs, and each of them makes
+room by itself; they ask the store (3), and claim again (5), without changing over to an oracle of their own.
+
+SUBTLE: a process that is killed between its compare-and-set and telling has not answered its client. Whoever learns of
+its commit from the store tells the others before it uses it; a reader who does not know of it yet has been told of
+nothing that follows it.
+
 A ``sole`` process that has died is recognised by `Liveness`, one that stands still by its lease: whoever waits for it
 goes on once it has seen the lease unchanged for `LEASE_MS`. A process that takes timestamps by itself therefore renews
 its lease first when it has not done so for most of that time, and so learns that it was deposed before it reads.
@@ -36,6 +46,7 @@ from storage.timestamps.shared import TxnsOracle
 from storage.timestamps.switching import SwitchingOracle
 from storage.transactions.parallel_commit import ParallelCommit
 from storage.transactions.txns_shard import TxnsShard
+from storage.transactions.txns_state import Lease
 from storage.transactions.xid_blocks import XidBlocks
 
 JOIN_POLL_S = 0.02
@@ -81,10 +92,20 @@ class Peers:
     @property
     def alone(self) -> bool:
         """Whether nobody else can commit."""
-        return self._leases.sole and not self._making_room
+        return self._leases.sole and not self._making_room and self._leases.host is None
+
+    def _strangers(self) -> dict[str, Lease]:
+        """The leases of the processes that this one hears of only by asking the store."""
+        leases = self._cache.state.leases
+        own = leases.get(self._process)
+        return {
+            name: lease
+            for name, lease in leases.items()
+            if name != self._process and (own is None or not own.hears_of(lease))
+        }
 
     async def join(self, liveness: Liveness) -> bool:
-        """Take the lease, alone if nobody else has one. Returns whether this process is alone."""
+        """Take the lease, alone if nobody else has one that this process does not hear of. Returns whether it is."""
         self._may_be_alone = True
         liveness.announce(self._process)
         dead = [name for name in self._cache.state.leases if liveness.is_dead(name)]
@@ -94,7 +115,7 @@ class Peers:
         seen: dict[str, tuple[int, float]] = {}
         renewed = self._clock.monotonic()
         while not self._leases.sole:
-            others = {name: lease.beats for name, lease in self._cache.state.leases.items() if lease.sole}
+            others = {name: lease.beats for name, lease in self._strangers().items() if lease.sole}
             if not others:
                 break
             now = self._clock.monotonic()
@@ -125,14 +146,15 @@ class Peers:
 
     async def react(self) -> None:
         """Do what the leases ask for: make room for who joins, or go on alone when everybody else has left."""
-        if self._leases.sole and len(self._cache.state.leases) > 1:
+        if self._leases.sole and self._strangers():
             await self.make_room()
-        if self._may_be_alone and set(self._cache.state.leases) == {self._process} and not self._takes_own_timestamps:
+        present = self._process in self._cache.state.leases
+        if self._may_be_alone and present and not self._strangers() and not self._asks_nobody:
             await self.go_on_alone()
 
     @property
-    def _takes_own_timestamps(self) -> bool:
-        return self._leases.sole and self._oracle.inner is self._own_oracle
+    def _asks_nobody(self) -> bool:
+        return self._leases.sole and (self._leases.host is not None or self._oracle.inner is self._own_oracle)
 
     async def make_room(self) -> None:
         """Another process is waiting to join: stop taking timestamps in this process, then say so."""
@@ -149,7 +171,7 @@ class Peers:
 
     async def go_on_alone(self) -> None:
         """Everybody else has left: take timestamps in this process again, unless another one comes first."""
-        if not await self._leases.claim():
+        if not await self._leases.claim() or self._leases.host is not None:
             return
         while True:
             upper = self._cache.upper

@@ -48,6 +48,16 @@ class TxnsFrontier(Struct, frozen=True, kw_only=True):
 class TxnsHead(Protocol):
     """What `TxnsOracle` needs of the txns shard."""
 
+    @property
+    def is_told(self) -> bool:
+        """Whether this process hears by itself, without asking the store, of all that is acknowledged."""
+        ...
+
+    @property
+    def is_current(self) -> bool:
+        """Whether `known` is known, without I/O, to have all that was acknowledged before the question."""
+        ...
+
     def known(self) -> TxnsFrontier:
         """The frontier last learnt, without I/O; never goes back."""
         ...
@@ -70,8 +80,15 @@ class TxnsOracle:
         """How often the head was read."""
         return self._reads.trips
 
+    @property
+    def asks_store(self) -> bool:
+        """Whether a read timestamp always costs a question to the store."""
+        return not self._head.is_told
+
     async def read_ts(self, timeline: Timeline) -> Csn:
         """See `Oracle.read_ts`."""
+        if self._head.is_current:
+            return self._head.known().read_ts(timeline)
         return await self._reads.ask(timeline)
 
     async def write_ts(self, timeline: Timeline) -> Csn:

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from storage.timestamps.csn import Csn
 from storage.timestamps.in_process import InProcessOracle
 from storage.timestamps.oracle import Oracle, Timeline
+from storage.timestamps.shared import TxnsOracle
 
 
 class SwitchingOracle:
@@ -29,7 +30,8 @@ class SwitchingOracle:
     @property
     def asks_store(self) -> bool:
         """Whether a read timestamp costs a question to the store."""
-        return not isinstance(self._inner, InProcessOracle)
+        inner = self._inner
+        return inner.asks_store if isinstance(inner, TxnsOracle) else not isinstance(inner, InProcessOracle)
 
     def start_with(self, inner: Oracle) -> None:
         """Take timestamps from `inner` instead; none has been asked for yet."""

@@ -10,6 +10,7 @@ been copied into s yet (`unapplied`), and how new its copy of the data shard's s
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 from storage.clock import Clock
 from storage.durable.state import DurableState
@@ -44,6 +45,8 @@ class TxnsCache:
         self._moved = asyncio.Event()
         self.implicit: set[str] = set()
         """Staged transactions that this process knows to be committed: every promised part is present."""
+        self.on_seen: Callable[[int], None] | None = None
+        """Called with the number of the newest entry seen, whenever the copy moves and before anybody uses it."""
         durable.on_change = self._changed
 
     @property
@@ -57,6 +60,8 @@ class TxnsCache:
         return self.durable.state.upper
 
     def _changed(self, before: TxnsState, after: TxnsState) -> None:
+        if self.on_seen is not None:
+            self.on_seen(self.durable.seqno)
         if self._validate:
             txns_state.check(after)
             assert before.upper <= after.upper

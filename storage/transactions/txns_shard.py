@@ -344,7 +344,7 @@ class TxnsShard:
     ) -> None:
         """Retract what this process has applied, and renew its lease, in one append; nothing when idle.
 
-        `release` gives the lease up. With `joining` a ``sole`` lease is so only if there is no other. `expired`
+        `release` gives the lease up. With `joining` a ``sole`` lease is so only if it may be. `expired`
         names dead processes whose leases end; with the beat at which each was judged, a lease that has been renewed
         since is left alone. Raises EnvironmentFenced when this process's own lease was ended by
         others.
@@ -356,9 +356,9 @@ class TxnsShard:
             retracted = self._retractions(state)
             leases = []
             if lease is not None:
-                # NOTE: decided here, together with the write: alone is who finds no other lease. Later renewals
-                # leave it to the process, which has to switch its oracle first.
-                alone = all(name == self._process for name in state.leases)
+                # NOTE: decided here, together with the write: alone is who finds no other lease but of processes that
+                # it hears of. Later renewals leave it to the process, which has to switch its oracle first.
+                alone = all(name == self._process or lease.hears_of(other) for name, other in state.leases.items())
                 sole = lease.sole and (alone or not joining)
                 leases.append(SetLease(self._process, msgspec.structs.replace(lease, sole=sole)))
             if release and self._process in state.leases:

@@ -87,13 +87,21 @@ class Lease(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     Every renewal counts `beats` up. Whoever has watched the same count for `LEASE_MS` of its own monotonic time
     may declare the process dead, by removing the lease; no two wall clocks are compared. `renewed_ms` is for
-    people. `sole`: it takes timestamps by itself, and nobody else may commit yet (`storage.membership.peers`).
+    people. `sole`: nobody may commit of whom it would not hear by itself, without asking the store
+    (`storage.membership.peers`); those are all other processes, but for those of the same `host`.
     """
 
     read_lower: Csn
     beats: int
     renewed_ms: int
     sole: bool = False
+    host: str | None = None
+    """The name of the memory in which this process and others of its host tell each other how far they have come
+    (`storage.host_memory`)."""
+
+    def hears_of(self, other: Lease) -> bool:
+        """Whether both processes tell each other what they see committed."""
+        return self.host is not None and self.host == other.host
 
 
 class Applied(msgspec.Struct, frozen=True, array_like=True):

@@ -47,6 +47,9 @@ class Register:
 class Head:
     """One process's view of the register; `refresh` takes a round trip of yields."""
 
+    is_told = False
+    is_current = False
+
     def __init__(self, register: Register, randomness: SeededRandomness) -> None:
         self._register = register
         self._randomness = randomness
