@@ -24,9 +24,10 @@ from adapter.changes.constraints.key_checks import find
 from adapter.changes.constraints.key_locks import MAX_KEYS, lock_keys, newest
 from adapter.changes.constraints.table_keys import UniqueKey
 from adapter.changes.constraints.target import Target
-from adapter.execution.statement import Running
+from adapter.execution.statement import Running, given_to
 from adapter.plans.key_indexes import stored_columns
 from adapter.plans.predicates import scan_templates
+from adapter.plans.row_programs import computed_columns
 from adapter.queries.prepared_read import with_token
 from adapter.queries.read import prepare_read
 from adapter.results import RecordBatch
@@ -182,11 +183,28 @@ class ConflictResolution:
         places = pa.array(there.keys, pa.int64())
         old = there.rows.columns
         excluded = [column.take(places) for column in columns]
-        names = [f"c{number}" for number in range(1, len(old) + len(excluded) + 1)]
-        table = pa.table([*old, *excluded], names=names)
+        result = computed_columns(update, [*old, *excluded], given_to(self._running))
+        if result is None:
+            result = await self._by_engine(update, [*old, *excluded])
+        applies = result[0]
+        kept = pa.array(np.flatnonzero(np.asarray(applies.fill_null(False))), pa.int64())
+        if not len(kept):
+            return Resolved(inserted=inserted)
+        new = [column.take(kept) for column in result[1:]]
+        return Resolved(
+            inserted=inserted,
+            changed=places.take(kept),
+            row_ids=pa.array(there.row_ids, pa.int64()).take(kept),
+            old=[column.take(kept) for column in old],
+            new=[column.cast(before.type) for column, before in zip(new, old, strict=True)],
+        )
+
+    async def _by_engine(self, update: BoundQuery, columns: Sequence[Any]) -> list[pa.Array]:
+        """The columns of `update` over the rows that are there and those that were to be inserted."""
         running = self._running
+        names = [f"c{number}" for number in range(1, len(columns) + 1)]
+        at_hand = {RETURNING_ROWS: pa.table(list(columns), names=names)}
         catalog = running.transaction.catalog
-        at_hand = {RETURNING_ROWS: table}
         read = await prepare_read(running, catalog, update, self._templates, constants=False, at_hand=at_hand)
         context = with_token(read.context, f"conflict{self._batches}")
         self._batches += 1
@@ -196,18 +214,7 @@ class ConflictResolution:
         async with aclosing(stream) as found:
             batches = [batch async for batch in found]
         result = pa.Table.from_batches(batches).combine_chunks()
-        applies = whole(result.column(0))
-        kept = pa.array(np.flatnonzero(np.asarray(applies.fill_null(False))), pa.int64())
-        if not len(kept):
-            return Resolved(inserted=inserted)
-        new = [whole(result.column(place)).take(kept) for place in range(1, result.num_columns)]
-        return Resolved(
-            inserted=inserted,
-            changed=places.take(kept),
-            row_ids=pa.array(there.row_ids, pa.int64()).take(kept),
-            old=[column.take(kept) for column in old],
-            new=[column.cast(before.type) for column, before in zip(new, old, strict=True)],
-        )
+        return [whole(column) for column in result.columns]
 
 
 def retried(_: int) -> SqlError:

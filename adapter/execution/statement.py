@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from adapter.execution.cancellation import CancelScope
 from adapter.plans.constant_rows import batch_of
+from adapter.plans.row_values import Given
 from adapter.results import ColumnDescription, Command, CopyIn, CopyOut, RecordBatch
 from planner.ir.nodes import Literal
 from planner.syntax.parse import Parsed
@@ -55,6 +56,11 @@ class Running(Struct, kw_only=True, eq=False):
     """How often that has happened."""
     token: str = ""
     """Names this execution, in the whole server process: see `ExecutionContext`."""
+
+
+def given_to(running: Running) -> Given:
+    """What the statement's expressions over single rows are computed with."""
+    return Given(running.params, running.transaction.started_at, running.started_at)
 
 
 class RowsOutcome(Struct, kw_only=True):

@@ -4,6 +4,9 @@ groups and their aggregates, ORDER BY and LIMIT.
 The rows are few, and columns that nothing is computed with pass as they are. A *row* is, here, the values of the
 columns that are computed with, and at its end its number among those found; above an aggregate, the values of its
 fields. Each step makes rows of rows; the outputs come last.
+
+`computed_columns` does the same for expressions over rows that are at hand: of RETURNING, of ON CONFLICT DO UPDATE, and
+of generated columns.
 """
 
 from __future__ import annotations
@@ -20,16 +23,25 @@ from adapter.plans.constant_rows import NeedsEngine, array_of
 from adapter.plans.key_indexes import stored_column
 from adapter.plans.row_values import INTEGERS, ORDERED, TIMES, Given, RowColumns, Value
 from adapter.results import RecordBatch
+from planner.errors import SqlError
 from planner.ir import nodes as ir
+from planner.ir.bound import BoundQuery
 from planner.ir.physical import arrow_schema
 from planner.types import types as t
 from planner.types.types import SqlType
+from storage.bounded_map import BoundedMap
 from storage.catalog.model import Relation
 from storage.shards.indexes.definition import StoredColumn
 from storage.shards.indexes.reading.found import Found
 
 _EQUAL = ORDERED | {t.BOOL, t.UUID}
 """Types whose values are equal in Python when they are in PostgreSQL."""
+
+MAX_COMPUTED_ROWS = 1000
+"""Rows at hand that are computed with here. An engine computes more in a thread."""
+
+MAX_QUERIES = 1000
+"""Queries over rows at hand of which it is known how they are computed."""
 
 _INT8 = 2**63
 _EXACT = Context(prec=100)
@@ -73,9 +85,7 @@ class RowProgram(Struct, frozen=True, kw_only=True, eq=False):
         """
         columns, row_ids = found.rows.columns, found.row_ids
         count = len(row_ids)
-        rows: Rows = (
-            list(zip(*self._values(columns), range(count), strict=True)) if self.read else [(n,) for n in range(count)]
-        )
+        rows: Rows = list(zip(*_plain_values(columns, self.read, self.numbers), range(count), strict=True))
         try:
             for step in self.steps:
                 rows = step(rows, given)
@@ -97,12 +107,15 @@ class RowProgram(Struct, frozen=True, kw_only=True, eq=False):
             return None
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
-    def _values(self, columns: Sequence[Any]) -> list[list[Any]]:
-        found = []
-        for place, number in zip(self.read, self.numbers, strict=True):
-            column = columns[place]
-            found.append((column if number is None else column.view(number)).to_pylist())
-        return found
+
+def _plain_values(
+    columns: Sequence[Any], read: Sequence[int], numbers: Sequence[pa.DataType | None]
+) -> list[list[Any]]:
+    """The values of the columns at `read`, dates and timestamps as plain `numbers`."""
+    return [
+        (columns[place] if number is None else columns[place].view(number)).to_pylist()
+        for place, number in zip(read, numbers, strict=True)
+    ]
 
 
 class ProgramMaker:
@@ -390,3 +403,82 @@ _COMPUTED: Mapping[str, Callable[[Any, SqlType], Any]] = {
     "max": lambda values, type_: max(values, default=None),
     "sum": _sum,
 }
+
+
+# ---------------------------------------------------------------- rows at hand
+
+
+class _Columns(Struct, frozen=True, kw_only=True, eq=False):
+    """The columns of a query over rows at hand; those that are computed with are at `read`."""
+
+    read: tuple[int, ...]
+    numbers: tuple[pa.DataType | None, ...]
+    outputs: tuple[Output, ...]
+
+
+_known: BoundedMap[int, tuple[BoundQuery, _Columns | None]] = BoundedMap(max_entries=MAX_QUERIES)
+"""By identity of the query, which an entry keeps alive; None: it takes an engine."""
+
+
+def computed_columns(query: BoundQuery, columns: Sequence[Any], given: Given) -> list[pa.Array] | None:
+    """The columns of `query`, which computes one row of each of the rows at hand (`RETURNING_ROWS`), given by
+    `columns`. None when an engine has to compute them, also because a value is refused that may not matter."""
+    if len(columns[0] if columns else ()) > MAX_COMPUTED_ROWS:
+        return None
+    known = _known.get(id(query))
+    if known is None:
+        known = query, _columns_of(query.rel)
+        _known.put(id(query), known)
+    made = known[1]
+    if made is None:
+        return None
+    columns = [column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column for column in columns]
+    count = len(columns[0]) if columns else 0
+    rows: Rows = list(zip(*_plain_values(columns, made.read, made.numbers), strict=True)) or [()] * count
+    try:
+        return [
+            columns[output.place]
+            if output.value is None
+            else array_of(output.type, [output.value(row, given) for row in rows])
+            for output in made.outputs
+        ]
+    except (NeedsEngine, SqlError):
+        return None
+
+
+def _columns_of(rel: ir.Rel) -> _Columns | None:
+    projects: list[ir.Project] = []
+    at = rel
+    while isinstance(at, ir.Project):
+        projects.append(at)
+        at = at.input
+    if not isinstance(at, ir.CteScan) or at.cte != ir.RETURNING_ROWS:
+        return None
+    types = {field.id: field.type for field in at.fields}
+    row = RowColumns(types)
+    stored = {field.id: place for place, field in enumerate(at.fields)}
+    for project in reversed(projects):
+        above: dict[int, int] = {}
+        for field, expr in zip(project.fields, project.exprs, strict=True):
+            if isinstance(expr, ir.ColumnRef) and expr.id in stored:
+                above[field.id] = stored[expr.id]
+                row.same[field.id] = expr.id
+                continue
+            value = row.value_of(expr)
+            if value is None:
+                return None
+            row.named[field.id] = value
+        stored = above
+    outputs: list[Output] = []
+    for field in rel.fields:
+        place = stored.get(field.id)
+        computed = row.column(field.id) if place is None else None
+        if place is None and computed is None:
+            return None
+        outputs.append(Output(type=field.type, place=-1 if place is None else place, value=computed))
+    places = {field.id: place for place, field in enumerate(at.fields)}
+    return _Columns(
+        read=tuple([places[field] for field in row.places]),
+        numbers=tuple([_number_type(types[field]) for field in row.places]),
+        outputs=tuple(outputs),
+    )

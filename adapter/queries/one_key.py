@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from adapter.execution.statement import Running
+from adapter.execution.statement import Running, given_to
 from adapter.plans.constant_rows import NeedsEngine
 from adapter.plans.key_reads import MAX_ROWS, KeyRead
 from adapter.plans.predicates import ScanTemplate, bind_templates
@@ -29,7 +29,7 @@ async def rows_of_key(running: Running, read: KeyRead, templates: Sequence[ScanT
     snapshot, shard, params = transaction.snapshot, relation.shard, running.params
     if snapshot is None or snapshot.ahead or shard is None:
         return None
-    given = Given(params, transaction.started_at, running.started_at)
+    given = given_to(running)
     try:
         found = await _found(running, read, given)
     except NeedsEngine:

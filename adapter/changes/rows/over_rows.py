@@ -9,7 +9,8 @@ from typing import Any
 import pyarrow as pa
 
 from adapter.engines.common.engine import Engine
-from adapter.execution.statement import Running
+from adapter.execution.statement import Running, given_to
+from adapter.plans.row_programs import computed_columns
 from adapter.queries.prepared_read import with_token
 from adapter.queries.read import execution_context
 from adapter.queries.session_functions import with_session_values
@@ -47,6 +48,9 @@ def engine_over_rows(running: Running, query: BoundQuery) -> Engine:
 
 async def computed_rows(running: Running, query: BoundQuery, rows: RecordBatch, purpose: str) -> RecordBatch:
     """The rows that `query` makes of `rows`, one of each, under their names."""
+    columns = computed_columns(query, rows.columns, given_to(running))
+    if columns is not None:
+        return pa.record_batch(columns, names=rows.schema.names)
     stream: Any = over_rows(running, query, rows, purpose)
     async with aclosing(stream) as batches:
         found = [batch async for batch in batches]

@@ -9,8 +9,9 @@ from typing import Any
 import pyarrow as pa
 
 from adapter.execution.spool import RowSpool
-from adapter.execution.statement import Running
+from adapter.execution.statement import Running, given_to
 from adapter.plans.predicates import scan_templates
+from adapter.plans.row_programs import computed_columns
 from adapter.queries.prepared_read import with_token
 from adapter.queries.read import execution_context, prepare_read
 from adapter.results import ColumnDescription, RecordBatch
@@ -41,6 +42,11 @@ class ReturnedRows:
             await self._spool.append(pa.record_batch([columns[place] for place in self._direct], names=self._names))
             return
         running = self._running
+        if not self._templates:
+            computed = computed_columns(self.query, columns, given_to(running))
+            if computed is not None:
+                await self._spool.append(pa.record_batch(computed, names=self._names))
+                return
         catalog = running.transaction.catalog
         names = [f"c{number}" for number in range(1, len(columns) + 1)]
         rows = {ir.RETURNING_ROWS: pa.table(list(columns), names=names)}
