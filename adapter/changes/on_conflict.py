@@ -27,7 +27,7 @@ from adapter.changes.constraints.target import Target
 from adapter.execution.statement import Running, given_to
 from adapter.plans.key_indexes import stored_columns
 from adapter.plans.predicates import scan_templates
-from adapter.plans.row_programs import computed_columns
+from adapter.plans.row_programs import chosen_columns
 from adapter.queries.prepared_read import with_token
 from adapter.queries.read import prepare_read
 from adapter.results import RecordBatch
@@ -183,14 +183,10 @@ class ConflictResolution:
         places = pa.array(there.keys, pa.int64())
         old = there.rows.columns
         excluded = [column.take(places) for column in columns]
-        result = computed_columns(update, [*old, *excluded], given_to(self._running))
-        if result is None:
-            result = await self._by_engine(update, [*old, *excluded])
-        applies = result[0]
-        kept = pa.array(np.flatnonzero(np.asarray(applies.fill_null(False))), pa.int64())
+        chosen = chosen_columns(update, [*old, *excluded], given_to(self._running))
+        kept, new = chosen or await self._by_engine(update, [*old, *excluded])
         if not len(kept):
             return Resolved(inserted=inserted)
-        new = [column.take(kept) for column in result[1:]]
         return Resolved(
             inserted=inserted,
             changed=places.take(kept),
@@ -199,8 +195,8 @@ class ConflictResolution:
             new=[column.cast(before.type) for column, before in zip(new, old, strict=True)],
         )
 
-    async def _by_engine(self, update: BoundQuery, columns: Sequence[Any]) -> list[pa.Array]:
-        """The columns of `update` over the rows that are there and those that were to be inserted."""
+    async def _by_engine(self, update: BoundQuery, columns: Sequence[Any]) -> tuple[pa.Array, list[pa.Array]]:
+        """What `chosen_columns` gives for `update` over the rows that are there and those that were to be inserted."""
         running = self._running
         names = [f"c{number}" for number in range(1, len(columns) + 1)]
         at_hand = {RETURNING_ROWS: pa.table(list(columns), names=names)}
@@ -214,7 +210,9 @@ class ConflictResolution:
         async with aclosing(stream) as found:
             batches = [batch async for batch in found]
         result = pa.Table.from_batches(batches).combine_chunks()
-        return [whole(column) for column in result.columns]
+        applies, *new = [whole(column) for column in result.columns]
+        kept = pa.array(np.flatnonzero(np.asarray(applies.fill_null(False))), pa.int64())
+        return kept, [column.take(kept) for column in new]
 
 
 def retried(_: int) -> SqlError:

@@ -23,7 +23,6 @@ from adapter.plans.constant_rows import NeedsEngine, array_of
 from adapter.plans.key_indexes import stored_column
 from adapter.plans.row_values import INTEGERS, ORDERED, TIMES, Given, RowColumns, Value
 from adapter.results import RecordBatch
-from planner.errors import SqlError
 from planner.ir import nodes as ir
 from planner.ir.bound import BoundQuery
 from planner.ir.physical import arrow_schema
@@ -422,8 +421,45 @@ _known: BoundedMap[int, tuple[BoundQuery, _Columns | None]] = BoundedMap(max_ent
 
 def computed_columns(query: BoundQuery, columns: Sequence[Any], given: Given) -> list[pa.Array] | None:
     """The columns of `query`, which computes one row of each of the rows at hand (`RETURNING_ROWS`), given by
-    `columns`. None when an engine has to compute them, also because a value is refused that may not matter."""
-    if len(columns[0] if columns else ()) > MAX_COMPUTED_ROWS:
+    `columns`. None when an engine has to compute them."""
+    at_hand = _at_hand(query, columns)
+    if at_hand is None:
+        return None
+    made, columns, rows = at_hand
+    try:
+        return [_computed(output, columns, rows, given) for output in made.outputs]
+    except NeedsEngine:
+        return None
+
+
+def chosen_columns(query: BoundQuery, columns: Sequence[Any], given: Given) -> tuple[pa.Array, list[pa.Array]] | None:
+    """`computed_columns` of the rows for which the first column is true, without that one; before them the places of
+    these rows. Nothing is computed for the others."""
+    at_hand = _at_hand(query, columns)
+    if at_hand is None:
+        return None
+    made, columns, rows = at_hand
+    first, *outputs = made.outputs
+    try:
+        applies = _computed(first, columns, rows, given).to_pylist()
+        kept = [place for place, met in enumerate(applies) if met]
+        at = pa.array(kept, pa.int64())
+        if len(kept) < len(rows):
+            columns, rows = [column.take(at) for column in columns], [rows[place] for place in kept]
+        return at, [_computed(output, columns, rows, given) for output in outputs]
+    except NeedsEngine:
+        return None
+
+
+def _computed(output: Output, columns: Sequence[Any], rows: Rows, given: Given) -> Any:
+    value = output.value
+    return columns[output.place] if value is None else array_of(output.type, [value(row, given) for row in rows])
+
+
+def _at_hand(query: BoundQuery, columns: Sequence[Any]) -> tuple[_Columns, Sequence[Any], Rows] | None:
+    """How `query` is computed, and what of; None: by an engine."""
+    count = len(columns[0]) if columns else 0
+    if count > MAX_COMPUTED_ROWS:
         return None
     known = _known.get(id(query))
     if known is None:
@@ -433,17 +469,7 @@ def computed_columns(query: BoundQuery, columns: Sequence[Any], given: Given) ->
     if made is None:
         return None
     columns = [column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column for column in columns]
-    count = len(columns[0]) if columns else 0
-    rows: Rows = list(zip(*_plain_values(columns, made.read, made.numbers), strict=True)) or [()] * count
-    try:
-        return [
-            columns[output.place]
-            if output.value is None
-            else array_of(output.type, [output.value(row, given) for row in rows])
-            for output in made.outputs
-        ]
-    except (NeedsEngine, SqlError):
-        return None
+    return made, columns, list(zip(*_plain_values(columns, made.read, made.numbers), strict=True)) or [()] * count
 
 
 def _columns_of(rel: ir.Rel) -> _Columns | None:
