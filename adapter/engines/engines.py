@@ -133,6 +133,11 @@ class Engines:
         except SqlError as error:
             log.warning("Spark could not be started", error=error.message)
 
+    async def drop_unused(self) -> None:
+        """Drop what the local engine keeps of tables that nobody reads now."""
+        if "_local_engine" in vars(self):
+            await self._local_engine.drop_unused()
+
     async def close(self) -> None:
         """Stop both engines."""
         if self._warming is not None:

@@ -22,6 +22,7 @@ from planner.types import types as t
 from planner.types.types import SqlType
 from planner.values.text_values import apply_typmod
 from storage.bounded_map import BoundedMap
+from storage.cache_memory import aging
 
 _EXACT = Context(prec=100, rounding=ROUND_HALF_UP)
 _EPOCH_DATE = datetime.date(1970, 1, 1)
@@ -56,7 +57,7 @@ class ConstantRows:
     event loop."""
 
     def __init__(self) -> None:
-        self._kept: BoundedMap[int, tuple[BoundQuery, RecordBatch]] = BoundedMap(max_entries=MAX_KEPT_ROWS)
+        self._kept: BoundedMap[int, tuple[BoundQuery, RecordBatch]] = aging(BoundedMap(max_entries=MAX_KEPT_ROWS))
         """By identity of the query, which an entry keeps alive."""
 
     def of(self, query: BoundQuery, params: Sequence[ir.Literal]) -> RecordBatch | None:

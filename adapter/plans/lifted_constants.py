@@ -25,6 +25,7 @@ from planner.syntax.parse import Parsed, split_and_parse
 from planner.types import types as t
 from planner.types.types import SqlType
 from storage.bounded_map import BoundedMap
+from storage.cache_memory import aging
 from storage.catalog.model import CatalogSnapshot
 
 MAX_TEXT_CHARS = 2_000
@@ -156,7 +157,7 @@ class Templates:
 
     def __init__(self, plans: PlanCache) -> None:
         self._plans = plans
-        self._known: BoundedMap[tuple[object, ...], _Template] = BoundedMap(max_entries=MAX_TEMPLATES)
+        self._known: BoundedMap[tuple[object, ...], _Template] = aging(BoundedMap(max_entries=MAX_TEMPLATES))
 
     def lift(self, text: str, context: BindContext) -> Lifted | None:
         """The statement that `text` is, with its constants as parameters; None when it has to be taken as it is."""

@@ -38,6 +38,7 @@ from planner.statements import records as st
 from planner.syntax.parse import LONG_TEXT_CHARS, Parsed, split_and_parse
 from planner.types.types import SqlType
 from storage.bounded_map import BoundedMap
+from storage.cache_memory import aging
 from storage.catalog.model import CatalogRecord, CatalogSnapshot
 
 MAX_PLANS = 1000
@@ -239,8 +240,8 @@ class PlanCache:
     """The plans of a server process. Belongs to the event loop."""
 
     def __init__(self) -> None:
-        self._plans: BoundedMap[tuple[object, ...], Plan] = BoundedMap(max_entries=MAX_PLANS)
-        self._parsed: BoundedMap[str, tuple[Parsed, ...]] = BoundedMap(max_entries=MAX_PLANS)
+        self._plans: BoundedMap[tuple[object, ...], Plan] = aging(BoundedMap(max_entries=MAX_PLANS))
+        self._parsed: BoundedMap[str, tuple[Parsed, ...]] = aging(BoundedMap(max_entries=MAX_PLANS))
         self.hits = 0
         self.misses = 0
 

@@ -19,6 +19,7 @@ from adapter.execution.session_state import SessionState
 from adapter.plans.key_indexes import ShardIndexes
 from adapter.results import StartupParameters
 from adapter.sessions.answers import answer_colleagues
+from adapter.sessions.memory import MemoryKeeper
 from adapter.sessions.options import ServerOptions, check_spark_reaches
 from adapter.sessions.scratch import Scratch
 from adapter.sessions.session import Session
@@ -51,6 +52,7 @@ class Server:
         self.sessions = SessionRegistry(self.colleagues)
         self._scratch = scratch
         self._warms_spark = options.warm_spark
+        self.memory = MemoryKeeper(env, engines, self.sessions)
         self._base_settings = _server_defaults(options.settings)
         self._closing = False
 
@@ -101,6 +103,7 @@ class Server:
             env.pruning.share = options.pruning_audit
         await server.services.provide_oids()
         server.services.committer.start()
+        server.memory.start()
         await enforce_recorded_keys(server.services)
         if server.colleagues.mesh is not None:
             answer_colleagues(server.colleagues.mesh, server.services, server.sessions)
@@ -130,6 +133,7 @@ class Server:
             await backend.close()
         if self._loading is not None:
             await self._loading
+        await self.memory.stop()
         await self.services.committer.close()
         await self.engines.close()
         await self.env.close()

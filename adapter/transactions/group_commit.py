@@ -296,10 +296,13 @@ class GroupCommitter(Struct, eq=False):
                 continue
             if not group[0].staged:
                 await self._finish(group, _nothing)
+                # Nor does what a large transaction wrote stay here until the next one comes.
+                del group
                 continue
             # The next group may go as soon as the record is durable; the uploads hold nobody up.
             recorded = asyncio.Event()
             self._keep(asyncio.get_running_loop().create_task(self._finish(group, recorded.set), name="staged-commit"))
+            del group
             await recorded.wait()
 
     def _keep(self, task: asyncio.Task[None]) -> None:

@@ -127,6 +127,9 @@ def _serve(
 ) -> int:
     # The linear algebra of NumPy, which nothing here uses, would start its threads when it is loaded.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    from storage import free_memory
+
+    free_memory.configure()
     from frontend.command.serve import StartFailed, serve
     from storage.errors import InvalidStore
 

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from storage.bounded_map import BoundedMap
+from storage.cache_memory import aging, share
 from storage.clock import Clock, Randomness
 from storage.errors import (
     CorruptPart,
@@ -48,7 +49,7 @@ from storage.shards.parts import (
 from storage.shards.writes import PromisedPart
 from storage.stores.blob import Blob, ByteRange
 
-CACHE_BYTES = 256 * 1024 * 1024
+CACHE_BYTES = share(4)
 """Bytes of decoded parts kept in memory."""
 
 ENTRY_BYTES = 4096
@@ -106,7 +107,7 @@ class PartStore:
         self.in_flight: set[str] = set()
         self.changes = 0
         """How often a key entered `in_flight` or left it."""
-        self._cache: BoundedMap[Slot, pa.Table] = BoundedMap(max_bytes=CACHE_BYTES)
+        self._cache: BoundedMap[Slot, pa.Table] = aging(BoundedMap(max_bytes=CACHE_BYTES))
         self._verified: BoundedMap[str, bool] = BoundedMap(max_entries=MAX_VERIFIED)
         self.run_makers: Callable[[ShardId], Sequence[RunMaker]] = lambda shard: ()
         """For each index of a shard, what makes the key runs of its new files."""

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage.bounded_map import BoundedMap
+from storage.bounded_map import IDLE_SHARE, BoundedMap
 
 
 def test_the_least_recently_used_goes_first() -> None:
@@ -113,8 +113,57 @@ def test_a_hit_calls_nothing_of_ours() -> None:
     assert calls == []
 
 
+def filled(count: int, *, max_bytes: int, max_entries: int | None = None) -> BoundedMap[int, int]:
+    kept: BoundedMap[int, int] = BoundedMap(max_entries=max_entries, max_bytes=max_bytes)
+    for key in range(count):
+        kept.put(key, key, 10)
+    return kept
+
+
+def test_what_is_not_used_between_two_calls_goes() -> None:
+    kept = filled(4, max_entries=IDLE_SHARE, max_bytes=1000)
+    assert kept.age(10) == []
+    kept.touch(1)
+    kept.put(9, 9, 10)
+    assert kept.age(10) == [(0, 0), (2, 2), (3, 3)]
+    assert [key for key, _ in kept.items()] == [1, 9]
+    assert (len(kept), kept.bytes) == (2, 20)
+    # One entry is what a map of so many may keep.
+    assert kept.age(10) == [(1, 1)]
+    assert kept.age(10) == []
+    assert len(kept) == 1
+
+
+def test_a_small_part_of_the_bound_stays() -> None:
+    kept = filled(6, max_bytes=30 * IDLE_SHARE)
+    kept.age(10)
+    assert [key for key, _ in kept.age(10)] == [0, 1, 2]
+    assert kept.age(10) == []
+
+
+def test_ageing_in_pieces_comes_to_the_same() -> None:
+    kept = filled(5, max_bytes=10 * IDLE_SHARE)
+    kept.age(2)
+    kept.put(5, 5, 10)
+    assert [key for key, _ in kept.age(2)] == [0, 1]
+    assert [key for key, _ in kept.age(2)] == [2, 3]
+    assert [key for key, _ in kept.age(2)] == [4]
+    assert [key for key, _ in kept.items()] == [5]
+
+
+def test_what_is_pinned_does_not_age() -> None:
+    pinned = {0}
+    kept: BoundedMap[int, int] = BoundedMap(max_bytes=100, pinned=lambda key, _: key in pinned)
+    kept.put(0, 0, 50)
+    kept.put(1, 1, 50)
+    kept.age(5)
+    assert kept.age(5) == [(1, 1)]
+    pinned.clear()
+    assert kept.age(5) == [(0, 0)]
+
+
 STEPS = st.lists(
-    st.tuples(st.sampled_from(["put", "touch", "pop"]), st.integers(0, 7), st.integers(0, 60)), max_size=60
+    st.tuples(st.sampled_from(["put", "touch", "pop", "age"]), st.integers(0, 7), st.integers(0, 60)), max_size=60
 )
 
 
@@ -122,6 +171,9 @@ STEPS = st.lists(
 def test_it_does_what_a_plain_list_does(steps: list[tuple[str, int, int]], most: int, most_bytes: int) -> None:
     kept: BoundedMap[int, int] = BoundedMap(max_entries=most, max_bytes=most_bytes)
     model: list[tuple[int, int]] = []
+    used: set[int] = set()
+    # As much as a map of these bounds keeps when nobody uses it: nothing.
+    assert most < IDLE_SHARE
     for step, key, size in steps:
         held = dict(model)
         if step == "put":
@@ -130,11 +182,18 @@ def test_it_does_what_a_plain_list_does(steps: list[tuple[str, int, int]], most:
             while len(model) > 1 and (len(model) > most or sum(each for _, each in model) > most_bytes):
                 gone.append(model.pop(0))
             assert kept.put(key, size, size) == gone
+            used.add(key)
+        elif step == "age":
+            old = [each for each in model if each[0] not in used]
+            assert kept.age(100) == old
+            model = [each for each in model if each[0] in used]
+            used = set()
         elif step == "pop":
             assert kept.pop(key) == held.get(key)
             model = [each for each in model if each[0] != key]
         elif key in held:
             kept.touch(key)
+            used.add(key)
             model = [each for each in model if each[0] != key] + [(key, held[key])]
         assert list(kept.items()) == model
         assert kept.bytes == sum(each for _, each in model)

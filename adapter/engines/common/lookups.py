@@ -23,6 +23,7 @@ from planner.ir import nodes as ir
 from planner.types import types as t
 from planner.types.types import SqlType
 from storage.bounded_map import BoundedMap
+from storage.cache_memory import aging
 from storage.shards.parts import ROW_ID
 from storage.upkeep.pruning_audit import COMPARE
 
@@ -146,7 +147,9 @@ class Indexes:
     event loop."""
 
     def __init__(self) -> None:
-        self._kept: BoundedMap[tuple[int, str], tuple[pa.Table, Index | None]] = BoundedMap(max_entries=MAX_INDEXES)
+        self._kept: BoundedMap[tuple[int, str], tuple[pa.Table, Index | None]] = aging(
+            BoundedMap(max_entries=MAX_INDEXES)
+        )
         """By identity of the rows, which an entry keeps alive. None: looked up once, and not worth an index yet."""
 
     def get(self, rows: pa.Table, column: str) -> Index | None:

@@ -26,6 +26,7 @@ from planner.ir.rewrite import walk
 from planner.lowering.fragments.sources import ScanSource
 from planner.lowering.lower import LoweredQuery, lower
 from storage.bounded_map import BoundedMap
+from storage.cache_memory import aging
 
 MAX_QUERIES = 512
 """Bound queries known; about as many as plan caches hold between them."""
@@ -166,7 +167,7 @@ class KnownQueries:
     def __init__(self, engine: EngineName) -> None:
         self._engine: EngineName = engine
         self._lock = threading.Lock()
-        self._known: BoundedMap[int, KnownQuery] = BoundedMap(max_entries=MAX_QUERIES)
+        self._known: BoundedMap[int, KnownQuery] = aging(BoundedMap(max_entries=MAX_QUERIES))
 
     def of(self, query: BoundQuery) -> KnownQuery:
         """What is known of `query`."""

@@ -30,6 +30,7 @@ from planner.ir.rewrite import walk
 from planner.types.types import SqlType, column_type
 from planner.values.text_values import parse_text
 from storage.bounded_map import BoundedMap
+from storage.cache_memory import aging, share
 from storage.catalog.model import Relation
 from storage.off_loop import computed
 from storage.shards.parts import ROW_ID, Part, RowIdRange
@@ -37,11 +38,14 @@ from storage.shards.parts import ROW_ID, Part, RowIdRange
 PartIdentity: TypeAlias = tuple[str | bytes, int, tuple[RowIdRange, ...]]
 """What a part's rows and row ids follow from: its file or bytes, and the ids it got."""
 
-MAX_CACHED_DELETE_SETS = 256
-"""Sets of deleted row ids kept; one per recent combination of delete parts."""
+DELETE_SETS_BYTES = share(32)
+"""Bytes of sets of deleted row ids kept; one per recent combination of delete parts."""
 
-MAX_CACHED_DELETE_PARTS = 4096
-"""Delete parts whose row ids are kept, so that a combination that differs from another by one part is soon made."""
+DELETE_PARTS_BYTES = share(32)
+"""Bytes of row ids kept by delete part, so that a combination that differs from another by one part is soon made."""
+
+ENTRY_BYTES = 256
+"""What an entry of either takes beside its row ids, for each part that its key names, about."""
 
 MAX_CACHED_PART_ROWS = 4096
 """Larger delete parts are read again: that is little beside what else the query does."""
@@ -218,8 +222,8 @@ class DeletedRows:
 
     def __init__(self, reader: PartReader) -> None:
         self._reader = reader
-        self._sets: BoundedMap[tuple[PartIdentity, ...], Any] = BoundedMap(max_entries=MAX_CACHED_DELETE_SETS)
-        self._parts: BoundedMap[PartIdentity, Any] = BoundedMap(max_entries=MAX_CACHED_DELETE_PARTS)
+        self._sets: BoundedMap[tuple[PartIdentity, ...], Any] = aging(BoundedMap(max_bytes=DELETE_SETS_BYTES))
+        self._parts: BoundedMap[PartIdentity, Any] = aging(BoundedMap(max_bytes=DELETE_PARTS_BYTES))
 
     async def ids(self, deletes: Sequence[Part]) -> Any:
         """A sorted numpy int64 array of the row ids in `deletes`."""
@@ -227,8 +231,9 @@ class DeletedRows:
         found = self._sets.get(key)
         if found is None:
             pieces = [await self._ids_of(part, of) for part, of in zip(deletes, key, strict=True)]
-            found = await computed(sum(map(len, pieces)), lambda: np.unique(np.concatenate([_NONE, *pieces])))
-            self._sets.put(key, found)
+            made: Any = await computed(sum(map(len, pieces)), lambda: np.unique(np.concatenate([_NONE, *pieces])))
+            found = made
+            self._sets.put(key, found, made.nbytes + ENTRY_BYTES * len(key))
         else:
             self._sets.touch(key)
         return found
@@ -238,7 +243,7 @@ class DeletedRows:
         if found is None:
             found = (await self._reader.read_part(part, [ROW_ID])).column(ROW_ID).to_numpy()
             if part.rows <= MAX_CACHED_PART_ROWS:
-                self._parts.put(key, found)
+                self._parts.put(key, found, found.nbytes + ENTRY_BYTES)
         else:
             self._parts.touch(key)
         return found

@@ -19,6 +19,7 @@ import asyncio
 import itertools
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, aclosing, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -239,6 +240,14 @@ class LocalEngine:
             execution.canceled = True
             execution.cursor.interrupt()
 
+    async def drop_unused(self) -> None:
+        """Drops the tables of the databases that nobody can refer to any more."""
+        for opening in (self._serial, self._parallel):
+            if opening is not None and opening.done() and not opening.cancelled() and opening.exception() is None:
+                opened = opening.result()
+                if opened.pool.has_unused:
+                    await self._workers.run(partial(_drop_unused, opened))
+
     async def close(self) -> None:
         """See `Engine.close`; running statements are interrupted."""
         for token in list(self._running):
@@ -362,3 +371,12 @@ class LocalEngine:
             if execution.scope is not None and execution.scope.context.error is not None:
                 raise execution.scope.context.error from error
             raise translate("local", str(error)) from error
+
+
+def _drop_unused(opened: _Opened) -> None:
+    """Runs on a thread."""
+    cursor = opened.database.acquire()
+    try:
+        opened.pool.drop_unused(cursor.connection)
+    finally:
+        opened.database.release(cursor)

@@ -21,6 +21,7 @@ from msgspec import Struct, field
 from adapter.engines.common.scan_sources import PartIdentity, ScanColumn, identity
 from planner.dialects.of_engine import dialect_of
 from storage.bounded_map import BoundedMap
+from storage.cache_memory import ages, share
 from storage.ids import ShardId
 from storage.shards.parts import ROW_ID, Part
 
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 MAX_TABLES = 512
 """Tables kept; the least recently read goes first. Each holds the inline parts of one shard."""
 
-MAX_BYTES = 256 << 20
+MAX_BYTES = share(8)
 """Arrow bytes put into all tables; beyond it, too, the least recently read goes first."""
 
 SPARE_PARTS = 128
@@ -99,6 +100,12 @@ class InlinePool:
         )
         self._names = (f"inline{number}" for number in itertools.count())
         self._dropped: list[Generation] = []
+        ages(self._age)
+
+    @property
+    def has_unused(self) -> bool:
+        """Whether there are tables that `drop_unused` would drop."""
+        return bool(self._dropped)
 
     def lease(self, shard: ShardId, columns: tuple[ScanColumn, ...], parts: Sequence[Part]) -> Generation:
         """The table for `parts` of `shard`; `release` it afterwards. Rows of `missing` parts are to be added."""
@@ -135,6 +142,15 @@ class InlinePool:
             dropped, self._dropped = self._dropped, []
         for generation in dropped:
             connection.execute(f"DROP TABLE IF EXISTS {generation.name}")
+
+    def _age(self, limit: int) -> list[object]:
+        with self._lock:
+            for known, generation in self._current.items():
+                self._current.resize(known, generation.bytes)
+            dropped = self._current.age(limit)
+            for _, generation in dropped:
+                self._condemn(generation)
+            return [*dropped]
 
     def _condemn(self, generation: Generation) -> None:
         generation.condemned = True

@@ -28,14 +28,15 @@ from adapter.engines.common.scan_sources import (
     without_deleted,
 )
 from storage.bounded_map import BoundedMap
+from storage.cache_memory import aging, share
 from storage.ids import ShardId
 from storage.shards.parts import Part
 
 MAX_ROWS = 8192
 """Rows of a small table: four of the engine's vectors. Larger ones profit from its own storage."""
 
-MAX_BYTES = 64 << 20
-"""Bytes kept of decoded parts, and of tables put together from them; the least recently read go first."""
+MAX_BYTES = share(32)
+"""Bytes kept of decoded parts, and as many of tables put together from them; the least recently read go first."""
 
 ENTRY_BYTES = 4096
 """What an entry takes beside that, about: Arrow's objects, and of a part its bytes, which its name has."""
@@ -59,8 +60,8 @@ class SmallTables:
     def __init__(self, reader: PartReader, deleted: DeletedRows) -> None:
         self._reader = reader
         self._deleted = deleted
-        self._parts: BoundedMap[object, pa.Table] = BoundedMap(max_bytes=MAX_BYTES)
-        self._tables: BoundedMap[object, pa.Table] = BoundedMap(max_bytes=MAX_BYTES)
+        self._parts: BoundedMap[object, pa.Table] = aging(BoundedMap(max_bytes=MAX_BYTES))
+        self._tables: BoundedMap[object, pa.Table] = aging(BoundedMap(max_bytes=MAX_BYTES))
         self._names: BoundedMap[tuple[ShardId, tuple[ScanColumn, ...]], str] = BoundedMap(max_entries=MAX_NAMES)
         self._numbers = itertools.count()
 

@@ -11,6 +11,7 @@ not: so ask them first, and await the others when they decline.
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -75,6 +76,10 @@ class KeyReader:
         """Keep what is made for reading in files in `folder`, which exists, and not in memory."""
         self.sources.rows.use_scratch(folder)
         self.sources.runs.use_scratch(folder)
+
+    def mapped(self) -> list[mmap.mmap]:
+        """The files of that folder that are mapped: a page of one which is not needed now can be read again."""
+        return [*self.sources.rows.mapped(), *self.sources.runs.mapped()]
 
     async def lookup(
         self,

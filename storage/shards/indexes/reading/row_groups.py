@@ -9,6 +9,7 @@ used last are kept, up to a number of bytes. Belongs to the event loop; decoding
 from __future__ import annotations
 
 import asyncio
+import mmap
 import tempfile
 from bisect import bisect_right
 from pathlib import Path
@@ -20,6 +21,7 @@ import pyarrow.parquet as pq
 from msgspec import Struct
 
 from storage.bounded_map import BoundedMap
+from storage.cache_memory import aging, share
 from storage.shards.indexes.keys import Ints
 from storage.shards.part_store import PartStore
 from storage.shards.parts import ROW_ID, Part, read_table
@@ -27,7 +29,7 @@ from storage.shards.parts import ROW_ID, Part, read_table
 MAPPED_BYTES = 2 * 1024**3
 """Bytes of row groups kept in scratch files."""
 
-MEMORY_BYTES = 128 * 1024**2
+MEMORY_BYTES = share(8)
 """Bytes of row groups kept in memory: all where there is no scratch folder, otherwise those of inline parts."""
 
 GROUP_BYTES = 4096
@@ -44,13 +46,15 @@ GroupName: TypeAlias = tuple[str | bytes, int]
 
 
 class RowGroup(Struct, frozen=True, kw_only=True):
-    """The rows of a part from position `first` on, by column. `row_ids`: where the part carries them in a column."""
+    """The rows of a part from position `first` on, by column. `row_ids`: where the part carries them in a column.
+    `mapped`: the file that they are in, if they are in one."""
 
     first: int
     rows: int
     columns: dict[str, pa.Array]
     row_ids: Ints | None
     nbytes: int
+    mapped: mmap.mmap | None = None
 
 
 class Layout(Struct, frozen=True, kw_only=True):
@@ -72,7 +76,7 @@ class RowGroups:
         self._scratch: Path | None = None
         self._layouts: BoundedMap[str, Layout] = BoundedMap(max_entries=MAX_LAYOUTS)
         self._mapped: BoundedMap[GroupName, RowGroup] = BoundedMap(max_bytes=MAPPED_BYTES)
-        self._held: BoundedMap[GroupName, RowGroup] = BoundedMap(max_bytes=MEMORY_BYTES)
+        self._held: BoundedMap[GroupName, RowGroup] = aging(BoundedMap(max_bytes=MEMORY_BYTES))
         self._loading: dict[GroupName, asyncio.Task[RowGroup]] = {}
         self.loaded = 0
         """Row groups of files that were read and decoded so far."""
@@ -80,6 +84,10 @@ class RowGroups:
     def use_scratch(self, folder: Path) -> None:
         """Keep row groups in files in `folder`, which exists, from now on."""
         self._scratch = folder
+
+    def mapped(self) -> list[mmap.mmap]:
+        """The files that are mapped."""
+        return [group.mapped for _, group in self._mapped.items() if group.mapped is not None]
 
     def layout(self, part: Part) -> Layout | None:
         """The row groups of a file, when its footer has been read."""
@@ -176,20 +184,21 @@ def _row_group(first: int, table: pa.Table) -> RowGroup:
 def _mapped_row_group(folder: Path, first: int, table: pa.Table) -> RowGroup:
     """Runs in a thread."""
     batches = table.combine_chunks().to_batches()
-    with tempfile.NamedTemporaryFile(dir=folder, prefix="rows-", suffix=".arrow") as file:
+    with tempfile.TemporaryFile(dir=folder, prefix="rows-", suffix=".arrow") as file:
         with pa.ipc.new_file(file, table.schema) as writer:
             for batch in batches:
                 writer.write_batch(batch)
         file.flush()
-        (batch,) = pa.ipc.open_file(pa.memory_map(file.name)).read_all().to_batches()
-        return _group_of(first, batch)
+        mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        (batch,) = pa.ipc.open_file(pa.BufferReader(mapped)).read_all().to_batches()
+        return _group_of(first, batch, mapped)
 
 
-def _group_of(first: int, batch: pa.RecordBatch) -> RowGroup:
+def _group_of(first: int, batch: pa.RecordBatch, mapped: mmap.mmap | None = None) -> RowGroup:
     row_ids = None
     if ROW_ID in batch.schema.names:
         row_ids = batch.column(ROW_ID).to_numpy()
         batch = batch.drop_columns([ROW_ID])
     size = batch.nbytes + (0 if row_ids is None else row_ids.nbytes) + GROUP_BYTES
     columns = dict(zip(batch.schema.names, batch.columns, strict=True))
-    return RowGroup(first=first, rows=batch.num_rows, columns=columns, row_ids=row_ids, nbytes=size)
+    return RowGroup(first=first, rows=batch.num_rows, columns=columns, row_ids=row_ids, nbytes=size, mapped=mapped)

@@ -18,6 +18,7 @@ import pyarrow as pa
 import structlog
 
 from storage.bounded_map import BoundedMap
+from storage.cache_memory import aging, share
 from storage.errors import CorruptData, NewerFormat
 from storage.shards.indexes import filters, runs
 from storage.shards.indexes.definition import IndexDefinition
@@ -35,7 +36,7 @@ KEPT_BYTES = 4 * 1024**3
 MEMORY_BYTES = 256 * 1024**2
 """The same where there is no scratch folder."""
 
-HEAD_BYTES = 64 * 1024**2
+HEAD_BYTES = share(16)
 """Bytes of filters kept of runs that are not at hand."""
 
 RunName: TypeAlias = tuple[str | bytes, str]
@@ -51,7 +52,7 @@ class RunStore:
         self._validate = validate
         self._scratch: Path | None = None
         self._runs: BoundedMap[RunName, KeyRun] = BoundedMap(max_bytes=MEMORY_BYTES)
-        self._heads: BoundedMap[str, RunHead] = BoundedMap(max_bytes=HEAD_BYTES)
+        self._heads: BoundedMap[str, RunHead] = aging(BoundedMap(max_bytes=HEAD_BYTES))
         self._loading: dict[RunName, asyncio.Task[KeyRun]] = {}
         self.made = 0
         """Runs that were made from their parts so far."""
@@ -64,6 +65,11 @@ class RunStore:
         """Keep runs in files in `folder`, which exists, from now on."""
         self._scratch = folder
         self._runs.max_bytes = KEPT_BYTES
+
+    def mapped(self) -> list[mmap.mmap]:
+        """The files that are mapped."""
+        views = [run.data for _, run in self._runs.items() if isinstance(run.data, memoryview)]
+        return [view.obj for view in views if isinstance(view.obj, mmap.mmap)]
 
     def get(self, part: Part, definition: IndexDefinition) -> KeyRun | None:
         """The run of `part`, when it is at hand."""

@@ -17,6 +17,7 @@ import pyarrow as pa
 from msgspec import Struct
 
 from storage.bounded_map import BoundedMap
+from storage.cache_memory import ages, aging, share
 from storage.ids import ShardId
 from storage.off_loop import AT_ONCE_ROWS, computed
 from storage.shards.indexes import filters
@@ -36,16 +37,25 @@ from storage.timestamps.csn import Csn
 MAX_VIEWS = 256
 """Lists of parts that are kept sorted out."""
 
-SMALL_BYTES = 512 * 1024 * 1024
+VIEW_BYTES = share(16)
+"""Memory for them, and for what is known of the rows of transactions that have many."""
+
+PART_BYTES = 200
+"""What a part takes in a view, about."""
+
+SMALL_BYTES = share(4)
 """Memory for the keys of inline parts and for deleted row ids, of all shards together."""
 
-LOCAL_ROWS = 65_536
-"""What is known of so many uncommitted rows of a transaction is kept from one of its statements to the next."""
+LOCAL_ROWS = 4 * 1024**2
+"""What is known of so many uncommitted rows of a transaction is kept from one of its look-ups to the next; beyond that
+each begins anew."""
 
 AT_ONCE_BYTES = 128 * 1024
 """Inline parts of so many bytes together are decoded at once; more in a thread."""
 
 R = TypeVar("R")
+ViewName: TypeAlias = tuple[ShardId, int, int]
+"""A shard, and the identities of its lists of insert and delete parts, or that of uncommitted parts and 0."""
 Need: TypeAlias = Callable[[], Awaitable[Any]]
 Steps: TypeAlias = Generator[Need, Any, R]
 """See the module: yields what to wait for, and is sent the result of that."""
@@ -126,8 +136,9 @@ class Sources:
         self._parts = parts
         self.rows = RowGroups(parts)
         self.runs = RunStore(parts, self.rows, validate=validate)
-        self._views: BoundedMap[tuple[ShardId, int, int], PartView] = BoundedMap(max_entries=MAX_VIEWS)
+        self._views: BoundedMap[ViewName, PartView] = aging(BoundedMap(max_entries=MAX_VIEWS, max_bytes=VIEW_BYTES))
         self._shards: BoundedMap[ShardId, _Shard] = BoundedMap(max_bytes=SMALL_BYTES)
+        ages(self._age)
 
     def views(self, parts: PartList, local: Sequence[Part]) -> list[PartView]:
         """`parts`, and the `local` ones on top of them."""
@@ -137,7 +148,9 @@ class Sources:
             view = self._views.get(key)
             if view is None:
                 view = self._local_view(parts.shard, local)
-                self._views.put(key, view)
+                self._views.put(key, view, _view_bytes(view))
+            else:
+                self._views.touch(key)
             found.append(view)
         return found
 
@@ -168,7 +181,7 @@ class Sources:
         else:
             self._shards.touch(parts.shard)
         view = self._new_view(shard, parts)
-        self._views.put(key, view)
+        self._views.put(key, view, _view_bytes(view))
         return view
 
     def _new_view(self, shard: _Shard, parts: PartList) -> PartView:
@@ -337,12 +350,29 @@ class Sources:
         shard = self._shards.get(view.shard)
         if shard is not None and (shard.small is view.small or shard.local is view.small):
             self._shards.resize(view.shard, shard.small.nbytes + shard.local.nbytes)
-        for dropped, _ in self._shards.trim():
-            self._forget_views(dropped)
+            for dropped, _ in self._shards.trim():
+                self._forget_views(dropped)
+            return
+        inserts, deletes = view.sources
+        for name in ((view.shard, id(inserts), 0), (view.shard, id(inserts), id(deletes))):
+            if self._views.get(name) is view:
+                self._views.resize(name, _view_bytes(view) + view.small.nbytes)
+                self._views.trim()
+
+    def _age(self, limit: int) -> list[tuple[ShardId, _Shard]]:
+        dropped = self._shards.age(limit)
+        for shard, _ in dropped:
+            self._forget_views(shard)
+        return dropped
 
     def _forget_views(self, shard: ShardId) -> None:
         for key in [key for key, _ in self._views.items() if key[0] == shard]:
             self._views.pop(key)
+
+
+def _view_bytes(view: PartView) -> int:
+    """What `view` takes beside what is known of rows, about."""
+    return PART_BYTES * (len(view.files) + len(view.inline) + len(view.deletes))
 
 
 def _keys_of_parts(index: IndexDefinition, parts: Sequence[Part]) -> list[tuple[RowGroup, PartKeys]]:
