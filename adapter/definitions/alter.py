@@ -15,27 +15,25 @@ from itertools import groupby
 import msgspec
 
 from adapter.changes.rows.defaults import default_query
-from adapter.definitions.common.catalog_changes import change, require_column, with_column, without_column
+from adapter.definitions.columns import drop_column, drop_referring
+from adapter.definitions.common.catalog_changes import change, require_column, role_oid, with_column
 from adapter.definitions.constraints.checks import (
     add_checks,
     find_constraint,
     refuse_duplicate,
     remove_constraints,
     with_constraints,
-    without_constraints,
 )
 from adapter.definitions.constraints.existing_rows import NewRules, check_existing_rows
 from adapter.definitions.constraints.generation import (
     checked_default,
-    generated_from,
     missing_value,
     with_generations,
 )
-from adapter.definitions.constraints.keys import declared_keys, forget_names, name_in_parents, referring, with_not_null
-from adapter.definitions.drop import dependents_of, remove, report_cascade
+from adapter.definitions.constraints.keys import declared_keys, name_in_parents, referring, with_not_null
 from adapter.definitions.indexes.copies import constraint_from_index, keep_comments
 from adapter.definitions.indexes.exclusion import declared_exclusions, with_exclusions
-from adapter.definitions.indexes.upkeep import indexes_with, remove_index, set_parameters
+from adapter.definitions.indexes.upkeep import remove_index, set_parameters
 from adapter.definitions.rewriting import alter_shard, rewrite_table, set_types
 from adapter.definitions.sequences import (
     add_identity,
@@ -45,10 +43,8 @@ from adapter.definitions.sequences import (
     set_identity,
 )
 from adapter.definitions.tables import column_of
-from adapter.definitions.views import broken_views, drop_column_in_views
 from adapter.execution.guards import own_catalog
 from adapter.execution.relation_names import (
-    describe,
     kind_of,
     look_up,
     missing,
@@ -59,10 +55,8 @@ from adapter.execution.relation_names import (
 )
 from adapter.execution.statement import Running
 from adapter.results import Notice
-from planner.common_errors import missing_column, missing_role
 from planner.definitions.transforms import ColumnChange, rewritten_rows, rows_with_column
 from planner.errors import (
-    DependentObjectsStillExist,
     DuplicateColumn,
     InvalidTableDefinition,
     ObjectNotInPrerequisiteState,
@@ -75,13 +69,9 @@ from planner.statements import records as st
 from planner.types.derived_oids import index_oid
 from storage.catalog.model import (
     CatalogSnapshot,
-    Column,
-    Comment,
     Constraint,
     Index,
-    Record,
     Relation,
-    Role,
     Schema,
 )
 from storage.catalog.model import Sequence as SequenceRecord
@@ -201,7 +191,7 @@ async def _apply(running: Running, relation: Relation, action: st.AlterTableActi
         case st.AddColumn():
             await _add_column(running, relation, action, rules)
         case st.DropColumn():
-            _drop_column(running, relation, action)
+            drop_column(running, relation, action)
         case st.SetDefault():
             _set_default(running, relation, action)
         case st.SetNotNull():
@@ -297,108 +287,6 @@ async def _add_column(running: Running, relation: Relation, action: st.AddColumn
     assert isinstance(current, Relation)
     checks = add_checks(running, current, [d for d in action.constraints if d.kind == "c"])
     rules.checks.extend(check.oid for check in checks)
-
-
-def _drop_column(running: Running, relation: Relation, action: st.DropColumn) -> None:
-    column = relation.column(action.name)
-    if column is None:
-        if not action.if_exists:
-            raise missing_column(relation.name, action.name)
-        running.session.notice(
-            Notice(
-                severity="NOTICE",
-                sqlstate="00000",
-                message=f'column "{action.name}" of relation "{relation.name}" does not exist, skipping',
-            )
-        )
-        return
-    relation = _drop_generated(running, relation, column, cascade=action.cascade)
-    catalog = own_catalog(running)
-    lost: list[Constraint | Index] = [
-        record
-        for record in catalog.constraints(relation.oid)
-        if column.attnum in record.columns or column.attnum in record.include
-    ]
-    gone_indexes = indexes_with(catalog, relation, column.attnum)
-    lost += gone_indexes
-    owners = [owner for index in gone_indexes if isinstance(owner := catalog.get(index.constraint or 0), Constraint)]
-    through = [owner for owner in owners if owner not in lost]
-    if through:
-        what = f"column {column.name} of table {shown_name(running, catalog, relation)}"
-        _drop_referring(running, through, what, what, cascade=action.cascade)
-        lost += through
-    for key in list(lost):
-        rests = [foreign for foreign in referring(catalog, key) if foreign not in lost]
-        if rests:
-            what = f"column {column.name} of table {shown_name(running, catalog, relation)}"
-            _drop_referring(running, rests, what, what, cascade=action.cascade)
-            lost += rests
-    changed = without_constraints(without_column(relation, column), lost)
-    what = f"column {column.name} of table {shown_name(running, catalog, relation)}"
-    _drop_dependents(running, catalog, relation, changed, what, cascade=action.cascade)
-    gone = {record.oid for record in lost}
-    parts = [
-        record
-        for record in own_catalog(running).all()
-        if record.oid in gone
-        or (isinstance(record, Comment) and record.object_oid == relation.oid and record.subid == column.attnum)
-        or (isinstance(record, Comment) and record.object_oid in gone)
-        or (isinstance(record, SequenceRecord) and record.owned_by == (relation.oid, column.attnum))
-    ]
-    views = drop_column_in_views(own_catalog(running), relation, changed)
-    change(
-        running,
-        removed=[relation, *parts, *(old for old, _ in views)],
-        added=[changed, *(new for _, new in views)],
-    )
-    forget_names(running, lost)
-    alter_shard(running, changed)
-
-
-def _drop_generated(running: Running, relation: Relation, column: Column, *, cascade: bool) -> Relation:
-    """Refuse, or drop with CASCADE, the columns that are generated from `column`. The table's record after that."""
-    dependents = generated_from(running, relation, column.attnum)
-    if not dependents:
-        return relation
-    table = shown_name(running, own_catalog(running), relation)
-    what = f"column {column.name} of table {table}"
-    lines = [f"column {dependent.name} of table {table}" for dependent in dependents]
-    if not cascade:
-        raise DependentObjectsStillExist(
-            f"cannot drop {what} because other objects depend on it",
-            detail="\n".join(f"{line} depends on {what}" for line in lines),
-            hint="Use DROP ... CASCADE to drop the dependent objects too.",
-        )
-    report_cascade(running, [f"drop cascades to {line}" for line in lines])
-    for dependent in dependents:
-        _drop_column(running, relation, st.DropColumn(name=dependent.name, cascade=True))
-        current = own_catalog(running).get(relation.oid)
-        assert isinstance(current, Relation)
-        relation = current
-    return relation
-
-
-def _drop_dependents(
-    running: Running, catalog: CatalogSnapshot, relation: Relation, changed: Relation, what: str, *, cascade: bool
-) -> None:
-    """Refuse, or drop with CASCADE, the views that no longer bind once `relation` is `changed`."""
-    edited = dict(drop_column_in_views(catalog, relation, changed))
-    broken = broken_views(running, catalog, relation, changed, edited)
-    if not broken:
-        return
-    reports: list[tuple[Record, str]] = [(view, what) for view in broken]
-    doomed: dict[int, Record] = {view.oid: view for view in broken}
-    for record, parent in dependents_of(catalog, doomed):
-        doomed[record.oid] = record
-        reports.append((record, describe(running, catalog, parent)))
-    if not cascade:
-        raise DependentObjectsStillExist(
-            f"cannot drop {what} because other objects depend on it",
-            detail="\n".join(f"{describe(running, catalog, record)} depends on {on}" for record, on in reports),
-            hint="Use DROP ... CASCADE to drop the dependent objects too.",
-        )
-    report_cascade(running, [f"drop cascades to {describe(running, catalog, record)}" for record, _ in reports])
-    remove(running, catalog, doomed.values())
 
 
 def _set_default(running: Running, relation: Relation, action: st.SetDefault) -> None:
@@ -501,7 +389,7 @@ def _drop_constraint(running: Running, relation: Relation, action: st.DropConstr
         if lost:
             table = shown_name(running, catalog, relation)
             what, rests_on = f"constraint {record.name} on table {table}", f"index {record.name}"
-            _drop_referring(running, lost, what, rests_on, cascade=action.cascade)
+            drop_referring(running, lost, what, rests_on, cascade=action.cascade)
         remove_constraints(running, relation, [record, *lost])
         index = own_catalog(running).get(record.index or 0)
         if isinstance(index, Index):
@@ -511,23 +399,6 @@ def _drop_constraint(running: Running, relation: Relation, action: st.DropConstr
     if not action.if_exists:
         raise UndefinedObject(message)
     running.session.notice(Notice(severity="NOTICE", sqlstate="00000", message=f"{message}, skipping"))
-
-
-def _drop_referring(running: Running, lost: Sequence[Constraint], what: str, rests_on: str, *, cascade: bool) -> None:
-    """2BP01 for `what` is dropped when the foreign keys `lost` rest on it, unless they go with it (CASCADE)."""
-    catalog = own_catalog(running)
-    tables = [record for foreign in lost if isinstance(record := catalog.get(foreign.relation), Relation)]
-    named = [
-        f"constraint {foreign.name} on table {shown_name(running, catalog, table)}"
-        for foreign, table in zip(lost, tables, strict=True)
-    ]
-    if not cascade:
-        raise DependentObjectsStillExist(
-            f"cannot drop {what} because other objects depend on it",
-            detail="\n".join(f"{name} depends on {rests_on}" for name in named),
-            hint="Use DROP ... CASCADE to drop the dependent objects too.",
-        )
-    report_cascade(running, [f"drop cascades to {name}" for name in named])
 
 
 def _validate_constraint(running: Running, relation: Relation, action: st.ValidateConstraint, rules: NewRules) -> None:
@@ -552,12 +423,3 @@ def _set_owner(running: Running, record: Relation | SequenceRecord, owner: str) 
     oid = role_oid(catalog, running, owner)
     moved = [record, *(owned_sequences(catalog, record.oid) if isinstance(record, Relation) else ())]
     change(running, removed=moved, added=[msgspec.structs.replace(each, owner=oid) for each in moved])
-
-
-def role_oid(catalog: CatalogSnapshot, running: Running, name: str) -> int:
-    """The oid of a role by name; CURRENT_USER and SESSION_USER by their key words. 42704."""
-    name = {"current_user": running.session.user, "session_user": running.session.session_user}.get(name, name)
-    for record in catalog.all():
-        if isinstance(record, Role) and record.name == name:
-            return record.oid
-    raise missing_role(name)

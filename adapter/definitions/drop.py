@@ -1,4 +1,4 @@
-"""DROP of tables, views, sequences and schemas, with what depends on them.
+"""DROP of tables, views, sequences, types and schemas, with what depends on them.
 
 Views depend on the relations their queries read, sequences on the column that owns them, everything on its schema.
 RESTRICT refuses (2BP01) and lists the dependents; CASCADE drops them too and says so in a notice.
@@ -6,17 +6,18 @@ RESTRICT refuses (2BP01) and lists the dependents; CASCADE drops them too and sa
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 
 import msgspec
 
 from adapter.definitions.common.catalog_changes import change, owner_oid, with_column
-from adapter.definitions.constraints.keys import forget_names, referring
+from adapter.definitions.dependents import dependents_of, named, notify, refuse, remove, report_cascade
 from adapter.definitions.sequences import identity_owner
+from adapter.definitions.type_uses import droppable_type, remove_use, uses_of_types
+from adapter.definitions.types.names import look_up_type
 from adapter.execution.guards import own_catalog, prevent_in_block
-from adapter.execution.relation_names import SYSTEM_SCHEMAS, describe, kind_of, look_up, shown_name, with_article
+from adapter.execution.relation_names import SYSTEM_SCHEMAS, kind_of, look_up, shown_name, with_article
 from adapter.execution.statement import Running
-from adapter.results import Notice
 from planner.common_errors import missing_schema
 from planner.errors import (
     DependentObjectsStillExist,
@@ -30,10 +31,8 @@ from planner.statements import records as st
 from planner.syntax.identifiers import quote_identifier, quote_literal
 from planner.types.table_indexes import constraint_of_index
 from storage.catalog.model import (
-    CatalogRecord,
     CatalogSnapshot,
     Column,
-    Comment,
     Constraint,
     Index,
     Record,
@@ -47,22 +46,22 @@ _IN_SCHEMAS = _RELATION_KINDS | {
     "type", "domain", "function", "procedure", "routine", "aggregate", "operator", "collation", "conversion",
 }  # fmt: skip
 """Kinds of objects that the first part of a qualified name says the schema of."""
-MAX_LISTED = 100
-"""PostgreSQL's MAX_REPORTED_DEPS."""
 
 
 async def drop(running: Running, statement: st.Drop) -> None:
-    """DROP TABLE, VIEW, SEQUENCE, INDEX, SCHEMA."""
+    """DROP TABLE, VIEW, SEQUENCE, INDEX, TYPE, SCHEMA."""
     if statement.concurrently:
         _check_concurrent(running, statement)
     if statement.kind == "schema":
         _drop_schemas(running, statement)
     elif statement.kind in _RELATION_KINDS:
         _drop_relations(running, statement)
+    elif statement.kind == "type":
+        _drop_types(running, statement)
     elif statement.if_exists:
         for name in statement.names:
             if not _without_schema(running, statement, name):
-                _skip(running, f'{statement.kind} "{name}" does not exist, skipping')
+                notify(running, f'{statement.kind} "{name}" does not exist, skipping')
     else:
         raise FeatureNotSupported(f"DROP {statement.kind.upper()} is not supported")
 
@@ -75,17 +74,13 @@ def _check_concurrent(running: Running, statement: st.Drop) -> None:
     prevent_in_block(running, "DROP INDEX CONCURRENTLY")
 
 
-def _skip(running: Running, message: str) -> None:
-    running.session.notice(Notice(severity="NOTICE", sqlstate="00000", message=message))
-
-
 def _without_schema(running: Running, statement: st.Drop, name: st.QualifiedName) -> bool:
     """Whether the schema in `name` does not exist: True with a notice when that is to be skipped, else 3F000."""
     if name.schema is None or statement.kind not in _IN_SCHEMAS or own_catalog(running).schema(name.schema) is not None:
         return False
     if not statement.if_exists:
         raise missing_schema(name.schema)
-    _skip(running, f'schema "{name.schema}" does not exist, skipping')
+    notify(running, f'schema "{name.schema}" does not exist, skipping')
     return True
 
 
@@ -100,7 +95,7 @@ def _drop_relations(running: Running, statement: st.Drop) -> None:
             if not statement.if_exists:
                 missing = UndefinedObject if statement.kind == "index" else UndefinedTable
                 raise missing(f'{statement.kind} "{name}" does not exist')
-            _skip(running, f'{statement.kind} "{name}" does not exist, skipping')
+            notify(running, f'{statement.kind} "{name}" does not exist, skipping')
             continue
         actual = kind_of(record)
         if actual != statement.kind:
@@ -118,11 +113,28 @@ def _refuse_required(running: Running, catalog: CatalogSnapshot, index: Index) -
     """2BP01 for the index of a constraint."""
     constraint = constraint_of_index(catalog, index.oid)
     if constraint is not None:
-        named = _named(running, catalog, constraint)
+        owner = named(running, catalog, constraint)
         raise DependentObjectsStillExist(
-            f"cannot drop {_named(running, catalog, index)} because {named} requires it",
-            hint=f"You can drop {named} instead.",
+            f"cannot drop {named(running, catalog, index)} because {owner} requires it",
+            hint=f"You can drop {owner} instead.",
         )
+
+
+def _drop_types(running: Running, statement: st.Drop) -> None:
+    catalog = own_catalog(running)
+    targets: dict[int, Record] = {}
+    for name in statement.names:
+        if _without_schema(running, statement, name):
+            continue
+        row = look_up_type(running, name)
+        if row is None:
+            if not statement.if_exists:
+                raise UndefinedObject(f'type "{name}" does not exist')
+            notify(running, f'type "{name}" does not exist, skipping')
+            continue
+        record = droppable_type(running, catalog, row)
+        targets[record.oid] = record
+    _drop_all(running, catalog, targets, cascade=statement.cascade)
 
 
 def _drop_schemas(running: Running, statement: st.Drop) -> None:
@@ -137,7 +149,7 @@ def _drop_schemas(running: Running, statement: st.Drop) -> None:
         if schema is None:
             if not statement.if_exists:
                 raise missing_schema(name.name)
-            _skip(running, f'schema "{name.name}" does not exist, skipping')
+            notify(running, f'schema "{name.name}" does not exist, skipping')
             continue
         if schema.owner != owner_oid(running) and not _is_superuser(running):
             raise InsufficientPrivilege(f"must be owner of schema {schema.name}")
@@ -147,45 +159,6 @@ def _drop_schemas(running: Running, statement: st.Drop) -> None:
 
 def _is_superuser(running: Running) -> bool:
     return running.session.values["is_superuser"] == "on"
-
-
-def direct_dependents(catalog: CatalogSnapshot, oid: int) -> list[Record]:
-    """What cannot exist without the object `oid`, apart from its own parts (comments, its own constraints)."""
-    found: list[Record] = []
-    for record in catalog.all():
-        if isinstance(record, Relation):
-            if record.schema == oid or (oid in record.depends_on and not _through_a_view(catalog, record, oid)):
-                found.append(record)
-        elif isinstance(record, SequenceRecord):
-            if record.schema == oid or (record.owned_by is not None and record.owned_by[0] == oid):
-                found.append(record)
-        elif isinstance(record, Constraint) and record.foreign_relation == oid and record.relation != oid:
-            found.append(record)
-    index = catalog.get(oid)
-    if isinstance(index, Index):
-        found.extend(referring(catalog, index))
-    return sorted(found, key=lambda record: record.oid)
-
-
-def _through_a_view(catalog: CatalogSnapshot, view: Relation, oid: int) -> bool:
-    """Whether `view` reads `oid` through another view, which is then what it depends on."""
-    between = (catalog.get(other) for other in view.depends_on if other != oid)
-    return any(isinstance(other, Relation) and oid in other.depends_on for other in between)
-
-
-def dependents_of(catalog: CatalogSnapshot, targets: Mapping[int, Record]) -> list[tuple[Record, Record]]:
-    """Everything that depends on `targets`, directly or not, with what it depends on; nearest first."""
-    found: list[tuple[Record, Record]] = []
-    known = set(targets)
-    queue = list(targets.values())
-    while queue:
-        parent = queue.pop(0)
-        for record in direct_dependents(catalog, parent.oid):
-            if record.oid not in known:
-                known.add(record.oid)
-                found.append((record, parent))
-                queue.append(record)
-    return found
 
 
 def _drop_all(running: Running, catalog: CatalogSnapshot, targets: dict[int, Record], *, cascade: bool) -> None:
@@ -200,20 +173,31 @@ def _drop_all(running: Running, catalog: CatalogSnapshot, targets: dict[int, Rec
     # A constraint goes with its table, without a word.
     reports = [pair for pair in reports if not isinstance(pair[0], Constraint) or pair[0].relation not in doomed]
     _refuse_identities(running, catalog, doomed)
-    lines = [(_named(running, catalog, record), _named(running, catalog, parent)) for record, parent in reports]
+    lines = [(named(running, catalog, record), named(running, catalog, parent)) for record, parent in reports]
     defaults = _defaults_using(catalog, doomed)
     for relation, column, sequence in defaults:
         default = f"default value for column {column.name} of table {shown_name(running, catalog, relation)}"
-        lines.append((default, _named(running, catalog, sequence)))
+        lines.append((default, named(running, catalog, sequence)))
+    uses = uses_of_types(catalog, doomed)
+    if uses:
+        # What depends on arrays comes first, then older objects; of one of them later columns.
+        ordered = [((True, record.oid, 0), line) for (record, _), line in zip(reports, lines, strict=False)]
+        ordered += [(use.place, (use.described(running, catalog), use.type_name)) for use in uses]
+        lines = [*lines[len(reports) :], *(line for _, line in sorted(ordered))]
     if lines and not cascade:
-        _refuse(running, catalog, targets, lines)
+        refuse(running, catalog, targets, lines)
     if lines:
         report_cascade(running, [f"drop cascades to {dependent}" for dependent, _ in lines])
     for relation, column, _ in defaults:
         current = own_catalog(running).get(relation.oid)
         assert isinstance(current, Relation)
         change(running, removed=[current], added=[with_column(current, msgspec.structs.replace(column, default=None))])
-    remove(running, catalog, doomed.values())
+    views = [record for record in doomed.values() if isinstance(record, Relation) and record.definition is not None]
+    remove(running, own_catalog(running), views if uses else ())
+    for use in uses:
+        remove_use(running, use)
+    left = own_catalog(running)
+    remove(running, left, [record for record in doomed.values() if left.get(record.oid) is not None])
 
 
 def _refuse_identities(running: Running, catalog: CatalogSnapshot, doomed: Mapping[int, Record]) -> None:
@@ -223,7 +207,7 @@ def _refuse_identities(running: Running, catalog: CatalogSnapshot, doomed: Mappi
         if owner is not None and owner[0].oid not in doomed:
             column = f"column {owner[1].name} of table {shown_name(running, catalog, owner[0])}"
             raise DependentObjectsStillExist(
-                f"cannot drop {_named(running, catalog, record)} because {column} requires it",
+                f"cannot drop {named(running, catalog, record)} because {column} requires it",
                 hint=f"You can drop {column} instead.",
             )
 
@@ -258,64 +242,3 @@ def _constants(catalog: CatalogSnapshot, sequence: SequenceRecord) -> tuple[str,
 def _is_part_of(record: Record, parent: Record) -> bool:
     """A sequence goes with the column that owns it, without a word."""
     return isinstance(record, SequenceRecord) and record.owned_by is not None and record.owned_by[0] == parent.oid
-
-
-def _named(running: Running, catalog: CatalogSnapshot, record: Record) -> str:
-    if isinstance(record, Constraint):
-        relation = catalog.get(record.relation)
-        name = shown_name(running, catalog, relation) if isinstance(relation, Relation) else str(record.relation)
-        return f"constraint {record.name} on table {name}"
-    return describe(running, catalog, record)
-
-
-def _refuse(
-    running: Running, catalog: CatalogSnapshot, targets: dict[int, Record], lines: Sequence[tuple[str, str]]
-) -> None:
-    """2BP01 for what is to be dropped and others (dependent, on what) depend on."""
-    if len(targets) == 1:
-        what = f"cannot drop {_named(running, catalog, next(iter(targets.values())))}"
-    else:
-        what = "cannot drop desired object(s)"
-    raise DependentObjectsStillExist(
-        f"{what} because other objects depend on {'it' if len(targets) == 1 else 'them'}",
-        detail="\n".join(f"{dependent} depends on {parent}" for dependent, parent in lines[:MAX_LISTED]),
-        hint="Use DROP ... CASCADE to drop the dependent objects too.",
-    )
-
-
-def report_cascade(running: Running, lines: list[str]) -> None:
-    """The notice of what CASCADE drops."""
-    if len(lines) == 1:
-        _skip(running, lines[0])
-        return
-    running.session.notice(
-        Notice(
-            severity="NOTICE",
-            sqlstate="00000",
-            message=f"drop cascades to {len(lines)} other objects",
-            detail="\n".join(lines[:MAX_LISTED]),
-        )
-    )
-
-
-def remove(running: Running, catalog: CatalogSnapshot, records: Iterable[Record]) -> None:
-    """Take objects out of the catalog with their comments and constraints, and forget their shards."""
-    doomed = {record.oid: record for record in records}
-    gone: dict[int, CatalogRecord] = {}
-    for oid in doomed:
-        record = catalog.get(oid)
-        if record is not None:
-            gone[oid] = record
-    for record in catalog.all():
-        if (isinstance(record, Comment) and record.object_oid in doomed) or (
-            isinstance(record, (Constraint, Index)) and record.relation in doomed
-        ):
-            gone[record.oid] = record
-    change(running, removed=gone.values())
-    forget_names(running, gone.values())
-    txn = running.transaction.writable(running.services.env)
-    for record in gone.values():
-        if isinstance(record, Relation) and record.shard is not None:
-            txn.forget_shard(record.shard)
-        if isinstance(record, Schema):
-            running.transaction.rely_on([record])

@@ -9,10 +9,11 @@ import hmac
 
 import msgspec
 
-from adapter.definitions.alter import role_oid
-from adapter.definitions.common.catalog_changes import change, new_oid, owner_oid
+from adapter.definitions.common.catalog_changes import change, new_oid, owner_oid, role_oid
 from adapter.definitions.constraints.checks import find_constraint, refuse_duplicate
-from adapter.definitions.drop import remove
+from adapter.definitions.dependents import remove
+from adapter.definitions.types.changes import rename_type
+from adapter.definitions.types.names import require_own_type
 from adapter.definitions.views import rename_schema_in_views
 from adapter.execution.guards import own_catalog
 from adapter.execution.relation_names import (
@@ -100,6 +101,8 @@ async def rename_object(running: Running, statement: st.RenameObject) -> None:
             if database.name == running.session.database:
                 raise FeatureNotSupported("current database cannot be renamed")
             change(running, removed=[database], added=[msgspec.structs.replace(database, name=statement.new_name)])
+        case "type" if statement.relation is not None:
+            rename_type(running, statement.relation, statement.new_name)
         case "constraint" if statement.relation is not None:
             relation = find_relation(running, catalog, statement.relation)
             record = _constraint(catalog, relation, statement.name)
@@ -172,6 +175,8 @@ def _commented(running: Running, catalog: CatalogSnapshot, statement: st.Comment
             return relation.oid, column.attnum
         case "schema":
             return require_schema(catalog, statement.name).oid, 0
+        case "type" if statement.relation is not None:
+            return require_own_type(running, statement.relation).oid, 0
         case "database":
             return _database(catalog, statement.name).oid, 0
         case "role":

@@ -8,11 +8,12 @@ from __future__ import annotations
 import msgspec
 
 from adapter.definitions.alter import alter_target
-from adapter.definitions.common.catalog_changes import change, with_column
+from adapter.definitions.common.catalog_changes import change, check_free_row_type, with_column
 from adapter.definitions.constraints.checks import rename_in_checks
 from adapter.definitions.constraints.generation import renamed_generations
 from adapter.definitions.indexes.upkeep import rename_index, renamed_indexes
 from adapter.definitions.sequences import owned_sequences
+from adapter.definitions.types.changes import move_type
 from adapter.definitions.views import rename_column_in_views, rename_relation_in_views
 from adapter.execution.guards import own_catalog
 from adapter.execution.relation_names import kind_of, plural, require_schema
@@ -68,7 +69,10 @@ async def rename_relation(running: Running, statement: st.RenameRelation) -> Non
 
 
 async def set_schema(running: Running, statement: st.SetSchema) -> None:
-    """SET SCHEMA, of tables, views and sequences."""
+    """SET SCHEMA, of tables, views, sequences and types."""
+    if statement.kind == "type":
+        move_type(running, statement.relation, statement.new_schema)
+        return
     record = alter_target(running, statement.relation, statement.kind, statement.if_exists)
     if record is None:
         return
@@ -105,6 +109,7 @@ def _refuse_owned(running: Running, sequence: SequenceRecord) -> None:
 def _check_free(running: Running, schema: int, name: str) -> None:
     if is_taken(own_catalog(running), schema, name):
         raise existing_relation(name)
+    check_free_row_type(own_catalog(running), schema, name)
 
 
 def _move(running: Running, record: Relation | SequenceRecord, changed: Relation | SequenceRecord) -> None:

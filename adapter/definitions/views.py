@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from adapter.definitions.drop import direct_dependents
+from adapter.definitions.dependents import direct_dependents
 from adapter.execution.statement import Running
 from planner.definitions.deparse import query_text
 from planner.errors import InternalError, SqlError

@@ -16,8 +16,10 @@ from planner.errors import (
 )
 from planner.functions.own import SCHEMA as OWN_SCHEMA
 from planner.statements.records import QualifiedName
+from planner.types.derived_oids import row_type_oid
 from planner.types.table_indexes import index_called
-from storage.catalog.model import CatalogSnapshot, Index, Record, Relation, Schema, Sequence
+from planner.types.type_names import format_type
+from storage.catalog.model import CatalogSnapshot, EnumType, Index, Record, Relation, Schema, Sequence
 
 KINDS = {"r": "table", "v": "view", "m": "materialized view"}
 SYSTEM_SCHEMAS = frozenset({"pg_catalog", "information_schema"})
@@ -144,6 +146,8 @@ def describe(running: Running, catalog: CatalogSnapshot, record: Record) -> str:
     """What messages call an object: ``table t``, qualified when the search path does not show it."""
     if isinstance(record, Schema):
         return f"schema {record.name}"
+    if isinstance(record, EnumType):
+        return f"type {format_type(row_type_oid(record.oid))}"
     if not isinstance(record, (Relation, Sequence, Index)):
         return f"object {record.oid}"
     return f"{kind_of(record)} {shown_name(running, catalog, record)}"

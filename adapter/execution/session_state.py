@@ -28,6 +28,7 @@ from adapter.wall_clock import utc_now
 from planner.analyze import BindContext
 from planner.errors import SqlError, StatementCompletionUnknown
 from planner.syntax.parse import Parsed
+from planner.types.user_types import TYPE_SCOPE, TypeScope
 from storage.catalog.model import CatalogSnapshot
 from storage.timestamps.csn import Csn
 
@@ -73,7 +74,7 @@ class SessionState:
         """What goes to the client with the next result."""
         self.sequence_values: dict[int, int] = {}
         self.last_sequence: int | None = None
-        self._context: tuple[CatalogSnapshot, SettingValues, str, BindContext] | None = None
+        self._context: tuple[CatalogSnapshot, SettingValues, str, BindContext, TypeScope] | None = None
         """The latest bind context, with what it was made of."""
         self._planned: tuple[Parsed, tuple[int, ...], BindContext, Plan] | None = None
         """The latest plan, with what it was made of: Execute asks for the one that Bind has asked for."""
@@ -211,6 +212,8 @@ class SessionState:
         """What the binder needs of the session."""
         known = self._context
         if known is not None and known[0] is catalog and known[1] is self.values and known[2] == self.user:
+            # NOTE: each statement of each session comes by here.
+            TYPE_SCOPE.set(known[4])
             return known[3]
         context = BindContext(
             catalog=catalog,
@@ -220,7 +223,9 @@ class SessionState:
             database=self.database,
             system_relations=self.services.system_relations,
         )
-        self._context = (catalog, self.values, self.user, context)
+        scope = TypeScope(catalog=catalog, search_path=context.search_path)
+        self._context = (catalog, self.values, self.user, context, scope)
+        TYPE_SCOPE.set(scope)
         return context
 
     async def refresh_catalog(self) -> None:

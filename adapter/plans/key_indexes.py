@@ -24,6 +24,7 @@ from planner.types import types as t
 from planner.types.ranges import range_or_multirange
 from planner.types.table_indexes import DESCENDING, NULLS_FIRST, index_of_constraint
 from planner.types.types import column_type
+from planner.types.user_types import held_as, types_of
 from planner.values.range_bounds import comparison_key
 from planner.values.text_values import parse_text
 from storage.catalog.model import CatalogSnapshot, Constraint, Index, Relation
@@ -40,7 +41,7 @@ def stored_column(relation: Relation, attnum: int) -> StoredColumn:
     type_ = column_type(column.type_oid, column.typmod)
     missing = None
     if column.missing is not None:
-        missing = array_of(type_, [parse_text(column.missing, type_)])[0]
+        missing = array_of(type_, [parse_text(column.missing, held_as(type_))])[0]
     return StoredColumn(name=f"c{attnum}", type=arrow_type(type_), missing=missing)
 
 
@@ -248,6 +249,10 @@ class ShardIndexes:
         table = self._tables.get(shard)
         if table is None:
             return ()
+        with types_of(catalog, ()):
+            return self._of_table(catalog, table)
+
+    def _of_table(self, catalog: CatalogSnapshot, table: Relation) -> Sequence[IndexDefinition]:
         keys = [constraint for constraint in catalog.constraints(table.oid) if constraint.kind in ("p", "u")]
         found = [replace(constraint_index(table, key), id=key.oid) for key in keys]
         indexes = catalog.indexes(table.oid)

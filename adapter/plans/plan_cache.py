@@ -62,7 +62,8 @@ _DEFINITIONS = (
     st.CreateTable, st.CreateTableAs, st.CreateView, st.Truncate, st.AlterTable, st.RenameColumn, st.RenameRelation,
     st.SetSchema, st.Drop, st.CreateSchema, st.RenameObject, st.AlterOwner, st.Comment, st.CreateSequence,
     st.AlterSequence, st.CreateIndex, st.CreateRole, st.AlterRole, st.DropRole, st.CreateDatabase, st.DropDatabase,
-    st.AlterSetting,
+    st.AlterSetting, st.CreateEnum, st.AddEnumValue, st.RenameEnumValue,
+    st.ChangeTypeOwner,
 )  # fmt: skip
 
 

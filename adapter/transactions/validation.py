@@ -28,7 +28,8 @@ from adapter.store_errors import CONCURRENT_DDL, CONCURRENT_UPDATE, READ_WRITE_D
 from adapter.transactions.claims import AddedKeys, broken
 from adapter.transactions.transaction import CommitRequest, TableRead
 from planner.errors import SqlError
-from storage.catalog.model import CatalogSnapshot, CatalogUpdate, Relation, Schema
+from planner.types.user_types import types_used
+from storage.catalog.model import CatalogSnapshot, CatalogUpdate, EnumType, Relation, Schema
 from storage.catalog.model import Sequence as SequenceRecord
 from storage.errors import AsOfNotReadable, UnknownShard
 from storage.ids import ShardId
@@ -107,9 +108,11 @@ def _references_resolve(after: CatalogSnapshot, updates: Iterable[CatalogUpdate]
     removed = {update.record.oid for update in updates if after.get(update.record.oid) is None}
     if removed:
         for record in after.all():
-            if isinstance(record, (Relation, SequenceRecord)) and record.schema in removed:
+            if isinstance(record, (Relation, SequenceRecord, EnumType)) and record.schema in removed:
                 return False
             if isinstance(record, Relation) and not removed.isdisjoint(record.depends_on):
+                return False
+            if isinstance(record, Relation) and not removed.isdisjoint(types_used(record)):
                 return False
     for update in updates:
         record = update.record
@@ -117,6 +120,8 @@ def _references_resolve(after: CatalogSnapshot, updates: Iterable[CatalogUpdate]
             if not isinstance(after.get(record.schema), Schema):
                 return False
             if any(after.get(oid) is None for oid in record.depends_on if oid >= 16384):
+                return False
+            if any(after.get(oid) is None for oid in types_used(record)):
                 return False
     return True
 

@@ -18,6 +18,8 @@ import os
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from contextvars import copy_context
+from functools import partial
 from typing import Any, Protocol
 
 import structlog
@@ -351,7 +353,9 @@ class Connection:
         """Calls a pure function, in a thread when it has many cells to do."""
         if cells < OFFLOAD_CELLS:
             return function(*arguments)
-        return await asyncio.get_running_loop().run_in_executor(_ENCODERS, function, *arguments)
+        # With the types that the statement knows.
+        work = partial(copy_context().run, function, *arguments)
+        return await asyncio.get_running_loop().run_in_executor(_ENCODERS, work)
 
     async def _send_rows(self, rows: Rows, formats: Sequence[int] | None) -> None:
         count = 0

@@ -27,8 +27,11 @@ from planner.errors import (
 from planner.ir.nodes import Interval
 from planner.types import types
 from planner.types.ranges import RangeType, range_or_multirange
+from planner.types.type_names import element_of
 from planner.types.types import SqlType
+from planner.types.user_types import enum_of
 from planner.values import range_bounds as rb
+from planner.values.enum_text import enum_position
 from planner.values.range_sets import normalized
 
 _EPOCH_DATE = dt.date(2000, 1, 1)
@@ -245,7 +248,10 @@ for _oid in (
 
 def has_binary_input(sql_type: SqlType) -> bool:
     """Whether `parse_binary` knows the type."""
-    return sql_type.oid in _READERS or range_or_multirange(sql_type.oid) is not None or sql_type.oid in ARRAY_ELEMENTS
+    oid = sql_type.oid
+    if oid in _READERS or range_or_multirange(oid) is not None or oid in ARRAY_ELEMENTS:
+        return True
+    return enum_of(element_of(oid) or oid) is not None
 
 
 def parse_binary(data: bytes, sql_type: SqlType) -> object:
@@ -255,7 +261,10 @@ def parse_binary(data: bytes, sql_type: SqlType) -> object:
     if range_type is not None:
         reader = _range(range_type) if range_type.oid == sql_type.oid else _multirange(range_type)
     if reader is None:
-        element_oid = ARRAY_ELEMENTS.get(sql_type.oid)
+        enum = enum_of(sql_type.oid)
+        if enum is not None:
+            return enum_position(enum, decode_utf8(data))
+        element_oid = ARRAY_ELEMENTS.get(sql_type.oid) or element_of(sql_type.oid) or None
         if element_oid is None:
             raise UndefinedFunction(f"no binary input function available for type with OID {sql_type.oid}")
         reader = _array(sql_type, element_oid)

@@ -21,7 +21,9 @@ from frontend.encoding.settings import FormatSettings
 from planner.errors import FeatureNotSupported, UndefinedFunction
 from planner.types import types
 from planner.types.ranges import range_arrays, range_or_multirange
+from planner.types.type_names import element_of
 from planner.types.types import SqlType
+from planner.types.user_types import enum_of, is_user_type
 
 TEXT_FORMAT = 0
 BINARY_FORMAT = 1
@@ -91,7 +93,7 @@ _OID_BINARY = scalars.fixed_binary_encoder(pa.int64(), ">u4")
 @lru_cache(maxsize=1024)
 def column_encoder(sql_type: SqlType, arrow_type: Any, format_code: int, settings: FormatSettings) -> ColumnEncoder:
     """The encoder for a column of this type, whose arrays have this Arrow type, in text (0) or binary (1). Encoders are
-    stateless, so results share them."""
+    stateless, so results share them; the labels of enums are looked up when values are encoded."""
     if pa.types.is_null(arrow_type):
         return _all_null
     if format_code == BINARY_FORMAT:
@@ -123,7 +125,8 @@ def _all_null(array: ArrowArray) -> Encoded:
 
 
 def _element_type(array_oid: int, sql_type: SqlType) -> SqlType:
-    return SqlType(ARRAY_ELEMENTS.get(array_oid, types.TEXT), sql_type.typmod, sql_type.shape)
+    element = element_of(array_oid) if is_user_type(array_oid) else ARRAY_ELEMENTS.get(array_oid, types.TEXT)
+    return SqlType(element, sql_type.typmod, sql_type.shape)
 
 
 def _element_arrow_type(arrow_type: Any) -> Any:
@@ -182,6 +185,8 @@ def _text(sql_type: SqlType, arrow_type: Any, settings: FormatSettings) -> Colum
         return built[oid]()
     if range_or_multirange(oid) is not None:
         return range_text_encoder(sql_type, settings)
+    if enum_of(oid) is not None:
+        return scalars.enum_encoder(oid)
     if pa.types.is_integer(arrow_type):
         return numbers.integer_text
     return encoded_values
@@ -243,6 +248,8 @@ def _binary(sql_type: SqlType, arrow_type: Any) -> ColumnEncoder:
         return simple[oid]
     if range_or_multirange(oid) is not None:
         return range_binary_encoder(sql_type)
+    if enum_of(oid) is not None:
+        return scalars.enum_encoder(oid)
     if oid == types.RECORD:
         # What a row's fields are is not in its text.
         raise FeatureNotSupported(

@@ -23,6 +23,7 @@ from frontend.encoding.columns import (
     numpy_values,
     without_nulls,
 )
+from planner.types.user_types import enum_of
 
 _HEX_DIGITS = np.frombuffer(b"0123456789abcdef", dtype=np.uint8)
 _HEX_PAIRS: ByteMatrix = np.stack([_HEX_DIGITS[np.arange(256) >> 4], _HEX_DIGITS[np.arange(256) & 15]], axis=1)
@@ -51,6 +52,19 @@ def _bytea_escape_table() -> tuple[ByteMatrix, np.ndarray[tuple[int], np.dtype[n
 
 
 _BYTEA_ESCAPES, _BYTEA_ESCAPE_WIDTHS = _bytea_escape_table()
+
+
+def enum_encoder(oid: int) -> ColumnEncoder:
+    """Values of the enum with this oid as their labels, in text and in binary."""
+
+    def encode(array: ArrowArray) -> Encoded:
+        enum = enum_of(oid)
+        assert enum is not None
+        positions = pa.array([label.position for label in enum.labels], pa.int64())
+        labels = pa.array([label.name.encode() for label in enum.labels], pa.binary())
+        return encoded_values(labels.take(pc.index_in(array, positions)))
+
+    return encode
 
 
 def bool_bits(array: ArrowArray) -> ByteMatrix:

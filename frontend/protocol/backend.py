@@ -11,8 +11,8 @@ from functools import lru_cache
 
 from adapter.results import ColumnDescription, Notice
 from frontend.encoding.encoders import TEXT_FORMAT
-from planner.catalog_data.content import type_length
 from planner.errors import SqlError
+from planner.types.type_names import type_length
 
 AUTHENTICATION_OK = b"R\0\0\0\x08\0\0\0\0"
 PARSE_COMPLETE = b"1\0\0\0\x04"

@@ -70,7 +70,7 @@ def _bind_call(level: Level, tree: Tree) -> Scalar:
         location,
         arg_names=arg_names if any(arg_names) else (),
         variadic=tree.func_variadic,
-        ordered=bool(tree.agg_order) and not tree.agg_within_group,
+        ordered=len(tree.agg_order) > 1 and not tree.agg_within_group,
     )
     name_text = ".".join(names)
     if not isinstance(resolved, Resolved):

@@ -6,14 +6,14 @@ from functools import cache
 
 from msgspec import Struct
 
-from planner.catalog_data.content import columns, types
+from planner.catalog_data.content import columns
 from planner.errors import FeatureNotSupported, UndefinedFunction
 from planner.functions import registry
 from planner.functions.routines import routines
 from planner.resolution.session_values import session_signatures
 from planner.syntax.identifiers import quote_identifier
 from planner.types.signature import Kind, Signature
-from planner.types.type_names import format_type
+from planner.types.type_names import format_type, type_row
 from planner.types.types import SqlType, column_type
 
 _CSTRING = 2275
@@ -51,7 +51,7 @@ def callable_function(oid: int) -> CallableFunction:
 
 def refuse_pseudo_type(type: SqlType) -> None:
     """Raises 0A000 for the types that no value can be given for: anyelement, internal, ..."""
-    row = types().get(type.oid)
+    row = type_row(type.oid)
     if row is not None and row.type == "p" and type.oid != _CSTRING:
         raise FeatureNotSupported(f"cannot accept a value of type {row.name}")
 

@@ -112,7 +112,7 @@ def resolve_call(
     if chosen is None:
         raise UndefinedFunction(
             f"function {_signature_text(names, inputs, arg_names)} does not exist",
-            hint=_AGGREGATE_HINT if ordered and len(args) > 1 else _HINT,
+            hint=_AGGREGATE_HINT if ordered else _HINT,
             position=statement.position(location),
         )
     return _apply(level, chosen, args)

@@ -107,13 +107,6 @@ def types() -> Mapping[int, TypeRow]:
     return {row[0]: TypeRow(**dict(zip(names, row, strict=True))) for row in zip(*sources, strict=True)}
 
 
-def type_length(oid: int) -> int:
-    """pg_type.typlen: bytes of a value in PostgreSQL, -1 for no fixed length (types that are not built in among them),
-    -2 for C strings."""
-    row = types().get(oid)
-    return -1 if row is None else row.len
-
-
 @cache
 def type_by_name() -> Mapping[tuple[int, str], TypeRow]:
     """All built-in types by (namespace oid, name)."""

@@ -18,6 +18,7 @@ from planner.resolution.statement import BindContext, Level, Statement
 from planner.syntax.parse import Parsed, Tree
 from planner.types.type_names import format_type
 from planner.types.types import SqlType
+from planner.types.user_types import names_to_keep
 from storage.catalog.model import Column
 
 _T = TypeVar("_T")
@@ -52,7 +53,9 @@ def stored_default(text: str, column: str, type: SqlType, context: BindContext) 
             return None
         statement.written = {}
         try:
-            return expression_text(_assigned(statement, level, tree, column, type), {}, statement.written)
+            assigned = _assigned(statement, level, tree, column, type)
+            with names_to_keep():
+                return expression_text(assigned, {}, statement.written)
         except NotPrintable:
             return text
 

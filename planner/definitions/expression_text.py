@@ -24,6 +24,7 @@ from planner.types import types as t
 from planner.types.signature import Kind
 from planner.types.type_names import array_of, format_type
 from planner.types.types import REG_TYPES
+from planner.types.user_types import value_to_keep
 from planner.values.text_values import format_text
 
 Written: TypeAlias = Mapping[int, tuple[Any, w.Form]]
@@ -445,6 +446,9 @@ def literal_text(literal: ir.Literal, *, typed: bool = True) -> str:
     if oid in REG_TYPES:
         # By number: the object may get another name.
         return f"'{literal.value}'::{REG_TYPES[oid]}" if typed else f"'{literal.value}'"
+    kept = value_to_keep(literal.value, literal.type)
+    if kept is not None:
+        return kept
     text = format_text(literal.value, literal.type)
     bare = (oid == t.INT4 and text[0] != "-") or (oid == t.NUMERIC and text[0].isdigit() and "." in text)
     if bare and (oid == t.INT4 or typmod < 0):

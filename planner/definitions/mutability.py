@@ -12,6 +12,7 @@ from planner.ir.rewrite import walk
 from planner.resolution.coercion import Context, pathway
 from planner.types.signature import Kind, Volatility
 from planner.types.type_names import element_of
+from planner.types.user_types import enum_of
 
 _APPENDED = frozenset({("||", (25, 2776)), ("||", (2776, 25))})
 """text || anynonarray and its commutator: SQL functions, as good as the output function of what is appended."""
@@ -47,7 +48,9 @@ def _converts_immutably(source: int, target: int) -> bool:
 
 
 def _io(which: str, type_oid: int) -> bool:
-    """Whether a type's input or output function is immutable."""
+    """Whether a type's input or output function is immutable. An enum's values may be renamed."""
+    if enum_of(type_oid) is not None:
+        return False
     return _volatilities().get(_functions_of_types(which).get(type_oid, 0), "i") == "i"
 
 

@@ -53,6 +53,7 @@ from planner.resolution.statement import BindContext, Level, Statement
 from planner.syntax.identifiers import quote_identifier
 from planner.syntax.parse import Parsed, Tree
 from planner.types.types import INT4, INT8, SqlType, column_type
+from planner.types.user_types import names_to_keep
 from storage.catalog.model import Column, Relation
 
 WHOLE_ROW = 0
@@ -226,7 +227,8 @@ def stored_expression(
     attnums: dict[int | None, int] = {None: WHOLE_ROW}
     attnums.update((field.id, field.origin.attnum) for field in scan.fields if field.origin is not None)
     try:
-        kept, columns = printed(expr, _names(scan), statement.written)
+        with names_to_keep():
+            kept, columns = printed(expr, _names(scan), statement.written)
     except NotPrintable:
         kept, columns = text, tuple(dict.fromkeys(column_ids(expr)))
     return StoredExpression(text=kept, columns=tuple(attnums[id] for id in columns))

@@ -6,6 +6,7 @@ same whatever the search path is and whatever columns its tables get later.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from msgspec import Struct
@@ -13,15 +14,20 @@ from msgspec import Struct
 from planner.common_errors import repeated_column
 from planner.definitions.deparse import query_text
 from planner.errors import FeatureNotSupported, SqlSyntaxError, UndefinedParameter
+from planner.queries.changes.column_values import parse_expression
 from planner.queries.grammar import new_statement
 from planner.queries.relations import find_relation, schema_name
 from planner.resolution.query import bind_query
 from planner.resolution.statement import BindContext, DefinitionNotes, Level
 from planner.statements.records import CreateView, QualifiedName
 from planner.syntax.libpg_query import pb
-from planner.syntax.parse import Parsed, Tree, split_and_parse
+from planner.syntax.names import strings
+from planner.syntax.parse import Parsed, Tree, split_and_parse, subtrees
+from planner.types import derived_oids
 from planner.types.system_relations import SystemRelation
+from planner.types.type_names import lookup_type
 from planner.types.types import SqlType
+from planner.types.user_types import STORED_SCHEMA, position_to_keep
 from storage.catalog.model import Relation
 
 
@@ -66,6 +72,8 @@ def define_query(query: Parsed, column_names: tuple[str, ...], context: BindCont
         _write_out_natural(join, names_in_common)
     for select, expansion in notes.stars:
         _write_out(select, expansion)
+    if notes.enum_values:
+        _keep_values(copy.tree, notes.enum_values)
     _Qualified(context).visit(copy.tree, frozenset())
     columns = tuple((name, field.type) for name, field in zip(names, rel.fields, strict=True))
     return ViewDefinition(
@@ -73,6 +81,18 @@ def define_query(query: Parsed, column_names: tuple[str, ...], context: BindCont
         definition=query_text(_as_node(copy)),
         depends_on=tuple(sorted(statement.relations)),
     )
+
+
+def _keep_values(tree: Tree, values: Mapping[int, tuple[int, int]]) -> None:
+    """Writes constants of enums so that they stay what they are when their labels change."""
+    for node in list(subtrees(tree)):
+        if node.DESCRIPTOR.name != "Node":
+            continue
+        # A constant of unknown type is converted by the cast over it.
+        inner = node.type_cast.arg if node.HasField("type_cast") else node
+        if inner.HasField("a_const") and inner.a_const.HasField("sval") and inner.a_const.location in values:
+            _, constant = parse_expression(position_to_keep(*values[inner.a_const.location]))
+            node.CopyFrom(constant)
 
 
 def _as_node(parsed: Parsed) -> Tree:
@@ -124,6 +144,9 @@ class _Qualified:
         if name == "RangeVar":
             self._range_var(node, ctes)
             return
+        if name == "TypeName":
+            self._type_name(node)
+            return
         if name in ("SelectStmt", "InsertStmt", "UpdateStmt", "DeleteStmt") and node.HasField("with_clause"):
             inner = ctes
             for cte in node.with_clause.ctes:
@@ -139,6 +162,15 @@ class _Qualified:
                     self.visit(item, ctes)
             else:
                 self.visit(value, ctes)
+
+    def _type_name(self, node: Any) -> None:
+        """Calls a type of a user by the oid of its record."""
+        row = lookup_type(strings(node.names))
+        owner = derived_oids.owner_of_row_type(row.oid) if row is not None else None
+        if owner is not None:
+            del node.names[:]
+            for part in (STORED_SCHEMA, str(owner)):
+                node.names.add().string.sval = part
 
     def _range_var(self, node: Any, ctes: frozenset[str]) -> None:
         if node.schemaname or node.relname in ctes:

@@ -125,7 +125,11 @@ class Dialect(TimeZones):
 
     def raise_invalid_input(self, type_name: str, text: str) -> str:
         """An expression that refuses a text as the input of a type."""
-        start = self.string(start_of_error("22P02", f'invalid input syntax for type {type_name}: "'))
+        return self.raise_quoting("22P02", f"invalid input syntax for type {type_name}: ", text)
+
+    def raise_quoting(self, sqlstate: str, message: str, text: str) -> str:
+        """An expression that raises an error whose message ends with a text, in double quotes."""
+        start = self.string(start_of_error(sqlstate, f'{message}"'))
         return self.error(f"concat({start}, {text}, {self.string(chr(34) + END)})")
 
     @abstractmethod

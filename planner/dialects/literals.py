@@ -23,6 +23,7 @@ from planner.types import types
 from planner.types.numeric_shapes import ANY_NUMERIC
 from planner.types.ranges import range_or_multirange
 from planner.types.types import NumericShape, SqlType
+from planner.types.user_types import enum_of
 
 INFINITE = ("infinity", "-infinity")
 
@@ -93,6 +94,8 @@ class Literals(ABC):
         element = element_type(type)
         if element is not None:
             return self.list_type(self.type_name(element))
+        if enum_of(type.oid) is not None:
+            return self.scalar_types[types.INT8]
         return self.text
 
     def cast(self, sql: str, type: SqlType) -> str:
@@ -114,6 +117,8 @@ class Literals(ABC):
             raise TypeError(f"a boolean value for type {oid}")
         if isinstance(value, int) and (oid in (types.INT2, types.INT4, types.INT8) or oid in OID_TYPES):
             return self.integer(value, oid)
+        if isinstance(value, int) and enum_of(oid) is not None:
+            return self.integer(value, types.INT8)
         if oid == types.NUMERIC:
             return self._numeric(value, type)
         if oid == types.FLOAT8 and isinstance(value, (int, float)):

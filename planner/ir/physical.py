@@ -1,9 +1,9 @@
 """The physical form of each type: the Arrow type of a column in storage and in an engine's result.
 
 interval is a struct of months, days and microseconds; uuid is canonical lower-case text; json and jsonb are text;
-bpchar is stored padded; a record is its text form; ranges and multiranges are bytes that
-compare as they do (planner.values.range_bounds). An engine's result for an expression of type numeric whose display
-scale depends on the value is a decimal whose trailing zeros are not significant.
+bpchar is stored padded; a record is its text form; ranges and multiranges are bytes that compare as they do
+(planner.values.range_bounds); a value of an enum is the number that orders it. An engine's result for an expression of
+type numeric whose display scale depends on the value is a decimal whose trailing zeros are not significant.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ from planner.ir.nodes import Field
 from planner.types import types
 from planner.types.numeric_shapes import ANY_NUMERIC
 from planner.types.ranges import range_arrays, range_or_multirange
+from planner.types.type_names import array_of, element_of
 from planner.types.types import SqlType
+from planner.types.user_types import enum_of, is_user_type
 
 INTERVAL = pa.struct([pa.field("months", pa.int32()), pa.field("days", pa.int32()), pa.field("micros", pa.int64())])
 """interval: three numbers that are never normalised across each other."""
@@ -67,18 +69,32 @@ ELEMENT_ARRAYS: dict[int, int] = {
 
 def element_type(type: SqlType) -> SqlType | None:
     """The element type of an array type, or None when `type` is no array."""
+    if is_user_type(type.oid):
+        inner = element_of(type.oid)
+        return SqlType(inner, type.typmod) if inner else None
     element = ARRAY_ELEMENTS.get(type.oid)
     return None if element is None else SqlType(element, type.typmod, type.shape)
 
 
 def array_type(element: SqlType) -> SqlType:
     """The array type over `element`; KeyError when there is none."""
+    if is_user_type(element.oid):
+        return SqlType(array_of(element.oid), element.typmod)
     return SqlType(ELEMENT_ARRAYS[element.oid], element.typmod, element.shape)
 
 
-@lru_cache(maxsize=4096)
 def arrow_type(type: SqlType) -> pa.DataType:
     """The Arrow type in which values of `type` are stored and returned by engines."""
+    if not is_user_type(type.oid):
+        return _built_in(type)
+    element = element_type(type)
+    if element is not None:
+        return pa.list_(arrow_type(element))
+    return pa.int64() if enum_of(type.oid) is not None else pa.string()
+
+
+@lru_cache(maxsize=4096)
+def _built_in(type: SqlType) -> pa.DataType:
     scalar = _SCALARS.get(type.oid)
     if scalar is not None:
         return scalar

@@ -41,6 +41,7 @@ from planner.types.types import (
     SqlType,
     column_type,
 )
+from planner.types.user_types import enum_of
 from planner.values.text_values import apply_typmod, date_style, parse_text
 
 _INTEGER_RANGES = {
@@ -111,6 +112,9 @@ def convert_literal(statement: Statement, literal: Literal, type: SqlType) -> Li
             if error.position is None:
                 error.position = statement.position(location)
             raise
+    enum = enum_of(type.oid)
+    if enum is not None and statement.definition is not None and isinstance(value, int) and not statement.view_depth:
+        statement.definition.enum_values[location] = (value, enum.oid)
     final = type if type.oid == INTERVAL else type.without_typmod()
     result: Literal = statement.at(Literal(value=value, type=value_type(value, final)), location)
     return result

@@ -13,12 +13,13 @@ from functools import lru_cache
 from msgspec import Struct
 from msgspec.structs import replace
 
-from planner.catalog_data.content import casts, types
+from planner.catalog_data.content import casts
 from planner.errors import DatatypeMismatch
 from planner.types.ranges import multirange_of, range_of
 from planner.types.signature import Signature
-from planner.types.type_names import array_of, element_of, format_type
+from planner.types.type_names import array_of, element_of, format_type, type_row
 from planner.types.types import ANYARRAY, ANYELEMENT, INT2VECTOR, OIDVECTOR, TEXT, UNKNOWN
+from planner.types.user_types import is_user_type
 
 ANY = 2276
 ANYNONARRAY = 2776
@@ -52,20 +53,30 @@ _CONTEXTS = {"i": Context.IMPLICIT, "a": Context.ASSIGNMENT, "e": Context.EXPLIC
 
 def category(oid: int) -> str:
     """pg_type.typcategory: N numeric, S string, D date/time, B boolean, A array, X unknown, ..."""
-    row = types().get(oid)
+    row = type_row(oid)
     return row.category if row is not None else "X"
 
 
 def is_preferred(oid: int) -> bool:
     """pg_type.typispreferred."""
-    row = types().get(oid)
+    row = type_row(oid)
     return row is not None and row.ispreferred
 
 
-@lru_cache(maxsize=4096)
 def pathway(source: int, target: int, context: Context) -> str | None:
     """How a value of type `source` becomes one of `target` in `context`: "relabel" (same bits), "function", "io"
     (through text), "array" (element by element), or None when it may not (find_coercion_pathway)."""
+    if is_user_type(source) or is_user_type(target):
+        return _find_pathway(source, target, context)
+    return _built_in_pathway(source, target, context)
+
+
+@lru_cache(maxsize=4096)
+def _built_in_pathway(source: int, target: int, context: Context) -> str | None:
+    return _find_pathway(source, target, context)
+
+
+def _find_pathway(source: int, target: int, context: Context) -> str | None:
     if source == target:
         return "relabel"
     cast = casts().get((source, target))
@@ -179,7 +190,9 @@ def _consistent(declared: tuple[int, ...], actual: tuple[int, ...]) -> bool:
         if wanted not in POLYMORPHIC or given == UNKNOWN:
             continue
         if wanted in (ANYELEMENT, ANYNONARRAY, ANYENUM):
-            if (element and given != element) or (wanted == ANYNONARRAY and element_of(given)) or wanted == ANYENUM:
+            if (element and given != element) or (wanted == ANYNONARRAY and element_of(given)):
+                return False
+            if wanted == ANYENUM and category(given) != "E":
                 return False
             element = given
         elif wanted == ANYARRAY:

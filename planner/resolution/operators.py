@@ -32,6 +32,7 @@ from planner.types import types as t
 from planner.types.signature import Signature, Volatility
 from planner.types.type_names import array_of, element_of, format_type
 from planner.types.types import BOOL, RECORD, UNKNOWN, SqlType, column_type
+from planner.types.user_types import is_user_type
 
 BOOLEAN = SqlType(BOOL)
 
@@ -46,9 +47,19 @@ def operator_symbol(level: Level, names: tuple[str, ...], location: int) -> str:
     return names[-1]
 
 
-@lru_cache(maxsize=4096)
 def _resolve(symbol: str, left: int, right: int) -> Signature | None:
     """The overload of a binary operator for argument types. None: none fits. Raises `Ambiguous`."""
+    if is_user_type(left) or is_user_type(right):
+        return _find_overload(symbol, left, right)
+    return _built_in_overload(symbol, left, right)
+
+
+@lru_cache(maxsize=4096)
+def _built_in_overload(symbol: str, left: int, right: int) -> Signature | None:
+    return _find_overload(symbol, left, right)
+
+
+def _find_overload(symbol: str, left: int, right: int) -> Signature | None:
     overloads = [signature for signature in registry.operators(symbol) if len(signature.args) == 2]
     exact = (left, right)
     if UNKNOWN in exact and left != right:
@@ -61,8 +72,18 @@ def _resolve(symbol: str, left: int, right: int) -> Signature | None:
     return found.signature if found is not None else None
 
 
-@lru_cache(maxsize=1024)
 def _resolve_prefix(symbol: str, operand: int) -> Signature | None:
+    if is_user_type(operand):
+        return _find_prefix(symbol, operand)
+    return _built_in_prefix(symbol, operand)
+
+
+@lru_cache(maxsize=1024)
+def _built_in_prefix(symbol: str, operand: int) -> Signature | None:
+    return _find_prefix(symbol, operand)
+
+
+def _find_prefix(symbol: str, operand: int) -> Signature | None:
     overloads = [signature for signature in registry.operators(symbol) if len(signature.args) == 1]
     found = choose(candidates(overloads, 1), (operand,))
     return found.signature if found is not None else None

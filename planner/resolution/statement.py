@@ -192,6 +192,8 @@ class DefinitionNotes(Struct):
     stars: list[tuple[Any, dict[int, list[tuple[str | None, str]]]]] = field(default_factory=list)
     unqualified: list[tuple[Any, str]] = field(default_factory=list)
     natural: list[tuple[Any, list[str]]] = field(default_factory=list)
+    enum_values: dict[int, tuple[int, int]] = field(default_factory=dict)
+    """By tree location: the constants of enums, as position and the oid of the type's record."""
 
 
 class WithChanges(Struct, kw_only=True):

@@ -160,7 +160,8 @@ class RenameRelation(Struct, frozen=True, kw_only=True):
 
 
 class RenameObject(Struct, frozen=True, kw_only=True):
-    """ALTER SCHEMA / DATABASE / ROLE / TABLE ... CONSTRAINT ... RENAME TO."""
+    """ALTER SCHEMA / DATABASE / ROLE / TYPE / TABLE ... CONSTRAINT ... RENAME TO. `relation` is a constraint's table,
+    or the whole name of a type."""
 
     kind: str
     name: str

@@ -87,6 +87,7 @@ from planner.statements.transactions import (
     SetTransaction,
     TransactionModes,
 )
+from planner.statements.types import AddEnumValue, ChangeTypeOwner, CreateEnum, RenameEnumValue
 from planner.syntax.qualified_names import QualifiedName
 
 UtilityStatement: TypeAlias = (
@@ -111,6 +112,10 @@ UtilityStatement: TypeAlias = (
     | CreateSchema
     | CreateIndex
     | CreateSequence
+    | CreateEnum
+    | AddEnumValue
+    | RenameEnumValue
+    | ChangeTypeOwner
     | AlterSequence
     | Drop
     | AlterTable
@@ -153,6 +158,7 @@ UtilityStatement: TypeAlias = (
 __all__ = [
     "AddColumn",
     "AddConstraint",
+    "AddEnumValue",
     "AddIdentity",
     "AlterDefaultPrivileges",
     "AlterOwner",
@@ -165,6 +171,7 @@ __all__ = [
     "Begin",
     "Call",
     "ChangeOwner",
+    "ChangeTypeOwner",
     "Checkpoint",
     "CloseCursor",
     "Cluster",
@@ -175,6 +182,7 @@ __all__ = [
     "Copy",
     "CopyOptions",
     "CreateDatabase",
+    "CreateEnum",
     "CreateIndex",
     "CreateRole",
     "CreateSchema",
@@ -210,6 +218,7 @@ __all__ = [
     "Reindex",
     "Release",
     "RenameColumn",
+    "RenameEnumValue",
     "RenameObject",
     "RenameRelation",
     "Reset",

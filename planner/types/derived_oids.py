@@ -11,6 +11,9 @@ from __future__ import annotations
 SPAN = 400_000_000
 """How many oids each kind of derived object has."""
 
+FIRST_USER_TYPE = 2 * SPAN
+"""Types of users, and the arrays over them, have oids above this one."""
+
 _INDEX = SPAN
 _ROW_TYPE = 2 * SPAN
 _ARRAY_TYPE = 3 * SPAN
@@ -24,14 +27,14 @@ def index_oid(constraint_oid: int) -> int:
     return constraint_oid + _INDEX
 
 
-def row_type_oid(relation_oid: int) -> int:
-    """The composite type of a relation's rows."""
-    return relation_oid + _ROW_TYPE
+def row_type_oid(record_oid: int) -> int:
+    """The type that a record stands for: of a relation's rows, an enum."""
+    return record_oid + _ROW_TYPE
 
 
-def array_type_oid(relation_oid: int) -> int:
-    """The array type over a relation's row type."""
-    return relation_oid + _ARRAY_TYPE
+def array_type_oid(record_oid: int) -> int:
+    """The array over the type `row_type_oid`."""
+    return record_oid + _ARRAY_TYPE
 
 
 def rule_oid(relation_oid: int) -> int:
@@ -45,12 +48,12 @@ def owner_of_index(oid: int) -> int | None:
 
 
 def owner_of_row_type(oid: int) -> int | None:
-    """The relation whose row type `oid` is, or None."""
+    """The record (a relation, an enum) whose type `oid` is, or None."""
     return oid - _ROW_TYPE if _ROW_TYPE < oid < _ROW_TYPE + SPAN else None
 
 
 def owner_of_array_type(oid: int) -> int | None:
-    """The relation whose array type `oid` is, or None."""
+    """The record over whose type `oid` is the array, or None."""
     return oid - _ARRAY_TYPE if _ARRAY_TYPE < oid < _ARRAY_TYPE + SPAN else None
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cache
 
-from planner.catalog_data.content import columns, types
+from planner.catalog_data.content import columns
 from planner.errors import DatatypeMismatch, InvalidParameterValue, UndefinedObject
 from planner.types import types as t
-from planner.types.type_names import check_collation, format_type
+from planner.types.type_names import check_collation, format_type, type_row
 
 METHODS = {"btree": 403, "hash": 405}
 """The access methods that indexes have here, with their oids."""
@@ -47,7 +47,7 @@ def input_type(type_oid: int) -> int:
     """What operator classes for values of the type are declared for."""
     if type_oid == t.VARCHAR:
         return t.TEXT
-    row = types().get(type_oid)
+    row = type_row(type_oid)
     if row is None:
         return _RECORD
     return _ANY_ARRAY if row.category == "A" else _OF_KINDS.get(row.type, type_oid)
@@ -109,7 +109,7 @@ def equality(operator_class_oid: int) -> int:
 
 def key_collation(type_oid: int, given: Sequence[str] = ()) -> int:
     """The collation of keys of this type, 0 for types without one. Raises 42704, 0A000, 42804."""
-    row = types().get(type_oid)
+    row = type_row(type_oid)
     own = 0 if row is None else row.collation
     if not given:
         return own

@@ -1,7 +1,7 @@
 """Names of types: from a parsed type name to a `SqlType`, and from a type to the name that PostgreSQL prints.
 
-Only PostgreSQL's built-in types exist. Domains (of information_schema) stand for the type under them, which is what
-PostgreSQL reports to clients.
+A type is built in or one of a user's (`planner.types.user_types`). Domains (of information_schema) stand for the type
+under them, which is what PostgreSQL reports to clients.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ from planner.types.types import (
     numeric_precision_scale,
     numeric_typmod,
 )
+from planner.types.user_types import find_type, is_user_type, shown_name, user_type_row
 from storage.catalog.model import INFORMATION_SCHEMA_OID, PG_CATALOG_OID, CatalogSnapshot
 
 VARBIT = 1562
@@ -81,20 +82,26 @@ _FORMAT = {
 
 
 def type_row(oid: int) -> TypeRow | None:
-    """The pg_type row of a built-in type, or None."""
-    return types().get(oid)
+    """The pg_type row of a type, or None."""
+    return user_type_row(oid) if is_user_type(oid) else types().get(oid)
+
+
+def type_length(oid: int) -> int:
+    """pg_type.typlen: bytes of a value in PostgreSQL, -1 for no fixed length, -2 for C strings."""
+    row = type_row(oid)
+    return -1 if row is None else row.len
 
 
 def array_of(oid: int) -> int:
     """The oid of the array type over `oid`, 0 when there is none."""
-    row = types().get(oid)
+    row = type_row(oid)
     return row.array if row is not None else 0
 
 
 def element_of(oid: int) -> int:
     """The element type of a true array type, else 0 (also for int2vector and oidvector, which are subscriptable but
     not arrays to the type system)."""
-    row = types().get(oid)
+    row = type_row(oid)
     if row is not None and row.elem and row.category == "A" and row.len == -1:
         return row.elem
     return 0
@@ -102,13 +109,13 @@ def element_of(oid: int) -> int:
 
 def subscript_element(oid: int) -> int:
     """The type that subscripting a value of `oid` gives, else 0: also of int2vector, oidvector, point, name."""
-    row = types().get(oid)
+    row = type_row(oid)
     return row.elem if row is not None else 0
 
 
 def format_type(oid: int, typmod: int | None = None) -> str:
     """The name that PostgreSQL's format_type prints. Without `typmod` (None) it is format_type_be's, for messages."""
-    row = types().get(oid)
+    row = type_row(oid)
     if row is None:
         return "???" if oid else "-"
     true_array = row.elem and row.len == -1 and (row.category == "A" or row.name.startswith("_"))
@@ -118,6 +125,8 @@ def format_type(oid: int, typmod: int | None = None) -> str:
         return "bpchar"
     name = _FORMAT.get(oid)
     if name is None:
+        if is_user_type(oid):
+            return shown_name(row)
         plain = quote_identifier(row.name)
         return f"information_schema.{plain}" if row.namespace == INFORMATION_SCHEMA_OID else plain
     if typmod is None or typmod < 0:
@@ -211,7 +220,7 @@ def resolve_type_name(node: Tree, parsed: Parsed, *, located: bool = True) -> Sq
             text = ".".join(names) + "[]" * bounds
             raise UnknownName(f'type "{text}" does not exist', names, position)
         result = SqlType(row.array, result.typmod, result.shape)
-    elif not node.typmods:
+    elif not node.typmods and not is_user_type(row.oid):
         _PLAIN[names] = result
     return result
 
@@ -220,12 +229,12 @@ _PLAIN: dict[tuple[str, ...], SqlType] = {}
 
 
 def lookup_type(names: tuple[str, ...]) -> TypeRow | None:
-    """The built-in type with this name, possibly qualified; None when there is none."""
+    """The type with this name, possibly qualified; None when there is none. Unqualified built-in ones come first."""
     if len(names) == 1:
-        return type_by_name().get((PG_CATALOG_OID, names[0]))
+        return type_by_name().get((PG_CATALOG_OID, names[0])) or type_row(find_type(names))
     schema = {"pg_catalog": PG_CATALOG_OID, "information_schema": INFORMATION_SCHEMA_OID}.get(names[-2])
     if schema is None:
-        return None
+        return type_row(find_type(names))
     return type_by_name().get((schema, names[-1]))
 
 
@@ -296,7 +305,12 @@ def type_modifier(oid: int, values: list[int], position: int | None = None) -> i
             name = "bit" if oid == BIT else "varbit"
             raise InvalidParameterValue(f"length for type {name} must be at least 1", position=position)
         return values[0]
-    raise SqlSyntaxError(f'type modifier is not allowed for type "{types()[oid].name}"', position=position)
+    raise SqlSyntaxError(f'type modifier is not allowed for type "{_name(oid)}"', position=position)
+
+
+def _name(oid: int) -> str:
+    row = type_row(oid)
+    return "???" if row is None else row.name
 
 
 def _numeric_modifier(values: list[int], position: int | None) -> int:

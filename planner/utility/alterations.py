@@ -8,7 +8,7 @@ from planner.definitions.deparse import expression_text
 from planner.errors import FeatureNotSupported, SqlSyntaxError
 from planner.statements import records as st
 from planner.syntax.libpg_query import pb
-from planner.syntax.names import qualified_name, role_name, strings
+from planner.syntax.names import name_from_list, qualified_name, role_name, strings
 from planner.syntax.options import option_text
 from planner.syntax.parse import Parsed, Tree
 from planner.types.type_names import check_collatable, check_collation, resolve_type_name
@@ -138,6 +138,9 @@ def _rename(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
             if_exists=tree.missing_ok,
         )
     name = OBJECT_KINDS.get(kind)
+    if name == "type":
+        target = name_from_list(tree.object.list.items)
+        return st.RenameObject(kind=name, name=target.name, new_name=tree.newname, relation=target)
     if name not in ("schema", "database", "role", "constraint"):
         raise FeatureNotSupported(f"ALTER {(name or 'object').upper()} RENAME is not supported")
     relation = qualified_name(tree.relation, parsed) if name == "constraint" else None
@@ -146,6 +149,8 @@ def _rename(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
 
 def _set_schema(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
     kind = RELATION_KINDS.get(tree.object_type)
+    if tree.object_type == pb.OBJECT_TYPE:
+        return st.SetSchema(relation=name_from_list(tree.object.list.items), new_schema=tree.newschema, kind="type")
     if kind is None:
         raise FeatureNotSupported(f"{' '.join(parsed.source.split()[:2]).upper()} ... SET SCHEMA is not supported")
     return st.SetSchema(
@@ -158,6 +163,9 @@ def _set_schema(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
 
 def _alter_owner(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
     kind = OBJECT_KINDS.get(tree.object_type)
+    if kind == "type":
+        name = name_from_list(tree.object.list.items)
+        return st.ChangeTypeOwner(name=name, owner=role_name(tree.newowner))
     if kind not in ("schema", "database"):
         raise FeatureNotSupported(f"ALTER {(kind or 'object').upper()} OWNER is not supported")
     return st.AlterOwner(kind=kind, name=tree.object.string.sval, owner=role_name(tree.newowner))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from msgspec.structs import replace
+
 from planner.definitions.deparse import expression_text
 from planner.errors import FeatureNotSupported
 from planner.statements import records as st
@@ -68,7 +70,7 @@ def _drop(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
         elif which == "string":
             names.append(st.QualifiedName(name=node.string.sval))
         elif which == "type_name":
-            names.append(name_from_list(node.type_name.names))
+            names.append(_type_name(node.type_name))
         elif which == "object_with_args":
             names.append(name_from_list(node.object_with_args.objname))
     return st.Drop(
@@ -78,6 +80,12 @@ def _drop(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
         cascade=tree.behavior == pb.DROP_CASCADE,
         concurrently=tree.concurrent,
     )
+
+
+def _type_name(node: Tree) -> st.QualifiedName:
+    """The name of a type, an array by its own name."""
+    name = name_from_list(node.names)
+    return replace(name, name=f"_{name.name}") if node.array_bounds else name
 
 
 def _truncate(parsed: Parsed, tree: Tree) -> st.UtilityStatement:

@@ -22,6 +22,7 @@ from planner.utility import (
     settings,
     tables,
     transactions,
+    types,
 )
 
 _BUILDERS: Mapping[str, Callable[[Parsed, Tree], st.UtilityStatement]] = {
@@ -35,6 +36,7 @@ _BUILDERS: Mapping[str, Callable[[Parsed, Tree], st.UtilityStatement]] = {
     **sequences.BUILDERS,
     **objects.BUILDERS,
     **alterations.BUILDERS,
+    **types.BUILDERS,
 }
 """By kind of parse tree: what makes its statement."""
 

@@ -26,6 +26,7 @@ from planner.types import types as t
 from planner.types.ranges import range_or_multirange
 from planner.types.type_names import element_of, format_type
 from planner.types.types import SqlType, numeric_precision_scale
+from planner.types.user_types import enum_of
 from planner.values.bytea_text import from_escapes, from_hex
 from planner.values.datetime_text import (
     parse_date,
@@ -34,6 +35,7 @@ from planner.values.datetime_text import (
     parse_timestamptz,
     parse_timetz,
 )
+from planner.values.enum_text import enum_label, enum_position
 from planner.values.interval_text import format_interval, parse_interval
 from planner.values.json_text import check_json, normalize_jsonb
 from planner.values.network_text import parse_cidr, parse_inet
@@ -63,7 +65,11 @@ def parse_text(text: str, type: SqlType, settings: Mapping[str, str] = _EMPTY) -
         return parse_ranges(text, type.oid, lambda part, subtype: parse_text(part, subtype, settings))
     else:
         element = element_of(type.oid)
-        value = _parse_array(text, type, element, settings) if element else text
+        enum = enum_of(type.oid)
+        if enum is not None:
+            value = enum_position(enum, text)
+        else:
+            value = _parse_array(text, type, element, settings) if element else text
     if type.typmod >= 0 and value is not None:
         return apply_typmod(value, type, explicit=False)
     return value
@@ -443,7 +449,8 @@ def format_text(value: object, type: SqlType, settings: Mapping[str, str] = _EMP
     if isinstance(value, str):
         return value
     if isinstance(value, int):
-        return str(value)
+        enum = enum_of(type.oid)
+        return str(value) if enum is None else enum_label(enum, value)
     if isinstance(value, Decimal):
         return _format_decimal(value)
     if isinstance(value, bytes):

@@ -226,6 +226,30 @@ class Sequence(Record, frozen=True, kw_only=True, tag="sequence"):
     """The number with which the generation begins; None: `start`."""
 
 
+ENUM_SPACING = 2**40
+"""How far apart the positions of an enum's values are: as often as a number can be halved, one fits in between."""
+
+
+class EnumLabel(msgspec.Struct, frozen=True, kw_only=True):
+    """One value of an enum (a row of pg_enum). `oid` is its own over its life."""
+
+    oid: int
+    name: str
+    position: int
+    """What a column holds for it, never given to another value of the type: smaller comes first."""
+
+
+class EnumType(Record, frozen=True, kw_only=True, tag="enum"):
+    """An enum. Its type's oid, as that of every type of a user, follows from the record's
+    (`planner.types.derived_oids`)."""
+
+    name: str
+    schema: int
+    owner: int
+    labels: tuple[EnumLabel, ...]
+    """In the order that was declared, which is that of their positions."""
+
+
 class Setting(Record, frozen=True, kw_only=True, tag="setting"):
     """ALTER DATABASE / ROLE ... SET: a session default."""
 
@@ -235,7 +259,9 @@ class Setting(Record, frozen=True, kw_only=True, tag="setting"):
     role: int = 0
 
 
-CatalogRecord: TypeAlias = Database | Role | Schema | Relation | Comment | Constraint | Index | Sequence | Setting
+CatalogRecord: TypeAlias = (
+    Database | Role | Schema | Relation | Comment | Constraint | Index | Sequence | Setting | EnumType
+)
 
 
 class CatalogUpdate(msgspec.Struct, frozen=True):
@@ -260,6 +286,8 @@ class CatalogSnapshot(Struct, frozen=True, kw_only=True):
     """The constraints of a relation, and those of other relations that refer to it, in the order of their oids."""
     index_oids: Map[int, tuple[int, ...]]
     """The indexes that a relation has besides those of its constraints, in the order of their oids."""
+    type_names: Map[tuple[int, str], int]
+    """The types that are no relation's rows."""
 
     @staticmethod
     def empty() -> CatalogSnapshot:
@@ -272,6 +300,7 @@ class CatalogSnapshot(Struct, frozen=True, kw_only=True):
             schema_names=Map(),
             constraint_oids=Map(),
             index_oids=Map(),
+            type_names=Map(),
         )
 
     def apply(self, updates: Iterable[CatalogUpdate], csn: Csn) -> CatalogSnapshot:
@@ -289,6 +318,7 @@ class CatalogSnapshot(Struct, frozen=True, kw_only=True):
             self.index_oids,
             self.next_oid,
         )
+        types = self.type_names
         for update in ordered:
             record = update.record
             if update.diff == -1:
@@ -303,6 +333,8 @@ class CatalogSnapshot(Struct, frozen=True, kw_only=True):
                     schemas = schemas.delete(record.name)
                 elif isinstance(record, Constraint):
                     constraints = _without_constraint(constraints, record)
+                elif isinstance(record, EnumType):
+                    types = types.delete((record.schema, record.name))
             else:
                 if record.oid in records:
                     raise ValueError(f"oid {record.oid} is taken")
@@ -321,6 +353,10 @@ class CatalogSnapshot(Struct, frozen=True, kw_only=True):
                     schemas = schemas.set(record.name, record.oid)
                 elif isinstance(record, Constraint):
                     constraints = _with_constraint(constraints, record)
+                elif isinstance(record, EnumType):
+                    if (record.schema, record.name) in types:
+                        raise ValueError(f"type {record.name!r} exists in schema {record.schema}")
+                    types = types.set((record.schema, record.name), record.oid)
         return CatalogSnapshot(
             csn=csn,
             next_oid=next_oid,
@@ -329,6 +365,7 @@ class CatalogSnapshot(Struct, frozen=True, kw_only=True):
             schema_names=schemas,
             constraint_oids=constraints,
             index_oids=indexes,
+            type_names=types,
         )
 
     def get(self, oid: int) -> CatalogRecord | None:

@@ -9,17 +9,36 @@ import msgspec
 from adapter.execution.guards import own_catalog
 from adapter.execution.statement import Running
 from adapter.results import Notice
-from planner.common_errors import missing_column
-from planner.errors import DuplicateTable
+from planner.common_errors import missing_column, missing_role
+from planner.errors import DuplicateObject, DuplicateTable
 from planner.statements import records as st
 from planner.types.table_indexes import is_taken
 from storage.catalog.model import CatalogRecord, CatalogSnapshot, CatalogUpdate, Column, Relation, Role, Schema
+
+
+def check_free_row_type(catalog: CatalogSnapshot, schema: int, name: str) -> None:
+    """42710 when a relation cannot be called so, since the type of its rows would share its name with another."""
+    if (schema, name) in catalog.type_names:
+        raise DuplicateObject(
+            f'type "{name}" already exists',
+            hint="A relation has an associated type of the same name, so you must use a name that doesn't conflict "
+            "with any existing type.",
+        )
 
 
 def owner_oid(running: Running) -> int:
     """The oid of the current role."""
     catalog = own_catalog(running)
     return next((r.oid for r in catalog.all() if isinstance(r, Role) and r.name == running.session.user), 10)
+
+
+def role_oid(catalog: CatalogSnapshot, running: Running, name: str) -> int:
+    """The oid of a role by name; CURRENT_USER and SESSION_USER by their key words. 42704."""
+    name = {"current_user": running.session.user, "session_user": running.session.session_user}.get(name, name)
+    for record in catalog.all():
+        if isinstance(record, Role) and record.name == name:
+            return record.oid
+    raise missing_role(name)
 
 
 def change(running: Running, removed: Iterable[CatalogRecord] = (), added: Iterable[CatalogRecord] = ()) -> None:
@@ -71,6 +90,7 @@ def exists_already(
 ) -> bool:
     """Whether the name is taken: True with a notice when that is to be skipped, else 42P07."""
     if not is_taken(catalog, schema.oid, name.name):
+        check_free_row_type(catalog, schema.oid, name.name)
         return False
     if not skip:
         raise DuplicateTable(f'relation "{name.name}" already exists')

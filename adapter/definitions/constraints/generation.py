@@ -17,6 +17,7 @@ from planner.definitions.row_expressions import computing_query, generation_expr
 from planner.statements import records as st
 from planner.syntax.parse import Parsed
 from planner.types.types import column_type
+from planner.types.user_types import held_as
 from planner.values.text_values import format_text
 from storage.catalog.model import Column, Relation
 
@@ -34,7 +35,7 @@ def checked_default(running: Running, column: Column, written: Parsed | None = N
 async def missing_value(running: Running, column: Column) -> str | None:
     """The text of the value that existing rows get in an added column with a default."""
     (value,) = await evaluate(running, own_catalog(running), default_query(running, column))
-    return None if value is None else format_text(value, column_type(column.type_oid, column.typmod))
+    return None if value is None else format_text(value, held_as(column_type(column.type_oid, column.typmod)))
 
 
 # ---------------------------------------------------------------- generated columns

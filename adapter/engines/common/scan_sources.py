@@ -28,6 +28,7 @@ from planner.ir.nodes import Literal, Rel, Scan, SystemScan
 from planner.ir.physical import arrow_type
 from planner.ir.rewrite import walk
 from planner.types.types import SqlType, column_type
+from planner.types.user_types import held_as
 from planner.values.text_values import parse_text
 from storage.bounded_map import BoundedMap
 from storage.cache_memory import aging, share
@@ -116,7 +117,7 @@ def scan_columns(relation: Relation) -> tuple[ScanColumn, ...]:
     columns = []
     for column in relation.live_columns():
         type = column_type(column.type_oid, column.typmod)
-        value = None if column.missing is None else parse_text(column.missing, type)
+        value = None if column.missing is None else parse_text(column.missing, held_as(type))
         columns.append(ScanColumn(name=f"c{column.attnum}", type=type, missing=Literal(value=value, type=type)))
     return tuple(columns)
 

@@ -10,6 +10,8 @@ import asyncio
 import queue
 import threading
 from collections.abc import Callable
+from contextvars import copy_context
+from functools import partial
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -27,8 +29,8 @@ class Workers:
         """Jobs that wait or run. There are `limit` threads or at least as many as this ever was."""
 
     def run(self, work: Callable[[], T]) -> asyncio.Future[T]:
-        """Runs `work` on a thread; the future has its result or what it raised. Cancelling the future does not stop
-        the work: whoever cancels makes it end, and shields the future if it has to know when."""
+        """Runs `work` on a thread, in the caller's context; the future has its result or what it raised. Cancelling the
+        future does not stop the work: whoever cancels makes it end, and shields the future if it has to know when."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
         self._unfinished += 1
@@ -38,7 +40,7 @@ class Workers:
             )
             self._threads.append(thread)
             thread.start()
-        self._jobs.put((future, work))
+        self._jobs.put((future, partial(copy_context().run, work)))
         return future
 
     def close(self) -> None:

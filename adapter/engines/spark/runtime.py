@@ -20,7 +20,9 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import copy_context
 from enum import Enum
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -261,8 +263,9 @@ class SparkRuntime:
         return starting.result()
 
     async def run(self, work: Callable[[], T]) -> T:
-        """Runs `work` on a thread of the runtime. A cancelled caller does not stop it."""
-        return await asyncio.shield(asyncio.get_running_loop().run_in_executor(self._threads, work))
+        """Runs `work` on a thread of the runtime, in the caller's context. A cancelled caller does not stop it."""
+        inside = partial(copy_context().run, work)
+        return await asyncio.shield(asyncio.get_running_loop().run_in_executor(self._threads, inside))
 
     def close(self) -> None:
         """Stops Spark and its JVM; blocks. A start that is under way is given up."""

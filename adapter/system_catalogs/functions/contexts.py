@@ -26,6 +26,7 @@ class Entered:
     path: tuple[int, ...]
     """Oids of the schemas that names are looked for in (CatalogObjects.effective_path)."""
     user: str
+    search_path: tuple[str, ...] = ()
     settings: Mapping[str, str] = field(default_factory=dict)
     facts: SessionFacts | None = None
     error: SqlError | None = None
@@ -42,6 +43,7 @@ def entered_for(context: ExecutionContext, catalogs: SystemCatalogs) -> Entered:
         objects=objects,
         path=objects.effective_path(context.search_path, context.user),
         user=context.user,
+        search_path=context.search_path,
         settings=context.settings,
         facts=context.facts,
     )

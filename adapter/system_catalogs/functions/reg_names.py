@@ -38,9 +38,8 @@ from planner.errors import (
 )
 from planner.syntax.identifiers import quote_identifier
 from planner.syntax.parse import split_and_parse
-from planner.types import derived_oids
 from planner.types.type_names import UnknownName, lookup_type, resolve_type_name
-from storage.catalog.model import PG_CATALOG_OID
+from storage.catalog.model import INFORMATION_SCHEMA_OID, PG_CATALOG_OID
 
 
 def split_name(text: str) -> list[str]:
@@ -130,11 +129,10 @@ def type_oid(context: Entered, text: str) -> int:
         parts = []
     if 1 <= len(parts) <= 2:
         row = lookup_type(tuple(parts))
-        if row is not None and (row.namespace == PG_CATALOG_OID or len(parts) == 2):
+        if row is not None and (row.namespace != INFORMATION_SCHEMA_OID or len(parts) == 2):
             return row.oid
-        found = _row_type(context, parts)
-        if found is not None:
-            return found
+        if len(parts) == 2:
+            namespace_oid(context, parts[0])
     try:
         parsed = split_and_parse(f"SELECT NULL::{text}")[0]
     except SqlError as error:
@@ -144,21 +142,6 @@ def type_oid(context: Entered, text: str) -> int:
         return resolve_type_name(cast.type_name, parsed, located=False).oid
     except UnknownName as error:
         raise error.judged(context.objects.snapshot, context.objects.database) from None
-
-
-def _row_type(context: Entered, parts: Sequence[str]) -> int | None:
-    """The row type of a user's relation, or its array type."""
-    snapshot = context.objects.snapshot
-    schemas = [namespace_oid(context, parts[0])] if len(parts) == 2 else context.path
-    for schema in schemas:
-        relation = snapshot.relation(schema, parts[-1])
-        if relation is not None:
-            return derived_oids.row_type_oid(relation.oid)
-        if parts[-1].startswith("_"):
-            relation = snapshot.relation(schema, parts[-1][1:])
-            if relation is not None:
-                return derived_oids.array_type_oid(relation.oid)
-    return None
 
 
 def _in_path(context: Entered, parts: Sequence[str], candidates: Sequence[int]) -> list[int]:

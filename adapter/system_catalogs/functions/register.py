@@ -27,6 +27,7 @@ from planner.errors import SqlError
 from planner.syntax.identifiers import quote_identifier
 from planner.types.table_indexes import DESCENDING, NULLS_FIRST, find_index
 from planner.types.types import REG_TYPES
+from planner.types.user_types import type_in, types_of
 from storage.catalog.model import PG_CATALOG_OID, Relation
 from storage.clock import SystemClock
 
@@ -70,7 +71,7 @@ def _visible(context: Entered, kind: str, oid: int) -> bool | None:
 
 def _shadowed_type(context: Entered, namespace: int, name: str) -> bool:
     for earlier in context.path[: context.path.index(namespace)]:
-        if (earlier, name) in catalog_data.type_by_name() or context.objects.snapshot.relation(earlier, name):
+        if (earlier, name) in catalog_data.type_by_name() or type_in(context.objects.snapshot, earlier, name):
             return True
     return False
 
@@ -384,7 +385,8 @@ def _with_context(udf: Udf) -> Callable[..., Any]:
             return None
         context = current(token)
         try:
-            return udf.call(context, *args)
+            with types_of(context.objects.snapshot, context.search_path):
+                return udf.call(context, *args)
         except SqlError as error:
             context.error = error
             raise

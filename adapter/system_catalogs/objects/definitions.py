@@ -24,6 +24,7 @@ from planner.types import operator_classes, type_names
 from planner.types.system_relations import BuiltinRelations
 from planner.types.table_indexes import DESCENDING, NULLS_FIRST, find_index
 from planner.types.types import REGCLASS
+from planner.types.user_types import with_names_shown
 from storage.catalog.model import INFORMATION_SCHEMA_OID, Column, Constraint, Index, Relation
 from storage.catalog.model import Sequence as SequenceRecord
 
@@ -73,7 +74,7 @@ def view_definition(objects: CatalogObjects, oid: int, path: tuple[int, ...] = (
         found = quote_identifier(name)
         return found if oids.get((schema, name)) in visible else f"{quote_identifier(schema)}.{found}"
 
-    return layout(relation.definition, shown, [column.name for column in relation.live_columns()]) + ";"
+    return with_names_shown(layout(relation.definition, shown, [c.name for c in relation.live_columns()])) + ";"
 
 
 @cache
@@ -206,7 +207,7 @@ def shown_expression(
     """A stored expression over the columns of a relation (0: of none) as it is shown. `names` calls objects by their
     names; without it relations are qualified. Expressions of built-in relations stay as they are."""
     if not pretty and "::reg" not in text:
-        return text
+        return with_names_shown(text)
     relation = objects.snapshot.get(relation_oid)
     if relation_oid and not isinstance(relation, Relation):
         return text

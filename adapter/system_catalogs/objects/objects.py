@@ -16,6 +16,7 @@ from msgspec import Struct
 from planner.catalog_data import content as catalog_data
 from planner.types import derived_oids
 from planner.types.table_indexes import indexes_of
+from planner.types.user_types import array_name
 from storage.catalog.model import (
     BOOTSTRAP_SUPERUSER_OID,
     PG_CATALOG_OID,
@@ -24,6 +25,7 @@ from storage.catalog.model import (
     Comment,
     Constraint,
     Database,
+    EnumType,
     Index,
     Relation,
     Role,
@@ -167,6 +169,11 @@ class CatalogObjects:
         return self._of(SequenceRecord)
 
     @property
+    def enums(self) -> Sequence[EnumType]:
+        """Enums."""
+        return self._of(EnumType)
+
+    @property
     def schemas(self) -> Sequence[Schema]:
         """Schemas, pg_catalog and information_schema among them."""
         return self._of(Schema)
@@ -226,10 +233,13 @@ class CatalogObjects:
     @cached_property
     def descriptions(self) -> Mapping[tuple[int, int, int], str]:
         """Comments on user objects by (class oid, object oid, sub-id)."""
-        return {
-            (self.class_of(comment.object_oid), comment.object_oid, comment.subid): comment.text
-            for comment in self.comments
-        }
+        found = {}
+        for comment in self.comments:
+            class_oid, oid = self.class_of(comment.object_oid), comment.object_oid
+            if class_oid == PG_TYPE:
+                oid = derived_oids.row_type_oid(oid)
+            found[class_oid, oid, comment.subid] = comment.text
+        return found
 
     def class_of(self, oid: int) -> int:
         """The catalog (pg_class oid) in which the user object `oid` has its row; pg_class when unknown."""
@@ -242,6 +252,8 @@ class CatalogObjects:
                 return PG_DATABASE
             case Constraint():
                 return PG_CONSTRAINT
+            case EnumType():
+                return PG_TYPE
             case _:
                 return PG_CLASS
 
@@ -269,20 +281,21 @@ class CatalogObjects:
         return self.user_relations.get(oid) or _builtin_relations().get(oid)
 
     def type(self, oid: int) -> Named | None:
-        """The type with this oid: built-in, row type of a user's relation, or the array of one."""
+        """The type with this oid: built-in, of a user, or the array over one."""
         builtin = _builtin_types().get(oid)
         if builtin is not None:
             return builtin
         owner = derived_oids.owner_of_row_type(oid)
         if owner is not None:
-            relation = self.snapshot.get(owner)
-            if isinstance(relation, Relation):
-                return Named(oid, relation.schema, relation.name, relation.owner, "c")
+            record = self.snapshot.get(owner)
+            if isinstance(record, (Relation, EnumType)):
+                kind = "c" if isinstance(record, Relation) else "e"
+                return Named(oid, record.schema, record.name, record.owner, kind)
         owner = derived_oids.owner_of_array_type(oid)
         if owner is not None:
-            relation = self.snapshot.get(owner)
-            if isinstance(relation, Relation):
-                return Named(oid, relation.schema, "_" + relation.name, relation.owner, "b")
+            record = self.snapshot.get(owner)
+            if isinstance(record, (Relation, EnumType)):
+                return Named(oid, record.schema, array_name(record.name), record.owner, "b")
         return None
 
     def element_type(self, oid: int) -> int:

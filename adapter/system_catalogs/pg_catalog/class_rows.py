@@ -17,7 +17,9 @@ from planner.definitions.index_expressions import distinct_names
 from planner.types import derived_oids
 from planner.types.operator_classes import ACCESS_METHODS
 from planner.types.table_indexes import constraint_of_index
+from planner.types.type_names import element_of, type_row
 from planner.types.types import BOOL, INT4, INT8, OID
+from planner.types.user_types import enum_of
 from storage.catalog.model import Column, Constraint, Index, Relation
 
 HEAP_AM = 2
@@ -117,10 +119,8 @@ def _column_by_attnum(relation: Relation) -> dict[int, Column]:
 
 
 def _type_layout(type_oid: int) -> TypeRow:
-    """Length, alignment and so on of a column's type. Types that are not built in are row types and their arrays,
-    which PostgreSQL lays out like record and its array."""
-    types = catalog_data.types()
-    return types.get(type_oid) or types[2249]
+    """Length and so on of a column's type; of one that is gone those of record."""
+    return type_row(type_oid) or catalog_data.types()[2249]
 
 
 _ALIGN_STORAGE: dict[int, tuple[str, str]] = {}
@@ -131,7 +131,9 @@ def _align_storage(type_oid: int) -> tuple[str, str]:
         data = catalog_data.columns("pg_type")
         for oid, align, storage in zip(data["oid"], data["typalign"], data["typstorage"], strict=True):
             _ALIGN_STORAGE[oid] = (align, storage)
-    return _ALIGN_STORAGE.get(type_oid, ("d", "x"))
+    if enum_of(type_oid) is not None:
+        return "i", "p"
+    return _ALIGN_STORAGE.get(type_oid, ("i" if enum_of(element_of(type_oid)) is not None else "d", "x"))
 
 
 def _attribute_row(
@@ -248,29 +250,6 @@ def pg_attrdef(objects: CatalogObjects) -> Content:
                 oid = derived_oids.ATTRDEF_START + len(rows)
                 rows.append({"oid": oid, "adrelid": relation.oid, "adnum": column.attnum, "adbin": column.default})
     return Content(rows=rows)
-
-
-def pg_type(objects: CatalogObjects) -> Content:
-    """The built-in types, and row types with their arrays."""
-    row_pattern = template("pg_type", "typname", "pg_am")
-    array_pattern = template("pg_type", "typname", "_pg_am")
-    rows: list[Row] = []
-    for relation in objects.relations:
-        row_type = derived_oids.row_type_oid(relation.oid)
-        array_type = derived_oids.array_type_oid(relation.oid)
-        common = {"typnamespace": relation.schema, "typowner": relation.owner}
-        rows.append(
-            {
-                **row_pattern,
-                **common,
-                "oid": row_type,
-                "typname": relation.name,
-                "typrelid": relation.oid,
-                "typarray": array_type,
-            }
-        )
-        rows.append({**array_pattern, **common, "oid": array_type, "typname": "_" + relation.name, "typelem": row_type})
-    return Content(columns=catalog_data.columns("pg_type"), rows=rows)
 
 
 def pg_index(objects: CatalogObjects) -> Content:

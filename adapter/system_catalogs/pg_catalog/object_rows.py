@@ -20,6 +20,7 @@ from adapter.system_catalogs.pg_catalog.class_rows import pg_attrdef, referenced
 from planner.catalog_data import content as catalog_data
 from planner.types import derived_oids
 from planner.types.table_indexes import constraint_of_index
+from planner.types.user_types import is_user_type
 from storage.catalog.model import Relation
 
 UTF8 = 6
@@ -145,6 +146,15 @@ def pg_depend(objects: CatalogObjects) -> Content:
             rows.append(_depends(rule, self, "i"))
             rows.append(_depends(rule, self, "n"))
             rows.extend(_depends(rule, (PG_CLASS, oid, 0), "n") for oid in relation.depends_on)
+        rows.extend(
+            _depends((PG_CLASS, relation.oid, column.attnum), (PG_TYPE, column.type_oid, 0), "n")
+            for column in relation.live_columns()
+            if is_user_type(column.type_oid)
+        )
+    for enum in objects.enums:
+        of_enum = (PG_TYPE, derived_oids.row_type_oid(enum.oid), 0)
+        rows.append(_depends(of_enum, (PG_NAMESPACE, enum.schema, 0), "n"))
+        rows.append(_depends((PG_TYPE, derived_oids.array_type_oid(enum.oid), 0), of_enum, "i"))
     for sequence in objects.sequences:
         rows.append(_depends((PG_CLASS, sequence.oid, 0), (PG_NAMESPACE, sequence.schema, 0), "n"))
         if sequence.owned_by is not None:

@@ -13,7 +13,7 @@ from adapter.system_catalogs.information_schema import routines as information_s
 from adapter.system_catalogs.information_schema import tables as information_schema
 from adapter.system_catalogs.information_schema import types as information_schema_types
 from adapter.system_catalogs.objects.content import Builder
-from adapter.system_catalogs.pg_catalog import catalog_views, class_rows, object_rows
+from adapter.system_catalogs.pg_catalog import catalog_views, class_rows, object_rows, type_rows
 
 PG_CATALOG: Mapping[str, Builder] = {
     "pg_attrdef": class_rows.pg_attrdef,
@@ -23,7 +23,8 @@ PG_CATALOG: Mapping[str, Builder] = {
     "pg_index": class_rows.pg_index,
     "pg_rewrite": class_rows.pg_rewrite,
     "pg_sequence": class_rows.pg_sequence,
-    "pg_type": class_rows.pg_type,
+    "pg_type": type_rows.pg_type,
+    "pg_enum": type_rows.pg_enum,
     "pg_authid": object_rows.pg_authid,
     "pg_database": object_rows.pg_database,
     "pg_db_role_setting": object_rows.pg_db_role_setting,

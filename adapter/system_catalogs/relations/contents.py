@@ -23,6 +23,7 @@ from planner.errors import UndefinedTable
 from planner.ir.physical import arrow_type
 from planner.types.system_relations import BuiltinRelations, SystemRelation
 from planner.types.types import SqlType
+from planner.types.user_types import types_of
 from storage.bounded_map import BoundedMap
 from storage.catalog.model import CatalogSnapshot
 
@@ -113,7 +114,9 @@ class SystemCatalogs:
             if found is None:
                 build = builder(schema, name)
                 assert build is not None, name
-                found = arrow_table(self.relation(schema, name), build(objects))
+                # Rows are the same for all sessions: names are written for the usual search path.
+                with types_of(snapshot, ("public",)):
+                    found = arrow_table(self.relation(schema, name), build(objects))
                 self._tables[key] = found
             return found
 

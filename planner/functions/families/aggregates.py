@@ -32,6 +32,7 @@ _ORDERED = [
     "timestamptz",
     "oid",
     "anyarray",
+    "anyenum",
 ]
 
 

@@ -1,7 +1,8 @@
-"""Comparison operators.
+"""Comparison operators, and the functions of enums.
 
 bpchar compares without trailing blanks, an interval as a duration in which a month has 30 days; dates compare with
-timestamps as midnight, timestamps with timestamptz in the session's time zone.
+timestamps as midnight, timestamps with timestamptz in the session's time zone. Values of enums are held as the numbers
+that order them.
 """
 
 from __future__ import annotations
@@ -9,9 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from planner.dialects.comparison_keys import equality_key, order_key
-from planner.functions.forms.form import CallSite, Form, both, local_only
+from planner.functions.forms.form import NOT_CONSTANT, CallSite, Form, both, local_only
 from planner.types.signature import COMPARISONS
-from planner.types.types import DATE, TIMESTAMP, TIMESTAMPTZ
+from planner.types.types import DATE, INT8, TIMESTAMP, TIMESTAMPTZ
+from planner.types.user_types import enum_of
+from storage.catalog.model import EnumType
 
 _EQUALITY = ("=", "<>")
 _SAME = [
@@ -32,6 +35,7 @@ _SAME = [
     "numeric",
     "uuid",
     "bytea",
+    "anyenum",
 ]
 _CROSS = [
     "int2,int4",
@@ -83,9 +87,54 @@ def _keyed(symbol: str) -> Callable[[CallSite], str]:
     return template
 
 
+def _enum(site: CallSite) -> EnumType:
+    found = enum_of(site.arg_types[0].oid)
+    assert found is not None
+    return found
+
+
+def _positions(site: CallSite) -> list[str]:
+    return [site.dialect.integer(label.position, INT8) for label in _enum(site).labels]
+
+
+def _first(site: CallSite) -> str:
+    return next(iter(_positions(site)), "CAST(NULL AS {t})")
+
+
+def _last(site: CallSite) -> str:
+    return next(reversed(_positions(site)), "CAST(NULL AS {t})")
+
+
+def _all(site: CallSite) -> str:
+    return f"CAST({site.dialect.array(_positions(site))} AS {{t}})"
+
+
+def _between(site: CallSite) -> str:
+    """A bound that is NULL is none."""
+    items = _all(site)
+    low, high = ("TRUE" if value is None else f"coalesce(e {op} {{{place}}}, TRUE)" for place, (value, op) in
+                 enumerate(zip(site.constants or (NOT_CONSTANT,) * 2, (">=", "<="), strict=True)))  # fmt: skip
+    if site.engine == "local":
+        return f"list_filter({items}, lambda e: {low} AND {high})"
+    return f"filter({items}, e -> {low} AND {high})"
+
+
+def _compared(site: CallSite) -> str:
+    number = f"CASE WHEN {{0}} < {{1}} THEN {-1} WHEN {{0}} > {{1}} THEN 1 WHEN {{0}} = {{1}} THEN 0 END"
+    return f"CAST({number} AS {{t}})"
+
+
 def forms() -> Mapping[str, Form]:
     """The family's forms."""
-    given: dict[str, Form] = {}
+    given: dict[str, Form] = {
+        "enum_first(anyenum)": both(_first),
+        "enum_last(anyenum)": both(_last),
+        "enum_range(anyenum)": both(_all),
+        "enum_range(anyenum,anyenum)": both(_between),
+        "enum_cmp(anyenum,anyenum)": both(_compared),
+        "enum_smaller(anyenum,anyenum)": both("CASE WHEN {0} < {1} THEN {0} ELSE {1} END"),
+        "enum_larger(anyenum,anyenum)": both("CASE WHEN {0} > {1} THEN {0} ELSE {1} END"),
+    }
     for symbol in COMPARISONS:
         plain = both(f"({{0}} {symbol} {{1}})")
         for name in _SAME:

@@ -19,7 +19,9 @@ from planner.types import types
 from planner.types.ranges import range_of, range_or_multirange
 from planner.types.type_names import format_type
 from planner.types.types import REG_TYPES, SqlType
+from planner.types.user_types import enum_of
 from planner.values import range_bounds
+from storage.catalog.model import EnumType
 
 TEXT_TYPES = frozenset({types.TEXT, types.VARCHAR, types.BPCHAR, types.NAME, types.CHAR, types.UNKNOWN, types.CSTRING})
 INTEGERS = frozenset({types.INT2, types.INT4, types.INT8})
@@ -196,8 +198,13 @@ def _from_text(ctx: Context, target: SqlType) -> str:
         return _parsed(ctx, target, plain)
     if range_or_multirange(target.oid) is not None:
         return ctx.python(f"tg_range_in({{0}}, '{format_type(target.oid)}', {text_settings(ctx)})")
+    enum = enum_of(target.oid)
+    if enum is not None:
+        return _to_enum(ctx, enum, target)
     element = element_type(target)
-    if element is not None and (element.oid in _ARRAY_ITEMS or range_or_multirange(element.oid) is not None):
+    if element is not None and (
+        element.oid in _ARRAY_ITEMS or range_or_multirange(element.oid) is not None or enum_of(element.oid) is not None
+    ):
         template = cast_template(ctx, SqlType(types.TEXT), element)
         parsed = ctx.python("tg_array_in({0})")
         if template == "{0}":
@@ -207,6 +214,19 @@ def _from_text(ctx: Context, target: SqlType) -> str:
     raise FeatureNotSupported(
         f"cast from text to {format_type(target.oid)} is not supported on the {ctx.engine} engine"
     )
+
+
+def _to_enum(ctx: Context, enum: EnumType, target: SqlType) -> str:
+    """The value that a label stands for."""
+    number = ctx.dialect.integer
+    labels = [
+        f" WHEN {quoted(ctx.dialect.string(label.name))} THEN {number(label.position, types.INT8)}"
+        for label in enum.labels
+    ]
+    invalid = f"invalid input value for enum {format_type(target.oid)}: "
+    fault = ctx.dialect.raise_quoting("22P02", invalid, "{0}")
+    found = f"CASE {{0}}{''.join(labels)} END" if labels else ctx.dialect.null(target)
+    return f"coalesce({found}, CASE WHEN {{0}} IS NOT NULL THEN {fault} END)"
 
 
 _ARRAY_ITEMS = TEXT_TYPES | INTEGERS | OID_TYPES | FLOATS | {types.BOOL, types.UUID}

@@ -14,7 +14,9 @@ from planner.types import types
 from planner.types.ranges import range_or_multirange
 from planner.types.type_names import format_type
 from planner.types.types import REG_TYPES, SqlType
+from planner.types.user_types import enum_of
 from planner.values.json_text import quote_json
+from storage.catalog.model import EnumType
 
 _TEXT_OIDS = frozenset(
     {types.TEXT, types.VARCHAR, types.BPCHAR, types.NAME, types.CHAR, types.UNKNOWN, types.UUID, types.JSON,
@@ -56,6 +58,9 @@ def text_template(ctx: Context, source: SqlType) -> str:
         return f"tg_{REG_TYPES[oid]}_out({quoted(ctx.dialect.string(ctx.settings.token))}, {{0}})"
     if range_or_multirange(oid) is not None:
         return ctx.python(f"tg_range_out({{0}}, '{format_type(oid)}', {text_settings(ctx)})")
+    enum = enum_of(oid)
+    if enum is not None:
+        return enum_text(ctx, enum)
     element = element_type(source)
     if element is not None:
         return _array(ctx, source, element)
@@ -65,6 +70,15 @@ def text_template(ctx: Context, source: SqlType) -> str:
 def text_settings(ctx: Context) -> str:
     """The settings that texts of dates and times depend on, as functions in Python take them."""
     return quoted(ctx.dialect.string(f"{ctx.settings.timezone};{ctx.settings.datestyle}"))
+
+
+def enum_text(ctx: Context, enum: EnumType) -> str:
+    """A template that gives the label of a value of `enum`."""
+    labels = [
+        f" WHEN {ctx.dialect.integer(label.position, types.INT8)} THEN {quoted(ctx.dialect.string(label.name))}"
+        for label in enum.labels
+    ]
+    return f"CASE {{0}}{''.join(labels)} END" if labels else f"CAST({{0}} AS {ctx.dialect.text})"
 
 
 def output_template(ctx: Context, source: SqlType) -> str:

@@ -1,0 +1,141 @@
+"""What depends on what, and taking objects out of the catalog with what belongs to them.
+
+Views depend on the relations that their queries read, sequences on the column that owns them, columns and whatever else
+mentions it on a type, everything on its schema.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from adapter.definitions.common.catalog_changes import change
+from adapter.definitions.constraints.keys import forget_names, referring
+from adapter.execution.relation_names import describe, shown_name
+from adapter.execution.statement import Running
+from adapter.results import Notice
+from planner.errors import DependentObjectsStillExist
+from planner.types.user_types import mentions
+from storage.catalog.model import (
+    CatalogRecord,
+    CatalogSnapshot,
+    Comment,
+    Constraint,
+    EnumType,
+    Index,
+    Record,
+    Relation,
+    Schema,
+)
+from storage.catalog.model import Sequence as SequenceRecord
+
+MAX_LISTED = 100
+"""PostgreSQL's MAX_REPORTED_DEPS."""
+
+
+def direct_dependents(catalog: CatalogSnapshot, oid: int) -> list[Record]:
+    """What cannot exist without the object `oid`, apart from its own parts (comments, its own constraints)."""
+    found: list[Record] = []
+    is_type = isinstance(catalog.get(oid), EnumType)
+    for record in catalog.all():
+        if isinstance(record, Relation):
+            reads = oid in record.depends_on and not _through_a_view(catalog, record, oid)
+            if reads or record.schema == oid or (is_type and mentions(record.definition or "", oid)):
+                found.append(record)
+        elif isinstance(record, EnumType):
+            if record.schema == oid:
+                found.append(record)
+        elif isinstance(record, SequenceRecord):
+            if record.schema == oid or (record.owned_by is not None and record.owned_by[0] == oid):
+                found.append(record)
+        elif isinstance(record, Constraint) and record.foreign_relation == oid and record.relation != oid:
+            found.append(record)
+    index = catalog.get(oid)
+    if isinstance(index, Index):
+        found.extend(referring(catalog, index))
+    return sorted(found, key=lambda record: record.oid)
+
+
+def _through_a_view(catalog: CatalogSnapshot, view: Relation, oid: int) -> bool:
+    """Whether `view` reads `oid` through another view, which is then what it depends on."""
+    between = (catalog.get(other) for other in view.depends_on if other != oid)
+    return any(isinstance(other, Relation) and oid in other.depends_on for other in between)
+
+
+def dependents_of(catalog: CatalogSnapshot, targets: Mapping[int, Record]) -> list[tuple[Record, Record]]:
+    """Everything that depends on `targets`, directly or not, with what it depends on; nearest first."""
+    found: list[tuple[Record, Record]] = []
+    known = set(targets)
+    queue = list(targets.values())
+    while queue:
+        parent = queue.pop(0)
+        for record in direct_dependents(catalog, parent.oid):
+            if record.oid not in known:
+                known.add(record.oid)
+                found.append((record, parent))
+                queue.append(record)
+    return found
+
+
+def named(running: Running, catalog: CatalogSnapshot, record: Record) -> str:
+    if isinstance(record, Constraint):
+        relation = catalog.get(record.relation)
+        name = shown_name(running, catalog, relation) if isinstance(relation, Relation) else str(record.relation)
+        return f"constraint {record.name} on table {name}"
+    return describe(running, catalog, record)
+
+
+def refuse(
+    running: Running, catalog: CatalogSnapshot, targets: dict[int, Record], lines: Sequence[tuple[str, str]]
+) -> None:
+    """2BP01 for what is to be dropped and others (dependent, on what) depend on."""
+    if len(targets) == 1:
+        what = f"cannot drop {named(running, catalog, next(iter(targets.values())))}"
+    else:
+        what = "cannot drop desired object(s)"
+    raise DependentObjectsStillExist(
+        f"{what} because other objects depend on {'it' if len(targets) == 1 else 'them'}",
+        detail="\n".join(f"{dependent} depends on {parent}" for dependent, parent in lines[:MAX_LISTED]),
+        hint="Use DROP ... CASCADE to drop the dependent objects too.",
+    )
+
+
+def notify(running: Running, message: str) -> None:
+    running.session.notice(Notice(severity="NOTICE", sqlstate="00000", message=message))
+
+
+def report_cascade(running: Running, lines: list[str]) -> None:
+    """The notice of what CASCADE drops."""
+    if len(lines) == 1:
+        notify(running, lines[0])
+        return
+    running.session.notice(
+        Notice(
+            severity="NOTICE",
+            sqlstate="00000",
+            message=f"drop cascades to {len(lines)} other objects",
+            detail="\n".join(lines[:MAX_LISTED]),
+        )
+    )
+
+
+def remove(running: Running, catalog: CatalogSnapshot, records: Iterable[Record]) -> None:
+    """Take objects out of the catalog with their comments and constraints, and forget their shards."""
+    doomed = {record.oid: record for record in records}
+    gone: dict[int, CatalogRecord] = {}
+    for oid in doomed:
+        record = catalog.get(oid)
+        if record is not None:
+            gone[oid] = record
+    for record in catalog.all():
+        if (isinstance(record, Comment) and record.object_oid in doomed) or (
+            isinstance(record, (Constraint, Index)) and record.relation in doomed
+        ):
+            gone[record.oid] = record
+    change(running, removed=gone.values())
+    forget_names(running, gone.values())
+    txn = running.transaction.writable(running.services.env)
+    for record in gone.values():
+        if isinstance(record, Relation) and record.shard is not None:
+            txn.forget_shard(record.shard)
+        if isinstance(record, Schema):
+            running.transaction.rely_on([record])

@@ -1,0 +1,154 @@
+"""What uses a type, and what becomes of it when the type is dropped with CASCADE."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from adapter.definitions.columns import drop_column
+from adapter.definitions.common.catalog_changes import change, with_column
+from adapter.definitions.constraints.checks import remove_constraints
+from adapter.definitions.dependents import named
+from adapter.definitions.indexes.upkeep import remove_index
+from adapter.execution.guards import own_catalog
+from adapter.execution.relation_names import shown_name
+from adapter.execution.statement import Running
+from planner.catalog_data.content import TypeRow
+from planner.errors import DependentObjectsStillExist
+from planner.statements import records as st
+from planner.types import derived_oids
+from planner.types.type_names import format_type
+from planner.types.user_types import mentions, record_of
+from storage.catalog.model import CatalogSnapshot, Column, Constraint, EnumType, Index, Record, Relation
+
+
+class ColumnUse(Struct, frozen=True, kw_only=True):
+    """A column of the type. `default` says that only its default names the type."""
+
+    type_oid: int
+    relation: Relation
+    column: Column
+    default: bool = False
+
+    def described(self, running: Running, catalog: CatalogSnapshot) -> str:
+        """What messages call it."""
+        what = f"column {self.column.name} of table {shown_name(running, catalog, self.relation)}"
+        return f"default value for {what}" if self.default else what
+
+    @property
+    def place(self) -> tuple[bool, int, int]:
+        """Where PostgreSQL lists it."""
+        return derived_oids.owner_of_array_type(self.column.type_oid) is None, self.relation.oid, -self.column.attnum
+
+    @property
+    def type_name(self) -> str:
+        """What messages call the type that it depends on."""
+        return _type_name(self.type_oid, self.column.type_oid)
+
+
+class ExpressionUse(Struct, frozen=True, kw_only=True):
+    """A constraint or an index whose expression names the type."""
+
+    type_oid: int
+    relation: Relation
+    record: Constraint | Index
+
+    def described(self, running: Running, catalog: CatalogSnapshot) -> str:
+        """What messages call it."""
+        return named(running, catalog, self.record)
+
+    @property
+    def place(self) -> tuple[bool, int, int]:
+        """Where PostgreSQL lists it."""
+        return True, self.record.oid, 0
+
+    @property
+    def type_name(self) -> str:
+        """What messages call the type that it depends on."""
+        return _type_name(self.type_oid)
+
+
+def _type_name(record_oid: int, array_oid: int = 0) -> str:
+    type_oid = derived_oids.row_type_oid(record_oid)
+    return f"type {format_type(array_oid if array_oid == derived_oids.array_type_oid(record_oid) else type_oid)}"
+
+
+TypeUse: TypeAlias = ColumnUse | ExpressionUse
+
+
+def droppable_type(running: Running, catalog: CatalogSnapshot, row: TypeRow) -> Record:
+    """The record of a type that DROP TYPE may remove. 2BP01."""
+    name = format_type(row.oid)
+    if row.elem and row.category == "A":
+        element = format_type(row.elem)
+        raise DependentObjectsStillExist(
+            f"cannot drop type {name} because type {element} requires it", hint=f"You can drop type {element} instead."
+        )
+    record = record_of(row.oid)
+    if record is None:
+        raise DependentObjectsStillExist(f"cannot drop type {name} because it is required by the database system")
+    if isinstance(record, Relation):
+        owner = named(running, catalog, record)
+        raise DependentObjectsStillExist(
+            f"cannot drop type {name} because {owner} requires it", hint=f"You can drop {owner} instead."
+        )
+    return record
+
+
+def uses_of_types(catalog: CatalogSnapshot, doomed: Mapping[int, Record]) -> list[TypeUse]:
+    """What of the tables that stay uses a type that goes; views are told by `direct_dependents`."""
+    found: list[TypeUse] = []
+    for oid, record in doomed.items():
+        if isinstance(record, EnumType):
+            found.extend(_uses(catalog, oid, doomed))
+    return found
+
+
+def _uses(catalog: CatalogSnapshot, oid: int, doomed: Mapping[int, Record]) -> list[TypeUse]:
+    types = (derived_oids.row_type_oid(oid), derived_oids.array_type_oid(oid))
+    found: list[TypeUse] = []
+    tables = [record for record in catalog.all() if isinstance(record, Relation) and record.kind != "v"]
+    for table in sorted(tables, key=lambda table: table.oid):
+        if table.oid in doomed:
+            continue
+        gone = set()
+        for column in table.live_columns():
+            if column.type_oid in types:
+                gone.add(column.attnum)
+                found.append(ColumnUse(type_oid=oid, relation=table, column=column))
+            elif column.default is not None and mentions(column.default, oid):
+                found.append(ColumnUse(type_oid=oid, relation=table, column=column, default=not column.generated))
+        found.extend(
+            ExpressionUse(type_oid=oid, relation=table, record=check)
+            for check in catalog.constraints(table.oid)
+            if mentions(check.expression or "", oid) and gone.isdisjoint(check.columns)
+        )
+        for index in catalog.indexes(table.oid):
+            texts = (*index.expressions, index.predicate or "")
+            if any(mentions(text, oid) for text in texts) and not any(map(index.uses, gone)):
+                found.append(ExpressionUse(type_oid=oid, relation=table, record=index))
+    return found
+
+
+def remove_use(running: Running, use: TypeUse) -> None:
+    """What CASCADE does with what uses a dropped type."""
+    relation = own_catalog(running).get(use.relation.oid)
+    if not isinstance(relation, Relation):
+        return
+    if isinstance(use, ColumnUse):
+        column = relation.column(use.column.name)
+        if column is None:
+            return
+        if use.default:
+            change(running, removed=[relation], added=[with_column(relation, replace(column, default=None))])
+        else:
+            drop_column(running, relation, st.DropColumn(name=column.name, cascade=True))
+        return
+    record = own_catalog(running).get(use.record.oid)
+    if isinstance(record, Constraint):
+        remove_constraints(running, relation, [record])
+    elif isinstance(record, Index):
+        remove_index(running, record)

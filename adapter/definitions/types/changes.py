@@ -1,0 +1,42 @@
+"""ALTER TYPE ... RENAME TO, SET SCHEMA and OWNER TO. Expressions that the catalog keeps call types by the oids of their
+records, so no text changes."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from adapter.definitions.common.catalog_changes import change, role_oid
+from adapter.definitions.types.names import check_free_type, require_own_type
+from adapter.execution.guards import own_catalog
+from adapter.execution.relation_names import require_schema
+from adapter.execution.statement import Running
+from planner.errors import DuplicateObject
+from planner.statements import records as st
+from planner.types.user_types import type_in
+
+
+def rename_type(running: Running, name: st.QualifiedName, new_name: str) -> None:
+    """ALTER TYPE ... RENAME TO."""
+    record = require_own_type(running, name)
+    check_free_type(own_catalog(running), record.schema, new_name)
+    change(running, removed=[record], added=[replace(record, name=new_name)])
+
+
+def move_type(running: Running, name: st.QualifiedName, schema_name: str) -> None:
+    """ALTER TYPE ... SET SCHEMA."""
+    record = require_own_type(running, name)
+    catalog = own_catalog(running)
+    schema = require_schema(catalog, schema_name)
+    if schema.oid == record.schema:
+        return
+    if type_in(catalog, schema.oid, record.name):
+        raise DuplicateObject(f'type "{record.name}" already exists in schema "{schema.name}"')
+    running.transaction.rely_on([schema])
+    change(running, removed=[record], added=[replace(record, schema=schema.oid)])
+
+
+async def change_owner(running: Running, statement: st.ChangeTypeOwner) -> None:
+    """ALTER TYPE ... OWNER TO."""
+    record = require_own_type(running, statement.name)
+    owner = role_oid(own_catalog(running), running, statement.owner)
+    change(running, removed=[record], added=[replace(record, owner=owner)])

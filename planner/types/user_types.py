@@ -1,0 +1,268 @@
+"""The types that users define: what a type's oid stands for in the catalog that the running statement sees.
+
+Types are oids to most of the planner, and those of users mean something in one catalog only. So the catalog in force
+is kept for the task that runs a statement (`TYPE_SCOPE`), and the look-ups by oid here and in
+`planner.types.type_names` read it. Threads that need it get a copy of the context, as `asyncio.to_thread` gives them.
+
+An enum's values are held as numbers in the declared order (`storage.catalog.model.EnumLabel.position`), on every engine
+and in storage; labels are made of them where they leave as text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+from msgspec import Struct
+
+from planner.catalog_data.content import TypeRow
+from planner.syntax.identifiers import quote_identifier, quote_literal
+from planner.types import derived_oids
+from planner.types.derived_oids import FIRST_USER_TYPE
+from planner.types.types import INT8, SqlType
+from storage.catalog.model import CatalogSnapshot, EnumType, Relation, Schema
+
+_INT8_ARRAY = 1016
+
+STORED_SCHEMA = "tidegate"
+"""The schema that types of users have in expressions that the catalog keeps, where they are called by the oids of their
+records: renaming them changes no text."""
+
+UserType = EnumType | Relation
+"""What a type of a user is recorded as. A relation's type is that of its rows."""
+
+
+class TypeScope(Struct, frozen=True, kw_only=True):
+    """The catalog and search path in which types are looked up. With `stored`, names of types are written as the
+    catalog keeps them (`STORED_SCHEMA`)."""
+
+    catalog: CatalogSnapshot
+    search_path: tuple[str, ...] = ()
+    stored: bool = False
+
+
+_NOTHING = TypeScope(catalog=CatalogSnapshot.empty())
+TYPE_SCOPE: ContextVar[TypeScope] = ContextVar("types", default=_NOTHING)
+"""Where the task that runs a statement looks types up."""
+
+
+@contextmanager
+def types_of(catalog: CatalogSnapshot, search_path: tuple[str, ...]) -> Iterator[None]:
+    """Types are looked up there for the length of the block."""
+    token = TYPE_SCOPE.set(TypeScope(catalog=catalog, search_path=search_path))
+    try:
+        yield
+    finally:
+        TYPE_SCOPE.reset(token)
+
+
+@contextmanager
+def names_to_keep() -> Iterator[None]:
+    """Names of types are written as the catalog keeps them for the length of the block."""
+    known = TYPE_SCOPE.get()
+    token = TYPE_SCOPE.set(TypeScope(catalog=known.catalog, search_path=known.search_path, stored=True))
+    try:
+        yield
+    finally:
+        TYPE_SCOPE.reset(token)
+
+
+def is_user_type(oid: int) -> bool:
+    """Whether `oid` is one that a type of a user, or the array of one, has."""
+    return oid > FIRST_USER_TYPE
+
+
+def record_of(oid: int) -> UserType | None:
+    """What the type `oid` is recorded as; None for built-in types, arrays and types that do not exist."""
+    if oid <= FIRST_USER_TYPE:
+        return None
+    owner = derived_oids.owner_of_row_type(oid)
+    record = TYPE_SCOPE.get().catalog.get(owner) if owner is not None else None
+    return record if isinstance(record, (EnumType, Relation)) else None
+
+
+def enum_of(oid: int) -> EnumType | None:
+    """The enum `oid`, or None when it is none."""
+    if oid <= FIRST_USER_TYPE:
+        return None
+    record = record_of(oid)
+    return record if isinstance(record, EnumType) else None
+
+
+def held_as(type: SqlType) -> SqlType:
+    """The built-in type of the numbers as which values of an enum (or of arrays of it) are held; other types as they
+    are. A text that must stay true when a value is renamed is written with it."""
+    if enum_of(type.oid) is not None:
+        return SqlType(INT8)
+    element = derived_oids.owner_of_array_type(type.oid)
+    if element is not None and enum_of(derived_oids.row_type_oid(element)) is not None:
+        return SqlType(_INT8_ARRAY)
+    return type
+
+
+def user_type_row(oid: int) -> TypeRow | None:
+    """What pg_type says of a type of a user or of the array over one."""
+    element = derived_oids.owner_of_array_type(oid)
+    if element is not None:
+        inner = user_type_row(derived_oids.row_type_oid(element))
+        return None if inner is None else _array_row(oid, inner)
+    record = record_of(oid)
+    return None if record is None else type_row_of(record)
+
+
+def type_row_of(record: UserType) -> TypeRow:
+    """What pg_type says of the type that is recorded so."""
+    enum = isinstance(record, EnumType)
+    return TypeRow(
+        oid=derived_oids.row_type_oid(record.oid),
+        name=record.name,
+        namespace=record.schema,
+        len=4 if enum else -1,
+        byval=enum,
+        type="e" if enum else "c",
+        category="E" if enum else "C",
+        ispreferred=False,
+        elem=0,
+        array=derived_oids.array_type_oid(record.oid),
+        basetype=0,
+        typmod=-1,
+        collation=0,
+    )
+
+
+def _array_row(oid: int, element: TypeRow) -> TypeRow:
+    return TypeRow(
+        oid=oid,
+        name=array_name(element.name),
+        namespace=element.namespace,
+        len=-1,
+        byval=False,
+        type="b",
+        category="A",
+        ispreferred=False,
+        elem=element.oid,
+        array=0,
+        basetype=0,
+        typmod=-1,
+        collation=element.collation,
+    )
+
+
+def array_name(name: str) -> str:
+    """What the array type over the type `name` is called, where that is free."""
+    return f"_{name}".encode()[:63].decode(errors="ignore")
+
+
+def find_type(names: Sequence[str]) -> int:
+    """The oid of the type of a user that a possibly qualified name means, or of the array over one; 0 when none is."""
+    scope = TYPE_SCOPE.get()
+    if len(names) > 1 and names[-2] == STORED_SCHEMA:
+        return derived_oids.row_type_oid(int(names[-1])) if names[-1].isdigit() else 0
+    for schema_name in (names[-2],) if len(names) > 1 else scope.search_path:
+        schema = scope.catalog.schema(schema_name)
+        if schema is not None:
+            found = type_in(scope.catalog, schema.oid, names[-1])
+            if found:
+                return found
+    return 0
+
+
+def type_in(catalog: CatalogSnapshot, schema: int, name: str) -> int:
+    """The oid of the type called `name` in the schema with this oid, 0 when there is none."""
+    record = _named(catalog, schema, name)
+    if record is not None:
+        return derived_oids.row_type_oid(record.oid)
+    if name.startswith("_"):
+        record = _named(catalog, schema, name[1:])
+        if record is not None:
+            return derived_oids.array_type_oid(record.oid)
+    return 0
+
+
+def _named(catalog: CatalogSnapshot, schema: int, name: str) -> UserType | None:
+    oid = catalog.type_names.get((schema, name))
+    if oid is not None:
+        record = catalog.get(oid)
+        return record if isinstance(record, EnumType) else None
+    return catalog.relation(schema, name)
+
+
+_KEPT = re.compile(rf'(?:\(?(-?\d+)\)?::)?{STORED_SCHEMA}\."(\d+)"')
+
+
+def kept_name(record_oid: int) -> str:
+    """How an expression that the catalog keeps calls the type that is recorded under this oid."""
+    return f'{STORED_SCHEMA}."{record_oid}"'
+
+
+def mentions(text: str, record_oid: int) -> bool:
+    """Whether an expression that the catalog keeps names the type that is recorded under this oid."""
+    return kept_name(record_oid) in text
+
+
+def mentioned(text: str) -> tuple[int, ...]:
+    """The oids of the records of the types that an expression which the catalog keeps names."""
+    return tuple(dict.fromkeys(int(match[2]) for match in _KEPT.finditer(text)))
+
+
+def value_to_keep(value: object, type: SqlType) -> str | None:
+    """A constant of an enum, or of an array of one, as an expression that the catalog keeps has it, in which it stays
+    what it is when its label changes; None where it is to be written with labels, and for other types."""
+    if not TYPE_SCOPE.get().stored or held_as(type) == type:
+        return None
+    owner = derived_oids.owner_of_row_type(type.oid) or derived_oids.owner_of_array_type(type.oid) or 0
+    if isinstance(value, int):
+        return position_to_keep(value, owner)
+    if not isinstance(value, tuple) or any(isinstance(item, tuple) for item in value):
+        return None
+    items = ["NULL" if item is None else position_to_keep(int(item), owner) for item in value]
+    return f"ARRAY[{', '.join(items)}]::{kept_name(owner)}[]"
+
+
+def position_to_keep(position: int, record_oid: int) -> str:
+    """The value of an enum at `position`, as an expression that the catalog keeps has it."""
+    return f"{position if position >= 0 else f'({position})'}::{kept_name(record_oid)}"
+
+
+def types_used(relation: Relation) -> tuple[int, ...]:
+    """The oids of the records of the types that a relation's columns, their defaults and its query need."""
+    found: list[int] = []
+    for column in relation.columns:
+        if column.type_oid > FIRST_USER_TYPE and not column.dropped:
+            owner = derived_oids.owner_of_row_type(column.type_oid)
+            found.append(owner or derived_oids.owner_of_array_type(column.type_oid) or 0)
+        if column.default is not None:
+            found.extend(mentioned(column.default))
+    if relation.definition is not None:
+        found.extend(mentioned(relation.definition))
+    return tuple(found)
+
+
+def with_names_shown(text: str) -> str:
+    """An expression that the catalog keeps, with its types and their constants as PostgreSQL prints them."""
+
+    def shown(match: re.Match[str]) -> str:
+        record = record_of(derived_oids.row_type_oid(int(match[2])))
+        if record is None:
+            return match[0]
+        name = shown_name(type_row_of(record))
+        if match[1] is None or not isinstance(record, EnumType):
+            return name
+        label = next(label.name for label in record.labels if label.position == int(match[1]))
+        return f"{quote_literal(label)}::{name}"
+
+    return _KEPT.sub(shown, text)
+
+
+def shown_name(row: TypeRow) -> str:
+    """The name of a user's type as PostgreSQL prints it: qualified where the search path does not show it."""
+    scope = TYPE_SCOPE.get()
+    if scope.stored:
+        return kept_name(derived_oids.owner_of_row_type(row.oid) or 0)
+    name = quote_identifier(row.name)
+    if find_type((row.name,)) == row.oid:
+        return name
+    schema = scope.catalog.get(row.namespace)
+    return f"{quote_identifier(schema.name)}.{name}" if isinstance(schema, Schema) else name
