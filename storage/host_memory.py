@@ -12,7 +12,7 @@ import mmap
 MAX_PROCESSES = 64
 """Processes that one piece of memory has room for."""
 
-_KINDS = 4
+_KINDS = 5
 _NUMBER_BYTES = 8
 
 
@@ -59,7 +59,7 @@ class HostMemory:
 
     `heads`: how far the process has seen its environment come. `sessions`: how many sessions it has. `pids`: how many
     backend pids it has given out, also under earlier processes with its number. `closed`: how many of the connections
-    that it was given have ended.
+    that it was given have ended. `wanted`: what it waits for that others have (`adapter.transactions.locks.outside`).
     """
 
     def __init__(self, memory: mmap.mmap, own: int, count: int, name: str) -> None:
@@ -68,7 +68,7 @@ class HostMemory:
         self.count = count
         numbers = memoryview(memory).cast("Q")
         rows = [numbers[kind * MAX_PROCESSES : kind * MAX_PROCESSES + count] for kind in range(_KINDS)]
-        self.heads, self.sessions, self.pids, self.closed = (OwnNumber(row, own) for row in rows)
+        self.heads, self.sessions, self.pids, self.closed, self.wanted = (OwnNumber(row, own) for row in rows)
 
     @staticmethod
     def make() -> mmap.mmap:

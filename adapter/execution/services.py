@@ -15,7 +15,9 @@ from adapter.plans.constant_rows import ConstantRows
 from adapter.plans.lifted_constants import Templates
 from adapter.plans.plan_cache import PlanCache
 from adapter.transactions.group_commit import GroupCommitter
+from adapter.transactions.locks.between_workers import BetweenWorkers
 from adapter.transactions.locks.lock_table import LockTable
+from adapter.transactions.locks.outside import OutsideLocks
 from adapter.transactions.row_versions import RowVersions
 from adapter.transactions.transaction import State, Transaction
 from adapter.wall_clock import utc_now
@@ -43,7 +45,9 @@ class Services:
         self.plans = PlanCache()
         self.templates = Templates(self.plans)
         self.constant_rows = ConstantRows()
-        self.locks = LockTable(env.clock)
+        place = self.colleagues.place
+        between = None if place is None else BetweenWorkers(OutsideLocks(place.folder, place.memory), self.colleagues)
+        self.locks = LockTable(env.clock, between)
         self.row_versions = RowVersions(self.locks)
         self.committer = GroupCommitter(env, self.row_versions)
         self.notifications = NotificationHub(self.colleagues)

@@ -2,7 +2,7 @@
 
 A key is a bigint, or two integers; the two kinds do not meet. Locks of the session last until they are unlocked as
 often as they were taken, or until it ends, whatever becomes of its transactions; those of a transaction (``xact``) end
-with it (PostgreSQL, "Advisory Lock Functions"). They hold within one server process.
+with it (PostgreSQL, "Advisory Lock Functions"). They hold within one server, with all its workers.
 """
 
 from __future__ import annotations

@@ -188,7 +188,9 @@ async def _elsewhere(running: Running, query: BoundQuery) -> Elsewhere:
         return NOTHING_ELSEWHERE
     colleagues = running.services.colleagues
     rows = {relation: await colleagues.rows(relation) for relation in sorted(relations)}
-    return Elsewhere(rows=rows, blocked=await colleagues.blocked() if blocked else {})
+    between = running.services.locks.between_workers
+    waits = await between.edges() if blocked and between is not None else {}
+    return Elsewhere(rows=rows, blocked={pid: blockers for pid, (_, blockers) in waits.items()})
 
 
 async def _sizes(running: Running, catalog: CatalogSnapshot) -> Mapping[int, int]:

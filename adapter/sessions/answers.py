@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from adapter.execution.services import Services
 from adapter.execution.session_registry import SessionRegistry
 from adapter.queries.session_facts import own_rows
+from adapter.transactions.locks.tags import Tag
 from adapter.workers.mesh import Mesh
-from adapter.workers.messages import Blocked, Notified, SessionRows, Signal
+from adapter.workers.messages import HoldersOf, LetGo, Notified, SessionRows, Signal, Waits
 
 
 def answer_colleagues(mesh: Mesh, services: Services, sessions: SessionRegistry) -> None:
@@ -14,4 +17,8 @@ def answer_colleagues(mesh: Mesh, services: Services, sessions: SessionRegistry)
     mesh.answer(Signal, lambda asked: sessions.signal(asked.pid, terminate=asked.terminate))
     mesh.answer(Notified, lambda asked: services.notifications.deliver(asked.pid, asked.notifications))
     mesh.answer(SessionRows, lambda asked: own_rows(asked.relation, sessions, services.locks))
-    mesh.answer(Blocked, lambda asked: services.locks.blocked())
+    between = services.locks.between_workers
+    if between is not None:
+        mesh.answer(LetGo, lambda asked: between.try_now())
+        mesh.answer(Waits, lambda asked: between.waits())
+        mesh.answer(HoldersOf, lambda asked: between.holders(msgspec.convert(asked.tags, list[Tag])))

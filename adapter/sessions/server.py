@@ -131,6 +131,8 @@ class Server:
         for backend in self.sessions.all():
             backend.terminate(shut_down())
             await backend.close()
+        if self.services.locks.between_workers is not None:
+            await self.services.locks.between_workers.close()
         if self._loading is not None:
             await self._loading
         await self.memory.stop()

@@ -14,7 +14,7 @@ from typing import Any
 from msgspec import Struct
 
 from adapter.workers.mesh import Mesh
-from adapter.workers.messages import Blocked, CancelByKey, Notified, SessionRows, Signal
+from adapter.workers.messages import CancelByKey, Notified, Question, SessionRows, Signal
 from storage.host_memory import HostMemory
 
 MAX_BACKEND_PID = 2**31 - 1
@@ -80,9 +80,7 @@ class Colleagues:
         answers: list[list[Mapping[str, Any]]] = await self.mesh.ask_all(SessionRows(relation))
         return [row for rows in answers for row in rows]
 
-    async def blocked(self) -> dict[int, list[int]]:
-        """By the pid of each of the others' sessions that waits for a lock: whom it waits for."""
-        if self.mesh is None:
-            return {}
-        answers: list[dict[int, list[int]]] = await self.mesh.ask_all(Blocked())
-        return {pid: blockers for answer in answers for pid, blockers in answer.items()}
+    async def tell(self, worker: int, what: Question) -> None:
+        """Tell one other worker something that has no answer."""
+        if self.mesh is not None:
+            await self.mesh.ask(worker, what)

@@ -39,8 +39,18 @@ class SessionRows(Question, frozen=True):
     relation: str
 
 
-class Blocked(Question, frozen=True):
-    """Which of your sessions wait for whom. Answer: by pid, the pids."""
+class LetGo(Question, frozen=True):
+    """I have let go of a lock that you seem to wait for. Answer: None."""
 
 
-AnyQuestion: TypeAlias = CancelByKey | Signal | Notified | SessionRows | Blocked
+class Waits(Question, frozen=True):
+    """Which of your sessions wait for locks. Answer: `adapter.transactions.locks.between_workers.Waiting` of each."""
+
+
+class HoldersOf(Question, frozen=True):
+    """Which of your sessions hold these locks. Answer: `adapter.transactions.locks.between_workers.Holding` of each."""
+
+    tags: tuple[tuple[str, int, int | tuple[int, int, int]], ...]
+
+
+AnyQuestion: TypeAlias = CancelByKey | Signal | Notified | SessionRows | LetGo | Waits | HoldersOf

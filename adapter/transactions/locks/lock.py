@@ -13,7 +13,7 @@ Rules, which are PostgreSQL's (lock.c, proc.c):
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Protocol
 
 from msgspec import Struct, field
@@ -161,12 +161,21 @@ class Lock:
         if not self._counts[mode]:
             self._mask &= ~(1 << mode)
 
-    def next_granted(self) -> Iterator[Request]:
+    @property
+    def modes(self) -> int:
+        """The set of modes that somebody holds."""
+        return self._mask
+
+    def next_granted(self, is_free_outside: Callable[[Mode], bool] = lambda mode: True) -> Iterator[Request]:
         """The waiting requests that can be granted now, each taken from the queue; the caller adds the holder before it
-        asks for the next."""
+        asks for the next. `is_free_outside` is asked last."""
         ahead = 0
         for request in list(self.queue):
-            if CONFLICTS[request.mode] & ahead or self.excludes(request.owner, request.mode):
+            if (
+                CONFLICTS[request.mode] & ahead
+                or self.excludes(request.owner, request.mode)
+                or not is_free_outside(request.mode)
+            ):
                 ahead |= 1 << request.mode
                 continue
             self.queue.remove(request)

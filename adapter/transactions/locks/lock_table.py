@@ -12,15 +12,17 @@ session when it says so or ends. What is left behind by a failure of this module
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from msgspec import Struct
 
 from adapter.transactions.locks import deadlock, tags
+from adapter.transactions.locks.between_workers import BetweenWorkers, Holding, Waiting
 from adapter.transactions.locks.lock import Lock, Owner, Request, Segment
 from adapter.transactions.locks.modes import Mode, modes_of
+from adapter.transactions.locks.outside import KINDS
 from adapter.transactions.locks.row_locks import MAX_ROWS, RowLocks
 from adapter.transactions.locks.tags import Tag
 from planner.errors import DeadlockDetected, LockNotAvailable, OutOfMemory, SqlError
@@ -43,8 +45,14 @@ class Patience(Struct, frozen=True, kw_only=True):
 class LockTable:
     """See the module's contract. Belongs to the event loop, but for what tells who waits for whom."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, between_workers: BetweenWorkers | None = None) -> None:
         self._clock = clock
+        self.between_workers = between_workers
+        """What holds against the other workers of the server; None when there are none."""
+        if between_workers is not None:
+            between_workers.go_on = self._go_on
+            between_workers.waits = self._waits
+            between_workers.holders = self._holders_of
         self._locks: dict[Tag, Lock] = {}
         self._rows: dict[int, RowLocks] = {}
         self._waiting: dict[Request, None] = {}
@@ -54,9 +62,11 @@ class LockTable:
     def try_lock(self, owner: Owner, tag: Tag, mode: Mode, *, for_session: bool = False) -> bool:
         """Take the lock if that needs no waiting. Raises 53200 when there are too many locks."""
         lock = self._lock(tag)
-        if lock.holders.get(owner, 0) >> mode & 1 or lock.is_grantable(owner, mode):
+        if lock.holders.get(owner, 0) >> mode & 1 or (lock.is_grantable(owner, mode) and self._is_free(lock, mode)):
             self._hold(owner, lock, mode, for_session)
             return True
+        if lock.is_free:
+            del self._locks[tag]
         return False
 
     async def lock(self, owner: Owner, tag: Tag, mode: Mode, patience: Patience, *, for_session: bool = False) -> bool:
@@ -104,6 +114,9 @@ class LockTable:
 
     def _remove(self, owner: Owner, lock: Lock, mode: Mode) -> None:
         lock.remove(owner, mode)
+        between = self.between_workers
+        if between is not None and not lock.modes >> mode & 1 and between.release(lock, mode):
+            return  # Another worker has been waiting too: it is its turn.
         if lock.tag.kind == "rows":
             left = modes_of(lock.holders.get(owner, 0))
             self._rows_of(lock.tag.space).lower_claim(owner, max(left, default=None))
@@ -115,11 +128,16 @@ class LockTable:
             self._rows_of(lock.tag.space).withdrawn(lock)
             self._forget_rows(lock.tag.space)
             return
-        for request in lock.next_granted():
+        for request in lock.next_granted(lambda mode: self._is_free(lock, mode)):
             self._hold(request.owner, lock, request.mode, request.for_session)
             self._wake(request)
         if lock.is_free:
             self._locks.pop(lock.tag, None)
+
+    def _is_free(self, lock: Lock, mode: Mode) -> bool:
+        """Whether no other worker excludes `mode`: then this one has it from now on."""
+        between = self.between_workers
+        return between is None or bool(lock.modes >> mode & 1) or between.take(lock, mode)
 
     # ------------------------------------------------------------ rows
 
@@ -227,6 +245,8 @@ class LockTable:
         lock.enqueue(request)
         owner.waiting = request
         self._waiting[request] = None
+        if self.between_workers is not None and lock.tag.kind in KINDS:
+            self._go_on(lock)  # It may be that only other workers have it.
         timers = [self._each(patience.deadlock_timeout_ms, lambda: self._look_for_deadlock(request))]
         if patience.lock_timeout_ms:
             timers.append(self._each(patience.lock_timeout_ms, lambda: self._expire(request)))
@@ -285,6 +305,8 @@ class LockTable:
         for lock, queue in verdict.orders.items():
             lock.queue[:] = queue
             self._go_on(lock)
+        if self.between_workers is not None and not request.granted.done():
+            self.between_workers.look_for_deadlock(request, self._fail)
 
     # ------------------------------------------------------------ letting go
 
@@ -354,9 +376,26 @@ class LockTable:
                     for owner, modes in list(lock.holders.items()):
                         yield lock, owner, modes
 
-    def blocked(self) -> dict[int, list[int]]:
-        """By each process that waits: those that it waits for."""
-        return {request.owner.pid: self.blocking(request.owner.pid) for request in self.waiting()}
+    def _waits(self) -> list[Waiting]:
+        return [
+            Waiting(
+                pid=request.owner.pid,
+                tag=request.lock.tag,
+                mode=request.mode,
+                database_oid=request.owner.database_oid,
+                blockers=tuple(self.blocking(request.owner.pid)),
+            )
+            for request in self.waiting()
+        ]
+
+    def _holders_of(self, asked: Sequence[Tag]) -> list[Holding]:
+        found = [(number, self._locks.get(tag)) for number, tag in enumerate(asked)]
+        return [
+            Holding(number, owner.pid, modes)
+            for number, lock in found
+            if lock is not None
+            for owner, modes in lock.holders.items()
+        ]
 
     def blocking(self, pid: int) -> list[int]:
         """The processes that the waiting process `pid` waits for: holders, then those ahead of it in the queue."""

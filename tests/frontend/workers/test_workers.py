@@ -47,12 +47,13 @@ class connected_pair:
         # NOTE: a client goes to the worker with the fewest, so the second one goes to the other worker at the latest
         # when those before it are known to have left.
         self.one = psycopg.connect(self._server.dsn(), autocommit=True)
-        for _ in range(100):
+        deadline = time.monotonic() + 60  # One that has been killed needs a while to come back.
+        while time.monotonic() < deadline:
             self.other = psycopg.connect(self._server.dsn(), autocommit=True)
             if self.one.info.backend_pid % 2 != self.other.info.backend_pid % 2:
                 return self.one, self.other
             self.other.close()
-            time.sleep(0.02)
+            time.sleep(0.05)
         raise AssertionError("all clients go to one worker")
 
     def __exit__(self, *_: object) -> None:
