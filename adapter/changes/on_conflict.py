@@ -22,6 +22,7 @@ from msgspec.structs import replace
 
 from adapter.changes.constraints.key_checks import find
 from adapter.changes.constraints.key_locks import MAX_KEYS, lock_keys, newest
+from adapter.changes.constraints.overlap_checks import overlaps_of, taken_rows
 from adapter.changes.constraints.table_keys import UniqueKey
 from adapter.changes.constraints.target import Target
 from adapter.execution.statement import Running, given_to
@@ -33,13 +34,17 @@ from adapter.queries.read import prepare_read
 from adapter.results import RecordBatch
 from adapter.store_errors import CONCURRENT_UPDATE, serialization_failure
 from adapter.transactions.locks.modes import FOR_NO_KEY_UPDATE
+from adapter.transactions.overlaps import OverlapIndex, Taken
 from adapter.transactions.transaction import BeginAgain
 from planner.errors import CardinalityViolation, SqlError
 from planner.ir.bound import BoundQuery, OnConflict
 from planner.ir.nodes import RETURNING_ROWS
+from storage.catalog.model import Index, Relation
 from storage.off_loop import computed
+from storage.shards.indexes.definition import StoredColumn
 from storage.shards.indexes.reading.found import Found
 from storage.shards.parts import PROVISIONAL_ROW_ID
+from storage.timestamps.csn import Csn
 
 
 class Resolved(Struct, frozen=True, kw_only=True):
@@ -64,7 +69,8 @@ class ConflictResolution:
         self._target = target
         self._update = clause.update
         self._templates = () if clause.update is None else scan_templates(clause.update.rel)
-        self._written: list[set[Any]] = [set() for _ in self.arbiters]
+        overlaps = [_overlap(target.relation, key) for key in self.arbiters]
+        self._written: list[set[Any] | Taken] = [set() if each is None else Taken(each) for each in overlaps]
         """For each of them the keys that the statement itself has written."""
         self._batches = 0
         self._may_begin_again = True
@@ -89,9 +95,10 @@ class ConflictResolution:
         relation = self._target.relation
         for key in self.arbiters:
             keys, rows = await key.keys_of([whole(columns[place]) for place in key.places])
-            if not self._running.transaction.is_own_table(relation):
+            overlaps = isinstance(key.constraint, Index) and key.constraint.overlapping
+            if not overlaps and not self._running.transaction.is_own_table(relation):
                 await lock_keys(self._running, key.constraint.oid, key.index, keys)
-            there = await find(self._running, relation, key.index, keys, wanted)
+            there = await self._there(key, keys, wanted)
             await self._check_newest(key, keys, there)
             found.append(there if rows is None else replace(there, keys=rows.to_numpy()[there.keys]))
             owned.append((key, keys, rows))
@@ -100,6 +107,15 @@ class ConflictResolution:
         if self._update is None or theirs is None:
             return Resolved(inserted=inserted)
         return await self._changed(self._update, columns, theirs, inserted)
+
+    async def _there(
+        self, key: UniqueKey, keys: Sequence[Any], columns: Sequence[StoredColumn] = (), as_of: Csn | None = None
+    ) -> Found:
+        """The rows that one of `keys` conflicts with; of those that overlap one, only that there are any."""
+        overlap = _overlap(self._target.relation, key)
+        if overlap is not None:
+            return await taken_rows(self._running, self._target.relation, overlap, tuple(keys), as_of)
+        return await find(self._running, self._target.relation, key.index, keys, columns, as_of=as_of)
 
     async def _check_newest(self, key: UniqueKey, keys: Sequence[Any], there: Found) -> None:
         """Raise BeginAgain or 40001 when other rows than those that are `there` have one of `keys` by now. Rows that
@@ -115,7 +131,7 @@ class ConflictResolution:
         changes = await running.services.env.reader.changes(relation.shard, snapshot.csn, until)
         if not changes.inserts and not changes.deletes:
             return
-        now = await find(running, relation, key.index, keys, as_of=until)
+        now = await self._there(key, keys, as_of=until)
         if set(zip(now.keys.tolist(), now.row_ids.tolist(), strict=True)) != set(
             zip(there.keys.tolist(), there.row_ids.tolist(), strict=True)
         ):
@@ -225,6 +241,12 @@ def _twice() -> CardinalityViolation:
         "ON CONFLICT DO UPDATE command cannot affect row a second time",
         hint="Ensure that no rows proposed for insertion within the same command have duplicate constrained values.",
     )
+
+
+def _overlap(relation: Relation, key: UniqueKey) -> OverlapIndex | None:
+    """The index of a constraint with &&."""
+    record = key.constraint
+    return overlaps_of(relation, record, key.index) if isinstance(record, Index) and record.overlapping else None
 
 
 def _own(key: UniqueKey, keys: Sequence[Any], rows: pa.Array | None, count: int) -> list[Any]:

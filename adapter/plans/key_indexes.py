@@ -88,19 +88,20 @@ def unique_index(relation: Relation, key: Constraint | Index, values: RowValues)
 
 def index_definition(relation: Relation, index: Index, values: RowValues) -> IndexDefinition:
     """The `index` of `relation` as the storage has it. `values` computes its expressions."""
-    return _index(relation, index, None if is_plain(index) or readable_part(relation, index) is not None else values)
+    read = is_plain(index) or readable_part(relation, index) is not None
+    return _index(relation, index, None if read else values)
 
 
 def is_plain(index: Index) -> bool:
-    """Whether `index` has all rows of its table by columns alone."""
-    return not index.expressions and index.predicate is None
+    """Whether `index` has all rows of its table by columns alone, in their order."""
+    return not index.expressions and index.predicate is None and not index.overlapping
 
 
 @lru_cache(maxsize=4096)
 def readable_part(relation: Relation, index: Index) -> Conjunction | None:
     """The comparisons that say which rows are in an index by columns alone: of a partial one those that its predicate
     consists of. None when it is no such index: it is not used to read."""
-    if index.expressions:
+    if index.expressions or index.overlapping:
         return None
     if index.predicate is None:
         return ()
@@ -125,17 +126,23 @@ def _index(relation: Relation, index: Index, values: RowValues | None) -> IndexD
     if index.predicate is not None:
         condition = bind_row_value(relation, index.predicate, condition=True)
         predicate = _computed(relation, condition, index.predicate, values)
+    keys = [
+        replace(column, descending=bool(option & DESCENDING), nulls_first=bool(option & NULLS_FIRST))
+        for column, option in zip(columns, index.options, strict=True)
+    ]
     return IndexDefinition(
         id=index.oid,
-        columns=tuple(
-            replace(column, descending=bool(option & DESCENDING), nulls_first=bool(option & NULLS_FIRST))
-            for column, option in zip(columns, index.options, strict=True)
-        ),
+        columns=tuple(keys[place] for place in places_in_index(index)),
         unique=index.unique,
         nulls_not_distinct=index.nulls_not_distinct,
         predicate=predicate,
-        ordered=index.method == "btree",
+        ordered=index.method == "btree" or bool(index.overlapping),
     )
+
+
+def places_in_index(index: Index) -> list[int]:
+    """The order in which the storage has the keys of `index`: those that overlap come last."""
+    return sorted(range(len(index.columns)), key=lambda place: (place in index.overlapping, place))
 
 
 def _computed(relation: Relation, value: RowValue, text: str, values: RowValues | None) -> Computed:

@@ -6,7 +6,7 @@ statements before it; COMMIT or ROLLBACK inside an implicit transaction ends it 
 
 from __future__ import annotations
 
-from adapter.changes.constraints.key_checks import check_deferred
+from adapter.changes.constraints.deferred_checks import check_deferred
 from adapter.execution.guards import in_failed_transaction
 from adapter.execution.statement import Running
 from adapter.results import Command

@@ -9,12 +9,13 @@ first is known, and trying again would find the same.
 `Absent`: no row that others added has one of the keys. For a unique key those are the keys of the rows that this
 transaction added; for a referenced row that it deleted, those that referring rows would have.
 `Present`: a row with each of the keys is there after everything else; for rows that this transaction's rows refer to.
+`Disjoint`: no row that others added conflicts with the keys that this transaction added under an exclusion constraint.
 `Unchanged`: rows that the transaction has locked are still there. That one fails as a serialization failure.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,10 +23,14 @@ import pyarrow as pa
 from msgspec import Struct
 
 from adapter.store_errors import CONCURRENT_UPDATE, serialization_failure
+from adapter.transactions.overlaps import Conflict, Key, OverlapIndex, first_conflict
 from adapter.transactions.parts_ahead import moved_rows
 from planner.errors import SqlError
 from storage.ids import ShardId
 from storage.shards.indexes.definition import IndexDefinition, StoredColumn
+from storage.shards.indexes.reading.found import Found
+from storage.shards.indexes.reading.ranges import KeyRange
+from storage.shards.indexes.reading.sources import PartList
 from storage.shards.indexes.scalar_keys import Plain, plain_scalar
 from storage.shards.parts import PROVISIONAL_ROW_ID, ROW_ID, Part
 from storage.timestamps.csn import Csn
@@ -63,6 +68,17 @@ class Present(Struct, frozen=True, kw_only=True):
     violation: Violation
 
 
+class Disjoint(Struct, frozen=True, kw_only=True):
+    """No row of `shard` that others have added after `as_of` conflicts with one of `keys`, which do not conflict with
+    each other nor with rows of before."""
+
+    shard: ShardId
+    index: OverlapIndex
+    keys: tuple[Key, ...]
+    as_of: Csn
+    violation: Callable[[Conflict], SqlError]
+
+
 class Unchanged(Struct, frozen=True, kw_only=True):
     """Nobody else has changed or deleted one of the rows `row_ids` (ascending) of `shard`, which were there at `as_of`.
     On one server the locks of these rows have seen to it; this holds for what other servers write."""
@@ -72,7 +88,7 @@ class Unchanged(Struct, frozen=True, kw_only=True):
     as_of: Csn
 
 
-Claim = Absent | Present | Unchanged
+Claim = Absent | Present | Disjoint | Unchanged
 
 
 class AddedKeys:
@@ -140,7 +156,12 @@ async def broken(
             if claim.shard in txn.shards:
                 others += await moved_rows(env, txn, claim.shard, number)
         changes = await env.reader.changes(claim.shard, claim.as_of, until)
-        if isinstance(claim, Absent):
+        if isinstance(claim, Disjoint):
+            if changes.inserts or any(part.kind == "insert" for part in others):
+                conflict = await _conflict(env, claim, changes, (*others, *_deletes(own, claim.shard)))
+                if conflict is not None:
+                    return claim.violation(conflict)
+        elif isinstance(claim, Absent):
             if changes.inserts or any(part.kind == "insert" for part in others):
                 found = await env.keys.lookup_columns(
                     changes,
@@ -160,6 +181,17 @@ async def broken(
             if len(missing):
                 return claim.violation(int(missing[0]))
     return None
+
+
+async def _conflict(env: Environment, claim: Disjoint, changes: PartList, local: Sequence[Part]) -> Conflict | None:
+    definition = claim.index.definition
+
+    def search(keys: KeyRange, descending: bool, limit: int | None) -> Awaitable[Found]:
+        return env.keys.range(
+            changes, definition, keys, definition.inputs, descending=descending, limit=limit, local=local
+        )
+
+    return await first_conflict(claim.index, claim.keys, search, lambda: search(KeyRange(), False, None), own=False)
 
 
 async def _has_changed(env: Environment, claim: Unchanged, until: Csn, earlier: Sequence[Txn]) -> bool:

@@ -8,6 +8,7 @@ from functools import cache
 from planner.catalog_data.content import columns
 from planner.errors import DatatypeMismatch, InvalidParameterValue, UndefinedObject
 from planner.types import types as t
+from planner.types.ranges import range_or_multirange
 from planner.types.type_names import check_collation, format_type, type_row
 
 METHODS = {"btree": 403, "hash": 405}
@@ -16,6 +17,9 @@ METHODS = {"btree": 403, "hash": 405}
 ACCESS_METHODS = METHODS | {"gist": 783}
 """Those that indexes may be said to have: exclusion constraints name gist, for which the operator classes of B-trees do
 as PostgreSQL's btree_gist has them."""
+
+_EQUALITY = {ACCESS_METHODS["btree"]: 3, ACCESS_METHODS["hash"]: 1, ACCESS_METHODS["gist"]: 18}
+"""The strategy number of equality; of GiST that of ranges."""
 
 _ANY_ARRAY, _RECORD, _ANY_ENUM, _ANY_RANGE, _ANY_MULTIRANGE = 2277, 2249, 3500, 3831, 4537
 _OF_KINDS = {"c": _RECORD, "e": _ANY_ENUM, "r": _ANY_RANGE, "m": _ANY_MULTIRANGE}
@@ -26,7 +30,7 @@ def _defaults(method: str) -> Mapping[int, int]:
     """By input type."""
     data = columns("pg_opclass")
     rows = zip(data["oid"], data["opcmethod"], data["opcdefault"], data["opcintype"], strict=True)
-    return {intype: oid for oid, of, default, intype in rows if of == METHODS[method] and default}
+    return {intype: oid for oid, of, default, intype in rows if of == ACCESS_METHODS[method] and default}
 
 
 @cache
@@ -34,7 +38,7 @@ def _named(method: str) -> Mapping[str, tuple[int, int]]:
     """Oid and input type by name."""
     data = columns("pg_opclass")
     rows = zip(data["oid"], data["opcmethod"], data["opcname"], data["opcintype"], strict=True)
-    return {name: (oid, intype) for oid, of, name, intype in rows if of == METHODS[method]}
+    return {name: (oid, intype) for oid, of, name, intype in rows if of == ACCESS_METHODS[method]}
 
 
 def operator_class_name(oid: int) -> str:
@@ -55,6 +59,8 @@ def input_type(type_oid: int) -> int:
 
 def default_operator_class(type_oid: int, method: str = "btree") -> int | None:
     """The operator class that an index has for keys of this type when nothing is said, None when the type has none."""
+    if method == "gist" and range_or_multirange(type_oid) is not None:
+        return _defaults("gist")[input_type(type_oid)]
     found = _defaults("btree" if method == "gist" else method)
     return found.get(type_oid) or found.get(input_type(type_oid))
 
@@ -72,7 +78,8 @@ def operator_class(type_oid: int, method: str, given: Sequence[str] = (), *, has
             )
         return default
     name = ".".join(given)
-    known = _named("btree" if method == "gist" else method)
+    own = method != "gist" or range_or_multirange(type_oid) is not None
+    known = _named(method if own else "btree")
     found = known.get(given[-1]) if len(given) == 1 or given[-2] == "pg_catalog" else None
     if found is None:
         raise UndefinedObject(f'operator class "{name}" does not exist for access method "{method}"')
@@ -101,7 +108,7 @@ def equality(operator_class_oid: int) -> int:
     classes, operators = columns("pg_opclass"), columns("pg_amop")
     place = classes["oid"].index(operator_class_oid)
     family, type_oid = classes["opcfamily"][place], classes["opcintype"][place]
-    strategy = 3 if classes["opcmethod"][place] == METHODS["btree"] else 1
+    strategy = _EQUALITY[classes["opcmethod"][place]]
     fields = ("amopfamily", "amoplefttype", "amoprighttype", "amopstrategy")
     rows = zip(*(operators[field] for field in fields), operators["amopopr"], strict=True)
     return next(int(row[4]) for row in rows if row[:4] == (family, type_oid, type_oid, strategy))

@@ -12,8 +12,8 @@ VALUE is prefix-free and compares as values of the subtype do: numbers, dates (d
 digits. So lower bounds compare with upper ones as well, bytes of ranges compare as ranges do (range_cmp), those of
 multiranges likewise, and an engine sorts, groups, joins and indexes them as it does bytea.
 
-SCALE, two bytes after the flag of a numeric bound, is how many fraction digits it shows, which is no part of what is
-compared: `comparison_key` leaves it out.
+SCALE, two bytes after the flag of a numeric bound, is how many fraction digits it shows at least, which is no part of
+what is compared: `comparison_key` makes it zero.
 """
 
 from __future__ import annotations
@@ -119,8 +119,8 @@ def _decode_numeric(data: bytes) -> Decimal:
     body = data[1 : end - 1] if sign == _POSITIVE else data[1 : end - 1].translate(_INVERTED)
     digits = "".join([f"{pair - 1:02d}" for pair in body[4:]])
     adjusted = int.from_bytes(body[:4]) - _EXPONENT_OFFSET
-    wanted = max(adjusted + 1 + scale, 1)
-    shown = digits.ljust(wanted, "0")[:wanted] if len(digits) != wanted else digits
+    digits = digits.rstrip("0")
+    shown = digits.ljust(max(adjusted + 1 + scale, 1), "0")
     return Decimal((int(sign == _NEGATIVE), tuple(map(int, shown)), adjusted + 1 - len(shown)))
 
 
@@ -283,6 +283,10 @@ def encode_multirange(ranges: Sequence[Bounds]) -> bytes:
 
 def decode(codec: Codec, data: bytes) -> list[Bounds]:
     """The ranges of a multirange, or the one of a range, none when it is empty."""
+    size = codec.width + 2
+    if codec.width and len(data) == 2 * size + 1 and data[1] == 1:
+        # One range with two bounds: no other value is as long.
+        return [(data[1 : size + 1], data[size + 1 :])]
     found: list[Bounds] = []
     at = 0
     while at < len(data) and data[at]:
@@ -299,4 +303,8 @@ def comparison_key(data: bytes) -> bytes:
     ranges = decode(codec, data)
     if not ranges:
         return data
-    return encode_multirange([(codec.key(lower), codec.key(upper)) for lower, upper in ranges])
+    return encode_multirange([(_without_scale(codec, lower), _without_scale(codec, upper)) for lower, upper in ranges])
+
+
+def _without_scale(codec: Codec, given: bytes) -> bytes:
+    return codec.key(given) + b"\x00\x00" if given[0] == 1 else given

@@ -59,11 +59,27 @@ def show_ranges(data: bytes, oid: int, write: Output) -> str:
     return shown[0] if shown else _EMPTY
 
 
+_PART = r'(?:"([^\[\](){}",\\]+)"|([^\[\](){}",\\]*))'
+_PLAIN = re.compile(rf"([\[(]){_PART},{_PART}([\])])\Z")
+"""A range as it is usually written."""
+
+
 def _malformed(text: str, detail: str) -> InvalidTextRepresentation:
     return InvalidTextRepresentation(f'malformed range literal: "{text}"', detail=detail)
 
 
 def _parse(text: str, range_type: RangeType, read: Read) -> Bounds | None:
+    plain = _PLAIN.match(text)
+    if plain is not None:
+        opening, quoted_lower, lower, quoted_upper, upper, closing = plain.groups()
+        lower, upper = quoted_lower or lower, quoted_upper or upper
+        return rb.bounds_of(
+            range_type,
+            read(lower) if lower else None,
+            read(upper) if upper else None,
+            lower_inc=opening == "[",
+            upper_inc=closing == "]",
+        )
     body = text.strip(_SPACE)
     if body[: len(_EMPTY)].lower() == _EMPTY:
         if len(body) > len(_EMPTY) and body[len(_EMPTY) :].strip(_SPACE):

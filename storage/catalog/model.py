@@ -193,6 +193,8 @@ class Index(Record, frozen=True, kw_only=True, tag="index"):
     valid: bool = True
     constraint: int | None = None
     """Oid of the exclusion constraint that it enforces: no two rows have equal keys, of which none is NULL."""
+    overlapping: tuple[int, ...] = ()
+    """The places of those keys, if any, that the constraint compares with && instead."""
 
     @property
     def enforced(self) -> bool:

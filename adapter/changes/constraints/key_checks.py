@@ -21,10 +21,10 @@ import pyarrow as pa
 from msgspec.structs import replace
 
 from adapter.changes.constraints.key_locks import lock_keys, lock_referred, newest
-from adapter.changes.constraints.table_keys import ForeignKey, foreign_key
+from adapter.changes.constraints.table_keys import ForeignKey
 from adapter.execution.guards import own_catalog
 from adapter.execution.statement import Running
-from adapter.plans.key_indexes import constraint_index, index_definition, key_arrays
+from adapter.plans.key_indexes import key_arrays
 from adapter.plans.row_text import key_text
 from adapter.queries.by_index.key_scan import distinct_keys, first_taken, rows_by_keys
 from adapter.store_errors import READ_WRITE_DEPENDENCIES, serialization_failure
@@ -118,11 +118,7 @@ def duplicate(running: Running, relation: Relation, constraint: Constraint | Ind
         text = unique_key_text(running, relation, constraint, keys, row)
         facts: dict[str, Any] = {"schema": schema, "table": relation.name, "constraint": constraint.name}
         if isinstance(constraint, Index) and not constraint.unique:
-            return ExclusionViolation(
-                f'conflicting key value violates exclusion constraint "{constraint.name}"',
-                detail=f"Key {text} conflicts with existing key {text}.",
-                **facts,
-            )
+            return exclusion_violation(running, relation, constraint, text, text)
         return UniqueViolation(
             f'duplicate key value violates unique constraint "{constraint.name}"',
             detail=f"Key {text} already exists.",
@@ -130,6 +126,19 @@ def duplicate(running: Running, relation: Relation, constraint: Constraint | Ind
         )
 
     return violation
+
+
+def exclusion_violation(
+    running: Running, relation: Relation, index: Index, key: str, other: str
+) -> ExclusionViolation:  # fmt: skip
+    """23P01 for a new row of `key` and a row of the key `other`, both as text."""
+    return ExclusionViolation(
+        f'conflicting key value violates exclusion constraint "{index.name}"',
+        detail=f"Key {key} conflicts with existing key {other}.",
+        schema=_schema_name(running, relation),
+        table=relation.name,
+        constraint=index.name,
+    )
 
 
 def not_present(running: Running, key: ForeignKey, keys: Keys) -> Violation:
@@ -339,38 +348,3 @@ def defer(running: Running, constraint: Constraint | Index, keys: Keys, *, refer
         constraint = constraint_of_index(own_catalog(running), constraint.oid) or constraint
     transaction = running.transaction
     transaction.defer(DeferredKeys(constraint=constraint.oid, keys=keys, referenced=referenced))
-
-
-async def check_deferred(running: Running, constraints: frozenset[int] | None = None) -> None:
-    """Check what was deferred: of `constraints`, or of all."""
-    transaction = running.transaction
-    due = [held for held in transaction.pending.deferred if constraints is None or held.constraint in constraints]
-    if not due:
-        return
-    catalog = own_catalog(running)
-    for held in due:
-        constraint = catalog.get(held.constraint)
-        if not isinstance(constraint, Constraint):
-            continue  # It was dropped meanwhile.
-        if constraint.kind in "pu":
-            relation = catalog.get(constraint.relation)
-            assert isinstance(relation, Relation)
-            index = constraint_index(relation, constraint)
-            await check_unique(running, relation, constraint, index, held.keys)
-            continue
-        if constraint.kind == "x":
-            relation, record = catalog.get(constraint.relation), catalog.get(constraint.index or 0)
-            assert isinstance(relation, Relation)
-            assert isinstance(record, Index)
-            index = index_definition(relation, record, running.engines.row_values)
-            await check_unique(running, relation, record, index, held.keys)
-            continue
-        key = foreign_key(catalog, constraint)
-        if held.referenced:
-            await check_unreferenced(running, key, await gone_keys(running, key, held.keys))
-        else:
-            # Only rows that are still there refer to anything.
-            once = await computed(len(held.keys[0]), partial(distinct_keys, held.keys))
-            found = await find(running, key.child, key.child_index, once)
-            await check_referring(running, key, _taken(once, pa.array(np.unique(found.keys))))
-    transaction.keep_deferred(held for held in transaction.pending.deferred if held not in due)

@@ -26,6 +26,7 @@ from adapter.changes.constraints.key_checks import (
     still_referenced,
 )
 from adapter.changes.constraints.key_locks import lock_found
+from adapter.changes.constraints.overlap_checks import check_overlaps
 from adapter.changes.constraints.row_checks import check_rows
 from adapter.changes.constraints.table_keys import ForeignKey, TableKeys, places_of
 from adapter.changes.constraints.target import Target, target_of
@@ -39,6 +40,7 @@ from adapter.results import RecordBatch
 from adapter.transactions.claims import Violation
 from adapter.transactions.locks.modes import FOR_NO_KEY_UPDATE, FOR_UPDATE
 from adapter.transactions.row_versions import DELETED, Replacement
+from storage.catalog.model import Index
 from storage.shards.parts import ROW_ID
 
 SET_DEFAULT = "d"
@@ -99,8 +101,11 @@ class StatementKeys:
             new, _ = await unique.keys_of(_joined(noted))
             if is_deferred(running, unique.constraint):
                 defer(running, unique.constraint, new)
+                continue
+            other = None if others is None else others.get(unique.constraint.oid)
+            if isinstance(unique.constraint, Index) and unique.constraint.overlapping:
+                await check_overlaps(running, self._target.relation, unique.constraint, unique.index, new, other)
             else:
-                other = None if others is None else others.get(unique.constraint.oid)
                 await check_unique(
                     running,
                     self._target.relation,

@@ -25,6 +25,7 @@ from planner.errors import CheckViolation, ExclusionViolation, ForeignKeyViolati
 from planner.ir.bound import BoundQuery
 from planner.syntax.identifiers import quote_identifier
 from planner.syntax.parse import split_and_parse
+from planner.types.ranges import range_of
 from storage.catalog.model import CatalogSnapshot, Column, Constraint, Index, Relation, Schema
 
 
@@ -91,6 +92,9 @@ async def _check_unique(
     given = [] if key.nulls_not_distinct else [f"{column} IS NOT NULL" for column in columns]
     if isinstance(key, Index) and key.predicate is not None:
         given.append(f"({key.predicate})")
+    if isinstance(key, Index) and key.overlapping:
+        await _check_disjoint(running, catalog, relation, key, columns, given)
+        return
     where = f" WHERE {' AND '.join(given)}" if given else ""
     listed, places = ", ".join(columns), ", ".join(str(n) for n in range(1, len(columns) + 1))
     text = f"SELECT {listed} FROM {_name(catalog, relation)}{where} GROUP BY {places} HAVING count(*) > 1 LIMIT 1"
@@ -104,12 +108,54 @@ async def _check_unique(
         "constraint": key.name,
     }
     if isinstance(key, Index) and not key.unique:
-        raise ExclusionViolation(
-            f'could not create exclusion constraint "{key.name}"',
-            detail=f"Key {shown} conflicts with key {shown}.",
-            **facts,
-        )
+        raise _excluded(catalog, relation, key, shown, shown)
     raise UniqueViolation(f'could not create unique index "{key.name}"', detail=f"Key {shown} is duplicated.", **facts)
+
+
+async def _check_disjoint(
+    running: Running, catalog: CatalogSnapshot, relation: Relation, key: Index, columns: Sequence[str],
+    given: Sequence[str],
+) -> None:  # fmt: skip
+    """23P01 when rows overlap. Of ranges in their order of which some overlap neighbours do
+    (`adapter.transactions.overlaps`); multiranges and several ranges are held each against each."""
+    by_attnum = {column.attnum: column.type_oid for column in relation.columns}
+    expression_types = iter(key.expression_types)
+    types = [by_attnum[attnum] if attnum else next(expression_types)[0] for attnum in key.columns]
+    equal = [n for n in range(len(columns)) if n not in key.overlapping]
+    where = " AND ".join([*given, *[f"NOT isempty({columns[n]})" for n in key.overlapping]])
+    listed = ", ".join(f"{column} AS k{n}" for n, column in enumerate(columns))
+    rows = f"SELECT {listed} FROM {_name(catalog, relation)} WHERE {where}"
+    ordered = ", ".join(f"k{n}" for n in (*equal, *key.overlapping))
+    ones, others = (", ".join(f"{row}.k{n}" for n in range(len(columns))) for row in ("x", "y"))
+    if len(key.overlapping) == 1 and range_of(types[key.overlapping[0]]) is not None:
+        partition = f"PARTITION BY {', '.join(f'k{n}' for n in equal)} " if equal else ""
+        before = ", ".join(
+            f"lag(k{n}) OVER ({partition}ORDER BY k{key.overlapping[0]}) AS p{n}" for n in range(len(columns))
+        )
+        keys = ", ".join([*[f"k{n}" for n in range(len(columns))], *[f"p{n}" for n in range(len(columns))]])
+        place = key.overlapping[0]
+        text = f"SELECT {keys} FROM (SELECT *, {before} FROM ({rows}) r) s WHERE k{place} && p{place} LIMIT 1"
+    else:
+        numbered = f"SELECT *, row_number() OVER (ORDER BY {ordered}) AS n FROM ({rows}) r"
+        met = [f"x.k{n} {'&&' if n in key.overlapping else '='} y.k{n}" for n in range(len(columns))]
+        joined = f"({numbered}) x JOIN ({numbered}) y ON {' AND '.join(met)} AND x.n > y.n"
+        text = f"SELECT {ones}, {others} FROM {joined} LIMIT 1"
+    found = await _first_of(running, catalog, text)
+    if found is not None:
+        count = len(columns)
+        shown = unique_key_text(running, relation, key, tuple(found.columns[:count]), 0)
+        other = unique_key_text(running, relation, key, tuple(found.columns[count:]), 0)
+        raise _excluded(catalog, relation, key, other, shown)
+
+
+def _excluded(catalog: CatalogSnapshot, relation: Relation, key: Index, one: str, other: str) -> ExclusionViolation:
+    return ExclusionViolation(
+        f'could not create exclusion constraint "{key.name}"',
+        detail=f"Key {one} conflicts with key {other}.",
+        schema=_schema_name(catalog, relation),
+        table=relation.name,
+        constraint=key.name,
+    )
 
 
 async def _first_of(running: Running, catalog: CatalogSnapshot, text: str) -> RecordBatch | None:

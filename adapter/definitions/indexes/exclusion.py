@@ -1,7 +1,7 @@
-"""Exclusion constraints with `=`: no two rows have equal keys. That is what a unique index says, so one enforces them;
-rows with a NULL in their key exclude none.
+"""Exclusion constraints with `=` and, of ranges and multiranges, &&: no two rows have equal keys, or keys that overlap.
+An index enforces them, as it enforces unique keys; rows with a NULL in their key exclude none.
 
-Other operators ask for the rows that a key overlaps, which nothing here finds, and are refused.
+Other operators are refused.
 """
 
 from __future__ import annotations
@@ -19,8 +19,11 @@ from planner.catalog_data.content import columns
 from planner.errors import FeatureNotSupported, UndefinedFunction, WrongObjectType
 from planner.statements import records as st
 from planner.types.operator_classes import equality, input_type, operator_family_name
+from planner.types.ranges import range_or_multirange
 from planner.types.type_names import format_type
 from storage.catalog.model import Constraint, Index, Relation
+
+_OVERLAPS = "&&"
 
 
 def declared_exclusions(
@@ -42,6 +45,7 @@ def declared_exclusions(
         assert index is not None
         taken.add(index.name)
         operators = [_operator(relation, index, place, names) for place, names in enumerate(definition.operators)]
+        overlapping = [place for place, names in enumerate(definition.operators) if names[-1] == _OVERLAPS]
         constraint = Constraint(
             oid=new_oid(running),
             name=index.name,
@@ -55,7 +59,7 @@ def declared_exclusions(
             include=index.include,
             exclude_operators=tuple(operators),
         )
-        found.append((constraint, replace(index, constraint=constraint.oid)))
+        found.append((constraint, replace(index, constraint=constraint.oid, overlapping=tuple(overlapping))))
     return found
 
 
@@ -70,12 +74,15 @@ def retype_exclusions(running: Running, indexes: Iterable[Index]) -> None:
     for index in indexes:
         constraint = own_catalog(running).get(index.constraint or 0)
         if isinstance(constraint, Constraint):
-            operators = tuple(equality(operator_class) for operator_class in index.operator_classes)
+            operators = tuple(
+                constraint.exclude_operators[place] if place in index.overlapping else equality(operator_class)
+                for place, operator_class in enumerate(index.operator_classes)
+            )
             change(running, removed=[constraint], added=[replace(constraint, exclude_operators=operators)])
 
 
 def _operator(relation: Relation, index: Index, place: int, names: tuple[str, ...]) -> int:
-    """The operator of a key. Only its type's equality is one."""
+    """The operator of a key: its type's equality, or && of ranges."""
     name = names[-1]
     if name == "=" and names[:-1] in ((), ("pg_catalog",)):
         return equality(index.operator_classes[place])
@@ -97,11 +104,13 @@ def _operator(relation: Relation, index: Index, place: int, names: tuple[str, ..
             detail="Only commutative operators can be used in exclusion constraints.",
         )
     if index.method != "gist":
-        family = operator_family_name(index.operator_classes[place])
+        family, declared = operator_family_name(index.operator_classes[place]), format_type(found[3])
         raise WrongObjectType(
-            f'operator {name}({shown},{shown}) is not a member of operator family "{family}"',
+            f'operator {name}({declared},{declared}) is not a member of operator family "{family}"',
             detail="The exclusion operator must be related to the index operator class for the constraint.",
         )
+    if name == _OVERLAPS and range_or_multirange(type_oid) is not None:
+        return int(found[0])
     raise FeatureNotSupported(f"exclusion constraints with operator {name}({shown},{shown}) are not supported")
 
 
