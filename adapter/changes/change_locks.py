@@ -139,7 +139,8 @@ def _modes(batch: RecordBatch, keys: list[int] | None, width: int) -> np.ndarray
     modes = np.full(batch.num_rows, FOR_NO_KEY_UPDATE)
     for place in keys:
         old, new = batch.column(1 + place), batch.column(1 + width + place)
-        modes[differs(old, new)] = FOR_UPDATE
+        if not old.equals(new):
+            modes[differs(old, new)] = FOR_UPDATE
     return modes
 
 

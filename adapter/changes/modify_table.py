@@ -39,11 +39,12 @@ from adapter.changes.on_conflict import ConflictResolution, retried, whole
 from adapter.changes.rows.changed_rows import ChangedRows
 from adapter.changes.rows.over_rows import computed_rows
 from adapter.changes.rows.returning import ReturnedRows
+from adapter.changes.rows.written_rows import written_rows
 from adapter.execution.statement import Outcome, RowsOutcome, Running
 from adapter.plans.constant_rows import constant_value
 from adapter.plans.plan_cache import Plan
 from adapter.queries.prepared_read import NOTHING, PreparedRead
-from adapter.queries.read import prepare_plan
+from adapter.queries.read import may_skip_engines, prepare_plan
 from adapter.queries.sequences import find_sequence, next_values
 from adapter.queries.session_functions import has_acting_calls
 from adapter.results import Command, RecordBatch
@@ -130,6 +131,11 @@ class Change:
         """Read the rows to change, and write what becomes of them. Raises BeginAgain before anything is written."""
         running, statement, plan = self._running, self._statement, self._plan
         if isinstance(statement, BoundInsert):
+            if plan.query is statement.source and not running.parsed.is_long and may_skip_engines(running):
+                rows = await written_rows(running, statement.source)
+                if rows is not None:
+                    await self._take(rows)
+                    return
             plan = self._number_rows(plan, statement)
         read = await prepare_plan(running, plan, at_hand=self._at_hand)
         _check_constants(read)
@@ -176,46 +182,50 @@ class Change:
         return replace(plan, query=query, acts=has_acting_calls(query))
 
     async def _read_then_write(self, read: PreparedRead) -> None:
-        statement, width = self._statement, len(self.target.columns)
+        statement = self._statement
         stream = read.stream()
         if isinstance(statement, (BoundUpdate, BoundDelete)):
             stream = locked_batches(self._running, self.target, read, statement)
         elif isinstance(statement, BoundMerge):
             stream = merged_batches(self._running, self.target, read, statement)
         async with aclosing(_closable(stream)) as batches:
-            async for found in batches:
-                batch = found
-                if self._changed is not None and isinstance(statement, (BoundUpdate, BoundDelete)):
-                    batch = self._changed.first_time(self.target.relation.oid, batch)
-                if not batch.num_rows:
-                    continue
-                columns = batch.columns
-                match statement:
-                    case BoundMerge():
-                        await self._merge_rows(batch)
-                    case BoundInsert() if statement.on_conflict is not None:
-                        await self._upsert(await self._completed(statement, batch))
-                        continue
-                    case BoundInsert():
-                        columns = await self._completed(statement, batch)
-                        await self.insert(columns)
-                        if self._keys is not None:
-                            self._keys.add(columns)
-                    case BoundUpdate():
-                        old, new = columns[1 : 1 + width], columns[1 + width : 1 + 2 * width]
-                        self.delete(columns[0], old)
-                        self._replaced(columns[0], await self.insert(new, columns[1 + 2 * width :]))
-                        if self._keys is not None:
-                            self._keys.move(old, new)
-                    case BoundDelete():
-                        old = columns[1 : 1 + width]
-                        self.delete(columns[0], old)
-                        self._replaced(columns[0], DELETED)
-                        if self._keys is not None:
-                            self._keys.remove(old)
-                        await self._return(columns[1:])
-                self._rows += batch.num_rows
-                await self._txn.spill()
+            async for batch in batches:
+                await self._take(batch)
+
+    async def _take(self, batch: RecordBatch) -> None:
+        """Write what becomes of rows that were read."""
+        statement, width = self._statement, len(self.target.columns)
+        if self._changed is not None and isinstance(statement, (BoundUpdate, BoundDelete)):
+            batch = self._changed.first_time(self.target.relation.oid, batch)
+        if not batch.num_rows:
+            return
+        columns = batch.columns
+        match statement:
+            case BoundMerge():
+                await self._merge_rows(batch)
+            case BoundInsert() if statement.on_conflict is not None:
+                await self._upsert(await self._completed(statement, batch))
+                return
+            case BoundInsert():
+                columns = await self._completed(statement, batch)
+                await self.insert(columns)
+                if self._keys is not None:
+                    self._keys.add(columns)
+            case BoundUpdate():
+                old, new = columns[1 : 1 + width], columns[1 + width : 1 + 2 * width]
+                self.delete(columns[0], old)
+                self._replaced(columns[0], await self.insert(new, columns[1 + 2 * width :]))
+                if self._keys is not None:
+                    self._keys.move(old, new)
+            case BoundDelete():
+                old = columns[1 : 1 + width]
+                self.delete(columns[0], old)
+                self._replaced(columns[0], DELETED)
+                if self._keys is not None:
+                    self._keys.remove(old)
+                await self._return(columns[1:])
+        self._rows += batch.num_rows
+        await self._txn.spill()
 
     async def _upsert(self, columns: list[Any]) -> None:
         """Insert rows, but for those in conflict with others, which may change instead."""

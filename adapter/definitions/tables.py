@@ -10,7 +10,7 @@ import msgspec
 import pyarrow as pa
 
 from adapter.changes.constraints.row_checks import check_rows
-from adapter.changes.constraints.target import Target
+from adapter.changes.constraints.target import target_with
 from adapter.changes.with_changes import run_rows
 from adapter.definitions.common.catalog_changes import change, exists_already, new_oid, owner_oid
 from adapter.definitions.constraints.checks import copied_checks, declared_checks, with_constraints
@@ -299,17 +299,7 @@ def stored_type(name: str, type_: SqlType) -> SqlType:
 
 async def fill_table(running: Running, relation: Relation, schema_name: str, read: PreparedRead) -> int:
     """Write the rows of `read` (one column per live column, in order) into a new table. Returns their number."""
-    assert relation.shard is not None
-    columns = relation.live_columns()
-    target = Target(
-        relation=relation,
-        schema_name=schema_name,
-        shard=relation.shard,
-        columns=columns,
-        not_null=frozenset(column.attnum for column in columns if column.not_null),
-        checks=None,
-        keys=None,
-    )
+    target = target_with(relation, schema_name)
     txn = running.transaction.writable(running.services.env)
     if read.writer is not None and not target.not_null:
         (parts,) = await read.writer.write(
@@ -318,14 +308,14 @@ async def fill_table(running: Running, relation: Relation, schema_name: str, rea
             read.params,
             read.context,
             shard=target.shard,
-            columns=[tuple(range(len(columns)))],
+            columns=[tuple(range(len(target.columns)))],
             names=[target.names],
         )
         for part in parts:
             await txn.write_part(target.shard, UploadedPart(key=part.key, rows=part.rows, bytes=part.bytes))
         return sum(part.rows for part in parts)
     count = 0
-    physical = physical_schema(columns)
+    physical = physical_schema(target.columns)
     stream: Any = read.stream()
     async with aclosing(stream) as batches:
         async for batch in batches:

@@ -14,6 +14,7 @@ snapshot, and the changes since the durable state, cost what was added and not w
 from __future__ import annotations
 
 import asyncio
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from weakref import WeakKeyDictionary
 
@@ -120,8 +121,10 @@ class ShardReader:
         _, view = await self._view(shard, until)
         if after < view.base.upper - 1:
             return changes_of(view.state, after, until)
-        written = range(view.base.next_part_id, view.state.next_part_id)
-        changes = changes_among([view.state.parts[number] for number in written], shard, after, until)
+        parts, written = view.state.parts, range(view.base.next_part_id, view.state.next_part_id)
+        # Writes are appended in the order of their CSNs.
+        first = bisect_right(written, after, key=lambda number: parts[number].csn)
+        changes = changes_among([parts[number] for number in written[first:]], shard, after, until)
         if self._validate:
             assert changes == changes_of(view.state, after, until)
         return changes

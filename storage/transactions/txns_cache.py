@@ -10,7 +10,9 @@ been copied into s yet (`unapplied`), and how new its copy of the data shard's s
 from __future__ import annotations
 
 import asyncio
+from bisect import bisect_left
 from collections.abc import Callable
+from operator import attrgetter
 
 from storage.clock import Clock
 from storage.durable.state import DurableState
@@ -25,6 +27,8 @@ from storage.transactions.txns_state import Staged, TxnsDiff, TxnsState
 
 FOLLOW_RETRY_S = 0.2
 """Pause of the follower after the store failed it."""
+
+_csn_of = attrgetter("csn")
 
 
 class TxnsCache:
@@ -115,7 +119,7 @@ class TxnsCache:
                 writes = tuple(write for write in writes if write.csn < undecided.csn)
         if not writes or writes[0].csn >= upper:
             return writes
-        return tuple(write for write in writes if write.csn >= upper)
+        return writes[bisect_left(writes, upper, key=_csn_of) :]
 
     def undecided(self, shard: ShardId) -> Staged | None:
         """The oldest staged transaction on `shard` of which this process does not know that it committed."""

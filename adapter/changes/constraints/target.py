@@ -9,48 +9,71 @@ from msgspec import Struct
 from adapter.changes.constraints.table_checks import TableChecks, table_checks
 from adapter.changes.constraints.table_keys import TableKeys, table_keys
 from adapter.execution.statement import Running
+from adapter.plans.key_indexes import RowValues
 from planner.errors import WrongObjectType
 from planner.types.types import SqlType, column_type
+from storage.bounded_map import BoundedMap
 from storage.catalog.model import CatalogSnapshot, Column, Relation, Schema
 from storage.ids import ShardId
 
+MAX_KEPT = 1000
+"""Tables that are kept as targets."""
+
 
 class Target(Struct, frozen=True, kw_only=True):
-    """The table that is written: its live columns in attnum order, those that may not be NULL, its checks, its keys."""
+    """The table that is written: its live columns in attnum order with their physical names and types, those that may
+    not be NULL, its checks, its keys."""
 
     relation: Relation
     schema_name: str
     shard: ShardId
     columns: tuple[Column, ...]
+    names: list[str]
+    types: list[SqlType]
     not_null: frozenset[int]
     checks: TableChecks | None
     keys: TableKeys | None
 
-    @property
-    def names(self) -> list[str]:
-        """Physical column names."""
-        return [f"c{column.attnum}" for column in self.columns]
 
-    @property
-    def types(self) -> list[SqlType]:
-        """The columns' types."""
-        return [column_type(column.type_oid, column.typmod) for column in self.columns]
+_kept: BoundedMap[int, tuple[CatalogSnapshot, RowValues, Target]] = BoundedMap(max_entries=MAX_KEPT)
+"""By oid of the table, in the catalog and with what computes its keys."""
 
 
 def target_of(running: Running, catalog: CatalogSnapshot, relation_oid: int) -> Target:
     """The table with `relation_oid` in the statement's catalog. Raises 42809 for what is no table."""
+    values = running.engines.row_values
+    known = _kept.get(relation_oid)
+    if known is not None and known[0] is catalog and known[1] is values:
+        return known[2]
     relation = catalog.get(relation_oid)
     if not isinstance(relation, Relation) or relation.shard is None:
         name = relation.name if isinstance(relation, Relation) else str(relation_oid)
         raise WrongObjectType(f'cannot change relation "{name}"')
     schema = catalog.get(relation.schema)
+    target = target_with(
+        relation,
+        schema.name if isinstance(schema, Schema) else "",
+        checks=table_checks(running, catalog, relation) if relation.constraints else None,
+        keys=table_keys(catalog, relation, values) if relation.constraints else None,
+    )
+    _kept.put(relation_oid, (catalog, values, target))
+    return target
+
+
+def target_with(
+    relation: Relation, schema_name: str, *, checks: TableChecks | None = None, keys: TableKeys | None = None
+) -> Target:
+    """A table with these checks and keys."""
+    assert relation.shard is not None
     columns = relation.live_columns()
     return Target(
         relation=relation,
-        schema_name=schema.name if isinstance(schema, Schema) else "",
+        schema_name=schema_name,
         shard=relation.shard,
         columns=columns,
-        not_null=frozenset(column.attnum for column in columns if column.not_null),
-        checks=table_checks(running, catalog, relation) if relation.constraints else None,
-        keys=table_keys(catalog, relation, running.engines.row_values) if relation.constraints else None,
+        names=[f"c{column.attnum}" for column in columns],
+        types=[column_type(column.type_oid, column.typmod) for column in columns],
+        not_null=frozenset([column.attnum for column in columns if column.not_null]),
+        checks=checks,
+        keys=keys,
     )

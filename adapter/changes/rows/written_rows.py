@@ -1,0 +1,152 @@
+"""The rows of an INSERT that are written out, worked out once: constants, parameters, defaults, now(), the next numbers
+of sequences.
+
+Which values they are follows from the plan alone; a run has them computed with Python's values, and makes a batch of
+columns of them. Other expressions are left to an engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+from msgspec import Struct
+
+from adapter.execution.statement import Running, given_to
+from adapter.plans.constant_rows import NeedsEngine, array_of, cast_value, constant_value
+from adapter.plans.row_values import Given, RowColumns, Value
+from adapter.queries.sequences import find_sequence, next_values
+from adapter.results import RecordBatch
+from planner.ir import nodes as ir
+from planner.ir.bound import BoundQuery
+from planner.ir.rewrite import walk
+from planner.types.types import SqlType
+from storage.bounded_map import BoundedMap
+
+MAX_QUERIES = 1000
+"""Queries of which it is known how their rows are made."""
+
+MAX_ROWS = 1000
+"""More rows are made in a thread."""
+
+
+class _Numbered(Struct, frozen=True):
+    """The next number of a sequence, through these casts (the last one first)."""
+
+    sequence: str | int
+    casts: tuple[ir.Cast, ...]
+
+
+class _WrittenRows(Struct, frozen=True, kw_only=True, eq=False):
+    """Rows of values, and what becomes of each: the columns of the table. `numbered`: values of rows are numbers of
+    sequences."""
+
+    rows: tuple[tuple[Value | _Numbered, ...], ...]
+    numbered: bool
+    columns: tuple[Value | _Numbered, ...]
+    types: tuple[SqlType, ...]
+    names: tuple[str, ...]
+
+
+_known: BoundedMap[int, tuple[BoundQuery, _WrittenRows | None]] = BoundedMap(max_entries=MAX_QUERIES)
+"""By identity of the query, which an entry keeps alive; None: it takes an engine."""
+
+
+async def written_rows(running: Running, query: BoundQuery) -> RecordBatch | None:
+    """The rows of the source `query` of an INSERT, under any names; None when it takes an engine to make them.
+
+    Raises the errors of values that do not fit their types, and of sequences.
+    """
+    known = _known.get(id(query))
+    if known is None:
+        known = query, _made(query.rel)
+        _known.put(id(query), known)
+    made = known[1]
+    if made is None:
+        return None
+    given = given_to(running)
+    try:
+        rows: list[list[Any]] = []
+        for written in made.rows:
+            if made.numbered:
+                rows.append([await _value(running, value, (), given) for value in written])
+            else:
+                rows.append([value((), given) for value in written])  # type: ignore[operator]
+        columns: list[list[Any]] = []
+        for column in made.columns:
+            if isinstance(column, _Numbered):
+                columns.append([await _value(running, column, row, given) for row in rows])
+            else:
+                columns.append([column(row, given) for row in rows])
+    except NeedsEngine:
+        return None
+    arrays = [array_of(type_, values) for type_, values in zip(made.types, columns, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, names=made.names)
+
+
+async def _value(running: Running, value: Value | _Numbered, row: Sequence[Any], given: Given) -> Any:
+    if not isinstance(value, _Numbered):
+        return value(row, given)
+    (number,) = await next_values(running, find_sequence(running, value.sequence), 1)
+    for cast in reversed(value.casts):
+        number = cast_value(cast, number)
+    return number
+
+
+def _made(rel: ir.Rel) -> _WrittenRows | None:
+    projects: list[ir.Project] = []
+    at = rel
+    while isinstance(at, ir.Project):
+        projects.append(at)
+        at = at.input
+    if not isinstance(at, (ir.OneRow, ir.Values)) or not rel.fields:
+        return None
+    written = at.rows if isinstance(at, ir.Values) else ((),)
+    if len(written) > MAX_ROWS:
+        return None
+    constants, row = RowColumns({}), RowColumns({})
+    rows = [[_numbered(expr) or constants.value_of(expr) for expr in values] for values in written]
+    if any(None in values for values in rows):
+        return None
+    for place, field in enumerate(at.fields):
+        row.named[field.id] = _at(place)
+    numbered: dict[int, _Numbered] = {}
+    for project in reversed(projects):
+        for field, expr in zip(project.fields, project.exprs, strict=True):
+            number = _numbered(expr) if project is rel else None
+            if number is not None:
+                numbered[field.id] = number
+                continue
+            value = row.value_of(expr)
+            if value is None:
+                return None
+            row.named[field.id] = value
+    columns = [numbered.get(field.id) or row.column(field.id) for field in rel.fields]
+    if None in columns:
+        return None
+    return _WrittenRows(
+        rows=tuple([tuple([value for value in values if value is not None]) for values in rows]),
+        numbered=any(isinstance(value, _Numbered) for values in rows for value in values),
+        columns=tuple([column for column in columns if column is not None]),
+        types=tuple([field.type for field in rel.fields]),
+        names=tuple([f"c{number}" for number in range(1, len(rel.fields) + 1)]),
+    )
+
+
+def _numbered(expr: ir.Scalar) -> _Numbered | None:
+    """``nextval('name')``, as the default of a column has it."""
+    casts: list[ir.Cast] = []
+    while isinstance(expr, ir.Cast):
+        casts.append(expr)
+        expr = expr.arg
+    if not isinstance(expr, ir.Call) or expr.signature.name != "nextval":
+        return None
+    if any(isinstance(node, ir.Param) for node in walk(expr.args)):
+        return None
+    known, name = constant_value(expr.args[0], ())
+    return _Numbered(name, tuple(casts)) if known and isinstance(name, (str, int)) else None
+
+
+def _at(place: int) -> Value:
+    return lambda row, given: row[place]
