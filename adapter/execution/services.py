@@ -25,6 +25,7 @@ from adapter.workers.colleagues import Colleagues
 from planner.errors import InvalidParameterValue
 from planner.syntax.parse import Parsed, split_and_parse
 from planner.types.system_relations import BuiltinRelations
+from storage.catalog.block_files import BlockFiles
 from storage.catalog.model import CatalogSnapshot
 from storage.catalog.sequences import SequenceStore
 from storage.environment.environment import Environment
@@ -52,7 +53,8 @@ class Services:
         self.committer = GroupCommitter(env, self.row_versions)
         self.notifications = NotificationHub(self.colleagues)
         self.system_relations = BuiltinRelations()
-        self.sequence_store = SequenceStore(env.consensus, env.clock)
+        blocks = None if place is None else BlockFiles(place.folder / "sequences", env.clock)
+        self.sequence_store = SequenceStore(env.consensus, env.clock, blocks)
         self.started_at = utc_now()
         self._xids = XidMap(visible=env.cache.upper)
 

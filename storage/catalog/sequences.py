@@ -8,6 +8,9 @@ PostgreSQL's own look-ahead does) and never a number twice.
     sequences/16400:       {"last": 132, "called": true}     numbers up to the one reserved last are taken
     sequences/16400.16512: {"last": 7, "called": true}       the same after a RESTART
 
+Where the rest of a block waits is the store's `Blocks`: in this process's memory, or in files that the workers of one
+server share, so that numbers are in the order of their drawing among all of them.
+
 A RESTART is catalog data: it gives the sequence another generation, whose position is its own, so that it happens with
 its transaction or not at all. A block serves only the very definition that it was reserved by.
 """
@@ -15,6 +18,10 @@ its transaction or not at all. A block serves only the very definition that it w
 from __future__ import annotations
 
 import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
+from typing import Protocol
 
 import msgspec
 
@@ -40,31 +47,61 @@ class _Position(msgspec.Struct, frozen=True):
     called: bool
 
 
-class _Block(msgspec.Struct):
+class Block(msgspec.Struct):
     """Numbers reserved and not given out yet, for the sequence as `sequence` defines it."""
 
     sequence: Sequence
     numbers: list[int] = msgspec.field(default_factory=list)
 
 
+class Place(msgspec.Struct):
+    """Where one sequence's block is, while nobody else can get at it."""
+
+    block: Block | None
+
+
+class Blocks(Protocol):
+    """Where blocks wait."""
+
+    def place(self, key: str) -> AbstractAsyncContextManager[Place]:
+        """The place of this sequence, for nobody else inside. At the end, whatever it was, what it holds then is kept:
+        nothing that was taken from it is given out before."""
+        ...
+
+
+class OwnBlocks:
+    """`Blocks` in this process's memory."""
+
+    def __init__(self) -> None:
+        self._places: dict[str, tuple[Place, asyncio.Lock]] = {}
+
+    @contextlib.asynccontextmanager
+    async def place(self, key: str) -> AsyncIterator[Place]:
+        """See `Blocks.place`."""
+        known = self._places.get(key)
+        if known is None:
+            known = self._places[key] = Place(None), asyncio.Lock()
+        place, lock = known
+        async with lock:
+            yield place
+
+
 class SequenceStore:
     """The sequences of one process. `reserved` numbers are given out in order to whoever asks."""
 
-    def __init__(self, consensus: Consensus, clock: Clock) -> None:
+    def __init__(self, consensus: Consensus, clock: Clock, blocks: Blocks | None = None) -> None:
         self._consensus = consensus
         self._clock = clock
-        self._blocks: dict[str, _Block] = {}
-        self._locks: dict[str, asyncio.Lock] = {}
+        self._blocks = blocks or OwnBlocks()
 
     async def next_values(self, sequence: Sequence, count: int) -> list[int]:
         """The next `count` numbers. Raises SequenceExhausted."""
-        async with self._lock(sequence):
-            key = _key(sequence)
-            block = self._blocks.get(key)
+        async with self._blocks.place(_key(sequence)) as place:
+            block = place.block
             if block is None or not _counts_alike(block.sequence, sequence):
                 if block is not None:
                     await self._give_back(block)
-                block = self._blocks[key] = _Block(sequence)
+                block = place.block = Block(sequence)
             numbers = block.numbers
             while len(numbers) < count:
                 missing = count - len(numbers)
@@ -83,13 +120,14 @@ class SequenceStore:
         async def place(_: _Position | None) -> _Position:
             return _Position(value, called)
 
-        async with self._lock(sequence):
-            self._blocks.pop(_key(sequence), None)
+        async with self._blocks.place(_key(sequence)) as location:
+            location.block = None
             await self._register(sequence).change(place, repeat_doubtful=False)
 
     async def last_value(self, sequence: Sequence) -> tuple[int, bool]:
         """The last number given out here or reserved elsewhere, and whether it has been given out."""
-        block = self._blocks.get(_key(sequence))
+        async with self._blocks.place(_key(sequence)) as place:
+            block = place.block
         if block is not None and block.numbers:
             return block.numbers[0] - block.sequence.increment, True
         position = await self._register(sequence).read() or _beginning(sequence)
@@ -107,7 +145,7 @@ class SequenceStore:
         await self._register(sequence).change(advance)
         return numbers
 
-    async def _give_back(self, block: _Block) -> None:
+    async def _give_back(self, block: Block) -> None:
         """Undo the reservation of numbers that were not given out, unless somebody has reserved further ones."""
         if not block.numbers:
             return
@@ -119,9 +157,6 @@ class SequenceStore:
 
         await self._register(block.sequence).change(step_back)
         block.numbers.clear()
-
-    def _lock(self, sequence: Sequence) -> asyncio.Lock:
-        return self._locks.setdefault(_key(sequence), asyncio.Lock())
 
     def _register(self, sequence: Sequence) -> Register[_Position]:
         return Register(self._consensus, self._clock, f"{SEQUENCE_PREFIX}{_key(sequence)}", WHAT, _decode)

@@ -178,6 +178,23 @@ def test_settings_of_roles_and_databases_hold_for_new_sessions_of_every_worker(
         pair[0].execute("ALTER DATABASE postgres RESET ALL")
 
 
+def test_sequences_count_as_one_between_workers(pair: Pair) -> None:
+    here, there = pair
+    here.execute("CREATE TABLE counted (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, worker int)")
+    here.execute("CREATE SEQUENCE s INCREMENT 10")
+    for number in range(1, 81):
+        inserted = pair[number % 2].execute("INSERT INTO counted (worker) VALUES (%s) RETURNING id", (number % 2,))
+        assert inserted.fetchone() == (number,)
+    assert here.execute("SELECT nextval('s')").fetchone() == (1,)
+    assert there.execute("SELECT setval('s', 500)").fetchone() == (500,)
+    assert here.execute("SELECT nextval('s')").fetchone() == (510,)
+    assert there.execute("SELECT last_value, is_called FROM s").fetchone() == (510, True)
+    assert here.execute("SELECT currval('s')").fetchone() == (510,)
+    there.execute("ALTER SEQUENCE s RESTART WITH 7")
+    assert here.execute("SELECT nextval('s')").fetchone() == (7,)
+    assert there.execute("SELECT nextval('s')").fetchone() == (17,)
+
+
 def test_max_connections_is_for_all_workers(tmp_path: Path) -> None:
     with run_server(tmp_path / "data", arguments=(*TWO, "--max-connections", "3")) as small:
         clients = [psycopg.connect(small.dsn()) for _ in range(3)]
