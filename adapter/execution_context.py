@@ -43,6 +43,10 @@ class SessionFacts(Protocol):
         """Bytes that the table or index with this oid occupies; 0 for views and for what is stored in no shard."""
         ...
 
+    def setting(self, name: str) -> str | None:
+        """The value that SHOW prints for a setting, None when there is none of that name."""
+        ...
+
     def blocking_pids(self, pid: int) -> Sequence[int]:
         """The sessions that the waiting session `pid` waits for; none when it does not wait."""
         ...

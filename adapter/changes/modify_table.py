@@ -55,7 +55,7 @@ from planner.ir import nodes as ir
 from planner.ir.bound import BoundChange, BoundDelete, BoundInsert, BoundMerge, BoundUpdate
 from planner.ir.physical import arrow_type
 from storage.catalog.model import Sequence
-from storage.shards.parts import ROW_ID, Part, UploadedPart
+from storage.shards.parts import NO_COLUMNS, ROW_ID, Part, UploadedPart
 
 
 async def run_change(running: Running, plan: Plan) -> Outcome:
@@ -279,7 +279,7 @@ class Change:
 
     async def _completed(self, statement: BoundInsert, batch: RecordBatch) -> list[Any]:
         """The columns of proposed rows, with their numbers and generated columns."""
-        columns: list[Any] = batch.columns
+        columns: list[Any] = batch.columns or [pa.nulls(batch.num_rows, pa.bool_())]
         for index, sequence in self._numbered.items():
             values = await next_values(self._running, sequence, batch.num_rows)
             columns[index] = pa.array(values, pa.int64()).cast(arrow_type(self.target.types[index]))
@@ -316,7 +316,7 @@ class Change:
         self._txn.delete(self.target.shard, pa.record_batch([row_ids, *old], names=names))
 
     def _batch(self, columns: SequenceOf[Any]) -> RecordBatch:
-        return pa.record_batch(list(columns), names=self.target.names)
+        return pa.record_batch(list(columns), names=self.target.names or [NO_COLUMNS])
 
     async def _write_by_engine(self, read: PreparedRead) -> None:
         """Let the engine that reads the rows write what becomes of them, as parts."""

@@ -325,7 +325,7 @@ async def fill_table(running: Running, relation: Relation, schema_name: str, rea
                 array if array.type == field.type else array.cast(field.type)
                 for array, field in zip(batch.columns, physical, strict=True)
             ]
-            rows = pa.record_batch(arrays, schema=physical)
+            rows = pa.record_batch(arrays, schema=physical) if arrays else batch
             await check_rows(running, target, rows)
             txn.write(target.shard, rows)
             count += batch.num_rows

@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import Struct
 
 from adapter.execution.session_registry import Backend, SessionRegistry
-from adapter.execution.session_settings import setting_rows
+from adapter.execution.session_settings import current_value, setting_rows
 from adapter.execution.session_state import SessionState
 from adapter.execution.statement import Running
 from adapter.execution_context import SessionFacts
@@ -18,6 +18,7 @@ from adapter.queries.lock_facts import lock_rows, wait_event
 from adapter.transactions.locks.lock_table import LockTable
 from adapter.transactions.transaction import State
 from adapter.wall_clock import utc_now
+from planner.errors import UndefinedObject
 from planner.ir import nodes as ir
 from planner.ir.bound import BoundQuery
 from planner.ir.rewrite import walk
@@ -80,6 +81,12 @@ class Facts:
                 return setting_rows(self._session)
             case _:
                 return []
+
+    def setting(self, name: str) -> str | None:
+        """The value that SHOW prints for a setting, None when there is none of that name."""
+        with suppress(UndefinedObject):
+            return current_value(self._session, self._session.values.find(name))
+        return None
 
     def blocking_pids(self, pid: int) -> list[int]:
         """The sessions that the waiting session `pid` waits for."""

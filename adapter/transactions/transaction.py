@@ -190,6 +190,7 @@ class Mark(Struct, frozen=True, kw_only=True):
     rows: StorageSavepoint | None
     settings: SettingValues
     pending: Pending
+    read_only: bool
 
 
 class CommitRequest(Struct, frozen=True, kw_only=True):
@@ -545,6 +546,7 @@ class Transaction(Struct, kw_only=True):
             rows=None if self.txn is None else self.txn.savepoint(),
             settings=settings,
             pending=self.pending,
+            read_only=self.read_only,
         )
 
     @property
@@ -555,6 +557,7 @@ class Transaction(Struct, kw_only=True):
     def release_savepoint(self, name: str) -> None:
         """RELEASE: forgets it and all later ones. 3B001 when there is none."""
         index = self._find(name)
+        self.read_only = self._savepoints[index].read_only
         del self._savepoints[index:]
         self.locks.release_savepoint(index + 1)
 
@@ -578,6 +581,7 @@ class Transaction(Struct, kw_only=True):
             else:
                 self.txn.rollback_to(mark.rows)
         self.pending = mark.pending
+        self.read_only = mark.read_only
         if self.snapshot is None:
             self.state = State.NEW
         elif self.pending.updates:

@@ -8,7 +8,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from planner.calls.overloads import Resolved
-from planner.errors import FeatureNotSupported, GroupingError, InvalidColumnReference, SqlSyntaxError, WrongObjectType
+from planner.errors import (
+    FeatureNotSupported,
+    GroupingError,
+    InvalidColumnReference,
+    InvalidRecursion,
+    SqlSyntaxError,
+    WrongObjectType,
+)
 from planner.expressions.bind import bind, bind_clause
 from planner.functions import registry
 from planner.ir.nodes import AggregateCall, Call, ColumnRef, RowConstructor, Scalar, SortKey
@@ -82,6 +89,11 @@ def aggregate_call(
     )
     owner = _aggregate_level(level, call)
     _check_clause(owner, "aggregate functions", tree.location)
+    if owner.reads_itself:
+        raise InvalidRecursion(
+            "aggregate functions are not allowed in a recursive query's recursive term",
+            position=statement.position(tree.location),
+        )
     field = next((known for existing, known in owner.aggregates if existing == call), None)
     if field is None:
         field = statement.new_field(signature.name, call.type)

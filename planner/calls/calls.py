@@ -15,7 +15,7 @@ from planner.calls.window_calls import window_call
 from planner.errors import FeatureNotSupported, SqlSyntaxError, WrongObjectType
 from planner.expressions.bind import bind
 from planner.functions import registry
-from planner.ir.nodes import Call, Cast, Scalar, SessionValue
+from planner.ir.nodes import Call, Cast, Literal, Scalar, SessionValue
 from planner.ir.written import FunctionCall
 from planner.resolution.session_values import session_value
 from planner.resolution.statement import Handler, Level
@@ -93,6 +93,8 @@ def _bind_call(level: Level, tree: Tree) -> Scalar:
         return window_call(level, resolved, tree, name_text, start_srfs)
     _refuse_aggregate_syntax(level, name_text, tree)
     value: Scalar | None = session_value(resolved.signature, tuple(resolved.args), resolved.type)
+    if resolved.signature.oid == _PG_TYPEOF and isinstance(args[0], Literal) and args[0].type.oid == UNKNOWN:
+        value = Literal(value=UNKNOWN, type=resolved.type)
     if value is None and kind is Kind.SET_RETURNING:
         return set_returning(level, resolved, names[-1], location, start_srfs)
     result = _plain_call(level, resolved, location) if value is None else statement.at(value, location)
@@ -107,6 +109,9 @@ def _bind_call(level: Level, tree: Tree) -> Scalar:
         statement.written_as(result, form)
     return result
 
+
+_PG_TYPEOF = 1619
+"""The one function of any type that tells a literal without a type from a text."""
 
 _AGES = frozenset({DATE, TIMESTAMP, TIMESTAMPTZ, UNKNOWN})
 

@@ -129,8 +129,12 @@ class Dialect(TimeZones):
 
     def raise_quoting(self, sqlstate: str, message: str, text: str) -> str:
         """An expression that raises an error whose message ends with a text, in double quotes."""
-        start = self.string(start_of_error(sqlstate, f'{message}"'))
-        return self.error(f"concat({start}, {text}, {self.string(chr(34) + END)})")
+        return self.raise_about(sqlstate, f'{message}"', text, '"')
+
+    def raise_about(self, sqlstate: str, before: str, text: str, after: str) -> str:
+        """An expression that raises a PostgreSQL error whose message has the value of the expression `text` in it."""
+        start = self.string(start_of_error(sqlstate, before))
+        return self.error(f"concat({start}, {text}, {self.string(after + END)})")
 
     @abstractmethod
     def distinct(self, left: str, right: str, *, negated: bool) -> str:

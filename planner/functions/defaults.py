@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from planner.types.types import BOOL, FLOAT8, INT4, SqlType
+from planner.types.types import BOOL, FLOAT8, INT4, TEXT, SqlType
 
 _TRUE, _FALSE = (True, SqlType(BOOL)), (False, SqlType(BOOL))
 _ZERO = (0, SqlType(INT4))
@@ -16,9 +16,10 @@ DEFAULTS: Mapping[int, tuple[int, tuple[tuple[object, SqlType], ...]]] = {
     1268: (2, (_TRUE,)),
     3305: (4, (_TRUE,)),
     3579: (4, (_FALSE,)),
+    4350: (2, (("NFC", SqlType(TEXT)),)),
     3464: (7, (*(_ZERO,) * 6, (0.0, SqlType(FLOAT8)))),
 }
-"""parse_ident, jsonb_set, jsonb_insert, make_interval: number of arguments, defaults of the last ones."""
+"""parse_ident, jsonb_set, jsonb_insert, normalize, make_interval: number of arguments, defaults of the last ones."""
 
 VARIADIC_ARRAYS: Mapping[int, tuple[int, int]] = {
     3951: (1, 1009), 3953: (1, 1009), 3217: (1, 1009), 3940: (1, 1009),

@@ -118,8 +118,6 @@ def _local(message: str) -> SqlError | None:
         return errors.CardinalityViolation("more than one row returned by a subquery used as an expression")
     if "argument for ntile must be greater than zero" in lowered:
         return errors.InvalidArgumentForNtile("argument of ntile must be greater than zero")
-    if "quantile parameter cannot be null" in lowered:
-        return errors.FeatureNotSupported("percentile_cont of a NULL fraction is not supported on the local engine")
     if "cannot take logarithm of zero" in lowered:
         return errors.InvalidArgumentForLogarithm("cannot take logarithm of zero")
     if "cannot take logarithm of a negative" in lowered:

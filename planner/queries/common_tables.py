@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from msgspec.structs import replace
 
@@ -18,6 +17,7 @@ from planner.errors import (
 from planner.ir.bound import WITH_ROWS, Returning, WithStep
 from planner.ir.nodes import CommonTable, CteScan, Field, Origin, Project, Rel, Scalar, With
 from planner.ir.rewrite import walk
+from planner.queries.recursion_rules import check_recursion, in_dependency_order, refers_to_itself
 from planner.queries.relations import Cte
 from planner.resolution.coercion import common_type
 from planner.resolution.query import (
@@ -31,7 +31,7 @@ from planner.resolution.query import (
 from planner.resolution.statement import Analyzed, Level
 from planner.syntax.libpg_query import pb
 from planner.syntax.names import strings
-from planner.syntax.parse import Tree, subtrees
+from planner.syntax.parse import Tree
 from planner.types.numeric_shapes import ANY_NUMERIC
 from planner.types.type_names import format_type
 from planner.types.types import NUMERIC, UNKNOWN, SqlType
@@ -96,7 +96,7 @@ def bind_with(level: Level, tree: Tree) -> list[CommonTable]:
             )
         seen.add(cte.ctename)
     if tree.recursive:
-        ctes = _in_dependency_order(ctes)
+        ctes = in_dependency_order(statement, ctes)
     tables: list[CommonTable] = []
     changes = False
     items: list[CommonTable | WithStep] = []
@@ -109,7 +109,7 @@ def bind_with(level: Level, tree: Tree) -> list[CommonTable]:
             raise FeatureNotSupported(
                 "SEARCH and CYCLE clauses are not supported", position=statement.position(cte.location)
             )
-        if tree.recursive and cte.ctename in _referenced_names(cte.ctequery):
+        if tree.recursive and refers_to_itself(cte):
             tables.append(_recursive_table(level, cte))
         else:
             tables.append(_common_table(level, cte))
@@ -130,7 +130,7 @@ def _change(level: Level, tree: Tree, *, recursive: bool) -> WithStep:
         )
     if whole is None:
         raise FeatureNotSupported("views must not contain data-modifying statements in WITH")
-    if recursive and tree.ctename in _referenced_names(tree.ctequery):
+    if recursive and refers_to_itself(tree):
         raise InvalidRecursion(
             f'recursive query "{tree.ctename}" must not contain data-modifying statements', position=position
         )
@@ -141,33 +141,6 @@ def _change(level: Level, tree: Tree, *, recursive: bool) -> WithStep:
     cte = _register(level, tree, () if returning is None else returning.query.rel.fields)
     cte.id, cte.has_rows = WITH_ROWS - cte.id, returning is not None
     return WithStep(id=cte.id, name=cte.name, statement=bound)
-
-
-def _referenced_names(node: Tree) -> set[str]:
-    """The unqualified relation names in a parse tree."""
-    return {tree.relname for tree in subtrees(node) if tree.DESCRIPTOR.name == "RangeVar" and not tree.schemaname}
-
-
-def _reference_location(node: Tree, name: str) -> int:
-    """Where a relation name first stands in a parse tree."""
-    found = (tree for tree in subtrees(node) if tree.DESCRIPTOR.name == "RangeVar" and tree.relname == name)
-    return min((tree.location for tree in found), default=-1)
-
-
-def _in_dependency_order(ctes: list[Any]) -> list[Any]:
-    """WITH RECURSIVE allows forward references: those that need nothing unbound come first."""
-    needs = {cte.ctename: _referenced_names(cte.ctequery) - {cte.ctename} for cte in ctes}
-    names = set(needs)
-    done: list[Any] = []
-    waiting = list(ctes)
-    while waiting:
-        bound = {cte.ctename for cte in done}
-        ready = next((cte for cte in waiting if not (needs[cte.ctename] & names) - bound), None)
-        if ready is None:
-            raise FeatureNotSupported("mutual recursion between WITH items is not implemented")
-        done.append(ready)
-        waiting.remove(ready)
-    return done
 
 
 def _materialized(tree: Tree) -> bool | None:
@@ -213,40 +186,16 @@ def _register(level: Level, tree: Tree, fields: Sequence[Field]) -> Cte:
     return cte
 
 
-def _check_form(level: Level, tree: Tree) -> None:
-    """What a recursive query may look like (PostgreSQL's checkWellFormedRecursion)."""
-    statement = level.statement
-    select = tree.ctequery.select_stmt
-    name = tree.ctename
-    position = statement.position(tree.location)
-    if select.op != pb.SETOP_UNION:
-        raise InvalidRecursion(
-            f'recursive query "{name}" does not have the form non-recursive-term UNION [ALL] recursive-term',
-            position=position,
-        )
-    if select.sort_clause:
-        raise FeatureNotSupported("ORDER BY in a recursive query is not implemented", position=position)
-    if select.HasField("limit_offset"):
-        raise FeatureNotSupported("OFFSET in a recursive query is not implemented", position=position)
-    if select.HasField("limit_count"):
-        raise FeatureNotSupported("LIMIT in a recursive query is not implemented", position=position)
-    if select.locking_clause:
-        raise FeatureNotSupported("FOR UPDATE/SHARE in a recursive query is not implemented", position=position)
-    if name in _referenced_names(select.larg):
-        raise InvalidRecursion(
-            f'recursive reference to query "{name}" must not appear within its non-recursive term',
-            position=statement.position(_reference_location(select.larg, name)),
-        )
-    if select.HasField("with_clause"):
-        # Its tables are in scope of both terms and stand inside each use.
-        raise FeatureNotSupported("WITH inside a recursive query is not supported", position=position)
-
-
 def _recursive_table(level: Level, tree: Tree) -> CommonTable:
     statement = level.statement
     select = tree.ctequery.select_stmt
     name = tree.ctename
-    _check_form(level, tree)
+    check_recursion(statement, tree)
+    if select.HasField("with_clause"):
+        # Its tables are in scope of both terms and stand inside each use.
+        raise FeatureNotSupported(
+            "WITH inside a recursive query is not supported", position=statement.position(tree.location)
+        )
     inner = Level(statement, level)
     base = bind_query(Level(statement, inner), select.larg)
     types = [
@@ -286,6 +235,7 @@ def _recursive_table(level: Level, tree: Tree) -> CommonTable:
         if other.oid == UNKNOWN:
             coerce_column(step_query, index, mine.oid, "UNION")
     step = cast_columns(statement, step_query.build(), types)
+    cte.recursive = False
     level.ctes[name] = cte
     return CommonTable(
         id=cte.id, name=name, rel=base, step=step, union_all=select.all, materialized=_materialized(tree)

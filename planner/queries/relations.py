@@ -50,6 +50,7 @@ class Cte(Struct, kw_only=True):
     columns: list[tuple[str, SqlType, Origin | None]]
     records: dict[int, tuple[tuple[str, SqlType], ...]] = field(default_factory=dict)
     recursive: bool = False
+    """Whether its recursive term is being bound, in which its name means the rows so far."""
     references: int = 0
     has_rows: bool = True
     """False for a change of rows without RETURNING."""
@@ -261,6 +262,7 @@ def _cte_scan(level: Level, cte: Cte, tree: Tree, alias: Tree | None) -> tuple[R
             f'WITH query "{cte.name}" does not have a RETURNING clause', position=statement.position(tree.location)
         )
     cte.references += 1
+    level.reads_itself = level.reads_itself or cte.recursive
     item_alias = alias.aliasname if alias is not None else cte.name
     names = apply_column_aliases(alias, item_alias, [name for name, _, _ in cte.columns])
     fields = []

@@ -145,12 +145,13 @@ class Grammar(Struct, frozen=True, kw_only=True):
 
 class Level:
     """One query level. `clause` is what is being bound now, for the rules on where aggregates and the like may stand
-    (None: a place that allows no special things and has no name)."""
+    (None: a place that allows no special things and has no name). `reads_itself`: its FROM has the recursive query
+    that it is a term of."""
 
     __slots__ = (
         "aggregates", "clause", "ctes", "from_ids", "grouping_refs", "lateral_active", "namespace", "parent",
-        "references", "rtes", "srf_barrier", "srf_depth", "srf_locations", "srfs", "statement", "window_definitions",
-        "windows",
+        "reads_itself", "references", "rtes", "srf_barrier", "srf_depth", "srf_locations", "srfs", "statement",
+        "window_definitions", "windows",
     )  # fmt: skip
 
     def __init__(self, statement: Statement, parent: Level | None) -> None:
@@ -161,6 +162,7 @@ class Level:
         self.ctes: dict[str, Any] = {}
         self.clause: str | None = None
         self.lateral_active = False
+        self.reads_itself = False
         self.from_ids: dict[int, tuple[str | None, str]] = {}
         self.references: list[int] = []
         self.aggregates: list[tuple[AggregateCall, Field]] = []

@@ -1,4 +1,4 @@
-"""Text to bytes as PostgreSQL's encode.c and byteain do: hexadecimal, base64 and escapes."""
+"""Text to bytes as PostgreSQL's encode.c and byteain do: hexadecimal, base64 and escapes; the text of a "char"."""
 
 from __future__ import annotations
 
@@ -77,3 +77,14 @@ def from_escapes(text: str) -> bytes:
         return b"\\" if code == b"\\" else bytes([int(code, 8)])
 
     return _ESCAPE.sub(unescape, text.encode())
+
+
+_OCTAL = re.compile(r"\\([0-3][0-7][0-7])")
+
+
+def char_text(text: str) -> str:
+    """A "char" as PostgreSQL shows it (charin, charout): the first byte of `text`, or the one that it is the octal
+    escape of; a byte beyond ASCII as its escape, byte 0 as nothing."""
+    escape = _OCTAL.fullmatch(text)
+    byte = int(escape[1], 8) if escape else next(iter(text.encode()), 0)
+    return f"\\{byte:03o}" if byte >= 128 else chr(byte) if byte else ""

@@ -350,8 +350,14 @@ def _word(fields: _Fields, word: str, raw: str) -> None:
         fields.zone = _named_zone(raw)
 
 
+_JULIAN_OF_YEAR_1 = 1721425
+"""The Julian day before 0001-01-01."""
+
+
 def _julian(fields: _Fields, number: int) -> None:
-    day = date.fromordinal(number - 1721425)
+    if not 1 <= number - _JULIAN_OF_YEAR_1 <= date.max.toordinal():
+        raise OutOfRange
+    day = date.fromordinal(number - _JULIAN_OF_YEAR_1)
     _set_date(fields, day.year, day.month, day.day)
 
 

@@ -68,30 +68,36 @@ class _Sum:
         self.micros += (value - whole) * _MICROS_PER_DAY
 
     def result(self, text: str, sign: int = 1) -> Interval:
-        micros = round(self.micros)
-        if not (-(2**31) <= self.months < 2**31 and -(2**31) <= self.days < 2**31 and -(2**63) <= micros < 2**63):
+        months, days, micros = sign * self.months, sign * self.days, sign * round(self.micros)
+        if any(not -(2**31) <= value < 2**31 for value in (months, days, self.months, self.days)) or not (
+            -(2**63) <= micros < 2**63
+        ):
             raise IntervalFieldOverflow(f'interval field value out of range: "{text}"')
-        return Interval(sign * self.months, sign * self.days, sign * micros)
+        return Interval(months, days, micros)
 
 
 def _invalid(text: str) -> InvalidDatetimeFormat:
     return InvalidDatetimeFormat(f'invalid input syntax for type interval: "{text}"')
 
 
+_LEADING_SIGN = re.compile(r"-(?!.*\s[+-])", re.DOTALL)
+"""The sign of the first field of an interval whose other fields have none."""
 _DAY_TO_HOUR = 1032
 """Fields of INTERVAL '1 2' DAY TO HOUR, where a number before the hours means days."""
 
 
-def parse_interval(text: str, fields: int = 0x7FFF) -> Interval:
-    """An interval; `fields` is the mask of the typmod (INTERVAL '1' YEAR). Raises 22007, 22015."""
+def parse_interval(text: str, fields: int = 0x7FFF, style: str = "postgres") -> Interval:
+    """An interval; `fields` is the mask of the typmod (INTERVAL '1' YEAR), `style` the IntervalStyle: by sql_standard
+    a sign before the first field is that of all fields, if no other has one. Raises 22007, 22015."""
     stripped = text.strip()
     if stripped[:1] in ("P", "p"):
-        return _truncate(_iso(stripped, text), fields)
+        return fields_kept(_iso(stripped, text), fields)
     total = _Sum()
-    pending: tuple[Fraction, bool] | None = None
+    pending: Fraction | None = None
     position, ago, seen = 0, False, False
     units_seen: set[str] = set()
     default_unit = _FIELD_UNITS.get(fields, "second")
+    all_negative = style.lower() == "sql_standard" and _LEADING_SIGN.match(stripped) is not None
     while position < len(stripped):
         match = _TOKEN.match(stripped, position)
         if match is None or ago:
@@ -112,23 +118,24 @@ def parse_interval(text: str, fields: int = 0x7FFF) -> Interval:
             if key in units_seen:
                 raise _invalid(text)
             units_seen.add(key)
-            total.add(pending[0], unit)
+            total.add(pending, unit)
             pending = None
             continue
         seen = True
         if match.group("clock"):
             if pending is not None:
-                total.add(pending[0], "day")
+                total.add(pending, "day")
                 pending = None
             if "clock" in units_seen:
                 raise _invalid(text)
             units_seen.add("clock")
-            total.micros += _clock(match.group("clock"), fields)
+            clock = _clock(match.group("clock"), fields)
+            total.micros += -abs(clock) if all_negative else clock
         elif match.group("yearmonth"):
             if pending is not None:
                 raise _invalid(text)
             body = match.group("yearmonth")
-            sign = -1 if body[0] == "-" else 1
+            sign = -1 if body[0] == "-" or all_negative else 1
             years, months = body.lstrip("+-").split("-")
             if int(months) > 11:
                 raise IntervalFieldOverflow(f'interval field value out of range: "{text}"')
@@ -137,13 +144,14 @@ def parse_interval(text: str, fields: int = 0x7FFF) -> Interval:
             if pending is not None:
                 if fields != _DAY_TO_HOUR:
                     raise _invalid(text)
-                total.add(pending[0], "day")
-            pending = (Fraction(match.group("number")), True)
+                total.add(pending, "day")
+            number = Fraction(match.group("number"))
+            pending = -abs(number) if all_negative else number
     if pending is not None:
-        total.add(pending[0], default_unit)
+        total.add(pending, default_unit)
     if not seen:
         raise _invalid(text)
-    return _truncate(total.result(text, -1 if ago else 1), fields)
+    return fields_kept(total.result(text, -1 if ago else 1), fields)
 
 
 def _clock(body: str, fields: int) -> Fraction:
@@ -177,21 +185,20 @@ def _iso(body: str, text: str) -> Interval:
     return total.result(text)
 
 
-def _truncate(value: Interval, fields: int) -> Interval:
-    """What the fields of a typmod keep (AdjustIntervalForTypmod)."""
-    months, days, micros = value.months, value.days, value.micros
-    if fields == 0x7FFF:
-        return value
-    if fields == 4:
-        return Interval(int(months / 12) * 12, 0, 0)
-    if fields in (2, 6):
-        return Interval(months, 0, 0)
-    if fields == 8:
-        return Interval(months, days, 0)
-    if fields in (1024, 1032):
-        return Interval(months, days, int(micros / 3_600_000_000) * 3_600_000_000)
-    if fields in (2048, 3080, 3072):
-        return Interval(months, days, int(micros / 60_000_000) * 60_000_000)
+YEAR_FIELD = 4
+YEAR_OR_MONTH_FIELDS = frozenset({4, 2, 6})
+TIME_UNITS = {8: None, 1024: 3_600_000_000, 1032: 3_600_000_000, 2048: 60_000_000, 3080: 60_000_000, 3072: 60_000_000}
+"""By mask of a typmod without seconds: the microseconds that its time is a multiple of, None where it keeps no time."""
+
+
+def fields_kept(value: Interval, fields: int) -> Interval:
+    """What the fields of a typmod's mask keep of an interval (AdjustIntervalForTypmod)."""
+    if fields in YEAR_OR_MONTH_FIELDS:
+        return Interval(int(value.months / 12) * 12 if fields == YEAR_FIELD else value.months, 0, 0)
+    if fields in TIME_UNITS:
+        unit = TIME_UNITS[fields]
+        micros = 0 if unit is None else abs(value.micros) // unit * unit
+        return Interval(value.months, value.days, micros if value.micros >= 0 else -micros)
     return value
 
 

@@ -27,7 +27,7 @@ from planner.types.ranges import range_or_multirange
 from planner.types.type_names import element_of, format_type
 from planner.types.types import SqlType, numeric_precision_scale
 from planner.types.user_types import enum_of
-from planner.values.bytea_text import from_escapes, from_hex
+from planner.values.bytea_text import char_text, from_escapes, from_hex
 from planner.values.datetime_text import (
     parse_date,
     parse_time,
@@ -36,7 +36,7 @@ from planner.values.datetime_text import (
     parse_timetz,
 )
 from planner.values.enum_text import enum_label, enum_position
-from planner.values.interval_text import format_interval, parse_interval
+from planner.values.interval_text import fields_kept, format_interval, parse_interval
 from planner.values.json_text import check_json, normalize_jsonb
 from planner.values.network_text import parse_cidr, parse_inet
 from planner.values.range_text import parse_ranges, show_ranges
@@ -198,7 +198,7 @@ def _uuid(text: str, type: SqlType, settings: Mapping[str, str]) -> str:
 
 def _interval(text: str, type: SqlType, settings: Mapping[str, str]) -> Interval:
     fields = 0x7FFF if type.typmod < 0 else (type.typmod >> 16) & 0x7FFF
-    return parse_interval(text, fields)
+    return parse_interval(text, fields, _setting(settings, "IntervalStyle", "postgres"))
 
 
 def _vector(text: str, type: SqlType, settings: Mapping[str, str]) -> tuple[int, ...]:
@@ -243,7 +243,7 @@ _PARSERS: dict[int, Callable[[str, SqlType, Mapping[str, str]], object]] = {
     t.CIDR: lambda text, type, settings: parse_cidr(text).cidr(),
     t.INT2VECTOR: _vector,
     t.OIDVECTOR: _vector,
-    t.CHAR: lambda text, type, settings: text.encode()[:1].decode(errors="replace"),
+    t.CHAR: lambda text, type, settings: char_text(text),
     t.NAME: lambda text, type, settings: text.encode()[:63].decode(errors="ignore"),
 }
 
@@ -394,6 +394,7 @@ def apply_typmod(value: object, type: SqlType, *, explicit: bool) -> object:
         assert isinstance(moment, datetime)
         return moment.time()
     if type.oid == t.INTERVAL and isinstance(value, Interval):
+        value = fields_kept(value, (typmod >> 16) & 0x7FFF)
         precision = typmod & 0xFFFF
         if precision < 6:
             step = 10 ** (6 - precision)

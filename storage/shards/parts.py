@@ -42,6 +42,9 @@ INLINE_LIMIT_BYTES = 64 * 1024
 ROW_ID = "_row_id"
 """Name of the hidden row-id column."""
 
+NO_COLUMNS = "c0"
+"""Name of the column of NULLs that the rows of a table without columns are stored with; no column has attnum 0."""
+
 PROVISIONAL_ROW_ID = 1 << 62
 """Row ids at or above are of a transaction that has not committed: unique inside it, meaningless outside."""
 
@@ -218,6 +221,13 @@ class PartDigest:
     def checksum(self) -> str:
         """The checksum of what was taken in."""
         return self._hash.hexdigest()
+
+
+def written_table(rows: pa.Table | pa.RecordBatch) -> pa.Table:
+    """Rows as they are stored. Those of a table without columns get one of NULLs: neither Arrow's streams nor Parquet
+    count rows without columns."""
+    table = pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows
+    return table if table.num_columns else pa.table({NO_COLUMNS: pa.nulls(table.num_rows, pa.bool_())})
 
 
 def encode_ipc(table: pa.Table) -> bytes:

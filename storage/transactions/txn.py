@@ -38,6 +38,7 @@ from storage.shards.parts import (
     Part,
     UploadedPart,
     inline_part,
+    written_table,
 )
 from storage.shards.shard_state import encode_schema
 from storage.shards.writes import ShardWrites
@@ -191,7 +192,7 @@ class Txn:
 
     def write(self, shard: ShardId, rows: pa.Table | pa.RecordBatch) -> int:
         """Buffer new rows (columns ``c<attnum>``). Returns the provisional id of the first."""
-        table = _as_table(rows)
+        table = written_table(rows)
         buffer = self._buffer(shard)
         first = self._take_rows(shard, table.num_rows)
         if table.num_rows:
@@ -220,7 +221,7 @@ class Txn:
 
         Raises ValueError when the first column is not that.
         """
-        table = _as_table(rows)
+        table = written_table(rows)
         if not table.num_columns or table.schema.field(0).name != ROW_ID:
             raise ValueError(f"the first column of a deletion must be {ROW_ID}")
         if table.num_rows:
@@ -561,10 +562,6 @@ def _local_parts(buffers: Sequence[_Buffer]) -> tuple[Part, ...]:
 def _missing_rows(buffer: _Buffer) -> int:
     inserts = sum([run.local.missing_rows(run.tables) for run in buffer.runs])
     return inserts + buffer.local_deletes.missing_rows(buffer.deletes)
-
-
-def _as_table(rows: pa.Table | pa.RecordBatch) -> pa.Table:
-    return pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows
 
 
 def _is_provisional(table: pa.Table) -> bool:

@@ -237,7 +237,7 @@ def _filenode(context: Entered, oid: int) -> int | None:
 
 def _current_setting(context: Entered, name: str, missing_ok: bool) -> str | None:
     """current_setting of a name that is not a constant, as SHOW gives it."""
-    value = {key.lower(): value for key, value in context.settings.items()}.get(name.lower())
+    value = None if context.facts is None else context.facts.setting(name)
     if value is None and not missing_ok:
         raise unknown_setting(name)
     return value

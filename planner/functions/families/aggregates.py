@@ -8,6 +8,7 @@ from planner.errors import InvalidArgumentForNthValue, InvalidArgumentForNtile
 from planner.functions.engines.spark import checked, portable
 from planner.functions.forms.form import CallSite, Form, both
 from planner.functions.forms.numeric_division import quotient
+from planner.ir.physical import element_type
 from planner.types.numeric_shapes import INTEGER_DIGITS, shape_of, total
 from planner.types.types import CIDR, INET, INTERVAL, NumericShape
 
@@ -145,11 +146,49 @@ def _squares(precision: int, value: str, text: str) -> list[str]:
     return [f"sum({parts[left]} * {parts[right]}){{f}}" for left in range(count) for right in range(left, count)]
 
 
-def _percentiles(site: CallSite) -> str | None:
-    given = site.constants[0]
-    if isinstance(given, tuple) and None in given:
-        return None
-    return "percentile_cont({0}) WITHIN GROUP (ORDER BY {1} {dir}){f}"
+_SORTED = {
+    "local": "list_sort(list_filter(list({1}){f}, lambda x: x IS NOT NULL), "
+    "CASE WHEN '{dir}' = '' THEN 'ASC' ELSE 'DESC' END)",
+    "spark": "sort_array(collect_list({1}){f}, '{dir}' = '')",
+}
+_PLACE = "<p> * (count({1}){f} - 1)"
+_BETWEEN = {
+    "local": "list_transform([struct_pack(s := " + _SORTED["local"] + f", r := {_PLACE})], lambda q: "
+    "q.s[CAST(floor(q.r) AS BIGINT) + 1] + (q.s[CAST(ceil(q.r) AS BIGINT) + 1] - q.s[CAST(floor(q.r) AS BIGINT) + 1]) "
+    "* (q.r - floor(q.r)))[1]",
+    "spark": "transform(array(named_struct('s', " + _SORTED["spark"] + f", 'r', {_PLACE})), q -> "
+    "get(q.s, CAST(floor(q.r) AS INT)) + (get(q.s, CAST(ceil(q.r) AS INT)) - get(q.s, CAST(floor(q.r) AS INT))) "
+    "* (q.r - floor(q.r)))[0]",
+}
+"""percentile_cont of the fraction `<p>`: between the two values where it falls."""
+_AT = {
+    "local": _SORTED["local"] + "[greatest(CAST(ceil(<p> * count({1}){f}) AS BIGINT), 1)]",
+    "spark": "get(" + _SORTED["spark"] + ", greatest(CAST(ceil(<p> * count({1}){f}) AS INT), 1) - 1)",
+}
+"""percentile_disc of the fraction `<p>`: the first value that it reaches."""
+
+
+def _percentile(name: str, computed: Mapping[str, str]) -> Callable[[CallSite], str]:
+    """percentile_cont or percentile_disc of one fraction or of an array of them: the engine's own where it has it for
+    these constants, else looked up in the sorted values."""
+
+    def template(site: CallSite) -> str:
+        given = site.constants[0]
+        fractions = given if isinstance(given, tuple) else (given,)
+        known = bool(fractions) and all(isinstance(each, float) and 0 <= each <= 1 for each in fractions)
+        if known and (site.engine == "local" or (given == fractions[0] and name == "percentile_cont")):
+            return name + "({0}) WITHIN GROUP (ORDER BY {1} {dir}){f}"
+        several = element_type(site.arg_types[0]) is not None
+        number = "p" if several else "{0}"
+        shown = f"regexp_replace(CAST({number} AS {site.dialect.text}), '[.]0$', '')"
+        fault = site.dialect.raise_about("22003", "percentile value ", shown, " is not between 0 and 1")
+        one = (
+            f"CASE WHEN {number} NOT BETWEEN 0 AND 1 THEN {fault} "
+            f"WHEN {number} IS NOT NULL THEN {computed[site.engine].replace('<p>', number)} END"
+        )
+        return f"CASE WHEN count({{1}}){{f}} > 0 THEN {site.dialect.transform('{0}', 'p', one) if several else one} END"
+
+    return template
 
 
 _SINGLE_ON_SPARK = frozenset({"regr_avgx", "regr_avgy", "regr_sxx", "regr_syy"})
@@ -167,16 +206,6 @@ def _of_pairs(name: str) -> Callable[[CallSite], str | None]:
     return template
 
 
-_SORTED = "sort_array(collect_list({1}){f}, '{dir}' = '')"
-_PERCENTILE_DISC = (
-    f"CASE WHEN count({{1}}){{f}} > 0 THEN get({_SORTED}, "
-    "greatest(CAST(ceil({0} * count({1}){f}) AS INT), 1) - 1) END"
-)
-_PERCENTILES = (
-    f"CASE WHEN count({{1}}){{f}} > 0 THEN transform({{0}}, p -> transform(array(named_struct('s', {_SORTED}, 'r', "
-    "p * (count({1}){f} - 1))), q -> get(q.s, CAST(floor(q.r) AS INT)) + (get(q.s, CAST(ceil(q.r) AS INT)) - get(q.s, "
-    "CAST(floor(q.r) AS INT))) * (q.r - floor(q.r)))[0]) END"
-)
 _AVERAGE_INTERVAL = (
     "tg_interval_avg(CAST(sum({0}.months){f} AS BIGINT), CAST(sum({0}.days){f} AS BIGINT), "
     "CAST(sum({0}.micros){f} AS BIGINT), count({0}){f})"
@@ -210,14 +239,10 @@ def forms() -> Mapping[str, Form]:
         "bool_or(bool)": both("bool_or({0}){f}"),
         **dict.fromkeys(_LISTS, _COLLECTED),
         "mode(anyelement)": Form(local="mode({0} ORDER BY {w}){f}", spark="mode() WITHIN GROUP (ORDER BY {0}){f}"),
-        "percentile_cont(float8,float8)": Form(
-            local="percentile_cont({0}) WITHIN GROUP (ORDER BY {1} {dir}){f}",
-            spark="percentile_cont({0}) WITHIN GROUP (ORDER BY {1} {dir}){f}",
-        ),
-        "percentile_cont(float8[],float8)": Form(local=_percentiles, spark=_PERCENTILES),
-        "percentile_disc(float8,anyelement)": Form(
-            local="percentile_disc({0}) WITHIN GROUP (ORDER BY {1} {dir}){f}", spark=_PERCENTILE_DISC
-        ),
+        "percentile_cont(float8,float8)": both(_percentile("percentile_cont", _BETWEEN)),
+        "percentile_cont(float8[],float8)": both(_percentile("percentile_cont", _BETWEEN)),
+        "percentile_disc(float8,anyelement)": both(_percentile("percentile_disc", _AT)),
+        "percentile_disc(float8[],anyelement)": both(_percentile("percentile_disc", _AT)),
         "regr_count(float8,float8)": both("CAST(regr_count({d}{0}, {1}){f} AS BIGINT)"),
     }
     for name in (

@@ -56,6 +56,11 @@ def _simple_pattern(pattern: str, engine: str) -> str | None:
     return "".join(out)
 
 
+def _to_timestamp(site: CallSite) -> str:
+    zone = quoted(site.dialect.string(site.settings.timezone))
+    return site.dialect.moment_of_micros(site.dialect.python("tg_to_timestamp", "{0}", "{1}", zone), TIMESTAMPTZ)
+
+
 def forms() -> Mapping[str, Form]:
     """The family's forms."""
     given: dict[str, Form] = {}
@@ -67,11 +72,7 @@ def forms() -> Mapping[str, Form]:
     for type in ("int4", "int8", "numeric", "float8", "float4"):
         kind = {"float4": "float4", "float8": "float8"}.get(type, "numeric")
         given[f"to_char({type},text)"] = local_only(f"tg_to_char_number(CAST({{0}} AS VARCHAR), {{1}}, '{kind}')")
-    given["to_date(text,text)"] = local_only("CAST(tg_to_timestamp({0}, {1}) AS DATE)")
-    given["to_timestamp(text,text)"] = both(
-        lambda site: site.dialect.from_local_time(
-            site.settings.timezone, site.dialect.python("tg_to_timestamp", "{0}", "{1}")
-        )
-    )
+    given["to_date(text,text)"] = local_only("tg_to_date({0}, {1})")
+    given["to_timestamp(text,text)"] = both(_to_timestamp)
     given["to_number(text,text)"] = local_only("CAST(tg_to_number({0}, {1}) AS {t})")
     return given

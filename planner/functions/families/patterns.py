@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from planner.dialects.quoting import quoted
 from planner.functions.forms.form import CallSite, Form, local_only
-from planner.functions.udfs.regex import compiled
+from planner.functions.udfs.regex import compiled, first_is_longest
 from planner.functions.udfs.regular_expressions import like_with_escape, similar_to_regex, translate
 
 
@@ -70,7 +70,7 @@ def _replace(site: CallSite) -> str | None:
     pattern, replacement = site.constants[1], site.constants[2]
     if site.engine == "spark":
         if isinstance(pattern, str) and isinstance(replacement, str) and isinstance(flags, str) and "g" in flags:
-            translated = translate(pattern, "spark", flags=flags)
+            translated = translate(pattern, "spark", flags=flags) if first_is_longest(pattern) else None
             if translated is not None and "\\" not in replacement:
                 java = replacement.replace("$", "\\$")
                 return f"regexp_replace({{0}}, {literal(site, translated)}, {literal(site, java)})"
@@ -101,16 +101,32 @@ def forms() -> Mapping[str, Form]:
     given["similar_to_escape(text,text)"] = Form(local=_similar, spark=_similar)
     given["regexp_replace(text,text,text)"] = Form(local=_replace, spark=_replace)
     given["regexp_replace(text,text,text,text)"] = Form(local=_replace, spark=_replace)
+    given["regexp_replace(text,text,text,int4)"] = local_only("tg_regexp_replace_from({0}, {1}, {2}, {3}, 1, '')")
+    given["regexp_replace(text,text,text,int4,int4)"] = local_only(
+        "tg_regexp_replace_from({0}, {1}, {2}, {3}, {4}, '')"
+    )
+    given["regexp_replace(text,text,text,int4,int4,text)"] = local_only(
+        "tg_regexp_replace_from({0}, {1}, {2}, {3}, {4}, {5})"
+    )
     given["regexp_match(text,text)"] = local_only("tg_regexp_match({0}, {1}, '')")
     given["regexp_match(text,text,text)"] = local_only("tg_regexp_match({0}, {1}, {2})")
     given["regexp_like(text,text)"] = local_only("tg_regexp_like({0}, {1}, '')")
-    given["regexp_like(text,text,text)"] = local_only("tg_regexp_like({0}, {1}, {2})")
+    given["regexp_like(text,text,text)"] = local_only("tg_regexp_like_once({0}, {1}, {2})")
     given["regexp_count(text,text)"] = local_only("tg_regexp_count({0}, {1}, 1, '')")
     given["regexp_count(text,text,int4)"] = local_only("tg_regexp_count({0}, {1}, {2}, '')")
     given["regexp_count(text,text,int4,text)"] = local_only("tg_regexp_count({0}, {1}, {2}, {3})")
     given["regexp_instr(text,text)"] = local_only("tg_regexp_instr({0}, {1}, 1, 1, 0, '', 0)")
     given["regexp_instr(text,text,int4)"] = local_only("tg_regexp_instr({0}, {1}, {2}, 1, 0, '', 0)")
     given["regexp_instr(text,text,int4,int4)"] = local_only("tg_regexp_instr({0}, {1}, {2}, {3}, 0, '', 0)")
+    given["regexp_instr(text,text,int4,int4,int4)"] = local_only("tg_regexp_instr({0}, {1}, {2}, {3}, {4}, '', 0)")
+    given["regexp_instr(text,text,int4,int4,int4,text)"] = local_only(
+        "tg_regexp_instr({0}, {1}, {2}, {3}, {4}, {5}, 0)"
+    )
+    given["regexp_instr(text,text,int4,int4,int4,text,int4)"] = local_only(
+        "tg_regexp_instr({0}, {1}, {2}, {3}, {4}, {5}, {6})"
+    )
+    given["regexp_substr(text,text,int4,int4,text)"] = local_only("tg_regexp_substr({0}, {1}, {2}, {3}, {4}, 0)")
+    given["regexp_substr(text,text,int4,int4,text,int4)"] = local_only("tg_regexp_substr({0}, {1}, {2}, {3}, {4}, {5})")
     given["regexp_substr(text,text)"] = local_only("tg_regexp_substr({0}, {1}, 1, 1, '', 0)")
     given["regexp_substr(text,text,int4)"] = local_only("tg_regexp_substr({0}, {1}, {2}, 1, '', 0)")
     given["regexp_substr(text,text,int4,int4)"] = local_only("tg_regexp_substr({0}, {1}, {2}, {3}, '', 0)")

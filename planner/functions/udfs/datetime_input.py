@@ -7,16 +7,55 @@ import re
 from collections.abc import Mapping
 
 from planner.common_errors import datetime_field_overflow
-from planner.errors import DatetimeFieldOverflow, InvalidDatetimeFormat
+from planner.errors import (
+    DatetimeFieldOverflow,
+    FeatureNotSupported,
+    InvalidDatetimeFormat,
+    InvalidTimeZoneDisplacementValue,
+)
 from planner.functions.udfs.template_patterns import DAYS, MONTHS, tokens
+from planner.values.time_zones import setting_zone
+
+_EPOCH = dt.datetime.fromisoformat("1970-01-01")
+MAX_ZONE_HOURS = 15
+"""The farthest that a time zone may be from Greenwich, in hours (PostgreSQL's MAX_TZDISP_HOUR)."""
 
 
 def _invalid_value(text: str, field: str, detail: str) -> InvalidDatetimeFormat:
     return InvalidDatetimeFormat(f'invalid value "{text}" for "{field}"', detail=detail)
 
 
-def to_timestamp(text: str, pattern: str) -> dt.datetime:
-    """to_timestamp(text, pattern) and to_date: the wall-clock time that the fields say."""
+def to_timestamp(text: str, pattern: str, zone: str) -> int:
+    """to_timestamp(text, pattern): the moment, as microseconds since 1970, of a wall-clock time in `zone`, or in the
+    zone that its fields TZH and TZM say."""
+    found = _fields_of(text, pattern)
+    wall = _assembled(found, text)
+    try:
+        if "TZH" in found or "TZM" in found:
+            distance = _distance(found, text)
+            moment = wall - distance
+        else:
+            moment = setting_zone(zone).moment(wall).replace(tzinfo=None)
+    except OverflowError:
+        raise datetime_field_overflow(text) from None
+    return (moment - _EPOCH) // dt.timedelta(microseconds=1)
+
+
+def to_date(text: str, pattern: str) -> dt.date:
+    """to_date(text, pattern)."""
+    return _assembled(_fields_of(text, pattern), text).date()
+
+
+def _distance(found: Mapping[str, int], text: str) -> dt.timedelta:
+    """How far east of Greenwich the zone of TZH and TZM is."""
+    hours, minutes = found.get("TZH", 0), found.get("TZM", 0)
+    if hours > MAX_ZONE_HOURS or minutes > 59:
+        raise InvalidTimeZoneDisplacementValue(f'time zone displacement out of range: "{text}"')
+    return dt.timedelta(hours=hours, minutes=minutes) * found.get("TZ sign", 1)
+
+
+def _fields_of(text: str, pattern: str) -> dict[str, int]:
+    """The numbers that the fields of a pattern find in `text`, by field."""
     found: dict[str, int] = {}
     position = 0
     parts = tokens(pattern)
@@ -35,7 +74,7 @@ def to_timestamp(text: str, pattern: str) -> dt.datetime:
         field = part.partition("\0")[0]
         following = parts[number + 1] if number + 1 < len(parts) else None
         position = _read_field(text, position, field, following is not None and following[0] == "field", found)
-    return _assembled(found, text)
+    return found
 
 
 _WIDTHS = {
@@ -58,6 +97,10 @@ _WIDTHS = {
     "WW": 2,
     "IW": 2,
     "IYYY": 4,
+    "IYY": 3,
+    "IY": 2,
+    "I": 1,
+    "IDDD": 3,
     "ID": 1,
     "Q": 1,
     "J": 7,
@@ -71,6 +114,10 @@ _WIDTHS = {
     "FF5": 5,
     "FF6": 6,
 }
+
+
+_SHORT_YEARS = {"YYY": "YYYY", "YY": "YYYY", "Y": "YYYY", "IYY": "IYYY", "IY": "IYYY", "I": "IYYY"}
+"""Fields of fewer than four digits, which stand for the year nearest to 2020, and the field that they fill."""
 
 
 def _read_field(text: str, position: int, field: str, adjacent: bool, found: dict[str, int]) -> int:
@@ -102,11 +149,17 @@ def _read_field(text: str, position: int, field: str, adjacent: bool, found: dic
             raise _invalid_value(text[position : position + 5], field, "Value must be an integer.")
         found["YYYY"] = int(match[1]) * 1000 + int(match[2])
         return match.end()
-    if upper in ("TZH", "TZM", "OF", "TZ"):
-        match = re.compile(r"[+-]?\d+(?::\d+)?").match(text, position)
+    if upper in ("TZ", "OF"):
+        raise FeatureNotSupported(f'formatting field "{field}" is only supported in to_char')
+    if upper in ("TZH", "TZM"):
+        match = re.compile(r"([+-]?)(\d{1,2})" if upper == "TZH" else r"()(\d{1,2})").match(text, position)
         if match is None:
             raise _invalid_value(text[position : position + 2], field, "Value must be an integer.")
-        found[upper] = int(match[0].partition(":")[0])
+        if upper == "TZH":
+            # A minus sign may have been taken for the separator before the field.
+            negative = match[1] == "-" or (not match[1] and text[position - 1 : position] == "-")
+            found["TZ sign"] = -1 if negative else 1
+        found[upper] = int(match[2])
         return match.end()
     width = _WIDTHS.get(upper, 2)
     limit = r"\d{1," + str(width) + "}" if adjacent or upper in ("MS", "US") or upper.startswith("FF") else r"\d+"
@@ -120,12 +173,12 @@ def _read_field(text: str, position: int, field: str, adjacent: bool, found: dic
         found["US"] = int(digits.ljust(3, "0")) * 1000
     elif upper == "US" or upper.startswith("FF"):
         found["US"] = int(digits.ljust(6, "0")[:6])
-    elif upper in ("YYY", "YY", "Y") and len(digits) < 4:
-        found["YYYY"] = (
-            value + (2000 if value < 70 else 1900) if value < 100 else value + (2000 if value < 520 else 1000)
-        )
+    elif upper in _SHORT_YEARS:
+        if len(digits) < 4:
+            value += (2000 if value < 70 else 1900) if value < 100 else 2000 if value < 520 else 1000
+        found[_SHORT_YEARS[upper]] = value
     else:
-        found["YYYY" if upper in ("YYY", "YY", "Y") else "HH12" if upper == "HH" else upper] = value
+        found["HH12" if upper == "HH" else upper] = value
     return match.end()
 
 
@@ -141,11 +194,18 @@ def _assembled(found: Mapping[str, int], text: str) -> dt.datetime:
             )
         if "PM" in found:
             hour = hour % 12 + 12 * found["PM"]
+    if "W" in found and "DD" not in found:
+        day = (found["W"] - 1) * 7 + 1
+    if "BC" in found and year > 0:
+        raise datetime_field_overflow(text)
     try:
         if "J" in found:
             date = dt.date.fromordinal(found["J"] - 1721425)
         elif "IYYY" in found:
-            date = dt.date.fromisocalendar(found["IYYY"], found.get("IW", 1), found.get("ID", 1))
+            if "IDDD" in found:
+                date = dt.date.fromisocalendar(found["IYYY"], 1, 1) + dt.timedelta(days=found["IDDD"] - 1)
+            else:
+                date = dt.date.fromisocalendar(found["IYYY"], found.get("IW", 1), found.get("ID", 1))
         elif "DDD" in found and "MM" not in found:
             date = dt.date(year, 1, 1) + dt.timedelta(days=found["DDD"] - 1)
         elif "WW" in found and "MM" not in found:

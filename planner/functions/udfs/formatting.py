@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from planner.functions.udfs.datetime_input import to_timestamp
+from planner.functions.udfs.datetime_input import to_date, to_timestamp
 from planner.functions.udfs.datetime_output import to_char_interval, to_char_timestamp
 from planner.functions.udfs.number_templates import to_char_number, to_number
 from planner.functions.udfs.table import INTERVAL, Udf
@@ -15,6 +15,7 @@ UDFS: Mapping[str, Udf] = {
     "tg_to_char_timestamp": Udf(("TIMESTAMP", _T, _T), _T, to_char_timestamp),
     "tg_to_char_interval": Udf((INTERVAL, _T), _T, to_char_interval),
     "tg_to_char_number": Udf((_T, _T, _T), _T, to_char_number),
-    "tg_to_timestamp": Udf((_T, _T), "TIMESTAMP", to_timestamp),
+    "tg_to_timestamp": Udf((_T, _T, _T), "BIGINT", to_timestamp),
+    "tg_to_date": Udf((_T, _T), "DATE", to_date),
     "tg_to_number": Udf((_T, _T), _T, to_number),
 }

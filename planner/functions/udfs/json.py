@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import Any
 
-from planner.errors import ArraySubscriptError, InvalidParameterValue, InvalidTextRepresentation
+from planner.errors import ArraySubscriptError, InvalidParameterValue, InvalidTextRepresentation, NullValueNotAllowed
 from planner.functions.udfs.table import Udf
 from planner.values.json_text import check_json, normalize_jsonb, quote_json
 
@@ -265,27 +265,37 @@ def delete_index(text: str, index: int) -> str:
     return "[" + ", ".join(items) + "]"
 
 
-def delete_path(text: str, steps: list[str]) -> str:
+def delete_path(text: str, steps: list[str | None]) -> str:
     """jsonb #- text[]."""
     return _changed(text, steps, None, create=False, insert=False, after=False)
 
 
-def set_path(text: str, steps: list[str], value: str, create: bool) -> str:
+def set_path(text: str, steps: list[str | None], value: str, create: bool) -> str:
     """jsonb_set()."""
     return _changed(text, steps, value, create=create, insert=False, after=False)
 
 
-def insert_path(text: str, steps: list[str], value: str, after: bool) -> str:
+def insert_path(text: str, steps: list[str | None], value: str, after: bool) -> str:
     """jsonb_insert()."""
     return _changed(text, steps, value, create=True, insert=True, after=after)
 
 
-def _changed(text: str, steps: list[str], value: str | None, *, create: bool, insert: bool, after: bool) -> str:
+def _changed(
+    text: str, steps: list[str | None], value: str | None, *, create: bool, insert: bool, after: bool, position: int = 1
+) -> str:
+    """`text` with what the path leads to replaced, inserted or (`value` None) deleted; `position` is the number of the
+    path's first step."""
     if kind(text) not in ("object", "array"):
         raise InvalidParameterValue(f"cannot {'delete path in' if value is None else 'set path in'} scalar")
+
+    def changed_below(inner: str) -> str:
+        return _changed(inner, rest, value, create=create, insert=insert, after=after, position=position + 1)
+
     if not steps:
         return text
     step, rest = steps[0], steps[1:]
+    if step is None:
+        raise NullValueNotAllowed(f"path element at position {position} is null")
     if kind(text) == "object":
         pairs = list(members(text))
         keys = [key for key, _ in pairs]
@@ -293,10 +303,7 @@ def _changed(text: str, steps: list[str], value: str | None, *, create: bool, in
             place = keys.index(step)
             if rest:
                 if kind(pairs[place][1]) in ("object", "array"):
-                    pairs[place] = (
-                        step,
-                        _changed(pairs[place][1], rest, value, create=create, insert=insert, after=after),
-                    )
+                    pairs[place] = (step, changed_below(pairs[place][1]))
             elif value is None:
                 del pairs[place]
             elif insert:
@@ -312,12 +319,12 @@ def _changed(text: str, steps: list[str], value: str | None, *, create: bool, in
     try:
         index = int(step)
     except ValueError:
-        raise InvalidTextRepresentation(f'path element at position 1 is not an integer: "{step}"') from None
+        raise InvalidTextRepresentation(f'path element at position {position} is not an integer: "{step}"') from None
     place = index + len(items) if index < 0 else index
     if 0 <= place < len(items):
         if rest:
             if kind(items[place]) in ("object", "array"):
-                items[place] = _changed(items[place], rest, value, create=create, insert=insert, after=after)
+                items[place] = changed_below(items[place])
         elif value is None:
             del items[place]
         elif insert:

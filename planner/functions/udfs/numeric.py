@@ -28,7 +28,7 @@ MAX_SCALE = 1000
 def _parse(text: str, inexact: bool = False) -> tuple[Decimal, int]:
     """A value and its dscale; the trailing zeros of an inexact value do not count."""
     if inexact and "." in text:
-        text = text.rstrip("0").rstrip(".")
+        text = text.rstrip("0").rstrip(".") or "0"
     return Decimal(text), len(text) - text.index(".") - 1 if "." in text else 0
 
 

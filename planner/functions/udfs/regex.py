@@ -1,12 +1,20 @@
-"""Regular expressions in PostgreSQL's syntax, on Python's `re`."""
+"""Regular expressions in PostgreSQL's syntax, on the `regex` package.
+
+PostgreSQL finds the leftmost match, and of those that begin there the longest, or the shortest where the expression
+prefers that (its section 9.7.3.5): an expression with alternatives at its top prefers the longest, any other takes the
+preference of its first quantified part. Only the matching of parts inside follows the quantifiers' own preferences.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
+from itertools import islice
 
-from planner.errors import InvalidParameterValue, InvalidRegularExpression, InvalidUseOfEscapeCharacter
+import regex
+
+from planner.errors import InvalidParameterValue, InvalidRegularExpression
 from planner.functions.udfs.regular_expressions import like_with_escape, similar_to_regex
 from planner.functions.udfs.table import Udf
 
@@ -28,61 +36,176 @@ _CLASSES = {
 _WITHIN = {"alpha": "a-zA-Z\u00aa-\ufffd", "alnum": "a-zA-Z0-9\u00aa-\ufffd"}
 
 
+def _not_global(function: str, flags: str, hint: str | None = None) -> None:
+    """Raises 22023 for the option g where one match is asked for."""
+    if "g" in flags:
+        raise InvalidParameterValue(f'{function}() does not support the "global" option', hint=hint)
+
+
+class Expression:
+    """A compiled regular expression. `whole` finds where matches are; where it prefers the shortest, `parts` says how
+    its parts share such a match."""
+
+    __slots__ = ("parts", "whole")
+
+    def __init__(self, whole: regex.Pattern[str], parts: regex.Pattern[str] | None = None) -> None:
+        self.whole = whole
+        self.parts = parts if whole.groups else None
+
+    @property
+    def groups(self) -> int:
+        """The number of capturing parentheses."""
+        return self.whole.groups
+
+    def first(self, text: str) -> regex.Match[str] | None:
+        """The first match."""
+        return next(self.all(text), None)
+
+    def all(self, text: str, start: int = 0) -> Iterator[regex.Match[str]]:
+        """The matches from character `start` on that do not overlap."""
+        for match in self.whole.finditer(text, start):
+            yield match if self.parts is None else self.parts.fullmatch(text, match.start(), match.end()) or match
+
+
 @lru_cache(maxsize=1024)
-def compiled(pattern: str, flags: str) -> re.Pattern[str]:
+def compiled(pattern: str, flags: str) -> Expression:
     """The compiled form of an advanced regular expression. Raises 2201B, and 22023 for an unknown flag."""
-    options = re.match(r"\(\?([a-z]+)\)", pattern)
+    literal = pattern.startswith("***=")
+    if pattern.startswith(("***=", "***:")):
+        pattern = pattern[4:]
+    options = None if literal else re.match(r"\(\?([a-z]+)\)", pattern)
     if options:
         flags += options[1]
         pattern = pattern[options.end() :]
-    mode = re.S
-    literal = False
+    mode = regex.S
     for flag in flags:
         if flag == "i":
-            mode |= re.I
+            mode |= regex.I
         elif flag == "c":
-            mode &= ~re.I
+            mode &= ~regex.I
         elif flag in "nm":
-            mode = (mode | re.M) & ~re.S
+            mode = (mode | regex.M) & ~regex.S
         elif flag == "x":
-            mode |= re.X
+            mode |= regex.X
         elif flag == "q":
             literal = True
         elif flag not in "gst":
             raise InvalidParameterValue(f'invalid regular expression option: "{flag}"')
     try:
-        return re.compile(re.escape(pattern) if literal else _translated(pattern, bool(mode & re.M)), mode)
-    except re.error as error:
-        reason = str(error.msg)
+        if literal:
+            return Expression(regex.compile(regex.escape(pattern), mode))
+        shortest, _ = _preference(pattern, 0)
+        if not shortest and not first_is_longest(pattern):
+            mode |= regex.POSIX
+        as_written = regex.compile(_translated(pattern, bool(mode & regex.M)), mode)
+        if not shortest:
+            return Expression(as_written)
+        return Expression(regex.compile(_translated(pattern, bool(mode & regex.M), lazy=True), mode), as_written)
+    except regex.error as error:
+        reason = str(error).partition(" at position ")[0]
         texts = {
             "unterminated character set": "brackets [] not balanced",
-            "missing ), unterminated subpattern": "parentheses () not balanced",
+            "missing )": "parentheses () not balanced",
             "unbalanced parenthesis": "parentheses () not balanced",
             "nothing to repeat": "quantifier operand invalid",
             "multiple repeat": "quantifier operand invalid",
+            "min repeat greater than max repeat": "invalid repetition count(s)",
         }
         raise InvalidRegularExpression(f"invalid regular expression: {texts.get(reason, reason)}") from None
+
+
+_QUANTIFIER = re.compile(r"[*+?]|\{(\d+)(,\d*)?\}")
+_CONSTRAINTS = ("(?=", "(?!", "(?<=", "(?<!")
+
+
+def _preference(pattern: str, index: int) -> tuple[bool | None, int]:
+    """Whether the expression that begins at `index` prefers the shortest match (None: it has no preference), and where
+    it ends: after its closing parenthesis, or with the pattern."""
+    prefers: bool | None = None
+    alternatives = False
+    while index < len(pattern) and pattern[index] != ")":
+        inner: bool | None = None
+        if pattern[index] == "|":
+            alternatives = True
+            index += 1
+            continue
+        if pattern[index] == "(":
+            constraint = pattern.startswith(_CONSTRAINTS, index)
+            inner, index = _preference(pattern, index + 1 + 2 * pattern.startswith("(?", index))
+            inner = None if constraint else inner
+        else:
+            index = _atom_end(pattern, index)
+        quantifier = _QUANTIFIER.match(pattern, index)
+        if quantifier is not None:
+            index = quantifier.end()
+            lazy = pattern[index : index + 1] == "?"
+            index += lazy
+            exact = quantifier[1] is not None and quantifier[2] is None
+            inner = inner if exact and not lazy else lazy
+        prefers = inner if prefers is None else prefers
+    return False if alternatives else prefers, index + 1
+
+
+def _atom_end(pattern: str, index: int) -> int:
+    """Where the escape, the bracket expression or the character at `index` ends."""
+    if pattern[index] == "\\":
+        return index + 2
+    return _bracket(pattern, index)[1] if pattern[index] == "[" else index + 1
+
+
+def first_is_longest(pattern: str) -> bool:
+    """Whether trying quantifiers from their largest count on finds the longest match first: nothing but single
+    characters is repeated, as often as possible, and there are no alternatives."""
+    index = 0
+    while index < len(pattern):
+        if pattern[index] == "|":
+            return False
+        closing = pattern[index] == ")"
+        index = _atom_end(pattern, index)
+        quantifier = None if pattern[index - 1] == "(" else _QUANTIFIER.match(pattern, index)
+        if quantifier is not None:
+            index = quantifier.end()
+            if closing or pattern[index : index + 1] == "?":
+                return False
+    return True
 
 
 _ESCAPES = {"y": r"\b", "Y": r"\B", "m": r"\b(?=\w)", "M": r"\b(?<=\w)", "A": r"\A", "Z": r"\Z"}
 
 
-def _translated(pattern: str, multiline: bool) -> str:
+def _translated(pattern: str, multiline: bool, *, lazy: bool = False) -> str:
+    """The pattern in the package's syntax; `lazy`: each quantifier takes as little as it can, as it does in
+    parentheses with a quantifier that prefers the shortest."""
     out: list[str] = []
+    lazy_groups = [lazy]
     index = 0
     while index < len(pattern):
         char = pattern[index]
         if char == "\\" and index + 1 < len(pattern):
             escape = pattern[index + 1]
-            out.append(
-                _ESCAPES.get(escape, "\\" + escape)
-                if escape in _ESCAPES or escape in "dDsSwWnrtfv0123456789" or not escape.isalnum()
-                else "\\" + escape
-            )
+            out.append(_ESCAPES.get(escape, "\\" + escape))
             index += 2
         elif char == "[":
             body, index = _bracket(pattern, index)
             out.append(body)
+        elif char == "(":
+            opening = "(?" if pattern[index + 1 : index + 2] == "?" else "("
+            out.append(opening)
+            index += len(opening)
+            _, end = _preference(pattern, index)
+            quantifier = _QUANTIFIER.match(pattern, end)
+            lazy_groups.append(lazy_groups[-1] or (quantifier is not None and pattern[quantifier.end() :][:1] == "?"))
+        elif char == ")" and len(lazy_groups) > 1:
+            lazy_groups.pop()
+            out.append(char)
+            index += 1
+        elif char in "*+?{" and (quantifier := _QUANTIFIER.match(pattern, index)) is not None:
+            index = quantifier.end()
+            given = pattern[index : index + 1] == "?"
+            index += given
+            out.append(quantifier[0] + "?" * (given or lazy_groups[-1]))
+            if pattern[index : index + 1] in ("*", "+", "?"):
+                raise InvalidRegularExpression("invalid regular expression: quantifier operand invalid")
         elif char == "$" and not multiline:
             out.append(r"\Z")
             index += 1
@@ -125,10 +248,16 @@ def _bracket(pattern: str, start: int) -> tuple[str, int]:
 
 def like(text: str, pattern: str, flags: str) -> bool:
     """text ~ pattern."""
-    return compiled(pattern, flags).search(text) is not None
+    return compiled(pattern, flags).first(text) is not None
 
 
-def _replacement(template: str, match: re.Match[str]) -> str:
+def like_once(text: str, pattern: str, flags: str) -> bool:
+    """regexp_like()."""
+    _not_global("regexp_like", flags)
+    return like(text, pattern, flags)
+
+
+def _replacement(template: str, match: regex.Match[str]) -> str:
     out: list[str] = []
     index = 0
     while index < len(template):
@@ -152,18 +281,43 @@ def _replacement(template: str, match: re.Match[str]) -> str:
 
 def replace(text: str, pattern: str, replacement: str, flags: str) -> str:
     """regexp_replace(): the first match, with g every one."""
-    return compiled(pattern, flags).sub(
-        lambda match: _replacement(replacement, match), text, count=0 if "g" in flags else 1
-    )
+    if flags[:1].isdigit():
+        raise InvalidParameterValue(
+            f'invalid regular expression option: "{flags[0]}"',
+            hint="If you meant to use regexp_replace() with a start parameter, cast the fourth argument to integer "
+            "explicitly.",
+        )
+    return _replaced(compiled(pattern, flags), text, replacement, 0, None if "g" in flags else 1)
+
+
+def _replaced(expression: Expression, text: str, replacement: str, start: int, number: int | None) -> str:
+    """`text` with the match of that number from `start` on replaced, with None every one."""
+    out: list[str] = []
+    last = 0
+    for index, match in enumerate(expression.all(text, start), 1):
+        if number is None or index == number:
+            out.append(text[last : match.start()])
+            out.append(_replacement(replacement, match))
+            last = match.end()
+            if index == number:
+                break
+    out.append(text[last:])
+    return "".join(out)
+
+
+def replace_from(text: str, pattern: str, replacement: str, start: int, number: int, flags: str) -> str:
+    """regexp_replace() with `start` (from 1): the match of that number from there on, with 0 every one."""
+    if start <= 0:
+        raise InvalidParameterValue(f'invalid value for parameter "start": {start}')
+    if number < 0:
+        raise InvalidParameterValue(f'invalid value for parameter "n": {number}')
+    return _replaced(compiled(pattern, flags), text, replacement, start - 1, number or None)
 
 
 def match_groups(text: str, pattern: str, flags: str) -> list[str | None] | None:
     """regexp_match(): the groups of the first match, or the match itself."""
-    if "g" in flags:
-        raise InvalidParameterValue(
-            'regexp_match() does not support the "global" option', hint="Use the regexp_matches function instead."
-        )
-    match = compiled(pattern, flags).search(text)
+    _not_global("regexp_match", flags, "Use the regexp_matches function instead.")
+    match = compiled(pattern, flags).first(text)
     if match is None:
         return None
     return list(match.groups()) if match.re.groups else [match[0]]
@@ -172,7 +326,7 @@ def match_groups(text: str, pattern: str, flags: str) -> list[str | None] | None
 def all_matches(text: str, pattern: str, flags: str) -> list[list[str | None]]:
     """regexp_matches(): the groups of the first match, with g of every match."""
     found: list[list[str | None]] = []
-    for match in compiled(pattern, flags).finditer(text):
+    for match in compiled(pattern, flags).all(text):
         found.append(list(match.groups()) if match.re.groups else [match[0]])
         if "g" not in flags:
             break
@@ -181,9 +335,10 @@ def all_matches(text: str, pattern: str, flags: str) -> list[list[str | None]]:
 
 def split(text: str, pattern: str, flags: str) -> list[str]:
     """regexp_split_to_array(): empty matches at the ends and next to a match do not split."""
+    _not_global("regexp_split_to_array", flags)
     parts: list[str] = []
     last = 0
-    for match in compiled(pattern, flags).finditer(text):
+    for match in compiled(pattern, flags).all(text):
         if match.start() == match.end() and (match.start() in (last, len(text))) and match.start() in (0, len(text)):
             continue
         if match.start() == match.end() == last:
@@ -196,25 +351,34 @@ def split(text: str, pattern: str, flags: str) -> list[str]:
 
 def count(text: str, pattern: str, start: int, flags: str) -> int:
     """regexp_count()."""
+    _not_global("regexp_count", flags)
     if start <= 0:
         raise InvalidParameterValue(f'invalid value for parameter "start": {start}')
-    return sum(1 for _ in compiled(pattern, flags).finditer(text, start - 1))
+    return sum(1 for _ in compiled(pattern, flags).all(text, start - 1))
 
 
-def _nth(text: str, pattern: str, start: int, number: int, flags: str) -> re.Match[str] | None:
+def _nth(
+    function: str, text: str, pattern: str, start: int, number: int, flags: str, group: int
+) -> regex.Match[str] | None:
+    """The match of that number from character `start` (from 1) on, if it has that group."""
     if start <= 0:
         raise InvalidParameterValue(f'invalid value for parameter "start": {start}')
     if number <= 0:
         raise InvalidParameterValue(f'invalid value for parameter "n": {number}')
-    for index, match in enumerate(compiled(pattern, flags).finditer(text, start - 1), 1):
-        if index == number:
-            return match
-    return None
+    if group < 0:
+        raise InvalidParameterValue(f'invalid value for parameter "subexpr": {group}')
+    _not_global(function, flags)
+    expression = compiled(pattern, flags)
+    if group > expression.groups:
+        return None
+    return next(islice(expression.all(text, start - 1), number - 1, None), None)
 
 
 def position(text: str, pattern: str, start: int, number: int, end: int, flags: str, group: int) -> int:
     """regexp_instr()."""
-    match = _nth(text, pattern, start, number, flags)
+    if end not in (0, 1):
+        raise InvalidParameterValue(f'invalid value for parameter "endoption": {end}')
+    match = _nth("regexp_instr", text, pattern, start, number, flags, group)
     if match is None:
         return 0
     return (match.end(group) if end else match.start(group)) + 1
@@ -222,13 +386,13 @@ def position(text: str, pattern: str, start: int, number: int, end: int, flags: 
 
 def substr(text: str, pattern: str, start: int, number: int, flags: str, group: int) -> str | None:
     """regexp_substr()."""
-    match = _nth(text, pattern, start, number, flags)
+    match = _nth("regexp_substr", text, pattern, start, number, flags, group)
     return None if match is None else match[group]
 
 
 def substring(text: str, pattern: str) -> str | None:
     """substring(text from pattern): the first group if there is one, else the match."""
-    match = compiled(pattern, "").search(text)
+    match = compiled(pattern, "").first(text)
     if match is None:
         return None
     return match[1] if match.re.groups else match[0]
@@ -237,24 +401,19 @@ def substring(text: str, pattern: str) -> str | None:
 def similar_substring(text: str, pattern: str, escape: str) -> str | None:
     """substring(text similar pattern escape escape): the part between the two escaped double quotes, if there are any;
     what comes before it is matched as short as possible."""
-    mark = escape + '"'
-    parts = pattern.split(mark) if escape else [pattern]
-    if len(parts) == 1:
-        return text if re.search(_translated(similar_to_regex(pattern, escape), False), text, re.S) else None
-    if len(parts) != 3:
-        raise InvalidUseOfEscapeCharacter(
-            "SQL regular expression may not contain more than two escape-double-quote separators"
-        )
-    before, inside, after = [_translated(similar_to_regex(part, escape)[4:-2], False) for part in parts]
-    match = re.search(rf"\A(?:{before.replace('.*', '.*?')})({inside})(?:{after})\Z", text, re.S)
-    return None if match is None else match[1]
+    match = compiled(similar_to_regex(pattern, escape), "").first(text)
+    if match is None:
+        return None
+    return match[1] if match.re.groups else match[0]
 
 
 _T, _I = "VARCHAR", "INTEGER"
 
 UDFS: Mapping[str, Udf] = {
     "tg_regexp_like": Udf((_T, _T, _T), "BOOLEAN", like),
+    "tg_regexp_like_once": Udf((_T, _T, _T), "BOOLEAN", like_once),
     "tg_regexp_replace": Udf((_T, _T, _T, _T), _T, replace),
+    "tg_regexp_replace_from": Udf((_T, _T, _T, _I, _I, _T), _T, replace_from),
     "tg_regexp_match": Udf((_T, _T, _T), "VARCHAR[]", match_groups),
     "tg_regexp_matches": Udf((_T, _T, _T), "VARCHAR[][]", all_matches),
     "tg_regexp_split": Udf((_T, _T, _T), "VARCHAR[]", split),

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 
 from planner.dialects.engine_name import EngineName
-from planner.errors import InvalidEscapeSequence
+from planner.errors import InvalidEscapeSequence, InvalidUseOfEscapeCharacter
 
 _ESCAPES = {"y": r"\b", "Y": r"\B", "A": r"\A", "Z": r"\z"}
 _SAME_ESCAPES = frozenset("dDsSwWntrf.*+?()[]{}|^$\\/-\"'#&~!@%=:;,<>`_ ")
@@ -43,8 +43,6 @@ def translate(pattern: str, engine: EngineName, *, ignore_case: bool = False, fl
     if newline_sensitive or re.search(r"\(\?[=!<]|[*+?}]\?|\\[1-9mM]", pattern):
         # Lookaround and back references are not in RE2; PostgreSQL mixes greedy and non-greedy in its own way.
         return None
-    if "|" in pattern and re.search(r"[^\\]\||^\|", pattern) and engine == "local":
-        pass
     out: list[str] = []
     index = 0
     in_class = False
@@ -130,10 +128,21 @@ def similar_to_regex(pattern: str, escape: str = "\\") -> str:
         raise InvalidEscapeSequence("invalid escape string", hint="Escape string must be empty or one character.")
     out = ["^(?:"]
     in_class = False
+    separators = 0
     index = 0
     while index < len(pattern):
         char = pattern[index]
         if escape and char == escape and index + 1 < len(pattern):
+            if pattern[index + 1] == '"' and not in_class:
+                # The part before the first prefers the shortest match, the one between and the one after the longest.
+                if separators == 2:
+                    raise InvalidUseOfEscapeCharacter(
+                        "SQL regular expression may not contain more than two escape-double-quote separators"
+                    )
+                out.append("){1,1}?(" if separators == 0 else "){1,1}(?:")
+                separators += 1
+                index += 2
+                continue
             out.append("\\" + pattern[index + 1])
             index += 2
             continue

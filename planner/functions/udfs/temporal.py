@@ -317,6 +317,16 @@ def timestamptz_out(micros: int, zone: str) -> str:
     return format_text(value, SqlType(types.TIMESTAMPTZ), {"TimeZone": zone})
 
 
+def moment_out(micros: int, type_name: str, settings: str) -> str:
+    """Text of a date or timestamp in the DateStyle of `settings` (`time zone;style`)."""
+    known = _settings(settings)
+    if type_name == "date":
+        return format_text(moment(micros).date(), SqlType(types.DATE), known)
+    if type_name == "timestamp without time zone":
+        return format_text(moment(micros), SqlType(types.TIMESTAMP), known)
+    return format_text(moment(micros).replace(tzinfo=dt.UTC), SqlType(types.TIMESTAMPTZ), known)
+
+
 def time_in(text: str) -> dt.time:
     """time input."""
     value = parse_text(text, SqlType(types.TIME))
@@ -324,9 +334,9 @@ def time_in(text: str) -> dt.time:
     return value
 
 
-def interval_in(text: str) -> IntervalValue:
-    """interval input."""
-    value = parse_text(text, SqlType(types.INTERVAL))
+def interval_in(text: str, style: str) -> IntervalValue:
+    """interval input by an IntervalStyle."""
+    value = parse_text(text, SqlType(types.INTERVAL), {"IntervalStyle": style})
     assert isinstance(value, Interval)
     return make_interval(value.months, value.days, value.micros)
 
@@ -353,7 +363,8 @@ UDFS: Mapping[str, Udf] = {
     "tg_make_timestamptz": Udf((_I, _I, _I, _I, _I, _F, _T), _B, make_timestamptz),
     "tg_wall": Udf((_B, _T), _B, wall),
     "tg_moment": Udf((_B, _T), _B, moment_of_wall),
+    "tg_moment_out": Udf((_B, _T, _T), _T, moment_out),
     "tg_timestamptz_out": Udf((_B, _T), _T, timestamptz_out),
     "tg_time_in": Udf((_T,), "TIME", time_in),
-    "tg_interval_in": Udf((_T,), INTERVAL, interval_in),
+    "tg_interval_in": Udf((_T, _T), INTERVAL, interval_in),
 }

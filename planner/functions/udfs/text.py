@@ -13,6 +13,7 @@ from planner.errors import (
     CharacterNotInRepertoire,
     InvalidParameterValue,
     NullValueNotAllowed,
+    SqlSyntaxError,
     SubstringError,
 )
 from planner.functions.udfs.table import INTERVAL, Udf
@@ -223,17 +224,39 @@ def trim_bytea(data: bytes, characters: bytes, side: str) -> bytes:
     return {"b": data.strip, "l": data.lstrip, "r": data.rstrip}[side](characters)
 
 
+_ESCAPED = re.compile(r"\\(\\|\+[0-9a-fA-F]{6}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[0-9a-fA-F]{4}|)")
+
+
 def unistr(text: str) -> str:
-    """unistr(): \\XXXX, \\+XXXXXX, \\uXXXX, \\UXXXXXXXX and \\\\."""
-
-    def decoded(match: re.Match[str]) -> str:
+    """unistr(): \\XXXX, \\+XXXXXX, \\uXXXX, \\UXXXXXXXX and \\\\; surrogates in pairs. Raises 42601."""
+    out: list[str] = []
+    first: int | None = None
+    last = 0
+    for match in _ESCAPED.finditer(text):
         body = match[1]
-        if body == "\\":
-            return "\\"
-        return chr(int(body.lstrip("+uU"), 16))
-
-    result = re.sub(r"\\(\\|\+[0-9a-fA-F]{6}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[0-9a-fA-F]{4})", decoded, text)
-    return result
+        if not body:
+            raise SqlSyntaxError(
+                "invalid Unicode escape", hint="Unicode escapes must be \\XXXX, \\+XXXXXX, \\uXXXX, or \\UXXXXXXXX."
+            )
+        between = text[last : match.start()]
+        last = match.end()
+        code = ord("\\") if body == "\\" else int(body.lstrip("+uU"), 16)
+        is_second = 0xDC00 <= code < 0xE000
+        if (first is not None) != is_second or (first is not None and between):
+            raise SqlSyntaxError("invalid Unicode surrogate pair")
+        out.append(between)
+        if is_second and first is not None:
+            code = 0x10000 + ((first - 0xD800) << 10) + code - 0xDC00
+            first = None
+        elif 0xD800 <= code < 0xDC00:
+            first = code
+            continue
+        if code == 0 or code > 0x10FFFF:
+            raise SqlSyntaxError(f"invalid Unicode code point: {code:04X}")
+        out.append(chr(code))
+    if first is not None:
+        raise SqlSyntaxError("invalid Unicode surrogate pair")
+    return "".join(out) + text[last:]
 
 
 def normalize(text: str, form: str) -> str:

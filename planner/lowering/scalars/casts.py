@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from planner.dialects.quoting import quoted
 from planner.errors import FeatureNotSupported
+from planner.functions.forms.intervals import unless_null
 from planner.ir.physical import OID_TYPES, element_type
 from planner.lowering.fragments.context import Context
 from planner.lowering.fragments.fragment import Fragment, simple
@@ -21,6 +22,7 @@ from planner.types.type_names import format_type
 from planner.types.types import REG_TYPES, SqlType
 from planner.types.user_types import enum_of
 from planner.values import range_bounds
+from planner.values.interval_text import TIME_UNITS, YEAR_FIELD, YEAR_OR_MONTH_FIELDS
 from storage.catalog.model import EnumType
 
 TEXT_TYPES = frozenset({types.TEXT, types.VARCHAR, types.BPCHAR, types.NAME, types.CHAR, types.UNKNOWN, types.CSTRING})
@@ -51,7 +53,7 @@ def cast_template(ctx: Context, source: SqlType, target: SqlType) -> str:
         return _to_numeric(ctx, source, target)
     if target.oid in TEXT_TYPES:
         return _to_text(ctx, source, target)
-    if source.oid in TEXT_TYPES:
+    if source.oid in TEXT_TYPES and (source.oid, target.oid) != (types.CHAR, types.INT4):
         return _from_text(ctx, target)
     plain = ctx.dialect.cast("{0}", target)
     if target.oid in INTEGERS:
@@ -235,6 +237,8 @@ _ARRAY_ITEMS = TEXT_TYPES | INTEGERS | OID_TYPES | FLOATS | {types.BOOL, types.U
 def _parsed(ctx: Context, target: SqlType, plain: str) -> str:
     """Text read by PostgreSQL's input rules, in Python; the usual forms by the engine itself, where it can."""
     extra = f", {text_settings(ctx)}" if target.oid in (types.DATE, types.TIMESTAMP, types.TIMESTAMPTZ) else ""
+    if target.oid == types.INTERVAL:
+        extra = f", '{ctx.settings.intervalstyle}'"
     usual = ctx.dialect.usual_inputs.get(target.oid)
     if usual is None:
         return _moment(ctx, target, ctx.python(f"tg_{_PARSED_NAMES[target.oid]}_in({{0}}{extra})"))
@@ -301,6 +305,8 @@ def _modifier(ctx: Context, source: SqlType, target: SqlType, explicit: bool) ->
         return _length(ctx, source, target, explicit)
     if oid in (types.TIMESTAMP, types.TIMESTAMPTZ, types.TIME) and target.typmod < 6 and source.typmod != target.typmod:
         return _rounded_time(ctx, target)
+    if oid == types.INTERVAL and source.typmod != target.typmod:
+        return _interval_fields(ctx, target)
     element = element_type(target)
     if element is not None and element.oid in (types.VARCHAR, types.BPCHAR):
         source_element = element_type(source)
@@ -342,6 +348,29 @@ def _assigned(ctx: Context, limit: int, fault: str, cut: str, fits: str) -> str:
     return (
         f"CASE WHEN length({{0}}) <= {limit} THEN {fits} WHEN length({trimmed}) > {limit} THEN {fault} ELSE {cut} END"
     )
+
+
+def _interval_fields(ctx: Context, target: SqlType) -> str | None:
+    """The fields and the precision that a type such as `interval day to hour` or `interval second(2)` keeps
+    (AdjustIntervalForTypmod)."""
+    fields, precision = (target.typmod >> 16) & 0x7FFF, target.typmod & 0xFFFF
+    months, days, micros = "{0}.months", "{0}.days", "{0}.micros"
+    div = ctx.dialect.whole_division
+    if fields in YEAR_OR_MONTH_FIELDS:
+        days = micros = "0"
+        if fields == YEAR_FIELD:
+            months = f"{months} {div} 12 * 12"
+    elif fields in TIME_UNITS:
+        micros = "0" if TIME_UNITS[fields] is None else f"{micros} {div} {TIME_UNITS[fields]} * {TIME_UNITS[fields]}"
+    elif precision < 6:
+        unit = 10 ** (6 - precision)
+        micros = (
+            f"CASE WHEN {micros} >= 0 THEN ({micros} + {unit // 2}) {div} {unit} * {unit} "
+            f"ELSE -(({unit // 2} - {micros}) {div} {unit} * {unit}) END"
+        )
+    else:
+        return None
+    return unless_null("0", ctx.dialect.interval_struct(months, days, micros))
 
 
 _EPOCH_2000 = 946_684_800_000_000

@@ -101,7 +101,11 @@ class Collected:
         text = fill(self.ctx, output_template(self.ctx, key.type), [self.scalars.lower(key)])
         name = fill(self.ctx, json_template(self.ctx, SqlType(types.TEXT)), [text])
         fault = self.ctx.dialect.raise_sql("22023", "field name must not be null")
-        present = fill(self.ctx, f"CASE WHEN {{0}} IS NULL THEN {fault} ELSE {{0}} END", [name])
+        missing, given = "{0} IS NULL", [name]
+        if self.call.filter is not None:
+            # Rows that FILTER leaves out may have any name.
+            missing, given = "{0} IS NULL AND {1}", [name, self.scalars.lower(self.call.filter)]
+        present = fill(self.ctx, f"CASE WHEN {missing} THEN {fault} ELSE {{0}} END", given)
         return fill(
             self.ctx, "({0} || ' : ' || coalesce({1}, 'null'))", [present, json_text(self.scalars, value)]
         )  # fmt: skip

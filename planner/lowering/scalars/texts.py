@@ -24,10 +24,9 @@ _TEXT_OIDS = frozenset(
 )  # fmt: skip
 
 
-_PLAIN_OIDS = frozenset(
-    {types.INT2, types.INT4, types.INT8, types.OID, types.XID, types.BOOL, types.DATE, types.TIME, types.TIMESTAMP}
-)
+_PLAIN_OIDS = frozenset({types.INT2, types.INT4, types.INT8, types.OID, types.XID, types.BOOL, types.TIME})
 """Types that every engine's own cast prints as PostgreSQL does."""
+_MOMENT_OIDS = frozenset({types.DATE, types.TIMESTAMP, types.TIMESTAMPTZ})
 
 
 def text_template(ctx: Context, source: SqlType) -> str:
@@ -47,8 +46,8 @@ def text_template(ctx: Context, source: SqlType) -> str:
         return ctx.dialect.float_text(oid)
     if oid == types.INET:
         return ctx.python("tg_inet_show({0})")
-    if oid == types.TIMESTAMPTZ:
-        return ctx.dialect.timestamptz_text(ctx.settings.timezone)
+    if oid in _MOMENT_OIDS:
+        return _moment_text(ctx, oid)
     if oid == types.BYTEA:
         prefix = ctx.dialect.string("\\x")
         return f"({prefix} || lower(hex({{0}})))"
@@ -81,6 +80,23 @@ def enum_text(ctx: Context, enum: EnumType) -> str:
     return f"CASE {{0}}{''.join(labels)} END" if labels else f"CAST({{0}} AS {ctx.dialect.text})"
 
 
+def _iso_text(ctx: Context, oid: int) -> str:
+    """A template that gives a date or timestamp in DateStyle ISO."""
+    if oid == types.TIMESTAMPTZ:
+        return ctx.dialect.timestamptz_text(ctx.settings.timezone)
+    return f"CAST({{0}} AS {ctx.dialect.text})"
+
+
+def _moment_text(ctx: Context, oid: int) -> str:
+    """A template that gives a date or timestamp in the session's DateStyle."""
+    settings = ctx.settings
+    if settings.datestyle.upper().startswith("ISO"):
+        return _iso_text(ctx, oid)
+    micros = ctx.dialect.moment_micros("{0}", types.TIMESTAMPTZ if oid == types.TIMESTAMPTZ else types.TIMESTAMP)
+    shown = ctx.python(f"tg_moment_out({micros}, '{format_type(oid)}', {text_settings(ctx)})")
+    return ctx.dialect.if_finite("{0}", shown, f"CAST({{0}} AS {ctx.dialect.text})")
+
+
 def output_template(ctx: Context, source: SqlType) -> str:
     """Like `text_template`, by the type's output function: boolean and inet differ."""
     if source.oid == types.BOOL:
@@ -96,7 +112,7 @@ def json_template(ctx: Context, source: SqlType, *, pretty: bool = False) -> str
     oid = source.oid
     if oid in (types.JSON, types.JSONB):
         return "{0}"
-    if oid in (types.BOOL, types.INT2, types.INT4, types.INT8, types.NUMERIC, types.OID):
+    if oid in (types.BOOL, types.INT2, types.INT4, types.INT8, types.NUMERIC):
         return text_template(ctx, source)
     if oid in (types.FLOAT4, types.FLOAT8):
         text = text_template(ctx, source)
@@ -110,7 +126,7 @@ def json_template(ctx: Context, source: SqlType, *, pretty: bool = False) -> str
         between = ctx.dialect.string(",\n " if pretty else ",")
         items = ctx.dialect.transform("{0}", name, f"coalesce({item}, 'null')")
         return f"('[' || {ctx.dialect.join(items, between)} || ']')"
-    text = output_template(ctx, source)
+    text = _iso_text(ctx, oid) if oid in _MOMENT_OIDS else output_template(ctx, source)
     if oid in (types.TIMESTAMP, types.TIMESTAMPTZ):
         text = f"replace({text}, ' ', 'T')"
         if oid == types.TIMESTAMPTZ:
