@@ -187,8 +187,9 @@ class Leases:
             for hold in [hold for hold in self.holds if hold.durable_name is None]:
                 hold.expired = True
                 self.holds.discard(hold)
-        for hold in [hold for hold in self.holds if hold.durable_name is not None]:
-            for shard in hold.shards:
+        durable = [(hold.durable_name, hold) for hold in self.holds if hold.durable_name is not None]
+        for _, hold in sorted(durable, key=lambda named: named[0]):
+            for shard in sorted(hold.shards):
                 await self._write(shard, hold)
             if hold.released:
                 self.holds.discard(hold)
@@ -214,7 +215,7 @@ class Leases:
                 # Others may already go past `at`; only the shards themselves can still stop them.
                 self._named += 1
                 hold.durable_name = f"{self._process}/{self._named}"
-                for shard in hold.shards:
+                for shard in sorted(hold.shards):
                     await self._write(shard, hold)
             for shard in hold.shards:
                 known = self._handles.opened(shard)

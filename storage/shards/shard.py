@@ -227,7 +227,7 @@ class DataShard:
 
         def propose(state: ShardState) -> ShardDiff | Abandon[None]:
             live = self._live_holds(state)
-            ops: list[ShardOp] = [SetHold(name=name, hold=None) for name in state.holds if name not in live]
+            ops: list[ShardOp] = [SetHold(name=name, hold=None) for name in sorted(state.holds) if name not in live]
             target = min([since, *(hold.at for hold in live.values())])
             if target > state.since and target < state.upper:
                 ops.append(DowngradeSince(since=target))

@@ -32,7 +32,7 @@ class Applier:
     async def apply_all(self) -> None:
         """Copy all committed writes into their data shards, and write the rollups that have become due."""
         await self._txns_shard.make_explicit()
-        touched = list(self._cache.state.pending)
+        touched = sorted(self._cache.state.pending)
         self.touched.update(touched)
         await self._txns_shard.apply()
         if self._cache.durable.rollup_due():

@@ -266,6 +266,6 @@ class ParallelCommit:
             for record in self._cache.state.staged.values()
             if self._silent_s(record) >= STAGED_LIMIT_S and record.txid not in self._cache.implicit
         ]
-        for record in overdue:
+        for record in sorted(overdue, key=lambda record: record.csn):
             await self.resolve(record)
         return len(overdue)

@@ -314,7 +314,7 @@ class TxnsShard:
         Idempotent, and safe while others do the same.
         """
         copied = 0
-        for shard in list(self.cache.state.pending) if shards is None else list(shards):
+        for shard in sorted(self.cache.state.pending if shards is None else shards):
             writes = self.cache.state.pending.get(shard, ())
             # NOTE: never past a staged transaction, even a committed one, until it is explicit: its write would
             # enter the pending ones below what is already applied.

@@ -66,7 +66,8 @@ class GarbageCollector:
                 await handle.refresh()  # Ours may have been seen last before they were renewed.
             held = min([limit, *(hold.at for hold in handle.live_holds().values())])
             if registration.transitions and held >= registration.required_at:
-                keys = [item.key for item in handle.state.garbage.values() if item.seqno <= registration.transitions]
+                garbage = handle.state.garbage.values()
+                keys = sorted(item.key for item in garbage if item.seqno <= registration.transitions)
                 removed += await self._remove_garbage(handle, keys)
             if any(item.seqno > registration.transitions for item in handle.state.garbage.values()):
                 requires.append(RequireTransitions(shard, handle.state.transitions))
@@ -98,7 +99,7 @@ class GarbageCollector:
     async def _remove_dropped(self, limit: Csn) -> int:
         removed = 0
         finished: list[ShardId] = []
-        for shard, csn in list(self._cache.state.forgotten.items()):
+        for shard, csn in sorted(self._cache.state.forgotten.items()):
             if limit <= csn or shard in self._cache.state.pending or self._cache.first_staged(shard) is not None:
                 continue
             try:

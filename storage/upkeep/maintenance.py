@@ -45,9 +45,9 @@ class Maintenance:
 
     async def run(self, touched: set[ShardId]) -> None:
         """One round: compact what was written to, index that and what has other indexes now, then remove garbage."""
-        for shard in self.indexer.changed():
+        for shard in sorted(self.indexer.changed()):
             await self._work(f"key runs of {shard}", self.indexer.index, shard, touched)
-        for shard in list(touched):
+        for shard in sorted(touched):
             touched.discard(shard)
             if self.compactor.is_due(shard):
                 await self._work(f"compaction of {shard}", self.compactor.compact, shard, touched)

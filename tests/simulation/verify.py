@@ -142,7 +142,7 @@ async def referenced_blobs(server: Server) -> tuple[set[str], dict[str, int]]:
     env = server.env
     parts: set[str] = set()
     rollups = {env.cache.durable.key: int(env.cache.durable.oldest_rollup_seqno)}
-    for shard in [*env.cache.state.registered, *env.cache.state.forgotten]:
+    for shard in sorted({*env.cache.state.registered, *env.cache.state.forgotten}):
         handle = await env.handles.open(ShardId(shard))
         await handle.refresh()
         parts.update(key for part in handle.state.parts.values() for key in part.files)
