@@ -62,6 +62,7 @@ lock: setup-dev ## Write the lock files anew from pyproject.toml
 	$(LOCK) pyproject.toml -o requirements.lock
 	$(LOCK) pyproject.toml --group dev -o requirements-dev.lock
 	$(LOCK) --group java -o requirements-java.lock
+	$(LOCK) --group ducklake -o requirements-ducklake.lock
 
 clean: ## Remove the environment and everything built
 	rm -rf .venv build *.egg-info .pytest_cache .ruff_cache .mypy_cache .hypothesis .cache

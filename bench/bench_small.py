@@ -9,6 +9,9 @@ PostgreSQL's READ COMMITTED. PostgreSQL commits durably (fsync), as Tidegate doe
 
 By default the tables have ten thousand rows and a measurement takes a second: see the options. pgbench's accounts come
 in steps of a hundred thousand.
+
+Lake formats (`bench.lakes`) do the same beside it, each called from its own process by one client without a server
+between, which is less than a client of a server asks for. Several writers at once are not measured: they conflict.
 """
 
 from __future__ import annotations
@@ -30,6 +33,7 @@ import psutil
 import psycopg
 from msgspec import Struct
 
+from bench.lakes import LAKES, OPERATIONS, Unavailable, measure
 from bench.report import geometric_mean, machine, print_json, print_table
 from tests.support.postgres import PostgresServer, start_postgres
 from tests.support.server import AS_SHIPPED, TidegateServer, run_server
@@ -245,6 +249,36 @@ class Bench:
         return samples
 
 
+class Lakes:
+    """What lake formats do of the same, measured at each number of rows once, when it is first asked for."""
+
+    def __init__(self, names: Sequence[str], seconds: float) -> None:
+        self._names, self._seconds = names, seconds
+        self._measured: dict[tuple[str, int], dict[str, dict[str, float]]] = {}
+        self.table = [["", "rows", "lake", "ours/s", "theirs/s", "ratio", "p50 ms of theirs", "CPU ms of theirs"]]
+        self.ratios: dict[str, float] = {}
+
+    def beside(self, case: Case, rate: float) -> None:
+        """Set `case`, which runs `rate` times a second here, beside what each of them does."""
+        for name in self._names if case.name in OPERATIONS else ():
+            theirs = self._of(name, case.rows).get(case.name)
+            if theirs is None:
+                continue
+            ratio = rate / theirs["rate"]
+            self.ratios[f"{case.name}, {name}, {case.rows}"] = ratio
+            row = [case.name, f"{case.rows:,}", name, f"{rate:,.0f}", f"{theirs['rate']:,.1f}", f"{ratio:,.1f}"]
+            self.table.append([*row, f"{theirs['p50_ms']:,.1f}", f"{theirs['cpu_ms']:,.1f}"])
+
+    def _of(self, name: str, rows: int) -> dict[str, dict[str, float]]:
+        if (name, rows) not in self._measured:
+            try:
+                self._measured[name, rows] = measure(name, rows, self._seconds)
+            except Unavailable as error:
+                print(f"{name}: {error}", file=sys.stderr)
+                self._measured[name, rows] = {}
+        return self._measured[name, rows]
+
+
 def cases(options: argparse.Namespace, rows: int) -> Iterator[Case]:
     """What the options ask for over tables of `rows` rows."""
     wanted = options.only.split(";") if options.only else [*STATEMENTS, *SCRIPTS]
@@ -281,11 +315,13 @@ def main() -> int:
     parser.add_argument("--seconds", type=int, default=1, help="length of a measurement")
     parser.add_argument("--rounds", type=int, default=3, help="pairs of measurements")
     parser.add_argument("--only", default="", help=f"of these, with semicolons: {'; '.join([*STATEMENTS, *SCRIPTS])}")
+    parser.add_argument("--lakes", default=",".join(LAKES), help="lake formats to set beside it, or none")
     parser.add_argument("--serve", default="", help="more arguments for tidegate serve, such as '--workers 2'")
     options = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="tidegate-bench-"))
     heading = ["", "sent", "clients", "rows", "ours/s", "theirs/s", "ratio", "p50 ms", "theirs", "CPU ms", "theirs"]
     table, ratios, failures = [[*heading, "failed"]], {}, 0
+    lakes = Lakes([name for name in options.lakes.split(",") if name], options.seconds)
     with ExitStack() as stack:
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
         # PostgreSQL runs as a user of its own, who has to reach its folder.
@@ -313,6 +349,8 @@ def main() -> int:
                 pairs = zip(samples["ours"], samples["theirs"], strict=True)
                 ratio = statistics.median(own.rate / their.rate for own, their in pairs)
                 ratios[f"{case.label}, {case.mode}, {case.clients}, {case.rows}"] = ratio
+                if case.clients == 1 and case.mode == "simple":
+                    lakes.beside(case, statistics.median(sample.rate for sample in samples["ours"]))
                 table.append([*head, *_columns(samples["ours"], samples["theirs"], ratio)])
                 took = time.perf_counter() - began
                 print(f"{case.label}, {case.mode}, {case.clients}: {ratio:.3f} ({took:.0f} s)", file=sys.stderr)
@@ -321,6 +359,11 @@ def main() -> int:
     print()
     if ratios:
         ratios["all"] = geometric_mean([ratio for ratio in ratios.values() if ratio > 0])
+    if len(lakes.table) > 1:
+        print("The same beside lake formats, one client each, simple mode\n")
+        print_table(lakes.table)
+        print()
+        ratios |= lakes.ratios
     print_json("small", ratios, {"rounds": options.rounds, "seconds": options.seconds, "not_measured": failures})
     return 0
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Sets up ./.venv: `scripts/setup.sh run` what the server needs, `scripts/setup.sh dev` what the tests need as well.
+# `scripts/setup.sh ducklake` sets up .cache/ducklake, after one of these: what `make bench NAME=small` needs for DuckLake.
 # Does nothing when the lock files have not changed since it last succeeded.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -8,7 +9,11 @@ profile=${1:-run}
 case "$profile" in
     run) locks=(requirements.lock) ;;
     dev) locks=(requirements-dev.lock) ;;
-    *) echo "usage: scripts/setup.sh run|dev" >&2; exit 2 ;;
+    ducklake)
+        .venv/bin/uv venv --quiet --allow-existing --python .venv/bin/python .cache/ducklake
+        .venv/bin/uv pip install --quiet --python .cache/ducklake/bin/python --require-hashes -r requirements-ducklake.lock
+        exit ;;
+    *) echo "usage: scripts/setup.sh run|dev|ducklake" >&2; exit 2 ;;
 esac
 
 find_python() {

@@ -30,6 +30,8 @@ def pins(requirements: list[object]) -> dict[str, str]:
 RUNTIME = pins(PROJECT["project"]["dependencies"])
 DEVELOPMENT = pins(PROJECT["dependency-groups"]["dev"])
 JAVA = pins(PROJECT["dependency-groups"]["java"])
+LAKES = pins(PROJECT["dependency-groups"]["lakes"])
+DUCKLAKE = pins(PROJECT["dependency-groups"]["ducklake"])
 
 
 @cache
@@ -68,7 +70,7 @@ def test_the_server_imports_nothing_else() -> None:
     assert {name for name in foreign if not distributions_of({name}) & set(RUNTIME)} == brought
 
 
-@pytest.mark.parametrize("name", sorted(DEVELOPMENT))
+@pytest.mark.parametrize("name", sorted(DEVELOPMENT | LAKES))
 def test_a_tool_for_developers_is_used(name: str) -> None:
     """Imported, a plugin of pytest, the types of a package of the server, or named by what runs it."""
     if name.startswith("types-"):
@@ -93,8 +95,9 @@ def test_a_tool_for_developers_is_used(name: str) -> None:
     ("lock", "wanted"),
     [
         ("requirements.lock", RUNTIME),
-        ("requirements-dev.lock", RUNTIME | DEVELOPMENT | JAVA),
+        ("requirements-dev.lock", RUNTIME | DEVELOPMENT | JAVA | LAKES),
         ("requirements-java.lock", JAVA),
+        ("requirements-ducklake.lock", DUCKLAKE),
     ],
 )
 def test_the_lock_files_are_those_of_make_lock(lock: str, wanted: dict[str, str]) -> None:
