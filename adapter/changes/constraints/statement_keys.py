@@ -6,6 +6,7 @@ changes them, with the checks of their own table; so one statement may reach any
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -28,7 +29,7 @@ from adapter.changes.constraints.key_checks import (
 from adapter.changes.constraints.key_locks import lock_found
 from adapter.changes.constraints.overlap_checks import check_overlaps
 from adapter.changes.constraints.row_checks import check_rows
-from adapter.changes.constraints.table_keys import ForeignKey, TableKeys, places_of
+from adapter.changes.constraints.table_keys import ForeignKey, TableKeys, UniqueKey, places_of
 from adapter.changes.constraints.target import Target, target_of
 from adapter.changes.rows.defaults import default_query
 from adapter.execution.guards import own_catalog
@@ -40,6 +41,7 @@ from adapter.results import RecordBatch
 from adapter.transactions.claims import Violation
 from adapter.transactions.locks.modes import FOR_NO_KEY_UPDATE, FOR_UPDATE
 from adapter.transactions.row_versions import DELETED, Replacement
+from planner.types.table_indexes import constraint_of_index
 from storage.catalog.model import Index
 from storage.shards.parts import ROW_ID
 
@@ -50,8 +52,14 @@ SET_DEFAULT = "d"
 class StatementKeys:
     """See the module. Rows are given as one array for each live column of the table."""
 
-    def __init__(self, running: Running, target: Target, keys: TableKeys) -> None:
+    def __init__(
+        self, running: Running, target: Target, keys: TableKeys, followers: deque[StatementKeys] | None = None
+    ) -> None:
         self._running = running
+        self._followers: deque[StatementKeys] = deque() if followers is None else followers
+        """What the rows that follow removed keys have still to be checked for, in PostgreSQL's order: after everything
+        that was queued before."""
+        self._is_first = followers is None
         self._target = target
         self._keys = keys
         self._added = 0
@@ -93,28 +101,8 @@ class StatementKeys:
         """The statement has written everything: check its keys, and let follow what refers to removed ones. `others`:
         by oid of a unique key, what the commit says when somebody else has written it, if not 23505."""
         running, keys = self._running, self._keys
-        txn = running.transaction.txn
-        first_rows = txn is not None and txn.inserted_rows(self._target.shard) == self._added
-        for noted, unique in zip(self._new, keys.unique, strict=False):
-            if not noted:
-                continue
-            new, _ = await unique.keys_of(_joined(noted))
-            if is_deferred(running, unique.constraint):
-                defer(running, unique.constraint, new)
-                continue
-            other = None if others is None else others.get(unique.constraint.oid)
-            if isinstance(unique.constraint, Index) and unique.constraint.overlapping:
-                await check_overlaps(running, self._target.relation, unique.constraint, unique.index, new, other)
-            else:
-                await check_unique(
-                    running,
-                    self._target.relation,
-                    unique.constraint,
-                    unique.index,
-                    new,
-                    other,
-                    first_rows=first_rows,
-                )
+        late = [number for number, unique in enumerate(keys.unique) if _is_checked_late(running, unique)]
+        await self._finish_unique([number for number in range(len(keys.unique)) if number not in late], others)
         for removed, moved, key in zip(self._removed, self._moved, keys.referenced, strict=True):
             if removed:
                 await self._deleted(key, _joined(removed))
@@ -129,6 +117,30 @@ class StatementKeys:
                 defer(running, key.constraint, new)
             else:
                 await check_referring(running, key, new)
+        await self._finish_unique(late, others)
+        while self._is_first and self._followers:
+            await self._followers.popleft().finish()
+
+    async def _finish_unique(self, numbers: Sequence[int], others: Mapping[int, Violation] | None) -> None:
+        """Check the unique keys of these `numbers`, or have them checked later."""
+        running = self._running
+        txn = running.transaction.txn
+        first_rows = txn is not None and txn.inserted_rows(self._target.shard) == self._added
+        for unique, noted in [(self._keys.unique[number], self._new[number]) for number in numbers]:
+            if not noted:
+                continue
+            new, _ = await unique.keys_of(_joined(noted))
+            if is_deferred(running, unique.constraint):
+                defer(running, unique.constraint, new)
+                continue
+            other = None if others is None else others.get(unique.constraint.oid)
+            relation = self._target.relation
+            if isinstance(unique.constraint, Index) and unique.constraint.overlapping:
+                await check_overlaps(running, relation, unique.constraint, unique.index, new, other)
+            else:
+                await check_unique(
+                    running, relation, unique.constraint, unique.index, new, other, first_rows=first_rows
+                )
 
     # ------------------------------------------------------------ referential actions
 
@@ -145,7 +157,9 @@ class StatementKeys:
                 attnums = constraint.delete_columns or constraint.columns
                 values = await self._values(key, attnums, action)
                 places = places_of(key.child, attnums)
-                await self._follow(key, await gone_keys(self._running, key, removed), values, places)
+                gone = await gone_keys(self._running, key, removed)
+                await self._follow(key, gone, values, places)
+                await self._still_default(key, gone, action)
 
     async def _updated(self, key: ForeignKey, before: Keys, after: Keys) -> None:
         constraint = key.constraint
@@ -163,7 +177,15 @@ class StatementKeys:
                 await self._follow(key, before, after, key.child_places)
             case action:
                 values = await self._values(key, constraint.columns, action)
-                await self._follow(key, await gone_keys(self._running, key, before), values, key.child_places)
+                gone = await gone_keys(self._running, key, before)
+                await self._follow(key, gone, values, key.child_places)
+                await self._still_default(key, gone, action)
+
+    async def _still_default(self, key: ForeignKey, gone: Keys, action: str) -> None:
+        """Rows whose default is the very key that is gone refer to it as before, and no check of theirs looks at a key
+        that has not changed. 23503 for one."""
+        if action == SET_DEFAULT:
+            await check_unreferenced(self._running, key, gone)
 
     async def _no_action(self, key: ForeignKey, removed: Keys) -> None:
         if is_deferred(self._running, key.constraint):
@@ -206,7 +228,7 @@ class StatementKeys:
         old = list(found.rows.columns)
         row_ids = pa.array(found.row_ids, pa.int64())
         txn.delete(target.shard, pa.record_batch([row_ids, *old], names=[ROW_ID, *target.names]))
-        after = None if target.keys is None else StatementKeys(running, target, target.keys)
+        after = None if target.keys is None else StatementKeys(running, target, target.keys, self._followers)
         first = DELETED
         if values is None:
             if after is not None:
@@ -226,7 +248,19 @@ class StatementKeys:
         )
         await txn.spill()
         if after is not None:
-            await after.finish()
+            self._followers.append(after)
+
+
+def _is_checked_late(running: Running, unique: UniqueKey) -> bool:
+    """Whether PostgreSQL checks the key after foreign keys: by a trigger, as what is deferrable, whose name is greater
+    than theirs, which a primary key's is not."""
+    constraint = unique.constraint
+    if isinstance(constraint, Index):
+        found = constraint_of_index(own_catalog(running), constraint.oid)
+        if found is None:
+            return False
+        constraint = found
+    return constraint.deferrable and constraint.kind != "p"
 
 
 def _of(columns: Sequence[Any], places: Sequence[int]) -> Keys:

@@ -99,20 +99,17 @@ def _table_keys(catalog: CatalogSnapshot, relation: Relation, values: RowValues)
     unique: list[Constraint | Index] = [constraint for constraint in constraints if constraint.kind in "pu"]
     unique += [index for index in catalog.indexes(relation.oid) if index.oid in relation.constraints]
     unique.sort(key=lambda record: record.oid)
-    foreign = [constraint for constraint in constraints if constraint.kind == "f"]
+    # As PostgreSQL's triggers fire, whose names have their oids: in the order in which they were made.
+    foreign = sorted((each for each in constraints if each.kind == "f"), key=lambda constraint: constraint.oid)
     if not unique and not foreign:
         return None
     return TableKeys(
         unique=tuple(_unique_key(relation, constraint, values) for constraint in unique),
         foreign=tuple(
-            foreign_key(catalog, constraint)
-            for constraint in sorted(foreign, key=lambda constraint: constraint.name)
-            if constraint.relation == relation.oid
+            foreign_key(catalog, constraint) for constraint in foreign if constraint.relation == relation.oid
         ),
         referenced=tuple(
-            foreign_key(catalog, constraint)
-            for constraint in sorted(foreign, key=lambda constraint: constraint.name)
-            if constraint.foreign_relation == relation.oid
+            foreign_key(catalog, constraint) for constraint in foreign if constraint.foreign_relation == relation.oid
         ),
     )
 
