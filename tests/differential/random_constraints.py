@@ -136,7 +136,8 @@ class Generator:
             case 7:
                 change = random.choice([
                     f"code = {self._maybe(random.randint(1, 16))}",
-                    f"(grp, tag) = ({random.randint(1, 3)}, {self._tag()})", f"n = n + {random.randint(-9, 40)}", "n = null", "n = default",
+                    f"(grp, tag) = ({random.randint(1, 3)}, {self._tag()})",
+                    f"n = n + {random.randint(-9, 40)}", "n = null", "n = default",
                 ])  # fmt: skip
                 return Statement(f"update p set {change} where id = {key} returning id, code, grp, tag, n")
             case _:
