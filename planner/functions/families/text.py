@@ -60,6 +60,10 @@ MAX_REPEATED = 1_073_741_819
 """Bytes that repeat makes at most."""
 
 
+LONG_REPEAT = 4096
+"""Longer ones are made of pieces of at most so many."""
+
+
 def _pad(name: str) -> Callable[[CallSite], str]:
     def template(site: CallSite) -> str:
         padded = f"{name}({{0}}, greatest({{1}}, 0), ' ')"
@@ -68,6 +72,8 @@ def _pad(name: str) -> Callable[[CallSite], str]:
             if not (isinstance(site.constants[2], str) and site.constants[2]):
                 padded = f"CASE WHEN {{2}} = '' THEN left({{0}}, greatest({{1}}, 0)) ELSE {padded} END"
         length = site.constants[1]
+        if isinstance(length, int) and length > MAX_PADDED and site.constants[0] is not None:
+            padded = "left({0}, 0)"  # An error, unless it is NULL: an engine would pad before it looks.
         padded = _strict(site, padded, 1)
         if length is None or (isinstance(length, int) and length <= MAX_PADDED):
             return padded
@@ -79,8 +85,14 @@ def _pad(name: str) -> Callable[[CallSite], str]:
 def _repeat(site: CallSite) -> str:
     repeated = "repeat({0}, greatest({1}, 0))"
     text, count = site.constants
-    if isinstance(text, str) and isinstance(count, int) and len(text.encode()) * count <= MAX_REPEATED:
-        return repeated
+    if isinstance(count, int) and count > LONG_REPEAT:
+        # Fewer and longer pieces: an engine copies each by itself, and does not look up for a cancel meanwhile.
+        piece = next(size for size in range(LONG_REPEAT, 0, -1) if count % size == 0)
+        repeated = f"repeat(repeat({{0}}, {piece}), {count // piece})"
+    if isinstance(text, str) and isinstance(count, int):
+        if len(text.encode()) * count <= MAX_REPEATED:
+            return repeated
+        return _unless_too_large(site, "TRUE", "left({0}, 0)")
     repeated = _strict(site, repeated, 1)
     size = "strlen({0})" if site.engine == "local" else "octet_length({0})"
     return _unless_too_large(site, f"CAST({size} AS BIGINT) * {{1}} > {MAX_REPEATED}", repeated)

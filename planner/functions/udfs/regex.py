@@ -3,18 +3,21 @@
 PostgreSQL finds the leftmost match, and of those that begin there the longest, or the shortest where the expression
 prefers that (its section 9.7.3.5): an expression with alternatives at its top prefers the longest, any other takes the
 preference of its first quantified part. Only the matching of parts inside follows the quantifiers' own preferences.
+
+A match that tries too much does not hold up others: after `ALONE_S` it begins anew with the interpreter free for other
+threads, and after `MATCH_S` it is given up (54001).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from functools import lru_cache
+from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache, partial
 from itertools import islice
 
 import regex
 
-from planner.errors import InvalidParameterValue, InvalidRegularExpression
+from planner.errors import InvalidParameterValue, InvalidRegularExpression, StatementTooComplex
 from planner.functions.udfs.regular_expressions import like_with_escape, similar_to_regex
 from planner.functions.udfs.table import Udf
 
@@ -36,6 +39,27 @@ _CLASSES = {
 _WITHIN = {"alpha": "a-zA-Z\u00aa-\ufffd", "alnum": "a-zA-Z0-9\u00aa-\ufffd"}
 
 
+ALONE_S = 0.005
+"""A match takes less, nearly always: to let other threads run meanwhile would cost more."""
+
+MATCH_S = 1.0
+"""Seconds that one match may take, and as many for each `MATCH_CHARS` of the text."""
+
+MATCH_CHARS = 10_000_000
+
+
+def _in_time(text: str, match: Callable[..., regex.Match[str] | None]) -> regex.Match[str] | None:
+    """What `match` finds in `text`. Raises 54001 when it takes too long."""
+    try:
+        return match(timeout=ALONE_S, concurrent=False)
+    except TimeoutError:
+        pass
+    try:
+        return match(timeout=MATCH_S * (1 + len(text) / MATCH_CHARS), concurrent=True)
+    except TimeoutError:
+        raise StatementTooComplex("regular expression takes too long to match") from None
+
+
 def _not_global(function: str, flags: str, hint: str | None = None) -> None:
     """Raises 22023 for the option g where one match is asked for."""
     if "g" in flags:
@@ -44,7 +68,7 @@ def _not_global(function: str, flags: str, hint: str | None = None) -> None:
 
 class Expression:
     """A compiled regular expression. `whole` finds where matches are; where it prefers the shortest, `parts` says how
-    its parts share such a match."""
+    its parts share such a match. Raises 54001 when a match takes too long."""
 
     __slots__ = ("parts", "whole")
 
@@ -63,8 +87,15 @@ class Expression:
 
     def all(self, text: str, start: int = 0) -> Iterator[regex.Match[str]]:
         """The matches from character `start` on that do not overlap."""
-        for match in self.whole.finditer(text, start):
-            yield match if self.parts is None else self.parts.fullmatch(text, match.start(), match.end()) or match
+        while start <= len(text):
+            match = _in_time(text, partial(self.whole.search, text, start))
+            if match is None:
+                return
+            first, start = match.span()
+            if self.parts is not None:
+                match = _in_time(text, partial(self.parts.fullmatch, text, first, start)) or match
+            yield match
+            start += first == start
 
 
 @lru_cache(maxsize=1024)
@@ -208,6 +239,10 @@ def _translated(pattern: str, multiline: bool, *, lazy: bool = False) -> str:
                 raise InvalidRegularExpression("invalid regular expression: quantifier operand invalid")
         elif char == "$" and not multiline:
             out.append(r"\Z")
+            index += 1
+        elif char == "{" and not pattern[index + 1 : index + 2].isdigit():
+            # A brace, where the package has counts without a beginning, and approximate matches.
+            out.append(r"\{")
             index += 1
         else:
             out.append(char)

@@ -63,6 +63,6 @@ def may_hold_each(data: bytes | memoryview, wanted: Keys) -> Mask:
 
 
 def _bits(hashes: Keys) -> list[npt.NDArray[np.uint32]]:
-    low = hashes & _U(_LOW)
-    ones = np.uint32(1)
-    return [ones << ((low * _U(salt) & _U(_LOW)) >> _U(27)).astype(np.uint32) for salt in SALTS]
+    low = hashes.astype(np.uint32)
+    # Multiplied modulo 2**32.
+    return [np.uint32(1) << (low * np.uint32(salt) >> np.uint32(27)) for salt in SALTS]

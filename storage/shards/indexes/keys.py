@@ -43,6 +43,9 @@ SEED = 0x9E3779B97F4A7C15
 NULL_WORD = 0xD1B54A32D192ED03
 MULTIPLIERS = (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
 
+RADIX_ROWS = 65_536
+"""Fewer keys are sorted by comparing them."""
+
 LONG_BYTES = 256
 """Longer texts are hashed by BLAKE2, one by one: a pass over all rows for each eight bytes would cost more."""
 
@@ -184,6 +187,25 @@ def prefixes(values: Sequence[Values]) -> Prefixes:
             keys |= np.where(room, piece >> np.minimum(used, 63).astype(_U), _U(0))
             used = used + length
     return Prefixes(keys=keys, bits=used)
+
+
+def ascending(keys: Keys) -> Ints:
+    """The permutation that sorts `keys`; equal ones by position. It is `np.argsort(kind="stable")`, in half the time
+    for many keys whose first 32 bits seldom meet, like hashes."""
+    if len(keys) < RADIX_ROWS or not (keys[1:] < keys[:-1]).any():
+        return np.argsort(keys, kind="stable")
+    # By 16 bits numpy sorts by counting; twice, the less significant first.
+    permutation: Ints = np.argsort((keys >> _U(32)).astype(np.uint16), kind="stable")
+    permutation = permutation[np.argsort((keys >> _U(48)).astype(np.uint16)[permutation], kind="stable")]
+    first = keys[permutation] >> _U(32)
+    meet = np.flatnonzero(first[1:] == first[:-1])
+    if len(meet) > len(keys) // 16:
+        return np.argsort(keys, kind="stable")
+    # Those that meet keep their places among all, and are sorted there whole.
+    places = np.unique(np.concatenate((meet, meet + 1)))
+    rows = permutation[places]
+    permutation[places] = rows[np.lexsort((rows, keys[rows]))]
+    return permutation
 
 
 def null_bits(column: KeyColumn) -> int:

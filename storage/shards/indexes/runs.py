@@ -36,7 +36,7 @@ from msgspec import Struct
 from storage.errors import CorruptData, NewerFormat
 from storage.shards.indexes import filters
 from storage.shards.indexes.definition import IndexDefinition
-from storage.shards.indexes.keys import Ints, Keys, Positions, hashes, indexed, order, prefixes, values_of
+from storage.shards.indexes.keys import Ints, Keys, Positions, ascending, hashes, indexed, order, prefixes, values_of
 from storage.shards.parts import Part
 
 RUN_VERSION = 1
@@ -183,7 +183,7 @@ def build(definition: IndexDefinition, rows: pa.Table, tag: bytes) -> bytes:
     if definition.hashed:
         flags |= _HASHED
         hashed = hashes(values)
-        by_hash = np.argsort(hashed, kind="stable")
+        by_hash = ascending(hashed)
         hashed = hashed[by_hash]
         filter_ = filters.build(hashed)
         sections += _section(hashed, places[by_hash])

@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 from msgspec import Struct
 
-from storage.shards.indexes.definition import IndexDefinition, StoredColumn
-from storage.shards.indexes.keys import Ints, Keys, Values, any_null, equal, hashes, prefixes, values_of
+from storage.shards.indexes.definition import Domain, IndexDefinition, StoredColumn
+from storage.shards.indexes.keys import Ints, Keys, Values, any_null, ascending, equal, hashes, prefixes, values_of
 from storage.shards.indexes.reading.found import Found, Gathered, Rows, arrays_of, rows_at, rows_of_group
 from storage.shards.indexes.reading.part_views import PartView, plain_key
 from storage.shards.indexes.reading.row_groups import RowGroup
@@ -221,6 +221,12 @@ def look_up_new(
     """See `reader.KeyReader.first_taken`."""
     if len(keys[0]) <= ONE_BY_ONE and not index.in_threads:
         return (yield from _few_new(sources, views, index, _plain_keys(index, keys), nulls_match))
+    low, high = yield from over_rows(len(keys[0]), partial(_rising_bounds, index, keys))
+    if low <= high and not any(view.inline for view in views):
+        bounds = [bound for view in views for bound in view.bounds(index)]
+        if not any(lowest <= high and low <= highest for lowest, highest, _ in bounds):
+            # Numbers that rise, all outside of what there is: as loads have them whose keys are counted.
+            return None
     wanted = yield from over_rows(len(keys[0]), lambda: _Wanted.of(index, keys, nulls_match))
     repeated = yield from over_rows(len(keys[0]), wanted.repeated)
     found = yield from _matching(sources, views, index, wanted, ())
@@ -228,6 +234,20 @@ def look_up_new(
     if len(found.keys):
         taken.append(int(found.keys.min()))
     return min(taken, default=None)
+
+
+def _rising_bounds(index: IndexDefinition, keys: Sequence[pa.Array]) -> tuple[int, int]:
+    """The lowest and the highest prefix of `keys` that are integers, each greater than the one before; of others the
+    lowest is above the highest."""
+    column, array = index.columns[0], keys[0]
+    if len(keys) == 1 and column.domain is Domain.INTEGER and not array.null_count and not index.in_threads:
+        (values,) = values_of(index.columns, keys)
+        (numbers,) = values.numbers
+        if (numbers[1:] > numbers[:-1]).all():
+            ends = prefixes(values_of(index.columns, [array.take(pa.array([0, len(array) - 1]))]))
+            low, high = sorted(ends.keys.tolist())
+            return low, high
+    return 1, 0
 
 
 def _few_new(
@@ -283,7 +303,7 @@ class _Wanted(Struct, frozen=True):
             low = encoded.keys[numbers]
             high = low | (np.uint64(1) << room) - np.uint64(1)
         # Ascending, so that a search finds the same memory as the one before.
-        order = np.argsort(low, kind="stable")
+        order = ascending(low)
         return _Wanted(values, numbers[order], low[order], high[order], index.hashed)
 
     def repeated(self) -> int | None:
@@ -291,7 +311,7 @@ class _Wanted(Struct, frozen=True):
         numbers, hashed = self.numbers, self.low
         if not self.hashed:
             hashed = hashes(self.values)[numbers]
-            order = np.argsort(hashed, kind="stable")
+            order = ascending(hashed)
             numbers, hashed = numbers[order], hashed[order]
         found: list[int] = []
         # Keys with one hash are neighbours, the first of them first. Those that are not equal to the next may be equal

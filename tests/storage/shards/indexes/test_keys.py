@@ -212,3 +212,17 @@ def test_intervals_of_one_length_are_equal() -> None:
     made = values([key_column("interval")], [pa.array([month, days], INTERVAL)])
     first, second = keys.hashes(made).tolist()
     assert first == second
+
+
+@pytest.mark.parametrize("rows", [0, 1, 1000, keys.RADIX_ROWS, keys.RADIX_ROWS + 12_345])
+def test_hashes_are_sorted_as_numpy_sorts(rows: int) -> None:
+    random = np.random.default_rng(rows)
+    hashed = random.integers(0, 1 << 64, rows, dtype=np.uint64)
+    meeting = hashed.copy()
+    # A few that are equal, and a few that differ in their last bits alone.
+    meeting[: rows // 40] = meeting[rows // 40 : 2 * (rows // 40)]
+    meeting[rows // 2 : rows // 2 + rows // 50] ^= np.uint64(3)
+    meeting[rows // 3 : rows // 3 + rows // 50] = meeting[rows // 2 : rows // 2 + rows // 50] ^ np.uint64(5)
+    few = hashed % np.uint64(1000) << np.uint64(40)
+    for each in (hashed, meeting, few, np.sort(hashed), np.sort(hashed)[::-1].copy(), hashed >> np.uint64(40)):
+        assert (keys.ascending(each) == np.argsort(each, kind="stable")).all()
