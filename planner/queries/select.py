@@ -345,6 +345,9 @@ class SelectQuery:
         if windows:
             fields = tuple(field for _, field in level.windows)
             rel = Window(input=rel, calls=tuple(windows), fields=rel.fields + fields)
+        sorted_before = self._sorts_before_sets(exprs, pending)
+        if sorted_before:
+            rel = Sort(input=rel, keys=self._sort_keys(exprs), fields=rel.fields)
         for layer in pending:
             rel = _project_set(rel, layer)
         fields_out: list[Field] = []
@@ -358,7 +361,21 @@ class SelectQuery:
         rel = Project(input=rel, exprs=tuple(exprs), fields=tuple(fields_out))
         if marks:
             rel, marks = passed_through(statement, rel, marks)
-        return self._finish(rel, marks)
+        return self._finish(rel, marks, sorted_before=sorted_before)
+
+    def _sorts_before_sets(self, exprs: Sequence[Scalar], pending: Sequence[Sequence[FunctionCall]]) -> bool:
+        """Whether ORDER BY sorts the rows before set-returning functions make several of each, whose order it then
+        leaves as it is: PostgreSQL does so where no sort key is made of such a function (make_sort_input_target)."""
+        if not pending or not self.order or self.distinct or self.ties or self.level.statement.volatile:
+            return False
+        made = {field.id for layer in pending for call in layer for field in call.fields}
+        return not any(made & set(column_ids(exprs[item.index])) for item in self.order)
+
+    def _sort_keys(self, exprs: Sequence[Scalar]) -> tuple[SortKey, ...]:
+        return tuple(
+            SortKey(expr=exprs[item.index], descending=item.descending, nulls_first=item.nulls_first)
+            for item in self.order
+        )
 
     def _grouped(
         self, rel: Rel, exprs: list[Scalar], windows: list[Any], pending: list[list[FunctionCall]]
@@ -408,17 +425,10 @@ class SelectQuery:
             layers.setdefault(depth, []).append(call)
         return [layers[depth] for depth in sorted(layers)]
 
-    def _finish(self, rel: Rel, marks: tuple[RowMark, ...]) -> Rel:
+    def _finish(self, rel: Rel, marks: tuple[RowMark, ...], *, sorted_before: bool) -> Rel:
         """DISTINCT, ORDER BY, locks and LIMIT over the projection; junk columns and the ids of rows go last of all."""
         fields = rel.fields
-        keys = tuple(
-            SortKey(
-                expr=ColumnRef(id=fields[item.index].id, type=fields[item.index].type),
-                descending=item.descending,
-                nulls_first=item.nulls_first,
-            )
-            for item in self.order
-        )
+        keys = () if sorted_before else self._sort_keys([ColumnRef(id=each.id, type=each.type) for each in fields])
         if self.distinct:
             on = tuple(ColumnRef(id=fields[index].id, type=fields[index].type) for index in self.distinct_on)
             rel = Deduplicate(input=rel, on=on, order_by=keys if on else (), fields=fields)
