@@ -47,6 +47,7 @@ _FIXED: dict[type, str] = {
     st.Reindex: "REINDEX",
     st.AlterDefaultPrivileges: "ALTER DEFAULT PRIVILEGES",
     st.CreateDatabase: "CREATE DATABASE",
+    st.CreateExtension: "CREATE EXTENSION",
     st.DropDatabase: "DROP DATABASE",
     st.CreateRole: "CREATE ROLE",
     st.AlterRole: "ALTER ROLE",

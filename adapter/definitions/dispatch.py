@@ -48,6 +48,7 @@ _HANDLERS: dict[type, _Handler] = {
     st.AlterRole: objects.alter_role,
     st.DropRole: objects.drop_role,
     st.CreateDatabase: objects.create_database,
+    st.CreateExtension: objects.create_extension,
     st.DropDatabase: objects.drop_database,
     st.AlterSetting: objects.alter_setting,
 }

@@ -204,6 +204,16 @@ def _role(catalog: CatalogSnapshot, name: str) -> Role:
     raise missing_role(name)
 
 
+_PART_OF_THIS = frozenset({"btree_gist", "btree_gin"})
+"""Extensions that add nothing to what is here: exclusion constraints have = of every type that has an order."""
+
+
+async def create_extension(running: Running, statement: st.CreateExtension) -> None:
+    """CREATE EXTENSION: of those that are part of this nothing is to do, nor recorded; there are no others (0A000)."""
+    if statement.name not in _PART_OF_THIS:
+        raise FeatureNotSupported(f'extension "{statement.name}" is not available')
+
+
 async def create_role(running: Running, statement: st.CreateRole) -> None:
     """CREATE ROLE, USER, GROUP."""
     _require_superuser(running, "create role")

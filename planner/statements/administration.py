@@ -95,6 +95,12 @@ class DropDatabase(Struct, frozen=True, kw_only=True):
     force: bool = False
 
 
+class CreateExtension(Struct, frozen=True, kw_only=True):
+    """CREATE EXTENSION. Which version and schema it is to have says nothing here."""
+
+    name: str
+
+
 class RoleOptions(Struct, frozen=True, kw_only=True):
     """Options of CREATE / ALTER ROLE; None means not mentioned. `password` with `password_null` True is PASSWORD
     NULL."""

@@ -17,6 +17,7 @@ from planner.statements.administration import (
     Checkpoint,
     Cluster,
     CreateDatabase,
+    CreateExtension,
     CreateRole,
     Do,
     DropDatabase,
@@ -146,6 +147,7 @@ UtilityStatement: TypeAlias = (
     | GrantRole
     | AlterDefaultPrivileges
     | CreateDatabase
+    | CreateExtension
     | DropDatabase
     | CreateRole
     | AlterRole
@@ -183,6 +185,7 @@ __all__ = [
     "CopyOptions",
     "CreateDatabase",
     "CreateEnum",
+    "CreateExtension",
     "CreateIndex",
     "CreateRole",
     "CreateSchema",

@@ -77,7 +77,6 @@ _TITLES = {
     "create_plang_stmt": "CREATE LANGUAGE",
     "create_function_stmt": "CREATE FUNCTION",
     "alter_function_stmt": "ALTER FUNCTION",
-    "create_extension_stmt": "CREATE EXTENSION",
     "alter_extension_stmt": "ALTER EXTENSION",
     "rule_stmt": "CREATE RULE",
     "create_cast_stmt": "CREATE CAST",

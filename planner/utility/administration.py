@@ -233,6 +233,7 @@ BUILDERS: Mapping[str, Callable[[Parsed, Tree], st.UtilityStatement]] = {
     "grant_role_stmt": _grant_role,
     "alter_default_privileges_stmt": lambda parsed, tree: st.AlterDefaultPrivileges(),
     "createdb_stmt": _create_database,
+    "create_extension_stmt": lambda parsed, tree: st.CreateExtension(name=tree.extname),
     "dropdb_stmt": _drop_database,
     "create_role_stmt": _create_role,
     "alter_role_stmt": _alter_role,
