@@ -177,6 +177,10 @@ class UntranslatableCharacter(DataException):
     sqlstate = "22P05"
 
 
+class StringDataLengthMismatch(DataException):
+    sqlstate = "22026"
+
+
 class ArraySubscriptError(DataException):
     sqlstate = "2202E"
 

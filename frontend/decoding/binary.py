@@ -86,6 +86,14 @@ def _jsonb(source: _Input) -> object:
     return decode_utf8(source.rest())
 
 
+def _bits(source: _Input) -> object:
+    (length,) = source.unpack(">i")
+    if length < 0:
+        raise InvalidBinaryRepresentation("invalid length in external bit string")
+    data = source.raw((length + 7) // 8)
+    return "".join([f"{byte:08b}" for byte in data])[:length]
+
+
 def _uuid(source: _Input) -> object:
     return str(uuid.UUID(bytes=source.raw(16)))
 
@@ -233,6 +241,8 @@ _READERS: dict[int, Callable[[_Input], object]] = {
     types.TIMESTAMPTZ: _timestamp(_EPOCH_UTC),
     types.INTERVAL: _interval,
     types.UUID: _uuid,
+    types.BIT: _bits,
+    types.VARBIT: _bits,
     types.JSONB: _jsonb,
 }
 for _oid in (

@@ -56,6 +56,8 @@ ARRAY_ELEMENTS = {
     1187: types.INTERVAL,
     1231: types.NUMERIC,
     1270: types.TIMETZ,
+    1561: types.BIT,
+    1563: types.VARBIT,
     199: types.JSON,
     2207: types.REGPROCEDURE,
     2208: types.REGOPER,
@@ -243,6 +245,8 @@ def _binary(sql_type: SqlType, arrow_type: Any) -> ColumnEncoder:
         types.UUID: scalars.uuid_binary,
         types.JSONB: scalars.jsonb_binary,
         types.VOID: scalars.void_value,
+        types.BIT: scalars.bits_binary,
+        types.VARBIT: scalars.bits_binary,
     }
     if oid in simple:
         return simple[oid]

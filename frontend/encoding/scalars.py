@@ -19,6 +19,7 @@ from frontend.encoding.columns import (
     expand_bytes,
     fixed_to_binary,
     join_pieces,
+    map_distinct,
     null_mask,
     numpy_values,
     without_nulls,
@@ -111,6 +112,16 @@ def bytea_text_encoder(output: str) -> ColumnEncoder:
         return Encoded(values=expand_bytes(binary, _BYTEA_ESCAPES, _BYTEA_ESCAPE_WIDTHS), nulls=null_mask(array))
 
     return encode_escape if output == "escape" else encode_hex
+
+
+def bits_binary(array: ArrowArray) -> Encoded:
+    """bit and bit varying: the number of bits as int32, then the bits in bytes, zeros after them."""
+    return encoded_values(map_distinct(array, _bits))
+
+
+def _bits(text: str) -> bytes:
+    size = -(-len(text) // 8)
+    return len(text).to_bytes(4) + int(text.ljust(8 * size, "0") or "0", 2).to_bytes(size)
 
 
 def uuid_text(array: ArrowArray) -> Encoded:

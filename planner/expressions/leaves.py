@@ -10,6 +10,7 @@ from planner.errors import (
     FeatureNotSupported,
     InvalidColumnReference,
     InvalidObjectDefinition,
+    SqlError,
     SqlSyntaxError,
 )
 from planner.expressions.bind import CHECK_CLAUSE, DEFAULT_CLAUSE, DEFINITION_CLAUSES, GENERATION_CLAUSE
@@ -23,6 +24,7 @@ from planner.syntax.libpg_query import pb
 from planner.syntax.names import strings
 from planner.syntax.parse import Tree
 from planner.types.types import (
+    BIT,
     DATE,
     INT4,
     INT8,
@@ -36,6 +38,7 @@ from planner.types.types import (
     UNKNOWN,
     SqlType,
 )
+from planner.values.bit_text import parse_bits
 
 
 def _constant(level: Level, tree: Tree) -> Scalar:
@@ -50,7 +53,11 @@ def _constant(level: Level, tree: Tree) -> Scalar:
     elif which == "boolval":
         literal = Literal(value=tree.boolval.boolval, type=BOOLEAN)
     elif which == "bsval":
-        raise FeatureNotSupported("bit string constants are not supported", position=statement.position(tree.location))
+        try:
+            literal = Literal(value=parse_bits(tree.bsval.bsval), type=SqlType(BIT))
+        except SqlError as error:
+            error.position = statement.position(tree.location)
+            raise
     else:
         literal = Literal(value=None, type=SqlType(UNKNOWN))
     return statement.at(literal, tree.location)

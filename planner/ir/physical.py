@@ -56,7 +56,7 @@ ARRAY_ELEMENTS: dict[int, int] = {
     1185: types.TIMESTAMPTZ, 1187: types.INTERVAL, 1231: types.NUMERIC, 2951: types.UUID, 3807: types.JSONB,
     2210: types.REGCLASS, 2211: types.REGTYPE, 2207: types.REGPROCEDURE, 2208: types.REGOPER, 2209: types.REGOPERATOR,
     4090: types.REGNAMESPACE, 4097: types.REGROLE, 2287: types.RECORD, 1034: types.ACLITEM, 1263: types.CSTRING,
-    1041: types.INET, 651: types.CIDR,
+    1041: types.INET, 651: types.CIDR, 1561: types.BIT, 1563: types.VARBIT,
     types.INT2VECTOR: types.INT2, types.OIDVECTOR: types.OID, **range_arrays(),
 }  # fmt: skip
 """Element type of each array type, by OID; the vectors among them."""

@@ -35,6 +35,7 @@ from planner.types.types import (
     TIMESTAMP,
     TIMESTAMPTZ,
     TIMETZ,
+    VARBIT,
     VARCHAR,
     SqlType,
     column_type,
@@ -44,7 +45,6 @@ from planner.types.types import (
 from planner.types.user_types import find_type, is_user_type, shown_name, user_type_row
 from storage.catalog.model import INFORMATION_SCHEMA_OID, PG_CATALOG_OID, CatalogSnapshot
 
-VARBIT = 1562
 MAX_CHARACTER_LENGTH = 10485760
 """PostgreSQL's MaxAttrSize: the longest declared length of varchar and char."""
 MAX_NUMERIC_PRECISION = 1000
@@ -79,6 +79,10 @@ _FORMAT = {
     BIT: "bit",
     VARBIT: "bit varying",
 }
+
+
+_WITHOUT_LENGTH = {BPCHAR: "bpchar", BIT: '"bit"'}
+"""Types that would have the length 1 if they were written by their other names."""
 
 
 def type_row(oid: int) -> TypeRow | None:
@@ -121,8 +125,8 @@ def format_type(oid: int, typmod: int | None = None) -> str:
     true_array = row.elem and row.len == -1 and (row.category == "A" or row.name.startswith("_"))
     if true_array and oid not in (INT2VECTOR, OIDVECTOR):
         return f"{format_type(row.elem, typmod)}[]"
-    if oid == BPCHAR and typmod == -1:
-        return "bpchar"
+    if oid in _WITHOUT_LENGTH and typmod == -1:
+        return _WITHOUT_LENGTH[oid]
     name = _FORMAT.get(oid)
     if name is None:
         if is_user_type(oid):

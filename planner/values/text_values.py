@@ -16,7 +16,6 @@ from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 
 from planner.common_errors import numeric_overflow
 from planner.errors import (
-    FeatureNotSupported,
     InvalidTextRepresentation,
     NumericValueOutOfRange,
     StringDataRightTruncation,
@@ -27,6 +26,8 @@ from planner.types.ranges import range_or_multirange
 from planner.types.type_names import element_of, format_type
 from planner.types.types import SqlType, numeric_precision_scale
 from planner.types.user_types import enum_of
+from planner.values.array_text import parse_array
+from planner.values.bit_text import fit_bits, parse_bits
 from planner.values.bytea_text import char_text, from_escapes, from_hex
 from planner.values.datetime_text import (
     parse_date,
@@ -237,6 +238,8 @@ _PARSERS: dict[int, Callable[[str, SqlType, Mapping[str, str]], object]] = {
     t.TIMETZ: lambda text, type, settings: _format_time(parse_timetz(text, date_style(settings), _zone(settings))),
     t.TIMESTAMP: lambda text, type, settings: parse_timestamp(text, date_style(settings)),
     t.TIMESTAMPTZ: lambda text, type, settings: parse_timestamptz(text, date_style(settings), _zone(settings)),
+    t.BIT: lambda text, type, settings: parse_bits(text),
+    t.VARBIT: lambda text, type, settings: parse_bits(text),
     t.JSON: lambda text, type, settings: check_json(text),
     t.JSONB: lambda text, type, settings: normalize_jsonb(text),
     t.INET: lambda text, type, settings: parse_inet(text).inet(),
@@ -249,113 +252,8 @@ _PARSERS: dict[int, Callable[[str, SqlType, Mapping[str, str]], object]] = {
 
 
 def _parse_array(text: str, type: SqlType, element: int, settings: Mapping[str, str]) -> tuple[object, ...]:
-    body = text.strip(_SPACE)
-    if body.startswith("["):
-        raise FeatureNotSupported("arrays with explicit bounds are not supported")
-    item_type = SqlType(element, type.typmod, type.shape)
-    reader = _ArrayReader(text, body, item_type, settings)
-    return reader.read()
-
-
-class _ArrayReader:
-    """array_in: braces, commas, quoted and plain elements."""
-
-    def __init__(self, text: str, body: str, item: SqlType, settings: Mapping[str, str]) -> None:
-        self.text, self.body, self.item, self.settings = text, body, item, settings
-        self.position = 0
-        self.delimiter = ";" if item.oid == t.BOX else ","
-
-    def malformed(self, detail: str | None = None) -> InvalidTextRepresentation:
-        return InvalidTextRepresentation(f'malformed array literal: "{self.text}"', detail=detail)
-
-    def read(self) -> tuple[object, ...]:
-        if not self.body.startswith("{"):
-            raise self.malformed('Array value must start with "{" or dimension information.')
-        value = self.level()
-        if self.body[self.position :].strip(_SPACE):
-            raise self.malformed("Junk after closing right brace.")
-        self.check(value)
-        return value
-
-    def check(self, value: tuple[object, ...]) -> int | tuple[int, ...]:
-        shapes = {self.check(item) if isinstance(item, tuple) else 0 for item in value}
-        if len(shapes) > 1:
-            raise self.malformed("Multidimensional arrays must have sub-arrays with matching dimensions.")
-        inner = next(iter(shapes), 0)
-        return (len(value), *(inner if isinstance(inner, tuple) else ()))
-
-    def blanks(self) -> None:
-        while self.position < len(self.body) and self.body[self.position] in _SPACE:
-            self.position += 1
-
-    def level(self) -> tuple[object, ...]:
-        self.position += 1
-        items: list[object] = []
-        self.blanks()
-        if self.body[self.position : self.position + 1] == "}":
-            self.position += 1
-            return ()
-        while True:
-            self.blanks()
-            char = self.body[self.position : self.position + 1]
-            if not char:
-                raise self.malformed("Unexpected end of input.")
-            if char == "{":
-                if items and not isinstance(items[-1], tuple):
-                    raise self.malformed('Unexpected "{" character.')
-                items.append(self.level())
-            else:
-                quoted = char == '"'
-                items.append(self.element(char))
-                if quoted and self.body[self.position : self.position + 1] not in ("", "}", self.delimiter, *_SPACE):
-                    raise self.malformed("Unexpected array element.")
-            self.blanks()
-            char = self.body[self.position : self.position + 1]
-            self.position += 1
-            if char == "}":
-                return tuple(items)
-            if char != self.delimiter:
-                detail = f'Unexpected "{char}" character.' if char else "Unexpected end of input."
-                raise self.malformed(detail)
-
-    def element(self, char: str) -> object:
-        if char == '"':
-            return parse_text(self.quoted(), self.item, self.settings)
-        start = self.position
-        pieces: list[str] = []
-        while self.position < len(self.body):
-            current = self.body[self.position]
-            if current in "{}" or current == self.delimiter:
-                break
-            if current == '"':
-                raise self.malformed("Unexpected array element.")
-            if current == "\\":
-                self.position += 1
-                current = self.body[self.position : self.position + 1]
-            pieces.append(current)
-            self.position += 1
-        plain = self.body[start : self.position]
-        value = "".join(pieces).strip(_SPACE)
-        if not value:
-            raise self.malformed(f'Unexpected "{self.body[self.position : self.position + 1]}" character.')
-        if plain.strip(_SPACE).lower() == "null":
-            return None
-        return parse_text(value, self.item, self.settings)
-
-    def quoted(self) -> str:
-        self.position += 1
-        pieces: list[str] = []
-        while True:
-            char = self.body[self.position : self.position + 1]
-            if not char:
-                raise self.malformed("Unexpected end of input.")
-            self.position += 1
-            if char == '"':
-                return "".join(pieces)
-            if char == "\\":
-                char = self.body[self.position : self.position + 1]
-                self.position += 1
-            pieces.append(char)
+    item = SqlType(element, type.typmod, type.shape)
+    return parse_array(text, ";" if element == t.BOX else ",", lambda part: parse_text(part, item, settings))
 
 
 # ---------------------------------------------------------------- typmods
@@ -375,6 +273,8 @@ def apply_typmod(value: object, type: SqlType, *, explicit: bool) -> object:
         )
     if type.oid in (t.VARCHAR, t.BPCHAR) and isinstance(value, str):
         return _fit_string(value, type, typmod - 4, explicit=explicit)
+    if type.oid in (t.BIT, t.VARBIT) and isinstance(value, str):
+        return fit_bits(value, type.oid, typmod, explicit=explicit)
     if type.oid == t.NUMERIC and isinstance(value, Decimal):
         return fit_numeric(value, typmod)
     if type.oid in (t.TIMESTAMP, t.TIMESTAMPTZ) and isinstance(value, datetime) and typmod < 6:

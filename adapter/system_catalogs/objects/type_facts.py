@@ -23,11 +23,11 @@ from planner.types.types import (
     TIMESTAMP,
     TIMESTAMPTZ,
     TIMETZ,
+    VARBIT,
     VARCHAR,
     numeric_precision_scale,
 )
 
-VARBIT = 1562
 MAX_OCTETS = 1 << 30
 _INTEGER_BITS = {INT2: 16, INT4: 32, INT8: 64, FLOAT4: 24, FLOAT8: 53}
 

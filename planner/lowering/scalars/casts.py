@@ -27,6 +27,7 @@ from storage.catalog.model import EnumType
 
 TEXT_TYPES = frozenset({types.TEXT, types.VARCHAR, types.BPCHAR, types.NAME, types.CHAR, types.UNKNOWN, types.CSTRING})
 INTEGERS = frozenset({types.INT2, types.INT4, types.INT8})
+BITS = frozenset({types.BIT, types.VARBIT})
 FLOATS = frozenset({types.FLOAT4, types.FLOAT8})
 _MAX_REAL = 3.4028235677973366e38
 """Halfway between the largest real and what would be the next one: from here on a cast overflows."""
@@ -55,6 +56,9 @@ def cast_template(ctx: Context, source: SqlType, target: SqlType) -> str:
         return _to_text(ctx, source, target)
     if source.oid in TEXT_TYPES and (source.oid, target.oid) != (types.CHAR, types.INT4):
         return _from_text(ctx, target)
+    if target.oid in BITS:
+        # A cast without a length is one to bit(1).
+        return "{0}" if source.oid in BITS else ctx.python(f"tg_bits_of_integer({{0}}, {max(target.typmod, 1)})")
     plain = ctx.dialect.cast("{0}", target)
     if target.oid in INTEGERS:
         return _to_integer(ctx, source, target, plain)
@@ -133,6 +137,8 @@ def _to_integer(ctx: Context, source: SqlType, target: SqlType, plain: str) -> s
         return plain.replace("{0}", ctx.dialect.half_away("{0}"))
     if source.oid == types.CHAR:
         return "ascii({0})"
+    if source.oid in BITS:
+        return plain.replace("{0}", ctx.python(f"tg_bits_to_integer({{0}}, {32 if target.oid == types.INT4 else 64})"))
     if source.oid == types.JSONB:
         number = ctx.python(f"tg_jsonb_scalar({{0}}, 'number', '{INTEGER_NAMES[target.oid]}')")
         wide = f"CAST({number} AS DECIMAL(38,10))"
@@ -190,6 +196,8 @@ def _from_text(ctx: Context, target: SqlType) -> str:
             f"CASE WHEN lower(trim({{0}})) IN ({_TRUE}) THEN TRUE WHEN lower(trim({{0}})) IN ({_FALSE}) THEN FALSE "
             f"WHEN {{0}} IS NOT NULL THEN {fault} END"
         )
+    if target.oid in BITS:
+        return ctx.python("tg_bits_in({0})")
     if target.oid in (types.INET, types.CIDR):
         return ctx.python(f"tg_{'inet' if target.oid == types.INET else 'cidr'}_in({{0}})")
     if ctx.dialect.reads_catalog and target.oid in REG_TYPES:
@@ -303,6 +311,9 @@ def _modifier(ctx: Context, source: SqlType, target: SqlType, explicit: bool) ->
     oid = target.oid
     if oid in (types.VARCHAR, types.BPCHAR):
         return _length(ctx, source, target, explicit)
+    if oid in BITS:
+        name = "tg_bits_fit" if oid == types.BIT else "tg_varbits_fit"
+        return None if source.oid in INTEGERS else ctx.python(f"{name}({{0}}, {target.typmod}, {explicit})")
     if oid in (types.TIMESTAMP, types.TIMESTAMPTZ, types.TIME) and target.typmod < 6 and source.typmod != target.typmod:
         return _rounded_time(ctx, target)
     if oid == types.INTERVAL and source.typmod != target.typmod:
