@@ -12,7 +12,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from tests.faults.test_history import LISTS, REGISTERS, SETUP, History, Session, read_list, read_register
+from tests.faults.history import History, Plain, Session, read_all
 from tests.simulation.checker import ReadList, check
 from tests.support.server import TidegateServer, run_server
 
@@ -87,16 +87,16 @@ def reach(done: object) -> None:
 
 def test_what_clients_of_two_workers_see_is_strictly_serializable(server: TidegateServer) -> None:
     with psycopg.connect(server.dsn(), autocommit=True) as connection:
-        for text in SETUP:
-            connection.execute(text)
+        for text in Plain.setup:
+            connection.execute(text.encode())
     history = History()
-    sessions = [Session(server, history, seed) for seed in range(6)]
+    sessions = [Session(server, history, seed, Plain()) for seed in range(6)]
     for session in sessions:
         session.start()
     for _ in range(BEFORE_KILL):
         assert history.acknowledged.acquire(timeout=120), [session.failure for session in sessions]
     kill_one(server, 1)
-    sessions += [Session(server, history, seed) for seed in range(6, 9)]
+    sessions += [Session(server, history, seed, Plain()) for seed in range(6, 9)]
     for session in sessions[6:]:
         session.start()
     while history.acknowledged.acquire(blocking=False):
@@ -110,8 +110,7 @@ def test_what_clients_of_two_workers_see_is_strictly_serializable(server: Tidega
         assert session.failure is None, repr(session.failure)
     began = time.monotonic()
     with psycopg.connect(server.dsn()) as connection:
-        last = [read_list(connection, id) for id in range(LISTS)]
-        last += [read_register(connection, id) for id in range(REGISTERS)]
+        last = read_all(connection)
     history.add(last, "ok", began)
     assert any(isinstance(operation, ReadList) and len(operation.values) > 3 for operation in last)
     assert [str(anomaly) for anomaly in check(history.transactions, linearizable_registers=True)] == []
