@@ -21,8 +21,8 @@ from typing import Any
 import asyncpg
 import pyarrow as pa
 
+from adapter.transactions.commit_request import CommitRequest, Isolation
 from adapter.transactions.group_commit import GroupCommitter
-from adapter.transactions.transaction import CommitRequest, Isolation
 from bench.report import machine, print_json, print_table
 from storage.clock import SystemClock, SystemRandomness
 from storage.doubles.clock import SeededRandomness

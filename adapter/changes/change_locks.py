@@ -22,10 +22,10 @@ from adapter.plans.plan_cache import Plan
 from adapter.queries.locked_rows import LockedRows, locked_scan, recheck
 from adapter.queries.prepared_read import PreparedRead
 from adapter.results import RecordBatch
+from adapter.transactions.decided_rows import DELETED
 from adapter.transactions.locks import tags
 from adapter.transactions.locks.modes import FOR_NO_KEY_UPDATE, FOR_UPDATE, Mode
 from adapter.transactions.locks.tags import Tag
-from adapter.transactions.row_versions import DELETED
 from adapter.transactions.transaction import BeginAgain
 from planner.ir.bound import BoundDelete, BoundMerge, BoundUpdate
 from planner.types.table_indexes import unique_keys
@@ -76,13 +76,29 @@ async def locked_batches(
         if not ids:
             return
         found, wanted = await computed(spool.rows, partial(_ascending, ids, modes))
-        rows = LockedRows(running, target.relation, "updating" if is_update else "deleting")
+        follows = isinstance(statement, BoundUpdate) and _may_follow(running, read, statement, wanted)
+        rows = LockedRows(running, target.relation, "updating" if is_update else "deleting", follows=follows)
         changed = await rows.lock(found, wanted)
         fitting = await _newest_that_fit(running, target, read, rows, changed, keys) if changed else None
         async for batch in spool.read(0, spool.rows):
             yield batch if fitting is None else _with_newest(batch, changed, fitting)
     finally:
         spool.close()
+
+
+def _may_follow(running: Running, read: PreparedRead, statement: BoundUpdate, modes: np.ndarray[Any, Any]) -> bool:
+    """Whether an UPDATE may go on from rows that are decided: see `adapter.transactions.decided_rows`."""
+    snapshot = running.transaction.snapshot
+    return (
+        running.is_alone
+        and running.attempt < ALONE_AFTER
+        and read.over is not None
+        and statement.returning is None
+        and statement.view_checks is None
+        and snapshot is not None
+        and not snapshot.ahead
+        and bool((modes == FOR_NO_KEY_UPDATE).all())
+    )
 
 
 async def merged_batches(

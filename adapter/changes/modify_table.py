@@ -48,7 +48,7 @@ from adapter.queries.read import may_skip_engines, prepare_plan
 from adapter.queries.sequences import find_sequence, next_values
 from adapter.queries.session_functions import has_acting_calls
 from adapter.results import Command, RecordBatch
-from adapter.transactions.row_versions import DELETED, Replacement
+from adapter.transactions.decided_rows import DELETED, Replacement
 from adapter.transactions.snapshots import reading_as_before
 from planner.errors import InternalError
 from planner.ir import nodes as ir

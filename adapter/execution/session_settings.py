@@ -11,7 +11,7 @@ from adapter.execution.statement import Running
 from adapter.results import ColumnDescription
 from adapter.settings.catalogue import SETTINGS, Setting
 from adapter.settings.values import canonical_value, check_changeable, raw_value
-from adapter.transactions.transaction import Isolation
+from adapter.transactions.commit_request import Isolation
 from planner.errors import InsufficientPrivilege, InvalidParameterValue
 from planner.statements import records as st
 from planner.types import types as t

@@ -21,9 +21,10 @@ from adapter.plans.lifted_constants import Lifted
 from adapter.plans.plan_cache import Plan, make_plan
 from adapter.results import Notice
 from adapter.settings.values import SettingValues, number_of, split_list
+from adapter.transactions.commit_request import ISOLATION_LEVELS
 from adapter.transactions.locks.lock import Owner
 from adapter.transactions.locks.lock_table import Patience, SessionLocks
-from adapter.transactions.transaction import ISOLATION_LEVELS, State, Transaction
+from adapter.transactions.transaction import State, Transaction
 from adapter.wall_clock import utc_now
 from planner.analyze import BindContext
 from planner.errors import SqlError, StatementCompletionUnknown
@@ -115,6 +116,8 @@ class SessionState:
                 csn = await self._commit_writes(transaction)
             elif transaction.pending.claims.length and not transaction.implicit:
                 await self.services.committer.check_locked(transaction.commit_request(self.services.env))
+            elif transaction.followed:
+                await transaction.settled()
         except BaseException as error:
             self.roll_back_transaction(in_doubt=isinstance(error, StatementCompletionUnknown))
             raise

@@ -51,6 +51,9 @@ class Running(Struct, kw_only=True, eq=False):
     started_at: datetime
     in_block: bool
     may_retry: bool = False
+    is_alone: bool = False
+    """Whether it is the only one of its implicit transaction, which commits when it is over, and runs again when that
+    may not be."""
     """Whether a conflict at its commit runs it again."""
     attempt: int = 0
     """How often that has happened."""

@@ -19,7 +19,8 @@ from adapter.execution.portals import Portal
 from adapter.execution.statement import Running
 from adapter.plans.plan_cache import Plan
 from adapter.plans.predicates import scan_templates
-from adapter.transactions.row_versions import DELETED, UNKNOWN
+from adapter.transactions.decided_rows import DELETED
+from adapter.transactions.row_versions import UNKNOWN
 from planner.errors import InvalidCursorName, InvalidCursorState
 from planner.ir import nodes as ir
 from planner.ir.bound import BoundQuery

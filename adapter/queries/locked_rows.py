@@ -30,9 +30,10 @@ from adapter.queries.prepared_read import PreparedRead, with_token
 from adapter.results import RecordBatch
 from adapter.store_errors import CONCURRENT_DELETE, CONCURRENT_UPDATE, serialization_failure
 from adapter.transactions.claims import Unchanged
+from adapter.transactions.decided_rows import DELETED
 from adapter.transactions.locks import tags
 from adapter.transactions.locks.modes import FOR_UPDATE, Mode
-from adapter.transactions.row_versions import DELETED, UNKNOWN
+from adapter.transactions.row_versions import UNKNOWN
 from adapter.transactions.transaction import BeginAgain, Transaction
 from planner.errors import LockNotAvailable, SqlError
 from planner.ir import nodes as ir
@@ -42,21 +43,28 @@ from storage.catalog.model import Relation
 from storage.off_loop import computed
 from storage.shards.parts import PROVISIONAL_ROW_ID, ROW_ID
 from storage.timestamps.csn import Csn
+from storage.transactions.rows_ahead import FIRST_AHEAD
 
 SKIPPED: Final = -3
 """In place of a row that somebody else has locked and that is not waited for."""
 
 
 class LockedRows:
-    """Rows of one table in the hands of a statement. `action` is what messages say it does to them ("updating")."""
+    """Rows of one table in the hands of a statement. `action` is what messages say it does to them ("updating").
 
-    def __init__(self, running: Running, relation: Relation, action: str) -> None:
+    `follows`: it goes on from what others will have committed (`adapter.transactions.decided_rows`), and at every
+    isolation level from the newest version of a row, since it is alone in its transaction and nothing but the row's key
+    has found the row: beginning again would find the same.
+    """
+
+    def __init__(self, running: Running, relation: Relation, action: str, *, follows: bool = False) -> None:
         assert relation.shard is not None
         assert running.transaction.snapshot is not None
         self._running = running
         self._relation = relation
         self._shard = relation.shard
         self._action = action
+        self._follows = follows
         self._snapshot = running.transaction.snapshot.csn
         self._seen = self._snapshot
 
@@ -81,7 +89,9 @@ class LockedRows:
         found: dict[int, int] = {}
         is_locked = False
         while True:
-            changed, seen = await self._changed_since(newest, seen)
+            changed = self._decided(newest) if self._follows and is_locked else {}
+            if not changed:
+                changed, seen = await self._changed_since(newest, seen)
             if changed:
                 pairs = zip(origin.tolist(), newest.tolist(), strict=True)
                 found.update((first, changed[at]) for first, at in pairs if at in changed)
@@ -91,7 +101,7 @@ class LockedRows:
             if is_locked and not changed:
                 self._seen = seen
                 changes = any(at != SKIPPED for at in found.values())
-                if changes and begins_again(self._running.transaction):
+                if changes and not self._follows and begins_again(self._running.transaction):
                     raise BeginAgain
                 return found
             # What is locked already is locked again at no cost.
@@ -116,6 +126,21 @@ class LockedRows:
         ids = np.unique(ids[ids < PROVISIONAL_ROW_ID])
         await self._lock_in_order(ids, np.full(len(ids), FOR_UPDATE), wait)
 
+    def _decided(self, row_ids: np.ndarray[Any, Any]) -> dict[int, int]:
+        """The decided versions of those of `row_ids`, which are locked, that others are about to replace."""
+        decided, transaction = self._running.services.row_versions.decided, self._running.transaction
+        found: dict[int, int] = {}
+        for row_id in row_ids.tolist():
+            newest, way = decided.newest(self._shard, row_id)
+            if way:
+                found[row_id] = newest
+                transaction.followed.extend([each for each, _ in way])
+                self._saw([row_id, *(name for _, name in way)])
+        return found
+
+    def _saw(self, rows: Iterable[int]) -> None:
+        self._running.transaction.seen.setdefault(self._shard, set()).update(rows)
+
     async def _changed_since(self, row_ids: np.ndarray[Any, Any], after: Csn) -> tuple[dict[int, int], Csn]:
         """What has become of those of `row_ids` that are not there any more, and up to which commit that is known."""
         running = self._running
@@ -124,7 +149,10 @@ class LockedRows:
         if until <= after or not len(row_ids):
             return {}, after
         ascending = await computed(len(row_ids), lambda: np.sort(row_ids))
-        newest = await running.services.row_versions.newest(env, self._shard, ascending, after, until)
+        way: set[int] | None = set() if self._follows else None
+        newest = await running.services.row_versions.newest(env, self._shard, ascending, after, until, way)
+        if way:
+            self._saw(way)
         if newest and (UNKNOWN in newest.values() or not begins_again(running.transaction)):
             refuse_changed(running.transaction, newest.values())
         return newest, until
@@ -139,6 +167,10 @@ class LockedRows:
         self, row_ids: np.ndarray[Any, Any], modes: np.ndarray[Any, Any], wait: LockWait
     ) -> np.ndarray[Any, Any]:
         """Lock rows; those that others have when there is no waiting."""
+        if self._follows:
+            # Rows that are not there yet have the locks of those that they come from.
+            there = row_ids < PROVISIONAL_ROW_ID
+            row_ids, modes = row_ids[there], modes[there]
         order = await computed(len(row_ids), lambda: np.argsort(row_ids))
         row_ids, modes = row_ids[order], modes[order]
         # Runs of rows that are locked alike.
@@ -159,7 +191,7 @@ class LockedRows:
     async def _lock_alike(self, row_ids: np.ndarray[Any, Any], mode: Mode) -> None:
         locks = self._running.session.locks
         try:
-            await locks.lock_rows(self._relation.oid, row_ids, mode)
+            await locks.lock_rows(self._relation.oid, row_ids, mode, follows=self._follows)
         except SqlError as error:
             waiting = locks.owner.failed_at
             if error.where is None and waiting is not None and isinstance(waiting.item, int):
@@ -168,7 +200,11 @@ class LockedRows:
             raise
 
     async def lock_newest(self, row_ids: np.ndarray[Any, Any], mode: Mode) -> None:
-        """Lock rows that are locked already in a stronger mode. Raises what waiting for a lock raises."""
+        """Lock rows that are locked already in a stronger mode. Raises what waiting for a lock raises; and BeginAgain
+        for rows that are not durable yet, once they are: who changes a key looks at more than the row."""
+        if self._running.transaction.followed:
+            await self._running.transaction.settled()
+            raise BeginAgain
         await self._lock_alike(row_ids, mode)
 
     async def newest_versions(self, row_ids: Iterable[int]) -> pa.Table:
@@ -177,10 +213,14 @@ class LockedRows:
         wanted = np.array(sorted(row_ids), np.int64)
         env, txn = self._running.services.env, self._running.transaction.txn
         reader, newest = env.reader, Csn(env.cache.upper - 1)
-        pieces = []
+        pieces = [self._followed_row(name) for name in wanted[wanted >= FIRST_AHEAD].tolist()]
+        wanted = wanted[wanted < FIRST_AHEAD]
         own = () if txn is None else txn.local_parts(self._shard)
         added = [part for part in own if part.kind == "insert"]
-        for part in (*(await reader.snapshot(self._shard, newest)).inserts, *added):
+        there = (*(await reader.snapshot(self._shard, newest)).inserts, *added) if len(wanted) else ()
+        for part in reversed(there):
+            if not len(wanted):
+                break
             low, high = part.row_id_bounds
             here = wanted[np.searchsorted(wanted, low) : np.searchsorted(wanted, high, "right")]
             if len(here) and part.inline is None and not part.has_row_id_column:
@@ -191,11 +231,23 @@ class LockedRows:
                 names = [column.name for column in columns if column.name in held]
                 rows = await reader.read_part(part, [ROW_ID, *names])
                 rows = rows.filter(pc.is_in(rows.column(ROW_ID), value_set=pa.array(wanted)))
+                here = rows.column(ROW_ID).to_numpy()
                 if rows.num_rows:
                     pieces.append(conform(rows, columns))
+            if len(here):
+                wanted = wanted[np.isin(wanted, here, invert=True)]
         if not pieces:
             return scan_schema(columns).empty_table()
         return pa.concat_tables(pieces).sort_by(ROW_ID)
+
+    def _followed_row(self, name: int) -> pa.Table:
+        """The row of another transaction with this name. Raises BeginAgain when that has gone."""
+        transaction = self._running.transaction
+        row = self._running.services.row_versions.decided.row(self._shard, name, transaction.followed)
+        if row is None:
+            raise BeginAgain
+        named = row.add_column(0, pa.field(ROW_ID, pa.int64()), pa.array([name], pa.int64()))
+        return conform(named, scan_columns(self._relation))
 
 
 def begins_again(transaction: Transaction) -> bool:
@@ -230,6 +282,10 @@ async def recheck(
 
     Raises BeginAgain when only Spark could tell.
     """
+    if read.over is not None and len(replaced) == 1:
+        batch = read.over(replaced[0][1])
+        if batch is not None:
+            return [batch] if batch.num_rows else []
     extra: dict[int, Any] = dict(read.at_hand)
     at_hand: dict[int, ir.CteScan] = {}
     for number, (scan, rows) in enumerate(replaced):

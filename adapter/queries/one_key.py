@@ -5,6 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+import pyarrow as pa
+
 from adapter.execution.statement import Running, given_to
 from adapter.plans.constant_rows import NeedsEngine
 from adapter.plans.key_reads import MAX_ROWS, KeyRead
@@ -13,9 +16,13 @@ from adapter.plans.row_values import Given
 from adapter.queries.by_index.key_scan import few_rows_in_range, rows_by_key_values
 from adapter.results import RecordBatch
 from adapter.store_errors import CONCURRENT_DDL, serialization_failure
-from adapter.transactions.transaction import UNREAD, NeedsSnapshot, TableRead
+from adapter.transactions.commit_request import TableRead
+from adapter.transactions.transaction import UNREAD, NeedsSnapshot
 from storage.errors import AsOfNotReadable, UnknownShard
+from storage.shards.indexes.definition import StoredColumn
 from storage.shards.indexes.reading.found import Found
+from storage.shards.indexes.scalar_keys import plain, plain_scalar
+from storage.shards.parts import ROW_ID
 
 
 async def rows_of_key(running: Running, read: KeyRead, templates: Sequence[ScanTemplate]) -> RecordBatch | None:
@@ -59,3 +66,30 @@ async def _found(running: Running, read: KeyRead, given: Given) -> Found | None:
         env, transaction, relation, access.index, keys, columns,
         descending=access.backward, limit=read.limit(given), most=MAX_ROWS,
     )  # fmt: skip
+
+
+def over_rows_of_key(running: Running, read: KeyRead, rows: pa.Table) -> RecordBatch | None:
+    """The result of a query of one whole key over `rows` (in `scan_schema`) instead of what that key finds: over those
+    that have it. None when an engine has to compute it."""
+    access, given, wanted = read.access, given_to(running), read.program.columns
+    if any(rows.schema.field(column.name).type != column.type for column in wanted):
+        return None
+    try:
+        keys = access.keys(given)
+    except NeedsEngine:
+        return None
+    kept: list[int] = []
+    columns = access.index.columns
+    values = [rows.column(column.source.name) for column in columns if isinstance(column.source, StoredColumn)]
+    for key in keys:
+        whole = [plain(column, value) for column, value in zip(columns, key, strict=True)]
+        kept += [
+            at
+            for at in range(rows.num_rows)
+            if [plain_scalar(column, each[at]) for column, each in zip(columns, values, strict=True)] == whole
+        ]
+    at = pa.array(kept, pa.int64())
+    arrays = [rows.column(column.name).take(at).combine_chunks() for column in wanted]
+    batch = pa.RecordBatch.from_arrays(arrays, names=[column.name for column in wanted])
+    row_ids = rows.column(ROW_ID).to_numpy()[kept]
+    return read.program.answer(Found(keys=np.zeros(len(kept), np.int64), row_ids=row_ids, rows=batch), given)

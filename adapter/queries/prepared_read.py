@@ -39,6 +39,9 @@ class PreparedRead(Struct, frozen=True, kw_only=True):
     """The engine, if it can write the rows so that they do not pass this process."""
     at_hand: Mapping[int, Any] = NOTHING
     """The rows (Arrow tables) that it reads as `CteScan`s of these ids."""
+    over: Callable[[Any], RecordBatch | None] | None = None
+    """What it gives for other rows (a table in `scan_schema`) of its only table than its key has found, without an
+    engine; None when it takes one."""
     paths: Mapping[int, Paths] = NOTHING
     """The tables that are read by indexes, by oid."""
 

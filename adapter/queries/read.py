@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from functools import partial
 from typing import Any
@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from adapter.execution.statement import RowsOutcome, Running, batches_of, select_tag
 from adapter.execution_context import ExecutionContext
 from adapter.plans.constant_rows import constant_batch
+from adapter.plans.key_reads import KeyRead
 from adapter.plans.plan_cache import Plan, describe_fields
 from adapter.plans.predicates import ScanTemplate, scan_templates
 from adapter.plans.row_text import literal_value
@@ -28,7 +29,7 @@ from adapter.queries.acting_filters import (
 )
 from adapter.queries.by_index.index_scan import IndexScans, Run, answer
 from adapter.queries.by_index.table_rows import Paths
-from adapter.queries.one_key import rows_of_key
+from adapter.queries.one_key import over_rows_of_key, rows_of_key
 from adapter.queries.prepared_read import NOTHING, PreparedRead, with_token
 from adapter.queries.row_actions import MAX_ROWS, carry_out_for_rows
 from adapter.queries.row_locking import prepare_locking, without_locking
@@ -225,7 +226,7 @@ async def prepare_plan(
             return PreparedRead(
                 query=plan.query, params=running.params, context=execution_context(running, plan.catalog),
                 resolved=ResolvedTables(inputs={}, total_parts={}), rows=rows, engine=None, reason="it reads by a key",
-                stream=partial(batches_of, rows),
+                stream=partial(batches_of, rows), over=_over(running, plan.key_read),
             )  # fmt: skip
     return await prepare_read(
         running,
@@ -240,6 +241,12 @@ async def prepare_plan(
         at_hand=at_hand,
         lazily=lazily,
     )
+
+
+def _over(running: Running, read: KeyRead) -> Callable[[Any], RecordBatch | None] | None:
+    """See `PreparedRead.over`."""
+    is_one_key = read.access.whole and read.access.among is None
+    return partial(over_rows_of_key, running, read) if is_one_key else None
 
 
 def may_skip_engines(running: Running) -> bool:

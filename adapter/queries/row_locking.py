@@ -29,9 +29,9 @@ from adapter.queries.locked_rows import SKIPPED, LockedRows, recheck
 from adapter.queries.prepared_read import PreparedRead
 from adapter.results import RecordBatch
 from adapter.store_errors import CONCURRENT_UPDATE, serialization_failure
+from adapter.transactions.decided_rows import DELETED
 from adapter.transactions.locks import modes
 from adapter.transactions.locks.modes import Mode
-from adapter.transactions.row_versions import DELETED
 from adapter.transactions.transaction import BeginAgain
 from planner.errors import FeatureNotSupported, InvalidRowCountInLimitClause, InvalidRowCountInResultOffsetClause
 from planner.ir import nodes as ir

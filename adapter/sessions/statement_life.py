@@ -163,7 +163,7 @@ class StatementLife:
         declared: tuple[int, ...] = (),
         *,
         in_query_string: bool = False,
-        may_retry: bool = False,
+        is_alone: bool = False,
         attempt: int = 0,
     ) -> Running:
         """A statement begins, in the session's transaction or in a new implicit one. Raises 25P02."""
@@ -190,7 +190,8 @@ class StatementLife:
             scope=CancelScope(),
             started_at=now,
             in_block=not transaction.implicit or in_query_string,
-            may_retry=may_retry,
+            may_retry=is_alone and attempt == 0,
+            is_alone=is_alone,
             attempt=attempt,
             token=f"{state.backend_pid}.{self._tokens}",
         )
@@ -254,7 +255,7 @@ class StatementLife:
                         params,
                         declared,
                         in_query_string=in_query_string,
-                        may_retry=retry and attempt == 0,
+                        is_alone=retry and commit,
                         attempt=attempt,
                     )
                     with running.scope:

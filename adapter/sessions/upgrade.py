@@ -11,7 +11,7 @@ import structlog
 from msgspec.structs import replace
 
 from adapter.execution.services import Services
-from adapter.transactions.transaction import CommitRequest, Isolation
+from adapter.transactions.commit_request import CommitRequest, Isolation
 from planner.errors import SerializationFailure
 from storage.catalog.model import CatalogRecord, CatalogSnapshot, CatalogUpdate, Constraint, Relation
 from storage.timestamps.csn import Csn

@@ -83,6 +83,11 @@ async def _begin_and_run(running: Running, parsed: Parsed) -> Outcome:
         except BeginAgain:
             transaction.renew()
             await _what_is_durable_is_visible(env)
+        except SqlError:
+            if transaction.followed:
+                # Perhaps it fails for a row that will never have been.
+                await transaction.settled()
+            raise
     raise serialization_failure(CONCURRENT_UPDATE)
 
 

@@ -10,7 +10,8 @@ from adapter.changes.constraints.deferred_checks import check_deferred
 from adapter.execution.guards import in_failed_transaction
 from adapter.execution.statement import Running
 from adapter.results import Command
-from adapter.transactions.transaction import Isolation, State, Transaction
+from adapter.transactions.commit_request import Isolation
+from adapter.transactions.transaction import State, Transaction
 from adapter.wall_clock import utc_now
 from planner.errors import (
     InvalidParameterValue,

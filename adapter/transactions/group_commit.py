@@ -27,6 +27,8 @@ What holds throughout:
 
 - Requests commit in the order of the queue. One that changes the catalog is the last of its group: those before it were
   planned with the catalog that they are validated with, and those after it are validated with the new one.
+- A request that follows others (`adapter.transactions.decided_rows`) commits with them or after them, and is refused
+  when one of them has been. Whoever follows it then is refused in turn.
 - A request can be withdrawn while it is queued or parked. Once it is taken, the compare-and-set alone decides, and a
   caller that is cancelled waits for that: no client is told of a failure that did not happen.
 - A transaction whose files are still being uploaded is a group of its own and *staged*: its record, which says that it
@@ -57,9 +59,11 @@ from msgspec import Struct, field
 
 from adapter.store_errors import CONCURRENT_UPDATE, serialization_failure, sql_error
 from adapter.transactions.claims import broken
+from adapter.transactions.commit_request import CommitRequest
+from adapter.transactions.decided_rows import Decided
+from adapter.transactions.group_changes import Accepted
 from adapter.transactions.row_versions import CommittedChanges, RowVersions
-from adapter.transactions.transaction import CommitRequest
-from adapter.transactions.validation import Accepted, conflict
+from adapter.transactions.validation import conflict, followed
 from planner.common_errors import shut_down
 from planner.errors import (
     InsufficientResources,
@@ -119,6 +123,8 @@ class _Waiting(Struct, eq=False):
     """Done when a relaxed commit may be answered."""
     answered_durable: bool = True
     """Whether the answer has to wait until the commit is durable."""
+    decided: Decided | None = None
+    """What others follow it by."""
 
     @property
     def answered(self) -> bool:
@@ -229,7 +235,20 @@ class GroupCommitter(Struct, eq=False):
             raise
         self._queue.append(waiting)
         self._arrived.set()
+        self._let_follow(waiting)
         return waiting
+
+    def _let_follow(self, waiting: _Waiting) -> None:
+        """Let those who wait for rows that `waiting` has changed follow it (`adapter.transactions.decided_rows`)."""
+        request, versions = waiting.request, self.versions
+        if versions is None or request.owner is None or not request.replacements:
+            return
+        if waiting.staged or request.catalog_updates or request.txn.buffered_bytes > INLINE_LIMIT_BYTES:
+            return
+        decided = versions.decide(request.txn, waiting.done, request.replacements, request.owner)
+        if decided is not None:
+            waiting.decided = decided
+            waiting.done.add_done_callback(lambda _: versions.decided.forget(decided))
 
     def _defined(self, _: asyncio.Future[Csn]) -> None:
         self._defining -= 1
@@ -433,9 +452,11 @@ class GroupCommitter(Struct, eq=False):
     async def _note_versions(self, group: list[_Waiting], merged: Txn, ts: Csn) -> None:
         """Let those who wait for rows know their new ids. Before the rows can be seen: who sees them may lock them."""
         changed = [
-            CommittedChanges(txn=request.txn, owner=request.owner, replacements=request.replacements)
-            for request in [waiting.request for waiting in group]
-            if request.replacements and request.owner is not None
+            CommittedChanges(
+                txn=request.txn, owner=request.owner, replacements=request.replacements, decided=waiting.decided
+            )
+            for waiting in group
+            if (request := waiting.request).replacements and request.owner is not None
         ]
         if changed and self.versions is not None:
             await self.versions.committed(self.env, merged, changed, ts)
@@ -478,6 +499,13 @@ class GroupCommitter(Struct, eq=False):
         accepted: list[_Waiting] = []
         earlier = Accepted()
         for waiting in group:
+            failure: SqlError | None
+            if waiting.request.follows:
+                request = followed(waiting.request, earlier)
+                if request is None:
+                    waiting.done.set_exception(serialization_failure(CONCURRENT_UPDATE))
+                    continue
+                waiting.request = request
             failure = await conflict(self.env, catalog, waiting.request, until, earlier)
             if failure is None:
                 accepted.append(waiting)

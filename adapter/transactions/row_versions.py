@@ -12,6 +12,7 @@ instead. Whether a row is still there at all is told by the shard's own record o
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,12 +20,14 @@ import numpy as np
 import structlog
 from msgspec import Struct
 
+from adapter.transactions.decided_rows import DELETED, Decided, DecidedRows, Replacement
 from adapter.transactions.locks.lock import Owner
 from adapter.transactions.locks.lock_table import LockTable
 from storage.errors import StorageError
 from storage.ids import ShardId
 from storage.shards.parts import PROVISIONAL_ROW_ID, ROW_ID, Part
 from storage.timestamps.csn import Csn
+from storage.transactions.rows_ahead import FIRST_AHEAD, ROWS_AHEAD, place_of
 
 if TYPE_CHECKING:
     from storage.environment.environment import Environment
@@ -39,21 +42,8 @@ before."""
 MAX_COMMITS = 20_000
 """Commits that they are remembered of."""
 
-DELETED: Final = -1
-"""In place of a successor: there is none."""
-
 UNKNOWN: Final = -2
 """In place of a successor: somebody else knows."""
-
-
-class Replacement(Struct, frozen=True, kw_only=True):
-    """Rows of a table that a transaction replaced or deleted: the row ``old[i]`` by that with the provisional id
-    ``first + i``, or by none when `first` is `DELETED`. Own rows of the transaction are among them."""
-
-    relation_oid: int
-    shard: ShardId
-    old: np.ndarray[Any, Any]
-    first: int
 
 
 class CommittedChanges(Struct, frozen=True, kw_only=True):
@@ -62,6 +52,7 @@ class CommittedChanges(Struct, frozen=True, kw_only=True):
     txn: Txn
     owner: Owner
     replacements: tuple[Replacement, ...]
+    decided: Decided | None = None
 
 
 class _Known(Struct, frozen=True):
@@ -75,24 +66,43 @@ class RowVersions:
     """See the module's contract. Belongs to the event loop."""
 
     def __init__(self, locks: LockTable) -> None:
+        self.decided = DecidedRows()
         self._locks = locks
         self._known: dict[Csn, dict[ShardId, list[_Known]]] = {}
         self._rows = 0
+
+    def decide(
+        self, txn: Txn, done: asyncio.Future[Csn], replacements: Sequence[Replacement], owner: Owner
+    ) -> Decided | None:
+        """Let those who wait for rows of `txn`, which `owner` has locked, follow it; it is in the commit queue."""
+        decided = self.decided.decide(txn, done, replacements)
+        if decided is not None:
+            for relation_oid in {replacement.relation_oid for replacement in replacements}:
+                self._locks.pass_on(owner, relation_oid)
+        return decided
 
     async def committed(self, env: Environment, whole: Txn, changes: Iterable[CommittedChanges], csn: Csn) -> None:
         """Note what `whole`, of which `changes` are members, replaced with its commit at `csn`, and move locks.
 
         Never raises for a failing store: then the successors are unknown."""
         known: dict[ShardId, list[_Known]] = {}
+        changes = list(changes)
+        group = _Group(env, whole, changes, csn)
         try:
             for change in changes:
                 for replacement in change.replacements:
-                    rows = await _translated(env, whole, change.txn, replacement, csn)
+                    rows = await group.translated(change.txn, replacement)
                     known.setdefault(replacement.shard, []).append(rows)
-                    if replacement.first != DELETED:
+                    if len(rows.new) and (rows.new != DELETED).all():
                         self._locks.follow(replacement.relation_oid, change.owner, rows.old, rows.new)
+            for (shard, name), row_id in group.landed.items():
+                self.decided.land(shard, name, row_id)
         except (StorageError, ValueError) as error:
             log.warning("rows that a commit replaced are not known", csn=csn, error=str(error))
+        finally:
+            for change in changes:
+                if change.decided is not None:
+                    self.decided.forget(change.decided)
         if known:
             self._keep(csn, known)
 
@@ -103,10 +113,16 @@ class RowVersions:
             self._rows -= _count(self._known.pop(next(iter(self._known))))
 
     async def newest(
-        self, env: Environment, shard: ShardId, row_ids: np.ndarray[Any, Any], after: Csn, until: Csn
+        self,
+        env: Environment,
+        shard: ShardId,
+        row_ids: np.ndarray[Any, Any],
+        after: Csn,
+        until: Csn,
+        way: set[int] | None = None,
     ) -> dict[int, int]:
         """For those of `row_ids` (ascending), there at `after`, that are no longer there at `until`: the id of the row
-        that is there in their place, or `DELETED`, or `UNKNOWN`."""
+        that is there in their place, or `DELETED`, or `UNKNOWN`. The versions between go into `way`, with both ends."""
         if not len(row_ids):
             return {}
         deletes = (await env.reader.changes(shard, after, until)).deletes
@@ -124,7 +140,11 @@ class RowVersions:
         for first in found:
             at = first
             while at in gone:
+                if way is not None:
+                    way.add(at)
                 at = self._successor(shard, at, gone[at])
+            if way is not None:
+                way.add(at)
             found[first] = at
         return found
 
@@ -140,17 +160,50 @@ def _count(known: dict[ShardId, list[_Known]]) -> int:
     return sum(len(rows.old) for several in known.values() for rows in several)
 
 
-async def _translated(env: Environment, whole: Txn, txn: Txn, replacement: Replacement, csn: Csn) -> _Known:
-    """The rows of `replacement` by the ids that they have after the commit."""
-    old, first = replacement.old, replacement.first
-    new = np.full(len(old), DELETED, np.int64) if first == DELETED else np.arange(first, first + len(old))
-    if first != DELETED or (old >= PROVISIONAL_ROW_ID).any():
-        parts = await _parts_of(env, replacement.shard, csn)
-        old = whole.committed_row_ids(txn, replacement.shard, old, parts)
-        if first != DELETED:
-            new = whole.committed_row_ids(txn, replacement.shard, new, parts)
-    order = np.argsort(old)
-    return _Known(old[order], new[order])
+class _Group:
+    """The members of one commit, and which of their rows others of them have replaced in turn."""
+
+    def __init__(self, env: Environment, whole: Txn, changes: Sequence[CommittedChanges], csn: Csn) -> None:
+        self._env, self._whole, self._csn = env, whole, csn
+        self._members = {change.txn.place: change.txn for change in changes if change.txn.place}
+        self._next: dict[tuple[ShardId, int], int] = {}
+        """By the name of a row that was followed: that of the row in its place, or `DELETED`."""
+        self.landed: dict[tuple[ShardId, int], int] = {}
+        """The ids of the rows that are left, by their names."""
+        for change in changes:
+            for each in change.replacements:
+                for number in np.flatnonzero(each.old >= FIRST_AHEAD).tolist():
+                    new = DELETED if each.first == DELETED else each.first + number + change.txn.place * ROWS_AHEAD
+                    self._next[each.shard, int(each.old[number])] = new
+
+    async def translated(self, txn: Txn, replacement: Replacement) -> _Known:
+        """The rows of `replacement` that were there before, by the ids that they have after the commit."""
+        old, first, shard = replacement.old, replacement.first, replacement.shard
+        new = np.full(len(old), DELETED, np.int64) if first == DELETED else np.arange(first, first + len(old))
+        here = old < FIRST_AHEAD
+        old, new = old[here], new[here]
+        if first != DELETED or (old >= PROVISIONAL_ROW_ID).any():
+            parts = await _parts_of(self._env, shard, self._csn)
+            old = self._whole.committed_row_ids(txn, shard, old, parts)
+            if first != DELETED and txn.place:
+                new = np.array([self._last(txn, shard, row_id, parts) for row_id in new.tolist()], np.int64)
+            elif first != DELETED:
+                new = self._whole.committed_row_ids(txn, shard, new, parts)
+        order = np.argsort(old)
+        return _Known(old[order], new[order])
+
+    def _last(self, txn: Txn, shard: ShardId, row_id: int, parts: Sequence[Part]) -> int:
+        """The id of the row that is there in the end for the new row `row_id` of `txn`."""
+        name = row_id + txn.place * ROWS_AHEAD
+        while (following := self._next.get((shard, name))) is not None:
+            name = following
+        if name == DELETED:
+            return DELETED
+        place, provisional = place_of(name)
+        member = self._members[place]
+        found = self._whole.committed_row_ids(member, shard, np.array([provisional], np.int64), parts)
+        self.landed[shard, name] = int(found[0])
+        return int(found[0])
 
 
 async def _parts_of(env: Environment, shard: ShardId, csn: Csn) -> Sequence[Part]:

@@ -17,8 +17,9 @@ from msgspec import Struct
 from adapter.engines.common.engine import TableInput
 from adapter.plans.predicates import Conjunction, ScanTemplate, bind_templates, may_match
 from adapter.store_errors import CONCURRENT_DDL, serialization_failure
+from adapter.transactions.commit_request import TableRead
 from adapter.transactions.parts_ahead import parts_ahead
-from adapter.transactions.transaction import TableRead, Transaction
+from adapter.transactions.transaction import Transaction
 from planner.errors import InternalError
 from planner.ir import nodes as ir
 from storage.catalog.model import CatalogSnapshot, Relation

@@ -48,22 +48,22 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
-from enum import Enum, StrEnum
+from enum import StrEnum
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from adapter.plans.predicates import Conjunction
 from adapter.settings.values import SettingValues
+from adapter.store_errors import CONCURRENT_UPDATE, serialization_failure
 from adapter.transactions.claims import Claim
-from adapter.transactions.locks.lock import Owner
+from adapter.transactions.commit_request import CommitRequest, Isolation, TableRead
+from adapter.transactions.decided_rows import Decided, Replacement
 from adapter.transactions.locks.lock_table import SessionLocks
 from adapter.transactions.locks.modes import Mode
 from adapter.transactions.locks.tags import Tag
 from adapter.transactions.persistent_list import PersistentList
-from adapter.transactions.row_versions import Replacement
 from planner.errors import ActiveSqlTransaction, InternalError, InvalidSavepointSpecification, ReadOnlySqlTransaction
 from storage.catalog.model import CatalogRecord, CatalogSnapshot, CatalogUpdate, Relation
 from storage.ids import ShardId
@@ -75,24 +75,6 @@ if TYPE_CHECKING:
     from storage.membership.leases import ReadHold
     from storage.transactions.txn import Savepoint as StorageSavepoint
     from storage.transactions.txn import Txn
-
-
-class Isolation(Enum):
-    """SQL's isolation levels by name. SERIALIZABLE is strict serializable."""
-
-    READ_UNCOMMITTED = "read uncommitted"
-    READ_COMMITTED = "read committed"
-    REPEATABLE_READ = "repeatable read"
-    SERIALIZABLE = "serializable"
-
-    @property
-    def keeps_snapshot(self) -> bool:
-        """Whether all statements read one snapshot."""
-        return self in (Isolation.REPEATABLE_READ, Isolation.SERIALIZABLE)
-
-
-ISOLATION_LEVELS = {level.value: level for level in Isolation}
-"""The levels by SQL's name in lower case."""
 
 
 class State(StrEnum):
@@ -125,15 +107,6 @@ _ENDS = {
 
 UNREAD = (State.PROVISIONAL, State.ASSUMING)
 """The states whose snapshot is perhaps not the newest: a query has to have another one."""
-
-
-class TableRead(Struct, frozen=True, kw_only=True):
-    """What was read of one table at `as_of`: the rows that satisfy one of `conjunctions`."""
-
-    relation_oid: int
-    shard: ShardId
-    as_of: Csn
-    conjunctions: tuple[Conjunction, ...]
 
 
 class DeferredKeys(Struct, frozen=True, kw_only=True):
@@ -193,25 +166,6 @@ class Mark(Struct, frozen=True, kw_only=True):
     read_only: bool
 
 
-class CommitRequest(Struct, frozen=True, kw_only=True):
-    """What the group committer needs of a transaction that wants to commit."""
-
-    txn: Txn
-    isolation: Isolation
-    snapshot: Csn
-    reads: tuple[TableRead, ...]
-    catalog_updates: tuple[CatalogUpdate, ...]
-    catalog_reads: dict[int, CatalogRecord]
-    created: frozenset[ShardId] = frozenset()
-    claims: tuple[Claim, ...] = ()
-    replacements: tuple[Replacement, ...] = ()
-    owner: Owner | None = None
-    """Who has the locks of the rows that are replaced."""
-    catalog_base: Csn | None = None
-    """The catalog's CSN that no other change may have followed, for definitions that were worked out without asking for
-    the newest catalog."""
-
-
 class Transaction(Struct, kw_only=True):
     """See the module's contract. `implicit` transactions end with their statement, query string or Sync."""
 
@@ -241,6 +195,10 @@ class Transaction(Struct, kw_only=True):
     id: int | None = None
     pg_snapshot: tuple[Csn, str] | None = None
     """PostgreSQL's form of the snapshot at this CSN, once somebody has asked for it."""
+    followed: list[Decided] = field(default_factory=list)
+    """Those whose rows it has gone on from before they were durable: its client hears nothing before they are."""
+    seen: dict[ShardId, set[int]] = field(default_factory=dict)
+    """Versions of rows, since the snapshot, that it has gone on from, and what took their places."""
     own_before: Mapping[ShardId, tuple[Part, ...]] = field(default_factory=dict)
     """What the statement that runs sees of own rows, of tables that it writes to."""
     _savepoints: list[Mark] = field(default_factory=list)
@@ -338,7 +296,17 @@ class Transaction(Struct, kw_only=True):
         if self.isolation.keeps_snapshot:
             self.first_read_at = None
             self.reads.clear()
+        self.followed.clear()
+        self.seen.clear()
         self.snapshot, self.state = None, State.NEW
+
+    async def settled(self) -> None:
+        """Return when all that it has followed is durable. Raises 40001 when some of it is lost."""
+        for decided in self.followed:
+            if not decided.done.done():
+                await asyncio.wait((decided.done,))
+            if decided.is_lost:
+                raise serialization_failure(CONCURRENT_UPDATE)
 
     async def lock(self, wanted: Iterable[tuple[Tag, Mode]], *, begin_again: bool = True) -> None:
         """Take locks before the statement runs. With `begin_again`, raises BeginAgain when one had to be waited for and
@@ -496,6 +464,8 @@ class Transaction(Struct, kw_only=True):
             created=frozenset(self.created_shards),
             replacements=tuple(self.pending.replacements) if self.pending.replacements.length else (),
             owner=self.locks.owner,
+            follows=tuple(self.followed),
+            seen={shard: frozenset(rows) for shard, rows in self.seen.items()} if self.seen else {},
             catalog_base=self.snapshot.catalog.csn if assumed else None,
         )
 

@@ -21,37 +21,54 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-from msgspec import Struct, field
+from msgspec.structs import replace
 
 from adapter.plans.predicates import Conjunction, any_row_matches, may_match
 from adapter.store_errors import CONCURRENT_DDL, CONCURRENT_UPDATE, READ_WRITE_DEPENDENCIES, serialization_failure
-from adapter.transactions.claims import AddedKeys, broken
-from adapter.transactions.transaction import CommitRequest, TableRead
+from adapter.transactions.claims import broken
+from adapter.transactions.commit_request import CommitRequest, TableRead
+from adapter.transactions.decided_rows import settled
+from adapter.transactions.group_changes import Accepted, shared_ids
 from planner.errors import SqlError
 from planner.types.user_types import types_used
 from storage.catalog.model import CatalogSnapshot, CatalogUpdate, EnumType, Relation, Schema
 from storage.catalog.model import Sequence as SequenceRecord
 from storage.errors import AsOfNotReadable, UnknownShard
 from storage.ids import ShardId
-from storage.shards.parts import PROVISIONAL_ROW_ID, ROW_ID, Part
+from storage.shards.parts import ROW_ID, Part
 from storage.timestamps.csn import Csn
+from storage.transactions.rows_ahead import FIRST_AHEAD, place_of, rows_named
 
 if TYPE_CHECKING:
     from storage.environment.environment import Environment
 
 
-class Accepted(Struct):
-    """The members of a commit group that may commit, so far, and the unique keys that they have added."""
-
-    requests: list[CommitRequest] = field(default_factory=list)
-    added: AddedKeys | None = None
-
-    def add(self, request: CommitRequest) -> None:
-        """One more."""
-        self.requests.append(request)
-        if request.claims:
-            self.added = self.added or AddedKeys()
-            self.added.add(request.claims)
+def followed(request: CommitRequest, accepted: Accepted) -> CommitRequest | None:
+    """`request` with rows of others that are durable by now by their own ids; None when one that it follows is neither
+    that nor among those `accepted`, and so is lost to it."""
+    members = {member.txn.place for member in accepted.requests}
+    names: dict[ShardId, dict[int, int]] = {}
+    left = []
+    for decided in request.follows:
+        if decided.is_durable:
+            for (shard, name), row_id in decided.landed.items():
+                names.setdefault(shard, {})[name] = row_id
+        elif decided.is_lost or decided.place not in members:
+            return None
+        else:
+            left.append(decided)
+    replacements = settled(request.replacements, names)
+    at_hand = {decided.place for decided in left}
+    for each in replacements:
+        if any(place_of(name)[0] not in at_hand for name in each.old[each.old >= FIRST_AHEAD].tolist()):
+            return None
+    for shard, ids in names.items():
+        request.txn.settle(shard, ids)
+    seen = {
+        shard: frozenset([names.get(shard, {}).get(row_id, row_id) for row_id in rows])
+        for shard, rows in request.seen.items()
+    }
+    return replace(request, follows=tuple(left), replacements=replacements, seen=seen)
 
 
 async def conflict(
@@ -69,7 +86,7 @@ async def conflict(
         return serialization_failure(reason)
     try:
         for shard in request.txn.shards - request.created:
-            if await _written_row_conflict(env, request, shard, until, earlier):
+            if await _written_row_conflict(env, request, shard, until, accepted):
                 return serialization_failure(CONCURRENT_UPDATE)
         if request.claims:
             failure = await broken(
@@ -78,7 +95,9 @@ async def conflict(
             if failure is not None:
                 return failure
         for read in request.reads:
-            if await has_changed(env, read, until, earlier):
+            seen = request.seen.get(read.shard, frozenset())
+            beside = () if accepted.have_nothing_for(read, seen) else earlier
+            if await has_changed(env, read, until, beside, seen):
                 return serialization_failure(READ_WRITE_DEPENDENCIES)
     except (AsOfNotReadable, UnknownShard):
         return serialization_failure(CONCURRENT_UPDATE)
@@ -130,13 +149,22 @@ def _references_resolve(after: CatalogSnapshot, updates: Iterable[CatalogUpdate]
 
 
 async def _written_row_conflict(
-    env: Environment, request: CommitRequest, shard: ShardId, until: Csn, earlier: Sequence[CommitRequest]
+    env: Environment, request: CommitRequest, shard: ShardId, until: Csn, accepted: Accepted
 ) -> bool:
     if not request.txn.deletes_from(shard):
         return False
-    theirs = await _deletes_in(earlier, shard)
     changes = await env.reader.changes(shard, request.snapshot, until)
-    theirs.extend(changes.deletes)
+    ids = request.txn.deleted_ids(shard)
+    if ids is not None and shard not in accepted.large:
+        shared = shared_ids(ids)
+        if not len(shared):
+            return False
+        low, high = int(shared.min()), int(shared.max())
+        near = [part for part in changes.deletes if part.row_id_bounds[0] <= high and low <= part.row_id_bounds[1]]
+        if accepted.delete_one_of(shard, shared):
+            return True
+        return bool(near) and len(np.intersect1d(shared, await _row_ids(env, near))) > 0
+    theirs = [*await _deletes_in(accepted.requests, shard), *changes.deletes]
     if not theirs:
         return False
     await request.txn.make_local_parts(shard)
@@ -163,35 +191,48 @@ def _ids_overlap(left: Part, right: Part) -> bool:
 
 
 async def _row_ids(env: Environment, parts: Sequence[Part]) -> Any:
-    """The committed row ids that delete parts name; provisional ones belong to one transaction alone."""
+    """The row ids that delete parts name, those of committed rows and of rows that were followed; the provisional ones
+    of a transaction itself are nobody else's."""
     arrays = []
     for part in parts:
         table = await env.reader.read_part(part, [ROW_ID])
         ids = table.column(ROW_ID).to_numpy()
-        arrays.append(ids[ids < PROVISIONAL_ROW_ID])
+        arrays.append(shared_ids(ids))
     return np.concatenate(arrays)
 
 
-async def has_changed(env: Environment, read: TableRead, until: Csn, earlier: Sequence[CommitRequest] = ()) -> bool:
-    """Whether somebody has changed what was read, up to `until` or among `earlier`."""
-    parts: list[Part] = []
+async def has_changed(
+    env: Environment,
+    read: TableRead,
+    until: Csn,
+    earlier: Sequence[CommitRequest] = (),
+    seen: frozenset[int] = frozenset(),
+) -> bool:
+    """Whether somebody has changed what was read, up to `until` or among `earlier`; but for the rows `seen`."""
+    parts: list[tuple[Part, int]] = []
     for request in earlier:
         if read.shard in request.txn.shards:
             await request.txn.make_local_parts(read.shard)
-            parts.extend(request.txn.local_parts(read.shard))
+            parts.extend([(part, request.txn.place) for part in request.txn.local_parts(read.shard)])
     changes = await env.reader.changes(read.shard, read.as_of, until)
-    parts.extend(changes.inserts)
-    parts.extend(changes.deletes)
-    for part in parts:
-        if may_match(part, read.conjunctions) and await _part_matches(env, part, read.conjunctions):
+    parts.extend([(part, 0) for part in (*changes.inserts, *changes.deletes)])
+    for part, place in parts:
+        if may_match(part, read.conjunctions) and await _part_matches(env, part, read.conjunctions, place, seen):
             return True
     return False
 
 
-async def _part_matches(env: Environment, part: Part, conjunctions: Sequence[Conjunction]) -> bool:
+async def _part_matches(
+    env: Environment, part: Part, conjunctions: Sequence[Conjunction], place: int, seen: frozenset[int]
+) -> bool:
+    """Whether a row of `part`, which is committed or of the transaction at `place`, matches, those `seen` apart."""
     columns = {comparison.column for conjunction in conjunctions for comparison in conjunction}
     stored = [name for name in part.columns if name in columns]
-    if not stored or any(not conjunction for conjunction in conjunctions):
-        return True
-    rows: pa.Table = await env.reader.read_part(part, stored)
-    return any_row_matches(rows, conjunctions)
+    matches_all = not stored or any(not conjunction for conjunction in conjunctions)
+    if not seen:
+        return matches_all or any_row_matches(await env.reader.read_part(part, stored), conjunctions)
+    rows: pa.Table = await env.reader.read_part(part, [ROW_ID, *stored])
+    others = np.isin(rows_named(rows.column(ROW_ID).to_numpy(), place), list(seen), invert=True)
+    if matches_all or not others.any():
+        return bool(others.any())
+    return any_row_matches(rows.filter(pa.array(others)).select(stored), conjunctions)

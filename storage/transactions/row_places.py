@@ -39,15 +39,56 @@ class NewPart(Struct):
 def coalesced(parts: list[NewPart]) -> list[NewPart]:
     """One part for each schema, for commits in which nothing refers to provisional ids. Large ones stay alone."""
     large: list[NewPart] = []
-    small: dict[str, NewPart] = {}
+    small: list[NewPart] = []
     for part in parts:
         if sum(table.nbytes for table in part.tables) > INLINE_LIMIT_BYTES:
             large.append(part)
             continue
-        gathered = small.setdefault(str(part.tables[0].schema), NewPart([], []))
-        gathered.runs.extend(part.runs)
-        gathered.tables.extend(part.tables)
-    return [*large, *small.values()]
+        schema = part.tables[0].schema
+        gathered = next((each for each in small if each.tables[0].schema.equals(schema)), None)
+        if gathered is None:
+            small.append(NewPart([*part.runs], [*part.tables]))
+        else:
+            gathered.runs.extend(part.runs)
+            gathered.tables.extend(part.tables)
+    return [*large, *small]
+
+
+class _Growing(Struct):
+    """Deletions of one schema that are put together at `at`: of committed rows, or of the own ones of `owner`."""
+
+    owner: int | None
+    schema: pa.Schema
+    at: int
+    nbytes: int = 0
+
+
+def delete_groups(deletes: Sequence[tuple[int, pa.Table]]) -> list[tuple[int, list[pa.Table]]]:
+    """Deletions (by member) that become one part each, and the member that the part is of. Those of committed rows may
+    be put together whoever deletes them; those that name provisional ids belong to one member."""
+    found: list[tuple[int, list[pa.Table]]] = []
+    growing: list[_Growing] = []
+    for scope, table in deletes:
+        owner = scope if is_provisional(table) else None
+        group = next((each for each in growing if each.owner == owner and each.schema.equals(table.schema)), None)
+        if group is None:
+            group = _Growing(owner, table.schema, len(found))
+            growing.append(group)
+            found.append((scope, []))
+        elif group.nbytes + table.nbytes > INLINE_LIMIT_BYTES and found[group.at][0] != scope:
+            group.at, group.nbytes = len(found), 0
+            found.append((scope, []))
+        group.nbytes += table.nbytes
+        found[group.at][1].append(table)
+    return found
+
+
+def is_provisional(table: pa.Table) -> bool:
+    """Whether a deletion names a row that is not committed."""
+    return any(
+        len(chunk) and int(chunk.to_numpy(zero_copy_only=False).max()) >= PROVISIONAL_ROW_ID
+        for chunk in table.column(0).chunks
+    )
 
 
 def committed_ids(

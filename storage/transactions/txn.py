@@ -17,7 +17,7 @@ A crash loses the buffer and nothing else; spilled files of a dead process are g
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NewType, Protocol
 
 import msgspec
@@ -43,8 +43,19 @@ from storage.shards.parts import (
 from storage.shards.shard_state import encode_schema
 from storage.shards.writes import ShardWrites
 from storage.timestamps.csn import Csn
+from storage.transactions.buffers import (
+    Buffer,
+    BufferedRun,
+    buffered_parts,
+    deleted_ids,
+    missing_rows,
+    rows_in_memory,
+    rows_of,
+    settle,
+)
 from storage.transactions.local_parts import LocalParts, schema_groups
-from storage.transactions.row_places import NewPart, Run, coalesced, committed_ids
+from storage.transactions.row_places import NewPart, Run, coalesced, committed_ids, delete_groups, is_provisional
+from storage.transactions.rows_ahead import Ints, netted
 
 SPILL_BUDGET_BYTES = 32 * 1024 * 1024
 """Arrow bytes that one transaction buffers before `spill_due`."""
@@ -98,39 +109,6 @@ class SealedTxn(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-class _Run(Struct):
-    """Consecutive new rows of one schema; `first` is the provisional id of the first."""
-
-    first: int
-    tables: list[pa.Table]
-    local: LocalParts = field(default_factory=lambda: LocalParts("insert"))
-
-    @property
-    def rows(self) -> int:
-        """How many they are."""
-        return sum([table.num_rows for table in self.tables])
-
-    def table(self) -> pa.Table:
-        """The rows as one table."""
-        return self.tables[0] if len(self.tables) == 1 else pa.concat_tables(self.tables)
-
-
-class _Buffer(Struct):
-    """One shard's share of one segment. `open_run`: the last run may be continued."""
-
-    open_run: bool = False
-    runs: list[_Run] = field(default_factory=list)
-    deletes: list[pa.Table] = field(default_factory=list)
-    local_deletes: LocalParts = field(default_factory=lambda: LocalParts("delete"))
-    parts: list[Part] = field(default_factory=list)
-
-    def nbytes(self) -> int:
-        """Arrow bytes held in memory."""
-        inserts = sum(table.nbytes for run in self.runs for table in run.tables)
-        deletes = sum(table.nbytes for table in self.deletes)
-        return int(inserts + deletes)
-
-
 class _Budget(Struct):
     """Inline bytes that a commit may still carry."""
 
@@ -140,7 +118,7 @@ class _Budget(Struct):
 class _Segment(Struct):
     """What was written between two savepoints."""
 
-    buffers: dict[ShardId, _Buffer] = field(default_factory=dict)
+    buffers: dict[ShardId, Buffer] = field(default_factory=dict)
     creates: dict[ShardId, bytes] = field(default_factory=dict)
     schemas: dict[ShardId, bytes] = field(default_factory=dict)
     forgets: list[ShardId] = field(default_factory=list)
@@ -152,6 +130,8 @@ class Txn:
 
     def __init__(self, writer: PartWriter, catalog_csn: Csn, xid: int | None = None) -> None:
         self.xid = xid
+        self.place = 0
+        """By which other transactions name its rows (`storage.transactions.rows_ahead`); 0: they do not."""
         self._sealed_xids: tuple[int, ...] = ()
         self._writer = writer
         self._catalog_csn = catalog_csn
@@ -199,7 +179,7 @@ class Txn:
             if buffer.open_run and buffer.runs[-1].tables[0].schema.equals(table.schema):
                 buffer.runs[-1].tables.append(table)
             else:
-                buffer.runs.append(_Run(first, [table]))
+                buffer.runs.append(BufferedRun(first, [table]))
                 buffer.open_run = True
             self._buffered += table.nbytes
         self._changed(shard)
@@ -313,7 +293,7 @@ class Txn:
         """The transaction's own inserts and deletes in `shard`, in order, with provisional row ids."""
         cached = self._local.get(shard)
         if cached is None:
-            cached = self._local[shard] = _local_parts(self._buffers_of(shard))
+            cached = self._local[shard] = buffered_parts(self._buffers_of(shard))
         return cached
 
     async def make_local_parts(self, shard: ShardId) -> None:
@@ -321,11 +301,11 @@ class Txn:
         transaction meanwhile."""
         if shard not in self._local:
             buffers = self._buffers_of(shard)
-            missing = sum([_missing_rows(buffer) for buffer in buffers])
+            missing = sum([missing_rows(buffer) for buffer in buffers])
             if missing > AT_ONCE_ROWS:
-                self._local[shard] = await asyncio.to_thread(_local_parts, buffers)
+                self._local[shard] = await asyncio.to_thread(buffered_parts, buffers)
 
-    def _buffers_of(self, shard: ShardId) -> list[_Buffer]:
+    def _buffers_of(self, shard: ShardId) -> list[Buffer]:
         found = [segment.buffers.get(shard) for segment in self._segments]
         return [buffer for buffer in found if buffer is not None]
 
@@ -340,6 +320,24 @@ class Txn:
             for segment in self._segments
             if (buffer := segment.buffers.get(shard)) is not None
         )
+
+    def rows(self, shard: ShardId, ids: Iterable[int]) -> pa.Table | None:
+        """The buffered new rows of `shard` with these provisional ids, in their order; None when one is not there, or
+        not in memory, or they are of several schemas."""
+        return rows_of(self._buffers_of(shard), ids)
+
+    def deleted_ids(self, shard: ShardId) -> Ints | None:
+        """The ids of the rows of `shard` that the transaction itself deletes; None when a file has some of them."""
+        return deleted_ids(self._buffers_of(shard))
+
+    def rows_in_memory(self, shard: ShardId) -> list[tuple[int | None, pa.Table]] | None:
+        """The rows of `shard` that the transaction itself adds and deletes, as `buffers.rows_in_memory` has them."""
+        return rows_in_memory(self._buffers_of(shard))
+
+    def settle(self, shard: ShardId, committed: Mapping[int, int]) -> None:
+        """Rows of other transactions that this one deletes have got ids of their own: `committed`, by their names."""
+        settle(self._buffers_of(shard), committed)
+        self._changed(shard)
 
     @property
     def spill_due(self) -> bool:
@@ -410,7 +408,7 @@ class Txn:
             if item.drop:
                 segment.forgets.append(item.shard)
             if item.parts:
-                segment.buffers[item.shard] = _Buffer(parts=list(item.parts))
+                segment.buffers[item.shard] = Buffer(parts=list(item.parts))
                 inserts = [part for part in item.parts if part.kind == "insert"]
                 ends = [part.first_row_id + part.rows for part in inserts]
                 txn._next_row[item.shard] = max([PROVISIONAL_ROW_ID, *ends])
@@ -470,7 +468,8 @@ class Txn:
         if drop:
             self._writer.discard(parts)
             return ShardWrites(shard=shard, drop=True)
-        own = any(_is_provisional(table) for _, table in deletes) or any(
+        inserts, deletes = netted(inserts, deletes, [member.place for member in members])
+        own = any(is_provisional(table) for _, table in deletes) or any(
             part.kind == "delete" and part.row_id_bounds[1] >= PROVISIONAL_ROW_ID for part in parts
         )
         placed = [[Run(part.scope, part.first_row_id, part.rows)] for part in parts if part.kind == "insert"]
@@ -480,10 +479,9 @@ class Txn:
             parts.append(msgspec.structs.replace(part, scope=scope, first_row_id=first))
             placed.append(insert.runs)
         self._placed[shard] = placed
-        for scope in dict.fromkeys(scope for scope, _ in deletes):
-            for group in schema_groups([table for owner, table in deletes if owner == scope]):
-                part = await members[scope]._encode("delete", shard, group, budget)
-                parts.append(msgspec.structs.replace(part, scope=scope))
+        for scope, group in delete_groups(deletes):
+            part = await members[scope]._encode("delete", shard, group, budget)
+            parts.append(msgspec.structs.replace(part, scope=scope))
         return ShardWrites(shard=shard, parts=tuple(parts), schema=schema, create=create)
 
     async def _encode(self, kind: str, shard: ShardId, tables: list[pa.Table], budget: _Budget) -> Part:
@@ -530,10 +528,10 @@ class Txn:
             for segment in member._segments
         )
 
-    def _buffer(self, shard: ShardId) -> _Buffer:
+    def _buffer(self, shard: ShardId) -> Buffer:
         buffers = self._segments[-1].buffers
         if shard not in buffers:
-            buffers[shard] = _Buffer()
+            buffers[shard] = Buffer()
         return buffers[shard]
 
     def _take_rows(self, shard: ShardId, rows: int) -> int:
@@ -544,31 +542,6 @@ class Txn:
     def _changed(self, shard: ShardId) -> None:
         self._sealed = None
         self._local.pop(shard, None)
-
-
-def _local_parts(buffers: Sequence[_Buffer]) -> tuple[Part, ...]:
-    found: list[Part] = []
-    for buffer in buffers:
-        found.extend(buffer.parts)
-        for run in buffer.runs:
-            first = run.first
-            for part in run.local.of(run.tables):
-                found.append(msgspec.structs.replace(part, first_row_id=first))
-                first += part.rows
-        found.extend(buffer.local_deletes.of(buffer.deletes))
-    return tuple(found)
-
-
-def _missing_rows(buffer: _Buffer) -> int:
-    inserts = sum([run.local.missing_rows(run.tables) for run in buffer.runs])
-    return inserts + buffer.local_deletes.missing_rows(buffer.deletes)
-
-
-def _is_provisional(table: pa.Table) -> bool:
-    return any(
-        len(chunk) and int(chunk.to_numpy(zero_copy_only=False).max()) >= PROVISIONAL_ROW_ID
-        for chunk in table.column(0).chunks
-    )
 
 
 def _slices(table: pa.Table) -> list[pa.Table]:

@@ -26,6 +26,7 @@ from storage.shards.part_store import PartStore
 from storage.shards.shard import DataShard
 from storage.timestamps.csn import Csn
 from storage.timestamps.shared import TxnsOracle
+from storage.transactions import rows_ahead, txn
 from storage.transactions.parallel_commit import ParallelCommit
 from storage.transactions.txns_shard import TxnsShard
 from storage.upkeep.orphans import OrphanCollector
@@ -118,6 +119,16 @@ def apply_loses_a_write(monkeypatch: pytest.MonkeyPatch) -> None:
         return await real(self, pending[1:] if len(pending) > 1 else pending)
 
     monkeypatch.setattr(DataShard, "apply", apply)
+
+
+def keeps_followed_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A row that another transaction of the same commit has changed already is written all the same."""
+    real = rows_ahead.netted
+
+    def netted(inserts: Any, deletes: Any, places: Any) -> Any:
+        return inserts, real(inserts, deletes, places)[1]
+
+    monkeypatch.setattr(txn, "netted", netted)
 
 
 def collects_what_others_upload(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -213,6 +224,7 @@ MISTAKES: list[tuple[Callable[[pytest.MonkeyPatch], None], str]] = [
     (forgets_its_own_append, r"too many|duplicate|delivered|failed and is there|is lost|is there"),
     (torn_commit, r"is there in part|is lost|the bank holds"),
     (apply_loses_a_write, r"too many|missing|is lost|the bank holds|CorruptState|does not fit"),
+    (keeps_followed_rows, r"exists twice|too many|the bank holds"),
     (collects_what_others_upload, r"MissingBlob|live blobs are gone|is not in the blob store"),
     (wrong_kind_of_error, r"failed and is there|is there|too many"),
     (answers_before_the_uploads, LOST),

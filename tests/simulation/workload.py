@@ -2,7 +2,8 @@
 
 - *Lists*: a row (key, value) appends value to the list of key. Transactions read some lists and append to some.
 - *Bank*: each account is one row (account, balance), spread over two tables. A transfer deletes two rows and
-  inserts two; the sum over both tables never changes.
+  inserts two; the sum over both tables never changes. Some are made by two transactions that commit as one, of which
+  the second goes on from the rows of the first.
 
 A transaction reads at one CSN under a hold, buffers its writes, and commits with validation: everything it read is
 checked for changes since its CSN, and the commit's compare-and-set makes sure that nothing came after the check.
@@ -28,6 +29,7 @@ from storage.shards.parts import ROW_ID
 from storage.shards.shard import ShardChanges, ShardSnapshot
 from storage.timestamps.csn import Csn
 from storage.timestamps.oracle import acquired
+from storage.transactions.rows_ahead import MAX_PLACES, row_ahead
 from storage.transactions.txn import Txn
 from storage.transactions.txns_shard import Committed
 from tests.simulation.keyed import check_keys
@@ -35,6 +37,9 @@ from tests.simulation.world import Attempt, Row, Server, World
 
 SCHEMA = pa.schema([pa.field("c1", pa.int64()), pa.field("c2", pa.int64())])
 COMMIT_TRIES = 6
+FOLLOWED = 0.4
+"""Share of the transfers that two transactions make which commit as one: the second changes the first's rows."""
+
 KEYED_READS = 0.3
 """Share of the reads of a table with indexes that are checked by key."""
 
@@ -131,18 +136,30 @@ class ClientTransaction:
         source = chosen.pop(self.world.randomness.randrange(len(chosen)))
         target = chosen[self.world.randomness.randrange(len(chosen))]
         amount = 1 + self.world.randomness.randrange(20)
+        follower = self.server.env.begin() if self.world.randomness.random() < FOLLOWED else None
+        if follower is not None:
+            self.txn.place = 1 + self.world.randomness.randrange(MAX_PLACES)
         for account, change in ((source, -amount), (target, amount)):
             table, row_id, row = accounts[account]
             shard = self.world.tables[table]
             new: Row = (account, row[1] + change)
             self.txn.delete(shard, deletion_of([(row_id, row)]))
-            self.txn.write(shard, table_of([new]))
+            if follower is None:
+                self.txn.write(shard, table_of([new]))
+            else:
+                # What is there between the two, nobody must ever see.
+                between: Row = (account, row[1] + 1_000)
+                first = self.txn.write(shard, table_of([between]))
+                follower.delete(shard, deletion_of([(row_ahead(self.txn.place, first), between)]))
+                follower.write(shard, table_of([new]))
             self.attempt.deletes.append((table, row))
             self.attempt.writes.append((table, new))
         # Balances repeat; this unique value tells whether a transfer in doubt took place.
         journal: Row = (World.JOURNAL_KEY, self.world.unique())
         self.txn.write(self.world.tables[World.LISTS[0]], table_of([journal]))
         self.attempt.writes.append((World.LISTS[0], journal))
+        if follower is not None:
+            self.txn.merge(follower)
 
     async def commit(self) -> None:
         """Validate and commit. Raises Conflict; other errors as storage does."""

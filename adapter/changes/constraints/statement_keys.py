@@ -39,8 +39,8 @@ from adapter.plans.key_indexes import stored_columns
 from adapter.queries.single_row import evaluate
 from adapter.results import RecordBatch
 from adapter.transactions.claims import Violation
+from adapter.transactions.decided_rows import DELETED, Replacement
 from adapter.transactions.locks.modes import FOR_NO_KEY_UPDATE, FOR_UPDATE
-from adapter.transactions.row_versions import DELETED, Replacement
 from planner.types.table_indexes import constraint_of_index
 from storage.catalog.model import Index
 from storage.shards.parts import ROW_ID

@@ -9,6 +9,10 @@ Rules, which are PostgreSQL's (lock.c, proc.c):
 - When something is released the queue is gone through from its head, and every request is granted that conflicts
   neither with a holder nor with one that still waits ahead of it. So compatible requests are granted together and
   nobody starves.
+
+And one that is not PostgreSQL's: an owner whose commit is decided may *pass on* what it holds. It holds it still, for
+everybody but requests that `follow`, which go on from what it will have committed
+(`adapter.transactions.decided_rows`).
 """
 
 from __future__ import annotations
@@ -83,6 +87,8 @@ class Request(Struct, eq=False, kw_only=True):
     granted: Granted
     since_ms: int = 0
     for_session: bool = False
+    follows: bool = False
+    """Whether holders that have passed the lock on are not waited for."""
     holds: bool = False
     """Whether it has been granted."""
 
@@ -90,12 +96,14 @@ class Request(Struct, eq=False, kw_only=True):
 class Lock:
     """See the module's contract. `holders` gives the set of modes (`modes`) that each owner has."""
 
-    __slots__ = ("_counts", "_mask", "holders", "queue", "tag")
+    __slots__ = ("_counts", "_mask", "holders", "passed_on", "queue", "tag")
 
     def __init__(self, tag: Tag) -> None:
         self.tag = tag
         self.holders: dict[Owner, int] = {}
         self.queue: list[Request] = []
+        self.passed_on: set[Owner] = set()
+        """Those of the holders that have passed the lock on."""
         self._mask = 0
         self._counts = [0] * (len(Mode) + 1)
 
@@ -104,17 +112,23 @@ class Lock:
         """Whether nobody holds it or waits for it."""
         return not self.holders and not self.queue
 
-    def excludes(self, owner: Owner, mode: Mode) -> bool:
-        """Whether another owner holds a mode that conflicts with `mode`."""
+    def excludes(self, owner: Owner, mode: Mode, follows: bool = False) -> bool:
+        """Whether another owner holds a mode that conflicts with `mode`; with `follows` one that has not passed it
+        on."""
         found = CONFLICTS[mode] & self._mask
         if not found:
             return False
+        if follows and self.passed_on:
+            return any(
+                held & found and other is not owner and other not in self.passed_on
+                for other, held in self.holders.items()
+            )
         own = self.holders.get(owner, 0)
         return any(found >> held & 1 and self._counts[held] > (own >> held & 1) for held in range(1, len(self._counts)))
 
-    def is_grantable(self, owner: Owner, mode: Mode) -> bool:
+    def is_grantable(self, owner: Owner, mode: Mode, follows: bool = False) -> bool:
         """Whether a request that comes now need not wait."""
-        if self.excludes(owner, mode):
+        if self.excludes(owner, mode, follows):
             return False
         if not self.queue:
             return True
@@ -157,6 +171,7 @@ class Lock:
             self.holders[owner] = held
         else:
             del self.holders[owner]
+            self.passed_on.discard(owner)
         self._counts[mode] -= 1
         if not self._counts[mode]:
             self._mask &= ~(1 << mode)
@@ -173,7 +188,7 @@ class Lock:
         for request in list(self.queue):
             if (
                 CONFLICTS[request.mode] & ahead
-                or self.excludes(request.owner, request.mode)
+                or self.excludes(request.owner, request.mode, request.follows)
                 or not is_free_outside(request.mode)
             ):
                 ahead |= 1 << request.mode
@@ -189,6 +204,7 @@ class Lock:
         for owner, held in other.holders.items():
             for mode in modes_of(held & ~self.holders.get(owner, 0)):
                 self.add(owner, mode)
+        self.passed_on |= other.passed_on
         for request in other.queue:
             request.lock = self
         self.queue.extend(other.queue)
@@ -199,7 +215,7 @@ class Lock:
         conflicts = CONFLICTS[request.mode]
         # Copies: pg_blocking_pids looks from another thread.
         for owner, held in list(self.holders.items()):
-            if owner is not request.owner and conflicts & held:
+            if owner is not request.owner and conflicts & held and not (request.follows and owner in self.passed_on):
                 yield owner, None
         for ahead in list(queue):
             if ahead is request:

@@ -146,17 +146,20 @@ class LockTable:
         rows = self._rows_of(relation_oid)
         return rows.take(owner, row_id, mode) is None
 
-    async def lock_row(self, owner: Owner, relation_oid: int, row_id: int, mode: Mode, patience: Patience) -> bool:
-        """Take a row; whether it had to be waited for. Raises 55P03, 40P01."""
+    async def lock_row(
+        self, owner: Owner, relation_oid: int, row_id: int, mode: Mode, patience: Patience, *, follows: bool = False
+    ) -> bool:
+        """Take a row; whether it had to be waited for. `follows`: holders that have passed it on are not. Raises 55P03,
+        40P01."""
         waited = False
         while True:
             rows = self._rows_of(relation_oid)
-            blocking = rows.take(owner, row_id, mode)
+            blocking = rows.take(owner, row_id, mode, follows)
             if blocking is None:
                 return waited
             waited = True
             if isinstance(blocking, Lock):
-                await self._wait(owner, blocking, mode, patience, False)
+                await self._wait(owner, blocking, mode, patience, False, follows=follows)
                 return True
             lock = self._lock(blocking)
             await self._wait(owner, lock, mode, patience, False)
@@ -165,9 +168,17 @@ class LockTable:
             self._remove(owner, lock, mode)
 
     async def lock_rows(
-        self, owner: Owner, relation_oid: int, row_ids: np.ndarray[Any, Any], mode: Mode, patience: Patience
+        self,
+        owner: Owner,
+        relation_oid: int,
+        row_ids: np.ndarray[Any, Any],
+        mode: Mode,
+        patience: Patience,
+        *,
+        follows: bool = False,
     ) -> bool:
-        """Take rows (ids ascending, each once) in their order; whether one had to be waited for.
+        """Take rows (ids ascending, each once) in their order; whether one had to be waited for. `follows`: holders
+        that have passed them on are not, unless the rows are many.
 
         Raises 55P03, 40P01.
         """
@@ -182,8 +193,16 @@ class LockTable:
                     place += 1
             return waited
         for row_id in row_ids.tolist():
-            waited |= await self.lock_row(owner, relation_oid, row_id, mode, patience)
+            waited |= await self.lock_row(owner, relation_oid, row_id, mode, patience, follows=follows)
         return waited
+
+    def pass_on(self, owner: Owner, relation_oid: int) -> None:
+        """Let those who follow have the rows of a table that `owner` has, unless they are many."""
+        for segment in owner.segments:
+            for (relation, _), taken in segment.rows.items():
+                if relation == relation_oid and len(taken) <= ONE_BY_ONE and not taken.everything:
+                    for row_id in list(taken):
+                        self._rows_of(relation_oid).pass_on(owner, row_id)
 
     def try_rows(
         self, owner: Owner, relation_oid: int, row_ids: np.ndarray[Any, Any], mode: Mode
@@ -233,10 +252,18 @@ class LockTable:
 
     # ------------------------------------------------------------ waiting
 
-    async def _wait(self, owner: Owner, lock: Lock, mode: Mode, patience: Patience, for_session: bool) -> None:
+    async def _wait(
+        self, owner: Owner, lock: Lock, mode: Mode, patience: Patience, for_session: bool, *, follows: bool = False
+    ) -> None:
         granted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         request = Request(
-            owner=owner, lock=lock, mode=mode, granted=granted, since_ms=self._clock.now_ms(), for_session=for_session
+            owner=owner,
+            lock=lock,
+            mode=mode,
+            granted=granted,
+            since_ms=self._clock.now_ms(),
+            for_session=for_session,
+            follows=follows,
         )
         other = lock.waits_for_each_other(owner, mode) if lock.tag.kind in ("relation", "advisory") else None
         if other is not None:
@@ -445,9 +472,12 @@ class SessionLocks:
             return False
         return await self.lock(tag, mode)
 
-    async def lock_rows(self, relation_oid: int, row_ids: np.ndarray[Any, Any], mode: Mode) -> bool:
-        """Take rows, in the order of their ids (ascending, each once); whether one had to be waited for."""
-        return await self.table.lock_rows(self.owner, relation_oid, row_ids, mode, self._patience())
+    async def lock_rows(
+        self, relation_oid: int, row_ids: np.ndarray[Any, Any], mode: Mode, *, follows: bool = False
+    ) -> bool:
+        """Take rows, in the order of their ids (ascending, each once); whether one had to be waited for. `follows`:
+        holders that have passed them on are not."""
+        return await self.table.lock_rows(self.owner, relation_oid, row_ids, mode, self._patience(), follows=follows)
 
     def try_rows(self, relation_oid: int, row_ids: np.ndarray[Any, Any], mode: Mode) -> np.ndarray[Any, Any]:
         """Take those of these rows (ids ascending, each once) that need no waiting; the others."""

@@ -54,8 +54,8 @@ class RowLocks:
 
     # ------------------------------------------------------------ taking
 
-    def take(self, owner: Owner, row_id: int, mode: Mode) -> Lock | Tag | None:
-        """Let `owner` have the row; None when it has it.
+    def take(self, owner: Owner, row_id: int, mode: Mode, follows: bool = False) -> Lock | Tag | None:
+        """Let `owner` have the row, also after others who have passed it on if it `follows`; None when it has it.
 
         Otherwise what it has to wait for: the row's entry, or the end of a claim (by its tag), after which it asks
         again.
@@ -81,7 +81,7 @@ class RowLocks:
             return None
         if lock.holders.get(owner, 0) >> mode:
             return None  # In this mode or in a stronger one.
-        if not lock.is_grantable(owner, mode):
+        if not lock.is_grantable(owner, mode, follows):
             return lock
         lock.add(owner, mode)
         self._note(owner, row_id, mode)
@@ -215,6 +215,13 @@ class RowLocks:
             if lock is not None and lock.holders.get(owner, 0) >> mode & 1:
                 lock.remove(owner, mode)
                 self._go_on(lock, row_id)
+
+    def pass_on(self, owner: Owner, row_id: int) -> None:
+        """Let those who follow have a row that `owner` holds."""
+        lock = self.entries.get(row_id)
+        if lock is not None and owner in lock.holders:
+            lock.passed_on.add(owner)
+            self._go_on(lock, row_id)
 
     def _go_on(self, lock: Lock, row_id: int) -> None:
         for request in lock.next_granted():

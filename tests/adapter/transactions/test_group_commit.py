@@ -5,20 +5,19 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from adapter.plans.predicates import Comparison, Conjunction
-from adapter.sessions.options import ServerOptions
 from adapter.sessions.server import Server
 from adapter.settings.values import SettingValues
+from adapter.transactions.commit_request import Isolation, TableRead
 from adapter.transactions.group_commit import GroupCommitter
 from adapter.transactions.locks.lock import Owner
 from adapter.transactions.locks.lock_table import LockTable, Patience, SessionLocks
-from adapter.transactions.transaction import Isolation, State, TableRead, Transaction
+from adapter.transactions.transaction import State, Transaction
 from planner.errors import SqlError
 from storage.catalog.model import PUBLIC_SCHEMA_OID, CatalogUpdate, Column, Relation
 from storage.clock import SystemClock
@@ -26,12 +25,10 @@ from storage.doubles.clock import SeededRandomness
 from storage.doubles.memory_blob import MemoryBlob
 from storage.doubles.memory_consensus import MemoryConsensus
 from storage.environment.environment import Environment
-from storage.environment.named_stores import StoreNames
 from storage.environment.opening import open_on_stores
-from storage.errors import Indeterminate, StoreFull
 from storage.shards.parts import ROW_ID
-from storage.stores.consensus import SeqNo, VersionedData
 from tests.adapter.harness import blocked, connect
+from tests.adapter.transactions.stalling import Stalling
 
 SCHEMA = pa.schema([("c1", pa.int32())])
 
@@ -221,60 +218,6 @@ async def test_cancel_withdraws_what_still_waits(env: Environment) -> None:
     committer.start()
     await committer.close()
     assert committer.groups == 0
-
-
-class Stalling(MemoryConsensus):
-    """A store whose writes wait while `gate` is closed, and fail while `failing`."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.gate = asyncio.Event()
-        self.gate.set()
-        self.failing = 0
-        self.lost_answers = 0
-
-    async def compare_and_set(self, key: str, expected_seqno: SeqNo | None, new: VersionedData) -> bool:
-        """See `Consensus.compare_and_set`."""
-        await self.gate.wait()
-        if self.failing:
-            self.failing -= 1
-            raise StoreFull("the disk is full")
-        done = await super().compare_and_set(key, expected_seqno, new)
-        if self.lost_answers:
-            self.lost_answers -= 1
-            raise Indeterminate("the answer was lost")
-        return done
-
-
-@pytest.fixture
-async def stalling() -> AsyncIterator[tuple[Stalling, Server]]:
-    """A server alone on its store, which can be held up."""
-    store = Stalling()
-    env = await open_on_stores(
-        blob=MemoryBlob(),
-        consensus=store,
-        clock=SystemClock(),
-        random=SeededRandomness(3),
-        process="test",
-        liveness=NobodyElse(),
-        background=False,
-    )
-    options = ServerOptions(stores=StoreNames(data_dir=Path("unused")), warm_spark=False, settings={"engine": "local"})
-    server = await Server.on(env, options)
-    yield store, server
-    store.gate.set()
-    await server.close()
-
-
-class NobodyElse:
-    """`Liveness` of the only process there is."""
-
-    def announce(self, process: str) -> None:
-        """Nobody to tell."""
-
-    def is_dead(self, process: str) -> bool:
-        """Nobody has died."""
-        return False
 
 
 async def test_asynchronous_commits_are_answered_before_they_are_durable(

@@ -12,9 +12,10 @@ import pytest
 from adapter.settings.values import SettingValues
 from adapter.transactions import transaction as module
 from adapter.transactions.claims import Absent
+from adapter.transactions.commit_request import Isolation, TableRead
 from adapter.transactions.locks.lock import Owner
 from adapter.transactions.locks.lock_table import LockTable, Patience, SessionLocks
-from adapter.transactions.transaction import DeferredKeys, Isolation, State, TableRead, Transaction
+from adapter.transactions.transaction import DeferredKeys, State, Transaction
 from planner.errors import ActiveSqlTransaction, InternalError, UniqueViolation
 from storage.catalog.model import CatalogUpdate, Schema
 from storage.clock import SystemClock

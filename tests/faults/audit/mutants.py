@@ -24,12 +24,12 @@ def replaced(owner: Any, name: str, value: Any) -> None:
 
 def no_check_inside_the_group() -> None:
     """A commit is not held against the others of its group."""
-    from adapter.transactions import group_commit, validation
+    from adapter.transactions import group_changes, group_commit, validation
 
     real = validation.conflict
 
     async def conflict(env: Any, catalog: Any, request: Any, until: Any, accepted: Any) -> Any:
-        return await real(env, catalog, request, until, validation.Accepted())
+        return await real(env, catalog, request, until, group_changes.Accepted())
 
     replaced(group_commit, "conflict", conflict)
 

@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 
 import pytest
 
+from adapter.transactions.commit_request import CommitRequest, Isolation
 from adapter.transactions.group_commit import GroupCommitter
-from adapter.transactions.transaction import CommitRequest, Isolation
 from storage.doubles.clock import SeededRandomness
 from storage.doubles.counting import CountingBlob, CountingConsensus
 from storage.doubles.memory_blob import MemoryBlob

@@ -1,0 +1,109 @@
+"""What a transaction has buffered for one shard, and what is made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+from msgspec import Struct, field
+
+from storage.shards.parts import Part
+from storage.transactions.local_parts import LocalParts
+from storage.transactions.rows_ahead import FIRST_AHEAD, Ints
+
+
+class BufferedRun(Struct):
+    """Consecutive new rows of one schema; `first` is the provisional id of the first."""
+
+    first: int
+    tables: list[pa.Table]
+    local: LocalParts = field(default_factory=lambda: LocalParts("insert"))
+
+    @property
+    def rows(self) -> int:
+        """How many they are."""
+        return sum([table.num_rows for table in self.tables])
+
+    def table(self) -> pa.Table:
+        """The rows as one table."""
+        return self.tables[0] if len(self.tables) == 1 else pa.concat_tables(self.tables)
+
+
+class Buffer(Struct):
+    """One shard's share of one segment. `open_run`: the last run may be continued."""
+
+    open_run: bool = False
+    runs: list[BufferedRun] = field(default_factory=list)
+    deletes: list[pa.Table] = field(default_factory=list)
+    local_deletes: LocalParts = field(default_factory=lambda: LocalParts("delete"))
+    parts: list[Part] = field(default_factory=list)
+
+    def nbytes(self) -> int:
+        """Arrow bytes held in memory."""
+        inserts = sum(table.nbytes for run in self.runs for table in run.tables)
+        deletes = sum(table.nbytes for table in self.deletes)
+        return int(inserts + deletes)
+
+
+def buffered_parts(buffers: Sequence[Buffer]) -> tuple[Part, ...]:
+    found: list[Part] = []
+    for buffer in buffers:
+        found.extend(buffer.parts)
+        for run in buffer.runs:
+            first = run.first
+            for part in run.local.of(run.tables):
+                found.append(msgspec.structs.replace(part, first_row_id=first))
+                first += part.rows
+        found.extend(buffer.local_deletes.of(buffer.deletes))
+    return tuple(found)
+
+
+def missing_rows(buffer: Buffer) -> int:
+    inserts = sum([run.local.missing_rows(run.tables) for run in buffer.runs])
+    return inserts + buffer.local_deletes.missing_rows(buffer.deletes)
+
+
+def rows_of(buffers: Sequence[Buffer], ids: Iterable[int]) -> pa.Table | None:
+    """The new rows with these provisional ids, in their order; None when one is not there, or in a file, or they are of
+    several schemas."""
+    found: list[pa.Table] = []
+    runs = [run for buffer in buffers for run in buffer.runs]
+    for row_id in ids:
+        run = next((run for run in runs if run.first <= row_id < run.first + run.rows), None)
+        if run is None or (found and not found[0].schema.equals(run.tables[0].schema)):
+            return None
+        found.append(run.table().slice(row_id - run.first, 1))
+    return pa.concat_tables(found) if found else None
+
+
+def settle(buffers: Sequence[Buffer], committed: Mapping[int, int]) -> None:
+    """Put the ids that rows of other transactions have got in the place of their names."""
+    for buffer in buffers:
+        for number, table in enumerate(buffer.deletes):
+            ids = table.column(0).to_pylist()
+            if any(row_id >= FIRST_AHEAD for row_id in ids):
+                settled = pa.array([committed.get(row_id, row_id) for row_id in ids], pa.int64())
+                buffer.deletes[number] = table.set_column(0, table.schema.field(0), settled)
+                buffer.local_deletes = LocalParts("delete")
+
+
+def deleted_ids(buffers: Sequence[Buffer]) -> Ints | None:
+    """The ids of the rows that are deleted; None when a file has some of them."""
+    if any(part.kind == "delete" for buffer in buffers for part in buffer.parts):
+        return None
+    found = [table.column(0).to_numpy() for buffer in buffers for table in buffer.deletes]
+    return found[0] if len(found) == 1 else np.concatenate([np.empty(0, np.int64), *found])
+
+
+def rows_in_memory(buffers: Sequence[Buffer]) -> list[tuple[int | None, pa.Table]] | None:
+    """The new rows, each table with the provisional id of its first, and the deleted ones (None), whose ids are their
+    first column; None when some are in files."""
+    if any(buffer.parts for buffer in buffers):
+        return None
+    found: list[tuple[int | None, pa.Table]] = []
+    for buffer in buffers:
+        found += [(run.first, run.table()) for run in buffer.runs]
+        found += [(None, table) for table in buffer.deletes]
+    return found
