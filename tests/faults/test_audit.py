@@ -15,10 +15,10 @@ TRIES = 4
 """A mistake may need another seed to show."""
 
 
-@pytest.mark.parametrize("servers", [1, 2])
-def test_clients_find_nothing_wrong_through_kills(servers: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("servers", "workers"), [(1, 1), (2, 1), (1, 2)])
+def test_clients_find_nothing_wrong_through_kills(servers: int, workers: int, tmp_path: Path) -> None:
     seed = int.from_bytes(os.urandom(4))
-    found = audit(Options(seed=seed, servers=servers, round_s=6.0), tmp_path)
+    found = audit(Options(seed=seed, servers=servers, workers=workers, round_s=6.0), tmp_path)
     assert found.faults == (), f"seed {seed}"
     assert found.kills
     assert found.looks > 3

@@ -1,4 +1,4 @@
-"""``python -m tests.faults.audit``: the long audit of one server, of two, and of one of two processes.
+"""``python -m tests.faults.audit``: the long audit of one server, of two, and of one of two workers.
 
 Writes docs/audit.md when everything has run; the exit status is 1 when a rule was broken or a mistake not found.
 """
@@ -21,9 +21,9 @@ from tests.support.server import ROOT
 
 PAGE = ROOT / "docs" / "audit.md"
 FORMS = {
-    "one server": (1, ()),
-    "two servers": (2, ()),
-    "two processes of one server": (1, ("--workers", "2")),
+    "one server": (1, 1),
+    "two servers": (2, 1),
+    "one server of two workers": (1, 2),
 }
 SEEDS_OF_A_MISTAKE = 10
 
@@ -44,14 +44,14 @@ def main() -> int:
     only = tuple(filter(None, parsed.only.split(";")))
     forms: dict[str, Findings] = {}
     for name in filter(None, parsed.forms.split(";")):
-        servers, arguments = FORMS[name]
+        servers, workers = FORMS[name]
         options = Options(
             seed=parsed.seed,
             servers=servers,
             clients=parsed.clients,
             rounds=parsed.rounds,
             round_s=parsed.seconds,
-            arguments=arguments,
+            workers=workers,
             only=only,
         )
         forms[name] = found = _run(options)

@@ -11,7 +11,7 @@ _HEAD = """\
 # The audit
 
 Written by `make audit`: {clients} clients on one server, on two servers of one environment, and on one server of
-several processes, do at random what applications rely on, over the wire, while servers are killed with SIGKILL and
+two workers do at random what applications rely on, over the wire, while servers are killed with SIGKILL and
 started again. What each transaction was told is noted. An auditor reads all tables in one snapshot all the while and
 looks for what must not be: two rows of one unique key, a row that refers to nothing, money made or lost, a pair with
 nobody on duty. When everybody has stopped, what is there is compared with what was acknowledged: rows, counters, moves,
@@ -22,7 +22,8 @@ action, deferred too), a table in files, transfers (UPDATE, FOR UPDATE, FOR NO K
 upserts, one hot row, a queue with SKIP LOCKED, advisory locks, write skew; in single statements and in blocks of READ
 COMMITTED, REPEATABLE READ and SERIALIZABLE.
 
-No statement outside a block may fail with `40001`, and on one server no READ COMMITTED block may fail at COMMIT.
+No statement outside a block may fail with `40001`, and where one process serves all clients no READ COMMITTED block may
+fail at COMMIT.
 """
 
 _MISTAKES = """\

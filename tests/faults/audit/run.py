@@ -48,8 +48,8 @@ class Options(Struct, frozen=True, kw_only=True):
     round_s: float = 5.0
     """How long the clients work before a server is killed, and after it has come back."""
     kills: bool = True
-    arguments: tuple[str, ...] = ()
-    """More of the command line of the servers."""
+    workers: int = 1
+    """Processes of each server."""
     only: tuple[str, ...] = ()
     """Names of loads; all of them when empty."""
     until_fault: bool = False
@@ -113,7 +113,9 @@ def look(connection: Connection, loads: Sequence[Load], ledger: Ledger) -> None:
 def started(options: Options, folder: Path) -> Iterator[list[TidegateServer]]:
     """The servers, on one environment in `folder`."""
     folder.mkdir(exist_ok=True)
-    arguments = ("--spark-start", "lazy", "--set", "engine=local", *options.arguments)
+    arguments: tuple[str, ...] = ("--spark-start", "lazy", "--set", "engine=local")
+    if options.workers > 1:
+        arguments += ("--workers", str(options.workers))
     with ExitStack() as stack:
         servers = []
         for number in range(options.servers):
@@ -149,7 +151,8 @@ def audit(options: Options, folder: Path) -> Findings:
                 loads,
                 ledger,
                 options.seed * 1000 + number,
-                alone=len(servers) == 1,
+                servers=len(servers),
+                workers=options.workers,
             )
             for number in range(options.clients)
         ]
