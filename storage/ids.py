@@ -8,7 +8,7 @@ from typing import NewType
 from storage.clock import Randomness
 
 ShardId = NewType("ShardId", str)
-"""Names one shard for ever; ``s`` followed by 26 base-32 characters."""
+"""Names one shard for ever: ``s`` followed by 26 base-32 characters, ``t`` when it is of a temporary table."""
 
 CATALOG_SHARD = ShardId("s" + "catalog".ljust(26, "a"))
 """The catalog's shard, the same in every environment."""
@@ -22,6 +22,16 @@ def random_text(random: Randomness) -> str:
 def new_shard_id(random: Randomness) -> ShardId:
     """An id that no other shard of any environment has."""
     return ShardId("s" + random_text(random))
+
+
+def new_temporary_shard_id(random: Randomness) -> ShardId:
+    """An id for the rows of a temporary table, which no store knows as a shard."""
+    return ShardId("t" + random_text(random))
+
+
+def is_temporary(shard: ShardId) -> bool:
+    """Whether the rows of this shard belong to one session."""
+    return shard[0] == "t"
 
 
 def new_token(random: Randomness) -> str:

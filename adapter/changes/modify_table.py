@@ -55,12 +55,14 @@ from planner.ir import nodes as ir
 from planner.ir.bound import BoundChange, BoundDelete, BoundInsert, BoundMerge, BoundUpdate
 from planner.ir.physical import arrow_type
 from storage.catalog.model import Sequence
+from storage.catalog.temporary import FIRST_TEMPORARY_OID
 from storage.shards.parts import NO_COLUMNS, ROW_ID, Part, UploadedPart
 
 
 async def run_change(running: Running, plan: Plan) -> Outcome:
     """Carry out INSERT, UPDATE, DELETE or MERGE. Raises BeginAgain."""
-    running.transaction.check_writable(plan.tag.split()[0])
+    if not changes_temporary_table(plan):
+        running.transaction.check_writable(plan.tag.split()[0])
     await running.transaction.lock(plan.locks if running.attempt < ALONE_AFTER else against_all_writers(plan))
     running.transaction.rely_on(plan.relied_on)
     change = Change(running, plan)
@@ -81,6 +83,11 @@ def _check_constants(read: PreparedRead) -> None:
             if isinstance(expr, ir.Cast):
                 constant_value(expr, read.params)
         rel = rel.input
+
+
+def changes_temporary_table(plan: Plan) -> bool:
+    """Whether the rows that the plan changes are the session's own, so that a read-only transaction may change them."""
+    return isinstance(plan.statement, BoundChange) and plan.statement.relation_oid >= FIRST_TEMPORARY_OID
 
 
 class Change:
@@ -106,7 +113,7 @@ class Change:
         self._at_hand = at_hand
         self._changed = changed
         self.target = target = target_of(running, plan.catalog, statement.relation_oid)
-        self._txn = running.transaction.writable(running.services.env)
+        self._txn = running.transaction.writable(running.services.env, target.shard)
         self._rows = 0
         self.returned = None if statement.returning is None else ReturnedRows(running, statement.returning)
         self._numbered: dict[int, Sequence] = {}

@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from adapter.changes.modify_table import Change, run_change
+from adapter.changes.modify_table import Change, changes_temporary_table, run_change
 from adapter.changes.rows.changed_rows import ChangedRows
 from adapter.execution.spool import RowSpool
 from adapter.execution.statement import Outcome, RowsOutcome, Running, select_tag
@@ -24,7 +24,7 @@ from adapter.queries.read import prepare_plan, run_query
 from adapter.results import RecordBatch
 from adapter.transactions.snapshots import reading_as_before
 from adapter.transactions.transaction import BeginAgain
-from planner.ir.bound import BoundQuery
+from planner.ir.bound import BoundChange, BoundQuery
 from planner.ir.nodes import Rel
 from planner.ir.physical import arrow_type
 from storage.catalog.model import Relation
@@ -40,7 +40,9 @@ async def run_rows(running: Running, plan: Plan) -> Outcome:
 
 async def _run_with_changes(running: Running, plan: Plan) -> Outcome:
     transaction = running.transaction
-    transaction.check_writable(plan.tag.split()[0])
+    plans = (plan, *(step.plan for step in plan.steps))
+    if not all(changes_temporary_table(each) for each in plans if isinstance(each.statement, BoundChange)):
+        transaction.check_writable(plan.tag.split()[0])
     await transaction.lock(plan.locks)
     transaction.rely_on(plan.relied_on)
     transaction.writable(running.services.env)

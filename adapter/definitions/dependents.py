@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from adapter.definitions.common.catalog_changes import change
+from adapter.definitions.common.catalog_changes import change, forget_shard
 from adapter.definitions.constraints.keys import forget_names, referring
 from adapter.execution.relation_names import describe, shown_name
 from adapter.execution.statement import Running
@@ -133,9 +133,8 @@ def remove(running: Running, catalog: CatalogSnapshot, records: Iterable[Record]
             gone[record.oid] = record
     change(running, removed=gone.values())
     forget_names(running, gone.values())
-    txn = running.transaction.writable(running.services.env)
     for record in gone.values():
         if isinstance(record, Relation) and record.shard is not None:
-            txn.forget_shard(record.shard)
+            forget_shard(running, record.shard)
         if isinstance(record, Schema):
             running.transaction.rely_on([record])

@@ -153,7 +153,7 @@ async def comment(running: Running, statement: st.Comment) -> None:
     existing = [r for r in catalog.all() if isinstance(r, Comment) and r.object_oid == oid and r.subid == subid]
     added = []
     if statement.text:
-        added.append(Comment(oid=new_oid(running), object_oid=oid, subid=subid, text=statement.text))
+        added.append(Comment(oid=new_oid(running, oid), object_oid=oid, subid=subid, text=statement.text))
     change(running, removed=existing, added=added)
 
 

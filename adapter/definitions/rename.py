@@ -24,6 +24,7 @@ from planner.statements import records as st
 from planner.types.table_indexes import is_taken
 from storage.catalog.model import CatalogRecord, Index, Relation
 from storage.catalog.model import Sequence as SequenceRecord
+from storage.catalog.temporary import is_temporary
 
 
 async def rename_column(running: Running, statement: st.RenameColumn) -> None:
@@ -83,6 +84,8 @@ async def set_schema(running: Running, statement: st.SetSchema) -> None:
     schema = require_schema(own_catalog(running), statement.new_schema)
     if schema.oid == record.schema:
         return
+    if is_temporary(schema.oid) or is_temporary(record.schema):
+        raise FeatureNotSupported("cannot move objects into or out of temporary schemas")
     if is_taken(own_catalog(running), schema.oid, record.name):
         raise DuplicateTable(f'relation "{record.name}" already exists in schema "{schema.name}"')
     if isinstance(record, SequenceRecord):

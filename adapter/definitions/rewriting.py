@@ -12,7 +12,14 @@ import pyarrow as pa
 from msgspec.structs import replace
 
 from adapter.changes.rows.defaults import default_query
-from adapter.definitions.common.catalog_changes import change, require_column, with_column, without_column
+from adapter.definitions.common.catalog_changes import (
+    change,
+    forget_shard,
+    new_shard_id,
+    require_column,
+    with_column,
+    without_column,
+)
 from adapter.definitions.constraints.checks import retyped_checks
 from adapter.definitions.constraints.existing_rows import NewRules
 from adapter.definitions.constraints.generation import generated_from
@@ -37,6 +44,7 @@ from planner.types import types as t
 from planner.types.type_names import format_type
 from storage.catalog.model import CatalogSnapshot, Column, Relation, Schema
 from storage.catalog.model import Sequence as SequenceRecord
+from storage.ids import is_temporary
 
 
 async def rewrite_table(
@@ -56,7 +64,7 @@ async def rewrite_table(
     query = replace(query, validated=True)
     read = await prepare_read(running, catalog, query, scan_templates(query.rel))
     columns = tuple(replace(column, missing=None) for column in changed.columns)
-    changed = replace(changed, columns=columns, shard=running.services.env.new_shard_id())
+    changed = replace(changed, columns=columns, shard=new_shard_id(running, changed.oid))
     change(running, removed=[relation], added=[changed])
     make_shard(running, changed)
     if numbered:
@@ -67,7 +75,7 @@ async def rewrite_table(
         unchecked = replace(changed, columns=tuple(replace(column, not_null=False) for column in columns))
         await fill_table(running, unchecked, schema.name, read)
     assert relation.shard is not None
-    running.transaction.writable(running.services.env).forget_shard(relation.shard)
+    forget_shard(running, relation.shard)
     return changed
 
 
@@ -75,7 +83,7 @@ async def _fill_numbered(
     running: Running, relation: Relation, read: PreparedRead, numbered: Mapping[int, SequenceRecord]
 ) -> None:
     assert relation.shard is not None
-    txn = running.transaction.writable(running.services.env)
+    txn = running.transaction.writable(running.services.env, relation.shard)
     physical = physical_schema(relation.live_columns())
     stream: Any = read.stream()
     async with aclosing(stream) as batches:
@@ -94,6 +102,8 @@ async def _fill_numbered(
 def alter_shard(running: Running, relation: Relation) -> None:
     """Let the shard have the columns of `relation`; its rows stay as they are."""
     assert relation.shard is not None
+    if is_temporary(relation.shard):
+        return  # Parts say what their columns are; more is not known of a temporary table's.
     txn = running.transaction.writable(running.services.env)
     txn.alter_schema(relation.shard, physical_schema(relation.columns))
 
@@ -229,7 +239,7 @@ def widens(column: Column, wanted: t.SqlType) -> bool:
 
 def _has_written(running: Running, relation: Relation) -> bool:
     """Whether the open transaction has rows of its own in `relation`, made for the types as they were."""
-    txn = running.transaction.txn
     if running.transaction.is_own_table(relation):
         return True
+    txn = running.transaction.txn
     return txn is not None and relation.shard is not None and bool(txn.local_parts(relation.shard))

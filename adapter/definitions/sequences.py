@@ -26,6 +26,7 @@ from adapter.execution.relation_names import (
     skip_missing,
 )
 from adapter.execution.statement import Running
+from adapter.queries.sequences import positions_of
 from adapter.results import Notice
 from planner.definitions.object_names import free_name
 from planner.errors import (
@@ -46,13 +47,13 @@ _BOUNDS = {t.INT2: 2**15, t.INT4: 2**31, t.INT8: 2**63}
 
 async def create_sequence(running: Running, statement: st.CreateSequence) -> None:
     """CREATE SEQUENCE."""
-    if statement.temporary:
-        raise FeatureNotSupported("temporary sequences are not supported")
     catalog = own_catalog(running)
-    schema = creation_schema(running, catalog, statement.name)
+    schema = creation_schema(running, catalog, statement.name, temporary=statement.temporary)
     if exists_already(running, catalog, schema, statement.name, skip=statement.if_not_exists):
         return
-    fresh = Sequence(oid=new_oid(running), name=statement.name.name, schema=schema.oid, owner=owner_oid(running))
+    fresh = Sequence(
+        oid=new_oid(running, schema.oid), name=statement.name.name, schema=schema.oid, owner=owner_oid(running)
+    )
     sequence = configured(fresh, statement.options, fresh=True)
     change(running, added=[_owned(running, catalog, sequence, statement.options)])
 
@@ -81,7 +82,7 @@ async def altered(running: Running, sequence: Sequence, options: st.SequenceOpti
         changed = restarted(running, changed, options.restart_with)
         position = changed.first
     else:
-        position, called = await running.services.sequence_store.last_value(sequence)
+        position, called = await positions_of(running, sequence).last_value(sequence)
         if not called:
             # A sequence that was never used stands at its start, and stays where it stands.
             changed = replace(changed, first=position)
@@ -94,7 +95,9 @@ async def altered(running: Running, sequence: Sequence, options: st.SequenceOpti
 
 def restarted(running: Running, sequence: Sequence, first: int | None = None) -> Sequence:
     """The sequence begun anew, with `first` or its start value."""
-    return replace(sequence, generation=new_oid(running), first=sequence.start if first is None else first)
+    return replace(
+        sequence, generation=new_oid(running, sequence.oid), first=sequence.start if first is None else first
+    )
 
 
 def configured(sequence: Sequence, options: st.SequenceOptions, *, fresh: bool, identity: bool = False) -> Sequence:
@@ -239,7 +242,7 @@ def _column_sequence(
     else:
         named, name = schema, free_name(table, column.name, "seq", lambda n: (schema.oid, n) in catalog.relation_names)
     fresh = Sequence(
-        oid=new_oid(running),
+        oid=new_oid(running, named.oid),
         name=name,
         schema=named.oid,
         owner=owner_oid(running),

@@ -12,7 +12,14 @@ import pyarrow as pa
 from adapter.changes.constraints.row_checks import check_rows
 from adapter.changes.constraints.target import target_with
 from adapter.changes.with_changes import run_rows
-from adapter.definitions.common.catalog_changes import change, exists_already, new_oid, owner_oid
+from adapter.definitions.common.catalog_changes import (
+    change,
+    exists_already,
+    forget_shard,
+    new_oid,
+    new_shard_id,
+    owner_oid,
+)
 from adapter.definitions.constraints.checks import copied_checks, declared_checks, with_constraints
 from adapter.definitions.constraints.generation import checked_default, with_generations
 from adapter.definitions.constraints.keys import declared_keys, name_in_parents, with_not_null
@@ -54,6 +61,7 @@ from storage.catalog.model import (
     Schema,
 )
 from storage.catalog.model import Sequence as SequenceRecord
+from storage.catalog.temporary import is_temporary
 from storage.shards.parts import UploadedPart
 
 MAX_COLUMNS = 1600
@@ -76,12 +84,16 @@ def physical_schema(columns: Iterable[Column]) -> pa.Schema:
 
 async def create_table(running: Running, statement: st.CreateTable) -> None:
     """CREATE TABLE."""
-    _refuse_temporary(statement.temporary)
     catalog = own_catalog(running)
-    schema = creation_schema(running, catalog, statement.name, located=True)
+    schema = creation_schema(running, catalog, statement.name, located=True, temporary=statement.temporary)
+    if statement.unlogged and is_temporary(schema.oid):
+        raise InvalidTableDefinition(
+            "only temporary relations may be created in temporary schemas", position=statement.name.position
+        )
+    _check_on_commit(schema, statement.on_commit)
     if exists_already(running, catalog, schema, statement.name, skip=statement.if_not_exists):
         return
-    table_oid = new_oid(running)
+    table_oid = new_oid(running, schema.oid)
     likes = [(like, find_relation(running, catalog, like.table, located=True)) for like in statement.likes]
     running.transaction.rely_on(source for _, source in likes)
     definitions = _definitions(statement, likes)
@@ -96,7 +108,7 @@ async def create_table(running: Running, statement: st.CreateTable) -> None:
         owner=owner_oid(running),
         kind="r",
         columns=tuple(with_not_null(columns, statement.constraints)),
-        shard=running.services.env.new_shard_id(),
+        shard=new_shard_id(running, table_oid),
     )
     written = {
         attnum: column for attnum, column in enumerate(definitions, 1) if isinstance(column, st.ColumnDefinition)
@@ -121,19 +133,29 @@ async def create_table(running: Running, statement: st.CreateTable) -> None:
         copy_indexes(running, relation, source)
     name_in_parents(running, constraints)
     make_shard(running, relation)
+    _at_commit(running, relation, statement.on_commit)
 
 
 def make_shard(running: Running, relation: Relation) -> None:
-    """Create the shard of a new table in the transaction."""
+    """Create the shard of a new table in the transaction. Nobody need know of a temporary table's."""
     assert relation.shard is not None
+    if is_temporary(relation.oid):
+        return
     txn = running.transaction.writable(running.services.env)
     txn.create_shard(relation.shard, physical_schema(relation.columns))
     running.transaction.created_shards.add(relation.shard)
 
 
-def _refuse_temporary(temporary: bool) -> None:
-    if temporary:
-        raise FeatureNotSupported("temporary tables are not supported")
+def _check_on_commit(schema: Schema, on_commit: str) -> None:
+    """42P16 for ON COMMIT of a table that is not temporary."""
+    if on_commit != "none" and not is_temporary(schema.oid):
+        raise InvalidTableDefinition("ON COMMIT can only be used on temporary tables")
+
+
+def _at_commit(running: Running, relation: Relation, on_commit: str) -> None:
+    """Let ON COMMIT happen to a temporary table at the end of transactions."""
+    if on_commit in ("delete", "drop"):
+        running.transaction.at_commit(relation.oid, on_commit)
 
 
 def _definitions(
@@ -211,10 +233,10 @@ async def create_table_as(running: Running, statement: st.CreateTableAs) -> Comm
     running.transaction.check_writable(title)
     if statement.materialized_view:
         raise FeatureNotSupported("CREATE MATERIALIZED VIEW is not supported")
-    _refuse_temporary(statement.temporary)
     await running.services.provide_oids()
     catalog = own_catalog(running)
-    schema = creation_schema(running, catalog, statement.name)
+    schema = creation_schema(running, catalog, statement.name, temporary=statement.temporary)
+    _check_on_commit(schema, statement.on_commit)
     if exists_already(running, catalog, schema, statement.name, skip=statement.if_not_exists):
         return Command(tag=title)
     plan = await _source_plan(running, statement, catalog)
@@ -230,20 +252,22 @@ async def create_table_as(running: Running, statement: st.CreateTableAs) -> Comm
             raise repeated_column(name)
         type_ = stored_type(name, field.type)
         columns.append(Column(attnum=attnum, name=name, type_oid=type_.oid, typmod=type_.typmod))
+    oid = new_oid(running, schema.oid)
     relation = Relation(
-        oid=new_oid(running),
+        oid=oid,
         name=statement.name.name,
         schema=schema.oid,
         owner=owner_oid(running),
         kind="r",
         columns=tuple(columns),
-        shard=running.services.env.new_shard_id(),
+        shard=new_shard_id(running, oid),
     )
     await running.transaction.lock(plan.locks)
     running.transaction.rely_on(plan.relied_on)
     read = await _prepared(running, plan) if statement.with_data else None
     change(running, added=[relation])
     make_shard(running, relation)
+    _at_commit(running, relation, statement.on_commit)
     if read is None:
         return Command(tag=title)
     rows = await fill_table(running, relation, schema.name, read)
@@ -300,7 +324,7 @@ def stored_type(name: str, type_: SqlType) -> SqlType:
 async def fill_table(running: Running, relation: Relation, schema_name: str, read: PreparedRead) -> int:
     """Write the rows of `read` (one column per live column, in order) into a new table. Returns their number."""
     target = target_with(relation, schema_name)
-    txn = running.transaction.writable(running.services.env)
+    txn = running.transaction.writable(running.services.env, target.shard)
     if read.writer is not None and not target.not_null:
         (parts,) = await read.writer.write(
             read.query,
@@ -338,11 +362,14 @@ async def fill_table(running: Running, relation: Relation, schema_name: str, rea
 
 async def create_view(running: Running, statement: st.CreateView) -> None:
     """CREATE [OR REPLACE] VIEW."""
-    if statement.temporary:
-        raise FeatureNotSupported("temporary views are not supported")
     catalog = own_catalog(running)
-    schema = creation_schema(running, catalog, statement.name)
     definition = define_view(statement, running.session.bind_context(catalog))
+    temporary = statement.temporary
+    if not temporary and any(map(is_temporary, definition.depends_on)):
+        temporary = True
+        message = f'view "{statement.name.name}" will be a temporary view'
+        running.session.notice(Notice(severity="NOTICE", sqlstate="00000", message=message))
+    schema = creation_schema(running, catalog, statement.name, temporary=temporary)
     columns = tuple(
         Column(attnum=attnum, name=name, type_oid=(stored := stored_type(name, type_)).oid, typmod=stored.typmod)
         for attnum, (name, type_) in enumerate(definition.columns, 1)
@@ -356,7 +383,7 @@ async def create_view(running: Running, statement: st.CreateView) -> None:
     existing = catalog.get(catalog.relation_names.get((schema.oid, statement.name.name), 0))
     if existing is None:
         relation = Relation(
-            oid=new_oid(running),
+            oid=new_oid(running, schema.oid),
             name=statement.name.name,
             schema=schema.oid,
             owner=owner_oid(running),
@@ -452,19 +479,18 @@ async def truncate(running: Running, statement: st.Truncate) -> None:
                     )
                 )
                 tables[other.oid] = other
-    txn = running.transaction.writable(running.services.env)
     for relation in tables.values():
         if statement.restart_identity:
             for sequence in owned_sequences(catalog, relation.oid):
                 change(running, removed=[sequence], added=[restarted(running, sequence)])
         fresh = msgspec.structs.replace(
             relation,
-            shard=running.services.env.new_shard_id(),
+            shard=new_shard_id(running, relation.oid),
             columns=tuple(msgspec.structs.replace(column, missing=None) for column in relation.columns),
         )
         change(running, removed=[relation], added=[fresh])
         assert relation.shard is not None
-        txn.forget_shard(relation.shard)
+        forget_shard(running, relation.shard)
         make_shard(running, fresh)
 
 

@@ -10,6 +10,7 @@ from planner.common_errors import missing_relation, missing_schema, other_databa
 from planner.errors import (
     InsufficientPrivilege,
     InvalidSchemaName,
+    InvalidTableDefinition,
     ReservedName,
     SqlError,
     WrongObjectType,
@@ -19,7 +20,18 @@ from planner.statements.records import QualifiedName
 from planner.types.derived_oids import row_type_oid
 from planner.types.table_indexes import index_called
 from planner.types.type_names import format_type
-from storage.catalog.model import CatalogSnapshot, EnumType, Index, Record, Relation, Schema, Sequence
+from storage.catalog.model import (
+    BOOTSTRAP_SUPERUSER_OID,
+    CatalogSnapshot,
+    CatalogUpdate,
+    EnumType,
+    Index,
+    Record,
+    Relation,
+    Schema,
+    Sequence,
+)
+from storage.catalog.temporary import TEMPORARY_SCHEMA
 
 KINDS = {"r": "table", "v": "view", "m": "materialized view"}
 SYSTEM_SCHEMAS = frozenset({"pg_catalog", "information_schema"})
@@ -54,7 +66,9 @@ def look_up(running: Running, catalog: CatalogSnapshot, name: QualifiedName) -> 
     if name.schema is not None:
         path: tuple[str, ...] = (name.schema,)
     else:
-        path = ("pg_catalog", *running.session.search_path())
+        path = running.session.search_path()
+        if "pg_catalog" not in path:
+            path = ("pg_catalog", *path)
     for schema_name in path:
         if schema_name in SYSTEM_SCHEMAS:
             if running.services.system_relations.lookup(schema_name, name.name) is not None:
@@ -102,18 +116,37 @@ def skip_missing(running: Running, name: QualifiedName) -> None:
 
 
 def creation_schema(
-    running: Running, catalog: CatalogSnapshot, name: QualifiedName, *, located: bool = False
+    running: Running,
+    catalog: CatalogSnapshot,
+    name: QualifiedName,
+    *,
+    located: bool = False,
+    temporary: bool = False,
 ) -> Schema:
-    """The schema in which an object called `name` is created. 3F000 (with a position when `located`), 42501."""
+    """The schema in which an object called `name` is created. 3F000 (with a position when `located`), 42501; 42P16 for
+    a `temporary` one in a schema that is not. The temporary schema is made when it is wanted for the first time."""
     check_database(running, name)
+    own = running.session.temporary
     if name.schema is not None:
+        if name.schema == TEMPORARY_SCHEMA or (own is not None and name.schema == own.name):
+            return _temporary_schema(running)
         schema = catalog.schema(name.schema)
         if schema is None:
             raise missing(catalog, name, located=located)
+        if temporary:
+            raise InvalidTableDefinition(
+                "cannot create temporary relation in non-temporary schema", position=name.position if located else None
+            )
+    elif temporary:
+        return _temporary_schema(running)
     else:
-        schema = next(
-            (found for path in running.session.search_path() if (found := catalog.schema(path)) is not None), None
-        )
+        schema = None
+        for path in running.session.creation_path():
+            if path == TEMPORARY_SCHEMA or (own is not None and path == own.name):
+                return _temporary_schema(running)
+            schema = catalog.schema(path)
+            if schema is not None:
+                break
         if schema is None:
             raise InvalidSchemaName("no schema has been selected to create in", position=name.position)
     if schema.name in SYSTEM_SCHEMAS:
@@ -121,6 +154,18 @@ def creation_schema(
             f'permission denied to create "{schema.name}.{name.name}"',
             detail="System catalog modifications are currently disallowed.",
         )
+    return schema
+
+
+def _temporary_schema(running: Running) -> Schema:
+    """The session's own temporary schema, which the transaction makes if there is none."""
+    transaction = running.transaction
+    known = transaction.catalog.schema(TEMPORARY_SCHEMA)
+    if known is not None:
+        return known
+    space = running.session.temporary_space()
+    schema = Schema(oid=space.schema, name=space.name, owner=BOOTSTRAP_SUPERUSER_OID)
+    transaction.change_catalog([CatalogUpdate(record=schema, diff=1)])
     return schema
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from functools import cached_property
+from itertools import count
 
 from adapter.execution.notifications import NotificationHub
 from adapter.plans.constant_rows import ConstantRows
@@ -19,6 +20,7 @@ from adapter.transactions.locks.between_workers import BetweenWorkers
 from adapter.transactions.locks.lock_table import LockTable
 from adapter.transactions.locks.outside import OutsideLocks
 from adapter.transactions.row_versions import RowVersions
+from adapter.transactions.temporary import TemporarySpace
 from adapter.transactions.transaction import State, Transaction
 from adapter.wall_clock import utc_now
 from adapter.workers.colleagues import Colleagues
@@ -28,10 +30,13 @@ from planner.types.system_relations import BuiltinRelations
 from storage.catalog.block_files import BlockFiles
 from storage.catalog.model import CatalogSnapshot
 from storage.catalog.sequences import SequenceStore
+from storage.catalog.temporary import FIRST_TEMPORARY_OID, LAST_TEMPORARY_OID
 from storage.environment.environment import Environment
 from storage.reading.outcomes import TxidStatus
 from storage.timestamps.csn import Csn, csn_ms
 from storage.transactions.xids import Xid, XidMap
+
+TEMPORARY_OIDS = LAST_TEMPORARY_OID - FIRST_TEMPORARY_OID
 
 RETAIN_EVERY = 256
 """Transaction ids between two looks for finished transactions that may be forgotten."""
@@ -56,6 +61,9 @@ class Services:
         blocks = None if place is None else BlockFiles(place.folder / "sequences", env.clock)
         self.sequence_store = SequenceStore(env.consensus, env.clock, blocks)
         self.started_at = utc_now()
+        self._temporary_oid = FIRST_TEMPORARY_OID
+        self._temporary_spaces: set[int] = set()
+        """The numbers of sessions that have temporary objects."""
         self._xids = XidMap(visible=env.cache.upper)
 
     def catalog(self) -> CatalogSnapshot:
@@ -76,6 +84,23 @@ class Services:
     def allocate_oid(self) -> int:
         """An oid that no other transaction, of whatever process, has been given. After `provide_oids`."""
         return self.env.oids.take()
+
+    def temporary_oid(self) -> int:
+        """An oid for a temporary object. They are given out in turn, and again after a hundred million."""
+        self._temporary_oid = FIRST_TEMPORARY_OID + (self._temporary_oid - FIRST_TEMPORARY_OID) % TEMPORARY_OIDS + 1
+        return self._temporary_oid
+
+    def new_temporary_space(self) -> TemporarySpace:
+        """A place for the temporary objects of a session, with the lowest number that no other session of this process
+        has. `close_temporary_space` when the session ends."""
+        number = next(number for number in count() if number not in self._temporary_spaces)
+        self._temporary_spaces.add(number)
+        return TemporarySpace(number, self.temporary_oid(), self.env.parts)
+
+    def close_temporary_space(self, space: TemporarySpace) -> None:
+        """The session is over, and its temporary objects with it."""
+        space.close()
+        self._temporary_spaces.discard(space.number)
 
     # ------------------------------------------------------------ transaction ids
 

@@ -24,6 +24,8 @@ from adapter.settings.values import SettingValues, number_of, split_list
 from adapter.transactions.commit_request import ISOLATION_LEVELS
 from adapter.transactions.locks.lock import Owner
 from adapter.transactions.locks.lock_table import Patience, SessionLocks
+from adapter.transactions.pending import Pending
+from adapter.transactions.temporary import TemporarySpace
 from adapter.transactions.transaction import State, Transaction
 from adapter.wall_clock import utc_now
 from planner.analyze import BindContext
@@ -31,6 +33,7 @@ from planner.errors import SqlError, StatementCompletionUnknown
 from planner.syntax.parse import Parsed
 from planner.types.user_types import TYPE_SCOPE, TypeScope
 from storage.catalog.model import CatalogSnapshot
+from storage.catalog.temporary import TEMPORARY_SCHEMA, TemporaryObjects
 from storage.timestamps.csn import Csn
 
 _LEVELS = ("debug5", "debug4", "debug3", "debug2", "debug1", "log", "notice", "warning", "error")
@@ -67,6 +70,8 @@ class SessionState:
         self.query_text = ""
         """The latest text that the client sent to be run."""
         self.transaction: Transaction | None = None
+        self.temporary: TemporarySpace | None = None
+        """Where its temporary objects are, once it has had any."""
         self.locks = SessionLocks(services.locks, Owner(pid=backend_pid, database_oid=database_oid), self._patience)
         self.statements = PreparedStatements()
         self.portals = PortalTable()
@@ -98,7 +103,24 @@ class SessionState:
             after=self._unsettled,
             decided_after=self.services.committer.decided_after,
         )
+        if self.temporary is not None:
+            self.transaction.temporary = self.temporary
+            self.transaction.pending = Pending(temporary=self.temporary.objects)
         return self.transaction
+
+    def temporary_space(self) -> TemporarySpace:
+        """The place for the session's temporary objects, which the transaction is about to use."""
+        if self.temporary is None:
+            self.temporary = self.services.new_temporary_space()
+        if self.transaction is not None:
+            self.transaction.temporary = self.temporary
+        return self.temporary
+
+    def close(self) -> None:
+        """The session ends, after its transaction: its temporary objects go."""
+        if self.temporary is not None:
+            self.services.close_temporary_space(self.temporary)
+            self.temporary = None
 
     async def commit_transaction(self) -> None:
         """Commit the session's transaction, if it has one; it is over in any case. Raises 40001 and 40003."""
@@ -123,6 +145,8 @@ class SessionState:
             raise
         self.transaction = None
         transaction.end(State.COMMITTED)
+        if self.temporary is not None:
+            self.temporary.commit(transaction.pending.temporary)
         if csn is None and writes and self._unsettled is not None:
             self._unsettled.add_done_callback(lambda done: self._settled(transaction, done))
         elif transaction.id is not None:
@@ -170,6 +194,8 @@ class SessionState:
             return
         self.transaction = None
         transaction.abandon()
+        if self.temporary is not None:
+            self.temporary.roll_back()
         transaction.end(State.IN_DOUBT if in_doubt else State.ROLLED_BACK)
         if transaction.id is not None:
             self.services.transaction_ended(transaction)
@@ -207,9 +233,33 @@ class SessionState:
     # ------------------------------------------------------------ planning
 
     def search_path(self) -> tuple[str, ...]:
-        """The schemas that unqualified names are looked up in, `$user` resolved."""
-        names = split_list(self.values["search_path"])
-        return tuple([self.user if name == "$user" else name for name in names])
+        """The schemas that unqualified names are looked up in, `$user` resolved. That of the session's temporary
+        objects is the first of all, unless its place is said."""
+        names, space = self.creation_path(), self.temporary
+        if space is None or space.name in names or self._temporary_objects() is None:
+            return names
+        return (space.name, *names) if "pg_catalog" in names else (space.name, "pg_catalog", *names)
+
+    def creation_path(self) -> tuple[str, ...]:
+        """The schemas that the search path names, `$user` and pg_temp resolved: objects are made in the first that
+        exists."""
+        names = [self.user if name == "$user" else name for name in split_list(self.values["search_path"])]
+        if self.temporary is not None and TEMPORARY_SCHEMA in names:
+            names[names.index(TEMPORARY_SCHEMA)] = self.temporary.name
+        return tuple(names)
+
+    def _temporary_objects(self) -> TemporaryObjects | None:
+        if self.transaction is not None:
+            return self.transaction.pending.temporary
+        return None if self.temporary is None else self.temporary.objects
+
+    def newest_catalog(self) -> CatalogSnapshot:
+        """What a statement would be bound against now: see `Transaction.planning_catalog`."""
+        env = self.services.env
+        if self.transaction is not None:
+            return self.transaction.planning_catalog(env)
+        objects = None if self.temporary is None else self.temporary.objects
+        return env.catalog.current() if objects is None else objects.over(env.catalog.current())
 
     def bind_context(self, catalog: CatalogSnapshot) -> BindContext:
         """What the binder needs of the session."""
@@ -250,14 +300,9 @@ class SessionState:
 
     def lifted(self, text: str) -> Lifted | None:
         """What runs for the query string `text` with its constants as parameters; None when it is taken as it is."""
-        transaction, services = self.transaction, self.services
-        if transaction is None:
-            catalog = services.env.catalog.current()
-        elif transaction.state is State.FAILED:
+        if self.transaction is not None and self.transaction.state is State.FAILED:
             return None
-        else:
-            catalog = transaction.planning_catalog(services.env)
-        return services.templates.lift(text, self.bind_context(catalog))
+        return self.services.templates.lift(text, self.bind_context(self.newest_catalog()))
 
     async def plan_ahead(self, parsed: Parsed, catalog: CatalogSnapshot, declared: tuple[int, ...] = ()) -> None:
         """Let `plan` have its answer at hand for a long statement, which is made on a thread. Raises nothing: `plan`

@@ -211,7 +211,7 @@ class LockedRows:
         """The rows with these ids, in the order of their ids, as `scan_schema` has them."""
         columns = scan_columns(self._relation)
         wanted = np.array(sorted(row_ids), np.int64)
-        env, txn = self._running.services.env, self._running.transaction.txn
+        env, txn = self._running.services.env, self._running.transaction.own_rows(self._shard)
         reader, newest = env.reader, Csn(env.cache.upper - 1)
         pieces = [self._followed_row(name) for name in wanted[wanted >= FIRST_AHEAD].tolist()]
         wanted = wanted[wanted < FIRST_AHEAD]

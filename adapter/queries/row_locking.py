@@ -41,6 +41,7 @@ from planner.ir.rewrite import column_ids, transform, walk
 from planner.types import types as t
 from planner.types.types import SqlType
 from storage.catalog.model import Relation
+from storage.catalog.temporary import is_temporary
 
 AtHand = Mapping[int, Any]
 """Rows (Arrow tables) by the ids of the `CteScan`s that read them."""
@@ -83,7 +84,8 @@ async def prepare_locking(
 
     Raises 25006 in a read-only transaction, 55P03, BeginAgain, 40001, and what waiting for a lock raises.
     """
-    running.transaction.check_writable(f"SELECT {query.locking}")
+    if not all(map(is_temporary, query.relations)):
+        running.transaction.check_writable(f"SELECT {query.locking}")
     rel = query.rel
     if isinstance(rel, ir.Project) and isinstance(rel.input, ir.LockRows) and _are_columns(rel.exprs):
         node = rel.input

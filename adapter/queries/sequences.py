@@ -13,7 +13,8 @@ from planner.errors import (
     WrongObjectType,
 )
 from storage.catalog.model import Schema, Sequence
-from storage.catalog.sequences import SequenceExhausted
+from storage.catalog.sequences import LocalSequences, SequenceExhausted, SequenceStore
+from storage.catalog.temporary import is_temporary
 
 
 def find_sequence(running: Running, name: str | int) -> Sequence:
@@ -37,10 +38,16 @@ def find_sequence(running: Running, name: str | int) -> Sequence:
     raise missing_relation(name)
 
 
+def positions_of(running: Running, sequence: Sequence) -> SequenceStore | LocalSequences:
+    """What keeps the position of `sequence`."""
+    space = running.session.temporary
+    return running.services.sequence_store if space is None or not is_temporary(sequence.oid) else space.sequences
+
+
 async def next_values(running: Running, sequence: Sequence, count: int) -> list[int]:
     """The next `count` numbers of `sequence`. Raises 2200H when it is exhausted."""
     try:
-        values = await running.services.sequence_store.next_values(sequence, count)
+        values = await positions_of(running, sequence).next_values(sequence, count)
     except SequenceExhausted:
         bound, what = (sequence.maximum, "maximum") if sequence.increment > 0 else (sequence.minimum, "minimum")
         raise SequenceGeneratorLimitExceeded(
@@ -59,7 +66,8 @@ async def nextval(running: Running, name: str | int) -> int:
 
 async def position(running: Running, oid: int) -> tuple[int, bool]:
     """What `SELECT last_value, is_called FROM sequence` shows."""
-    return await running.services.sequence_store.last_value(find_sequence(running, oid))
+    sequence = find_sequence(running, oid)
+    return await positions_of(running, sequence).last_value(sequence)
 
 
 def currval(running: Running, name: str | int) -> int:
@@ -87,7 +95,7 @@ async def setval(running: Running, name: str | int, value: int, called: bool = T
             f'setval: value {value} is out of bounds for sequence "{sequence.name}" '
             f"({sequence.minimum}..{sequence.maximum})"
         )
-    await running.services.sequence_store.set_value(sequence, value, called)
+    await positions_of(running, sequence).set_value(sequence, value, called)
     if called:
         running.session.sequence_values[sequence.oid] = value
     return value

@@ -141,6 +141,8 @@ def _value(running: Running, name: str) -> tuple[Any, int]:
             return _schemas(running, implicit=True), NAME_ARRAY
         case "backend_pid":
             return session.backend_pid, t.INT4
+        case "temporary_schema":
+            return 0 if session.temporary is None else session.temporary.schema, t.OID
         case "postmaster_start_time" | "conf_load_time":
             return running.services.started_at, t.TIMESTAMPTZ
         case "version":
@@ -220,10 +222,11 @@ async def _terminate_backend(running: Running, pid: int, timeout_ms: int = 0) ->
 
 
 def _schemas(running: Running, implicit: bool) -> tuple[str, ...]:
-    """The schemas of the search path that exist."""
+    """The schemas of the search path that exist; with `implicit` also those that are searched without being named."""
     session = running.session
     catalog = running.transaction.planning_catalog(running.services.env)
-    found = tuple(name for name in dict.fromkeys(session.search_path()) if catalog.schema(name) is not None)
+    path = session.search_path() if implicit else session.creation_path()
+    found = tuple(name for name in dict.fromkeys(path) if catalog.schema(name) is not None)
     return ("pg_catalog", *found) if implicit and "pg_catalog" not in found else found
 
 

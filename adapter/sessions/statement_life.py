@@ -356,6 +356,7 @@ class StatementLife:
         self.disarm()
         await self.state.portals.drop_all(keep_held=False)
         self.state.roll_back_transaction()
+        self.state.close()
         self.state.locks.unlock_all()
         self._sessions.remove(self)
         self._services.notifications.remove(self.state.listener)

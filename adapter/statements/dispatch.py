@@ -128,6 +128,7 @@ async def _run_by_what_is_known(running: Running, plan: Plan) -> Outcome | None:
     relied_on = dict(transaction.catalog_reads)
     if await transaction.begin_statement(env, reads=False) is not plan.catalog:
         return None
+    shared = env.catalog.current()
     if transaction.state is not State.PROVISIONAL:
         return await run_rows(running, plan)
     if defines:
@@ -147,7 +148,7 @@ async def _run_by_what_is_known(running: Running, plan: Plan) -> Outcome | None:
         failure = error
     if outcome is not None or failure is not None:
         await env.oracle.read_ts("catalog")
-        if env.catalog.current() is plan.catalog:
+        if env.catalog.current() is shared:
             if failure is not None:
                 raise failure
             return outcome

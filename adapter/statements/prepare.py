@@ -96,8 +96,7 @@ def _plan(session: SessionState, parsed: Parsed, declared: tuple[int, ...]) -> P
 
 
 def _catalog(session: SessionState) -> CatalogSnapshot:
-    env = session.services.env
-    return env.catalog.current() if session.transaction is None else session.transaction.planning_catalog(env)
+    return session.newest_catalog()
 
 
 def _columns_of(session: SessionState, plan: Plan) -> tuple[ColumnDescription, ...] | None:

@@ -64,9 +64,12 @@ async def discard(running: Running, statement: st.Discard) -> Command:
             session.locks.unlock_all()
             session.sequence_values.clear()
             running.transaction.settings_at_start = session.values
+            running.transaction.discard_temporary()
         case "sequences":
             session.sequence_values.clear()
             session.last_sequence = None
+        case "temp":
+            running.transaction.discard_temporary()
         case _:
             pass
     return Command(tag=f"DISCARD {statement.target.upper()}")

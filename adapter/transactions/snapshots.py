@@ -23,6 +23,7 @@ from adapter.transactions.transaction import Transaction
 from planner.errors import InternalError
 from planner.ir import nodes as ir
 from storage.catalog.model import CatalogSnapshot, Relation
+from storage.catalog.temporary import FIRST_TEMPORARY_OID
 from storage.errors import AsOfNotReadable, UnknownShard
 from storage.ids import ShardId
 from storage.shards.parts import Part
@@ -89,7 +90,7 @@ async def resolve(
         if snapshot is None:
             raise InternalError("a table is read without a snapshot")
         needed = conjunctions.get(oid, ((),))
-        own = relation.shard in transaction.created_shards
+        own = oid >= FIRST_TEMPORARY_OID or relation.shard in transaction.created_shards
         inserts, deletes = await _parts(env, transaction, relation.shard, None if own else snapshot.csn)
         if ahead and snapshot.ahead and not own:
             beyond = parts_ahead(snapshot.ahead, relation.shard)
@@ -160,14 +161,15 @@ async def own_parts(
     """The transaction's own inserts and deletes in `shard` that the statement which runs sees; `newest`: all; without
     `inserts`: only the deletes."""
     before = None if newest else transaction.own_before.get(shard)
-    if before is not None or transaction.txn is None:
+    txn = transaction.txn if shard[0] == "s" else transaction.own_rows(shard)
+    if before is not None or txn is None:
         return before or ()
     if not inserts:
-        if not transaction.txn.deletes_from(shard):
+        if not txn.deletes_from(shard):
             return ()
         return tuple([part for part in await own_parts(transaction, shard, newest=newest) if part.kind == "delete"])
-    await transaction.txn.make_local_parts(shard)
-    return transaction.txn.local_parts(shard)
+    await txn.make_local_parts(shard)
+    return txn.local_parts(shard)
 
 
 @asynccontextmanager

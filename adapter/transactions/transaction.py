@@ -51,7 +51,6 @@ from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
 from msgspec import Struct, field
 from msgspec.structs import replace
 
@@ -63,17 +62,19 @@ from adapter.transactions.decided_rows import Decided, Replacement
 from adapter.transactions.locks.lock_table import SessionLocks
 from adapter.transactions.locks.modes import Mode
 from adapter.transactions.locks.tags import Tag
+from adapter.transactions.pending import DeferredKeys, Mark, Pending, Snapshot
 from adapter.transactions.persistent_list import PersistentList
+from adapter.transactions.temporary import TemporarySpace
 from planner.errors import ActiveSqlTransaction, InternalError, InvalidSavepointSpecification, ReadOnlySqlTransaction
 from storage.catalog.model import CatalogRecord, CatalogSnapshot, CatalogUpdate, Relation
-from storage.ids import ShardId
+from storage.catalog.temporary import FIRST_TEMPORARY_OID, TemporaryObjects
+from storage.ids import ShardId, is_temporary
 from storage.shards.parts import Part
 from storage.timestamps.csn import Csn
 
 if TYPE_CHECKING:
     from storage.environment.environment import Environment
     from storage.membership.leases import ReadHold
-    from storage.transactions.txn import Savepoint as StorageSavepoint
     from storage.transactions.txn import Txn
 
 
@@ -109,15 +110,6 @@ UNREAD = (State.PROVISIONAL, State.ASSUMING)
 """The states whose snapshot is perhaps not the newest: a query has to have another one."""
 
 
-class DeferredKeys(Struct, frozen=True, kw_only=True):
-    """Keys (by columns) that have to be checked against the constraint with oid `constraint` once that is immediate.
-    `referenced`: they are of rows that a foreign key refers to, and no longer there."""
-
-    constraint: int
-    keys: tuple[pa.Array, ...]
-    referenced: bool = False
-
-
 class NeedsSnapshot(Exception):
     """A statement that was begun without asking for the newest snapshot turns out to read rows."""
 
@@ -125,45 +117,6 @@ class NeedsSnapshot(Exception):
 class BeginAgain(Exception):
     """What a statement was planned and read for has changed while it waited for a lock, which it keeps. Nothing of it
     has happened yet, and it has to begin again, at a newer snapshot."""
-
-
-class Snapshot(Struct, frozen=True, kw_only=True):
-    """What statements read: everything up to `csn`, and `catalog` as of then."""
-
-    csn: Csn
-    catalog: CatalogSnapshot
-    provisional: bool = False
-    """It is the newest that this process knew of, and perhaps not the newest of all."""
-    ahead: tuple[Txn, ...] = ()
-    """Decided transactions that are seen besides, with READ UNCOMMITTED."""
-
-
-class Pending(Struct, frozen=True, kw_only=True):
-    """What the commit will carry out besides writing rows: all that a savepoint brings back of the transaction."""
-
-    updates: tuple[CatalogUpdate, ...] = ()
-    catalog: CatalogSnapshot | None = None
-    """The snapshot's catalog after `updates`, if there are any."""
-    notifications: PersistentList[tuple[str, str]] = PersistentList()
-    listens: tuple[tuple[str, str | None], ...] = ()
-    claims: PersistentList[Claim] = PersistentList()
-    """What the commit holds against what others have written since."""
-    replacements: PersistentList[Replacement] = PersistentList()
-    """Rows that were replaced or deleted, and what took their places."""
-    deferred: PersistentList[DeferredKeys] = PersistentList()
-    """Keys that a deferred constraint has yet to check."""
-    timings: Mapping[int, bool] = field(default_factory=dict)
-    """What SET CONSTRAINTS has said: by oid of the constraint whether it is deferred, 0 for all others."""
-
-
-class Mark(Struct, frozen=True, kw_only=True):
-    """A place in a transaction that it can be taken back to; a savepoint when it has a name."""
-
-    name: str
-    rows: StorageSavepoint | None
-    settings: SettingValues
-    pending: Pending
-    read_only: bool
 
 
 class Transaction(Struct, kw_only=True):
@@ -191,6 +144,8 @@ class Transaction(Struct, kw_only=True):
     fresh: bool = False
     """Whether the statement that runs has taken the snapshot, so that nothing else has been read at it."""
     created_shards: set[ShardId] = field(default_factory=set)
+    temporary: TemporarySpace | None = None
+    """Where the session keeps its temporary objects, once it has had any."""
     hold: ReadHold | None = None
     id: int | None = None
     pg_snapshot: tuple[Csn, str] | None = None
@@ -276,11 +231,13 @@ class Transaction(Struct, kw_only=True):
     @property
     def catalog(self) -> CatalogSnapshot:
         """The catalog as the statement that has begun sees it."""
-        if self.pending.catalog is not None:
-            return self.pending.catalog
-        if self.snapshot is None:
-            raise self._not_now("look at the catalog")
-        return self.snapshot.catalog
+        pending, snapshot = self.pending, self.snapshot
+        catalog = pending.catalog
+        if catalog is None:
+            if snapshot is None:
+                raise self._not_now("look at the catalog")
+            catalog = snapshot.catalog
+        return catalog if pending.temporary is None else pending.temporary.over(catalog)
 
     @property
     def may_renew(self) -> bool:
@@ -321,7 +278,8 @@ class Transaction(Struct, kw_only=True):
         """The catalog to bind a statement against: the transaction's own, or the newest that this process knows."""
         if self.snapshot is not None and (self.isolation.keeps_snapshot or self.pending.updates):
             return self.catalog
-        return env.catalog.current()
+        temporary = self.pending.temporary
+        return env.catalog.current() if temporary is None else temporary.over(env.catalog.current())
 
     async def refresh_catalog(self, env: Environment) -> None:
         """Let `planning_catalog` be as new as anything acknowledged so far, by whatever process."""
@@ -337,12 +295,21 @@ class Transaction(Struct, kw_only=True):
 
     # ------------------------------------------------------------ reads and writes
 
-    def writable(self, env: Environment) -> Txn:
-        """The storage transaction, begun when first needed."""
+    def writable(self, env: Environment, shard: ShardId | None = None) -> Txn:
+        """The storage transaction, begun when first needed; for a `shard` that is temporary the session's own."""
         if self.state not in _WRITE:
             raise self._not_now("write")
+        if shard is not None and shard[0] == "t":
+            assert self.temporary is not None
+            return self.temporary.writable()
         if self.txn is None:
             self.txn = env.begin()
+        return self.txn
+
+    def own_rows(self, shard: ShardId) -> Txn | None:
+        """The storage transaction that holds the rows of `shard` which only this transaction sees."""
+        if shard[0] == "t":
+            return None if self.temporary is None else self.temporary.rows
         return self.txn
 
     def record_read(self, read: TableRead, *, always: bool = False) -> None:
@@ -366,7 +333,15 @@ class Transaction(Struct, kw_only=True):
         """Add definitions to the transaction; its later statements see them."""
         if self.state not in _READ:
             raise self._not_now("define something")
-        catalog = self.catalog
+        assert self.snapshot is not None
+        temporary = [update for update in updates if update.record.oid >= FIRST_TEMPORARY_OID]
+        if temporary:
+            objects = (self.pending.temporary or TemporaryObjects()).apply(temporary)
+            self.pending = replace(self.pending, temporary=objects)
+            updates = [update for update in updates if update.record.oid < FIRST_TEMPORARY_OID]
+        if not updates:
+            return
+        catalog = self.snapshot.catalog if self.pending.catalog is None else self.pending.catalog
         self.pending = replace(
             self.pending,
             updates=(*self.pending.updates, *updates),
@@ -374,6 +349,16 @@ class Transaction(Struct, kw_only=True):
         )
         if self.state is State.READING:
             self.state = State.DEFINING
+
+    def discard_temporary(self) -> None:
+        """Drop all temporary objects of the session."""
+        if self.pending.temporary is not None:
+            self.pending = replace(self.pending, temporary=None)
+
+    def at_commit(self, table: int, action: str) -> None:
+        """Let ``delete`` or ``drop`` happen to a temporary table of this transaction whenever one commits."""
+        assert self.pending.temporary is not None
+        self.pending = replace(self.pending, temporary=self.pending.temporary.at_commit(table, action))
 
     def notify(self, channel: str, payload: str) -> None:
         """NOTIFY: who listens is told when the transaction has committed."""
@@ -397,6 +382,8 @@ class Transaction(Struct, kw_only=True):
         """Note rows that have been replaced or deleted, for those who wait for them."""
         if self.state not in _WRITE:
             raise self._not_now("replace rows")
+        if is_temporary(replacement.shard):
+            return
         self.pending = replace(self.pending, replacements=self.pending.replacements.add(replacement))
 
     def defer(self, keys: DeferredKeys) -> None:
@@ -419,8 +406,8 @@ class Transaction(Struct, kw_only=True):
         self.pending = replace(self.pending, timings=timings)
 
     def is_own_table(self, relation: Relation) -> bool:
-        """Whether the relation's shard was made by this transaction, so that nobody else has written to it."""
-        return relation.shard in self.created_shards
+        """Whether nobody else can have written to the relation: it is temporary, or was made by this transaction."""
+        return relation.oid >= FIRST_TEMPORARY_OID or relation.shard in self.created_shards
 
     def net_updates(self) -> tuple[CatalogUpdate, ...]:
         """What the transaction's DDL comes to: at most one retraction and one addition for each object."""
@@ -514,6 +501,7 @@ class Transaction(Struct, kw_only=True):
         return Mark(
             name=name,
             rows=None if self.txn is None else self.txn.savepoint(),
+            temporary_rows=None if self.temporary is None else self.temporary.savepoint(),
             settings=settings,
             pending=self.pending,
             read_only=self.read_only,
@@ -550,6 +538,8 @@ class Transaction(Struct, kw_only=True):
                 self.abandon()
             else:
                 self.txn.rollback_to(mark.rows)
+        if self.temporary is not None:
+            self.temporary.undo(mark.temporary_rows)
         self.pending = mark.pending
         self.read_only = mark.read_only
         if self.snapshot is None:

@@ -131,7 +131,7 @@ class CreateTable(Struct, frozen=True, kw_only=True):
     if_not_exists: bool = False
     temporary: bool = False
     unlogged: bool = False
-    on_commit: OneOf["preserve", "delete", "drop"] = "preserve"
+    on_commit: OneOf["none", "preserve", "delete", "drop"] = "none"
     options: tuple[tuple[str, str], ...] = ()
 
 
@@ -147,7 +147,7 @@ class CreateTableAs(Struct, frozen=True, kw_only=True):
     temporary: bool = False
     select_into: bool = False
     materialized_view: bool = False
-    on_commit: OneOf["preserve", "delete", "drop"] = "preserve"
+    on_commit: OneOf["none", "preserve", "delete", "drop"] = "none"
 
 
 class RefreshMaterializedView(Struct, frozen=True, kw_only=True):

@@ -27,6 +27,11 @@ def index_oid(constraint_oid: int) -> int:
     return constraint_oid + _INDEX
 
 
+def owner(oid: int) -> int:
+    """The object itself, or the one that it is derived from."""
+    return oid % SPAN
+
+
 def row_type_oid(record_oid: int) -> int:
     """The type that a record stands for: of a relation's rows, an enum."""
     return record_oid + _ROW_TYPE

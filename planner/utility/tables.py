@@ -35,7 +35,11 @@ from planner.utility.objects import index_element
 from planner.utility.sequences import sequence_options
 
 _SYSTEM_COLUMNS = frozenset({"ctid", "xmin", "cmin", "xmax", "cmax", "tableoid"})
-_ON_COMMIT: Mapping[int, OneOf["delete", "drop"]] = {pb.ONCOMMIT_DELETE_ROWS: "delete", pb.ONCOMMIT_DROP: "drop"}
+_ON_COMMIT: Mapping[int, OneOf["preserve", "delete", "drop"]] = {
+    pb.ONCOMMIT_PRESERVE_ROWS: "preserve",
+    pb.ONCOMMIT_DELETE_ROWS: "delete",
+    pb.ONCOMMIT_DROP: "drop",
+}
 
 
 def _create_table(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
@@ -81,9 +85,9 @@ def _create_table(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
     )
 
 
-def on_commit(action: int) -> OneOf["preserve", "delete", "drop"]:
-    """What an OnCommitAction does with a temporary table at the end of a transaction."""
-    return _ON_COMMIT.get(action, "preserve")
+def on_commit(action: int) -> OneOf["none", "preserve", "delete", "drop"]:
+    """What an OnCommitAction does with a temporary table at the end of a transaction; ``none`` when nothing is said."""
+    return _ON_COMMIT.get(action, "none")
 
 
 def _check_constraints(

@@ -162,6 +162,34 @@ class SequenceStore:
         return Register(self._consensus, self._clock, f"{SEQUENCE_PREFIX}{_key(sequence)}", WHAT, _decode)
 
 
+class LocalSequences:
+    """The sequences of one session, whose positions are kept nowhere else."""
+
+    def __init__(self) -> None:
+        self._positions: dict[str, _Position] = {}
+
+    async def next_values(self, sequence: Sequence, count: int) -> list[int]:
+        """See `SequenceStore.next_values`."""
+        numbers = _numbers(sequence, self._position(sequence), count)
+        if len(numbers) < count:
+            raise SequenceExhausted
+        if numbers:
+            self._positions[_key(sequence)] = _Position(numbers[-1], True)
+        return numbers
+
+    async def set_value(self, sequence: Sequence, value: int, called: bool) -> None:
+        """See `SequenceStore.set_value`."""
+        self._positions[_key(sequence)] = _Position(value, called)
+
+    async def last_value(self, sequence: Sequence) -> tuple[int, bool]:
+        """See `SequenceStore.last_value`."""
+        position = self._position(sequence)
+        return position.last, position.called
+
+    def _position(self, sequence: Sequence) -> _Position:
+        return self._positions.get(_key(sequence)) or _beginning(sequence)
+
+
 def _key(sequence: Sequence) -> str:
     return f"{sequence.oid}.{sequence.generation}" if sequence.generation else str(sequence.oid)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 
 import msgspec
 import numpy as np
@@ -15,16 +16,12 @@ from storage.transactions.rows_ahead import FIRST_AHEAD, Ints
 
 
 class BufferedRun(Struct):
-    """Consecutive new rows of one schema; `first` is the provisional id of the first."""
+    """Consecutive new rows of one schema, `rows` of them; `first` is the provisional id of the first."""
 
     first: int
     tables: list[pa.Table]
-    local: LocalParts = field(default_factory=lambda: LocalParts("insert"))
-
-    @property
-    def rows(self) -> int:
-        """How many they are."""
-        return sum([table.num_rows for table in self.tables])
+    rows: int
+    local: LocalParts = field(default_factory=partial(LocalParts, "insert"))
 
     def table(self) -> pa.Table:
         """The rows as one table."""
@@ -37,7 +34,7 @@ class Buffer(Struct):
     open_run: bool = False
     runs: list[BufferedRun] = field(default_factory=list)
     deletes: list[pa.Table] = field(default_factory=list)
-    local_deletes: LocalParts = field(default_factory=lambda: LocalParts("delete"))
+    local_deletes: LocalParts = field(default_factory=partial(LocalParts, "delete"))
     parts: list[Part] = field(default_factory=list)
 
     def nbytes(self) -> int:
@@ -45,6 +42,20 @@ class Buffer(Struct):
         inserts = sum(table.nbytes for run in self.runs for table in run.tables)
         deletes = sum(table.nbytes for table in self.deletes)
         return int(inserts + deletes)
+
+    def absorb(self, later: Buffer) -> None:
+        """Take over what was written after this."""
+        runs = later.runs
+        if runs and self.open_run and not later.parts:
+            last, first = self.runs[-1], runs[0]
+            if last.first + last.rows == first.first and last.tables[0].schema.equals(first.tables[0].schema):
+                last.tables.extend(first.tables)
+                last.rows += first.rows
+                runs = runs[1:]
+        self.runs.extend(runs)
+        self.open_run = later.open_run or (self.open_run and not later.runs and not later.parts)
+        self.deletes.extend(later.deletes)
+        self.parts.extend(later.parts)
 
 
 def buffered_parts(buffers: Sequence[Buffer]) -> tuple[Part, ...]:

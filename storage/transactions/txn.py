@@ -178,8 +178,9 @@ class Txn:
         if table.num_rows:
             if buffer.open_run and buffer.runs[-1].tables[0].schema.equals(table.schema):
                 buffer.runs[-1].tables.append(table)
+                buffer.runs[-1].rows += table.num_rows
             else:
-                buffer.runs.append(BufferedRun(first, [table]))
+                buffer.runs.append(BufferedRun(first, [table], table.num_rows))
                 buffer.open_run = True
             self._buffered += table.nbytes
         self._changed(shard)
@@ -276,6 +277,31 @@ class Txn:
         self._sealed = None
         self._local.clear()
 
+    def release(self, savepoint: Savepoint) -> None:
+        """Forget `savepoint` and all later ones: what was done since stays."""
+        into, later = self._segments[savepoint - 1], self._segments[savepoint:]
+        for segment in later:
+            for shard, buffer in segment.buffers.items():
+                known = into.buffers.get(shard)
+                if known is None:
+                    into.buffers[shard] = buffer
+                else:
+                    known.absorb(buffer)
+            into.creates.update(segment.creates)
+            into.schemas.update(segment.schemas)
+            into.forgets.extend(segment.forgets)
+            into.catalog_updates.extend(segment.catalog_updates)
+        del self._segments[savepoint:], self._rows_at[savepoint:]
+
+    def discard_rows(self, shard: ShardId) -> None:
+        """Forget everything that was written to `shard`, whatever the savepoints. Row ids are not used again."""
+        for segment in self._segments:
+            buffer = segment.buffers.pop(shard, None)
+            if buffer is not None:
+                self._buffered -= buffer.nbytes()
+                self._writer.discard(buffer.parts)
+        self._changed(shard)
+
     def abandon(self) -> None:
         """Roll the whole transaction back: its uploaded files may be removed."""
         for segment in self._segments:
@@ -293,7 +319,8 @@ class Txn:
         """The transaction's own inserts and deletes in `shard`, in order, with provisional row ids."""
         cached = self._local.get(shard)
         if cached is None:
-            cached = self._local[shard] = buffered_parts(self._buffers_of(shard))
+            buffers = self._buffers_of(shard)
+            cached = self._local[shard] = buffered_parts(buffers) if buffers else ()
         return cached
 
     async def make_local_parts(self, shard: ShardId) -> None:

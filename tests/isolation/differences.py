@@ -46,8 +46,10 @@ _REASONS: Mapping[str, tuple[str, ...]] = {
     _REINDEX: ("reindex-concurrently", "reindex-schema"),
     _VACUUM: ("vacuum-conflict", "vacuum-no-cleanup-lock"),
     "There are no indexes of the access methods gin and gist.": ("predicate-gin", "predicate-gist"),
-    "There are no temporary tables.": ("temp-schema-cleanup",),
-    "Needs temporary tables and privileges, which there are not.": ("intra-grant-inplace-db",),
+    "Needs functions in PL/pgSQL, and the temporary schemas of other sessions, which there are not.": (
+        "temp-schema-cleanup",
+    ),
+    "Needs privileges, which there are not.": ("intra-grant-inplace-db",),
     "Needs privileges (GRANT), which there are not.": ("intra-grant-inplace",),
     "There is no CLUSTER: the storage keeps tables in order by itself.": ("cluster-conflict",),
     "Whoever may connect may truncate: there are no privileges that would refuse it before it waits.": (

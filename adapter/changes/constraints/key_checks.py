@@ -29,7 +29,7 @@ from adapter.plans.row_text import key_text
 from adapter.queries.by_index.key_scan import distinct_keys, first_taken, rows_by_keys
 from adapter.store_errors import READ_WRITE_DEPENDENCIES, serialization_failure
 from adapter.transactions.claims import Absent, Present, Violation
-from adapter.transactions.transaction import DeferredKeys
+from adapter.transactions.pending import DeferredKeys
 from adapter.transactions.validation import has_changed
 from planner.definitions.index_expressions import key_texts
 from planner.errors import ExclusionViolation, ForeignKeyViolation, SqlError, UniqueViolation

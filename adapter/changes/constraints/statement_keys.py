@@ -124,7 +124,8 @@ class StatementKeys:
     async def _finish_unique(self, numbers: Sequence[int], others: Mapping[int, Violation] | None) -> None:
         """Check the unique keys of these `numbers`, or have them checked later."""
         running = self._running
-        txn = running.transaction.txn
+        transaction, shard = running.transaction, self._target.shard
+        txn = transaction.txn if shard[0] == "s" else transaction.own_rows(shard)
         first_rows = txn is not None and txn.inserted_rows(self._target.shard) == self._added
         for unique, noted in [(self._keys.unique[number], self._new[number]) for number in numbers]:
             if not noted:
@@ -223,7 +224,7 @@ class StatementKeys:
         claim_unreferenced(running, key, gone, still_referenced(running, key, gone), as_of)
         if not len(found.keys):
             return
-        txn = running.transaction.writable(running.services.env)
+        txn = running.transaction.writable(running.services.env, target.shard)
         running.transaction.rely_on([key.child])
         old = list(found.rows.columns)
         row_ids = pa.array(found.row_ids, pa.int64())

@@ -36,6 +36,7 @@ from planner.syntax.parse import split_and_parse
 from planner.types.type_names import format_type
 from planner.types.types import SqlType, column_type
 from storage.catalog.model import CatalogSnapshot, Column, Sequence
+from storage.catalog.temporary import is_temporary
 
 
 class _Default(Struct, frozen=True, kw_only=True):
@@ -50,10 +51,11 @@ class _Default(Struct, frozen=True, kw_only=True):
 async def run_copy_in(running: Running, statement: st.Copy) -> CopyIn:
     """COPY table FROM STDIN."""
     refuse_files(statement)
-    running.transaction.check_writable("COPY FROM")
     assert statement.table is not None
     catalog = running.transaction.catalog
     relation = find_relation(running, catalog, statement.table)
+    if not is_temporary(relation.oid):
+        running.transaction.check_writable("COPY FROM")
     if relation.kind != "r":
         raise WrongObjectType(
             f'cannot copy to view "{relation.name}"',
@@ -117,7 +119,7 @@ class _Load:
         self._target = target
         self._positions = {column.attnum: position for position, column in enumerate(columns)}
         self._defaults = defaults
-        self._txn = running.transaction.writable(running.services.env)
+        self._txn = running.transaction.writable(running.services.env, target.shard)
         self._rows = 0
         self._read = 0
         self._wanted = wanted

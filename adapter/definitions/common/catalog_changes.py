@@ -14,6 +14,9 @@ from planner.errors import DuplicateObject, DuplicateTable
 from planner.statements import records as st
 from planner.types.table_indexes import is_taken
 from storage.catalog.model import CatalogRecord, CatalogSnapshot, CatalogUpdate, Column, Relation, Role, Schema
+from storage.catalog.temporary import is_temporary
+from storage.ids import ShardId, new_temporary_shard_id
+from storage.ids import is_temporary as is_temporary_shard
 
 
 def check_free_row_type(catalog: CatalogSnapshot, schema: int, name: str) -> None:
@@ -50,9 +53,21 @@ def change(running: Running, removed: Iterable[CatalogRecord] = (), added: Itera
     running.transaction.change_catalog(updates)
 
 
-def new_oid(running: Running) -> int:
-    """An oid for a new object."""
-    return running.services.allocate_oid()
+def new_oid(running: Running, within: int = 0) -> int:
+    """An oid for a new object: a temporary one's, when it belongs to the temporary schema or table `within`."""
+    return running.services.temporary_oid() if is_temporary(within) else running.services.allocate_oid()
+
+
+def new_shard_id(running: Running, relation: int) -> ShardId:
+    """An id for a shard of the table with this oid."""
+    env = running.services.env
+    return new_temporary_shard_id(env.random) if is_temporary(relation) else env.new_shard_id()
+
+
+def forget_shard(running: Running, shard: ShardId) -> None:
+    """The shard is no table's any more. A temporary one's rows go when the transaction commits without it."""
+    if not is_temporary_shard(shard):
+        running.transaction.writable(running.services.env).forget_shard(shard)
 
 
 def require_column(relation: Relation, name: str) -> Column:

@@ -46,7 +46,7 @@ def declared_checks(
         names.add(name)
         checks.append(
             Constraint(
-                oid=new_oid(running),
+                oid=new_oid(running, relation.oid),
                 name=name,
                 relation=relation.oid,
                 kind="c",
@@ -117,7 +117,9 @@ def copied_checks(
         if check.name in names:
             raise _duplicate(relation, check.name)
         columns = check_expression(relation, check.expression or "", context, stored=True).columns
-        found.append(replace(check, oid=new_oid(running), relation=relation.oid, columns=columns, validated=True))
+        found.append(
+            replace(check, oid=new_oid(running, relation.oid), relation=relation.oid, columns=columns, validated=True)
+        )
     return found
 
 

@@ -32,6 +32,7 @@ from planner.types import types as t
 from planner.types.table_indexes import is_key, unique_keys
 from planner.types.type_names import format_type
 from storage.catalog.model import CatalogRecord, CatalogSnapshot, Column, Constraint, Index, Relation
+from storage.catalog.temporary import is_temporary
 
 _WITHOUT_ORDER = frozenset({t.JSON, 142, 600, 601, 602, 603, 604, 628, 718})
 """json, xml and the geometric types: no index can have them as keys."""
@@ -104,7 +105,7 @@ def _unique_key(
         raise existing_relation(definition.name)
     middle = None if definition.kind == "p" else "_".join((*definition.columns, *definition.include))
     return Constraint(
-        oid=new_oid(running),
+        oid=new_oid(running, relation.oid),
         name=definition.name or free_name(relation.name, middle, _LABELS[definition.kind], taken.__contains__),
         relation=relation.oid,
         kind=definition.kind,
@@ -143,6 +144,9 @@ def _foreign_key(
         parent = relation
     if parent.kind != "r":
         raise WrongObjectType(f'referenced relation "{parent.name}" is not a table')
+    if is_temporary(parent.oid) != is_temporary(relation.oid):
+        kind = "temporary" if is_temporary(relation.oid) else "permanent"
+        raise InvalidTableDefinition(f"constraints on {kind} tables may reference only {kind} tables")
     columns = [_referring_column(relation, name) for name in definition.columns]
     keys = [
         *unique_keys(catalog, parent.oid),
@@ -168,7 +172,7 @@ def _foreign_key(
     if definition.match == "p":
         raise InvalidForeignKey("MATCH PARTIAL not yet implemented")
     return Constraint(
-        oid=new_oid(running),
+        oid=new_oid(running, relation.oid),
         name=name,
         relation=relation.oid,
         kind="f",

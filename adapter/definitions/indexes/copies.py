@@ -129,7 +129,7 @@ def copy_indexes(running: Running, relation: Relation, source: Relation) -> None
         reads = [attnum for expression in expressions for attnum in expression.columns]
         copy = replace(
             index,
-            oid=new_oid(running),
+            oid=new_oid(running, relation.oid),
             name=free_name(relation.name, "_".join(distinct_names(words)), "idx", taken.__contains__),
             schema=relation.schema,
             relation=relation.oid,
@@ -149,7 +149,7 @@ def copy_indexes(running: Running, relation: Relation, source: Relation) -> None
         if isinstance(exclusion, Constraint):
             taken = taken_names(own_catalog(running), relation)
             name = free_name(relation.name, "_".join(distinct_names(words)), "excl", taken.__contains__)
-            oid = new_oid(running)
+            oid = new_oid(running, relation.oid)
             added = [
                 replace(copy, name=name, constraint=oid),
                 replace(

@@ -102,7 +102,7 @@ def index_of(
     if name is None:
         return None
     index = Index(
-        oid=new_oid(running),
+        oid=new_oid(running, relation.oid),
         name=name,
         schema=relation.schema,
         relation=relation.oid,

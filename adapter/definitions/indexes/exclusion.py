@@ -47,7 +47,7 @@ def declared_exclusions(
         operators = [_operator(relation, index, place, names) for place, names in enumerate(definition.operators)]
         overlapping = [place for place, names in enumerate(definition.operators) if names[-1] == _OVERLAPS]
         constraint = Constraint(
-            oid=new_oid(running),
+            oid=new_oid(running, relation.oid),
             name=index.name,
             relation=relation.oid,
             kind="x",

@@ -33,7 +33,7 @@ async def create_enum(running: Running, statement: st.CreateEnum) -> None:
     catalog = own_catalog(running)
     schema = creation_schema(running, catalog, statement.name)
     check_free_type(catalog, schema.oid, statement.name.name)
-    oid = new_oid(running)
+    oid = new_oid(running, schema.oid)
     labels: list[EnumLabel] = []
     for number, name in enumerate(statement.labels, 1):
         _check_label(name)
@@ -45,7 +45,7 @@ async def create_enum(running: Running, statement: st.CreateEnum) -> None:
                 table="pg_enum",
                 constraint="pg_enum_typid_label_index",
             )
-        labels.append(EnumLabel(oid=new_oid(running), name=name, position=number * ENUM_SPACING))
+        labels.append(EnumLabel(oid=new_oid(running, oid), name=name, position=number * ENUM_SPACING))
     running.transaction.rely_on([schema])
     record = EnumType(
         oid=oid, name=statement.name.name, schema=schema.oid, owner=owner_oid(running), labels=tuple(labels)
@@ -72,7 +72,7 @@ async def add_value(running: Running, statement: st.AddEnumValue) -> None:
     place = len(names)
     if statement.neighbor is not None:
         place = _place_of(record, statement.neighbor) + (1 if statement.after else 0)
-    label = EnumLabel(oid=new_oid(running), name=statement.label, position=_position_at(record, place))
+    label = EnumLabel(oid=new_oid(running, record.oid), name=statement.label, position=_position_at(record, place))
     change(running, removed=[record], added=[
         replace(record, labels=(*record.labels[:place], label, *record.labels[place:]))
     ])  # fmt: skip

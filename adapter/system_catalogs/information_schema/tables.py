@@ -28,6 +28,7 @@ from planner.catalog_data import content as catalog_data
 from storage.catalog.model import INFORMATION_SCHEMA_OID, PG_CATALOG_OID, Relation
 from storage.catalog.model import Column as StoredColumn
 from storage.catalog.model import Sequence as SequenceRecord
+from storage.catalog.temporary import is_temporary
 
 YES_NO = {True: "YES", False: "NO"}
 _ACTIONS = ("DELETE", "INSERT", "REFERENCES", "SELECT", "TRIGGER", "TRUNCATE", "UPDATE")
@@ -240,13 +241,19 @@ def columns(objects: CatalogObjects) -> Content:
     return Content(rows=rows)
 
 
+def _table_type(table: Table) -> str:
+    if is_temporary(table.oid):
+        return "LOCAL TEMPORARY"
+    return "BASE TABLE" if table.kind == "r" else "VIEW"
+
+
 def tables(objects: CatalogObjects) -> Content:
     """Tables and views."""
     return Content(
         rows=[
             {
                 **object_name(objects, "table", table.schema, table.name),
-                "table_type": "BASE TABLE" if table.kind == "r" else "VIEW",
+                "table_type": _table_type(table),
                 "is_insertable_into": YES_NO[table.kind == "r" or is_insertable(updatable_events(objects, table.oid))],
                 "is_typed": "NO",
             }

@@ -21,13 +21,15 @@ from planner.types.type_names import element_of, type_row
 from planner.types.types import BOOL, INT4, INT8, OID
 from planner.types.user_types import enum_of
 from storage.catalog.model import Column, Constraint, Index, Relation
+from storage.catalog.temporary import is_temporary
 
 HEAP_AM = 2
 
 
-def _class_row(**values: object) -> Row:
+def _class_row(oid: int, **values: object) -> Row:
     """A row of pg_class: what every relation of ours has, and `values`."""
     return {
+        "oid": oid,
         "reltype": 0,
         "reloftype": 0,
         "relam": 0,
@@ -39,7 +41,7 @@ def _class_row(**values: object) -> Row:
         "reltoastrelid": 0,
         "relhasindex": False,
         "relisshared": False,
-        "relpersistence": "p",
+        "relpersistence": "t" if is_temporary(derived_oids.owner(oid)) else "p",
         "relchecks": 0,
         "relhasrules": False,
         "relhastriggers": False,

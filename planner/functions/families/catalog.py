@@ -85,7 +85,6 @@ _ABSENT = {
     "pg_relation_filepath(regclass)": _NULL_TEXT,
     "pg_tablespace_location(oid)": "''",
     "pg_is_in_recovery()": "FALSE",
-    "pg_my_temp_schema()": "CAST(0 AS BIGINT)",
     "pg_is_other_temp_schema(oid)": "FALSE",
     "pg_jit_available()": "FALSE",
     "age(xid)": "CASE WHEN {0} < 3 THEN CAST(2147483647 AS INTEGER) ELSE CAST(0 AS INTEGER) END",

@@ -15,7 +15,8 @@ from adapter.transactions.claims import Absent
 from adapter.transactions.commit_request import Isolation, TableRead
 from adapter.transactions.locks.lock import Owner
 from adapter.transactions.locks.lock_table import LockTable, Patience, SessionLocks
-from adapter.transactions.transaction import DeferredKeys, State, Transaction
+from adapter.transactions.pending import DeferredKeys
+from adapter.transactions.transaction import State, Transaction
 from planner.errors import ActiveSqlTransaction, InternalError, UniqueViolation
 from storage.catalog.model import CatalogUpdate, Schema
 from storage.clock import SystemClock

@@ -1,0 +1,75 @@
+"""What a transaction reads and what it will do when it commits, as values: its snapshot, its `Pending`, its savepoints.
+
+A `Pending` never changes, so that a savepoint is the old reference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from msgspec import Struct, field
+
+from adapter.settings.values import SettingValues
+from adapter.transactions.claims import Claim
+from adapter.transactions.decided_rows import Replacement
+from adapter.transactions.persistent_list import PersistentList
+from storage.catalog.model import CatalogSnapshot, CatalogUpdate
+from storage.catalog.temporary import TemporaryObjects
+from storage.timestamps.csn import Csn
+
+if TYPE_CHECKING:
+    from storage.transactions.txn import Savepoint as StorageSavepoint
+    from storage.transactions.txn import Txn
+
+
+class DeferredKeys(Struct, frozen=True, kw_only=True):
+    """Keys (by columns) that have to be checked against the constraint with oid `constraint` once that is immediate.
+    `referenced`: they are of rows that a foreign key refers to, and no longer there."""
+
+    constraint: int
+    keys: tuple[pa.Array, ...]
+    referenced: bool = False
+
+
+class Snapshot(Struct, frozen=True, kw_only=True):
+    """What statements read: everything up to `csn`, and the shared `catalog` as of then."""
+
+    csn: Csn
+    catalog: CatalogSnapshot
+    provisional: bool = False
+    """It is the newest that this process knew of, and perhaps not the newest of all."""
+    ahead: tuple[Txn, ...] = ()
+    """Decided transactions that are seen besides, with READ UNCOMMITTED."""
+
+
+class Pending(Struct, frozen=True, kw_only=True):
+    """What the commit will carry out besides writing rows: all that a savepoint brings back of the transaction."""
+
+    updates: tuple[CatalogUpdate, ...] = ()
+    catalog: CatalogSnapshot | None = None
+    """The snapshot's catalog after `updates`, if there are any."""
+    temporary: TemporaryObjects | None = None
+    """The session's temporary objects as the transaction has made them; None when it has none."""
+    notifications: PersistentList[tuple[str, str]] = PersistentList()
+    listens: tuple[tuple[str, str | None], ...] = ()
+    claims: PersistentList[Claim] = PersistentList()
+    """What the commit holds against what others have written since."""
+    replacements: PersistentList[Replacement] = PersistentList()
+    """Rows that were replaced or deleted, and what took their places."""
+    deferred: PersistentList[DeferredKeys] = PersistentList()
+    """Keys that a deferred constraint has yet to check."""
+    timings: Mapping[int, bool] = field(default_factory=dict)
+    """What SET CONSTRAINTS has said: by oid of the constraint whether it is deferred, 0 for all others."""
+
+
+class Mark(Struct, frozen=True, kw_only=True):
+    """A place in a transaction that it can be taken back to; a savepoint when it has a name."""
+
+    name: str
+    rows: StorageSavepoint | None
+    temporary_rows: StorageSavepoint | None
+    settings: SettingValues
+    pending: Pending
+    read_only: bool

@@ -1,0 +1,87 @@
+"""Where a session keeps its temporary objects, from its first one to its end.
+
+Their definitions are a value (`storage.catalog.temporary`), which a transaction changes in its `Pending`; what has
+committed is `objects`. Their rows are in a storage transaction that is never committed: no store hears of them, but for
+files of what does not fit into memory, which are uploads of this process that nobody refers to, and go with it. A
+transaction that writes to temporary tables begins with a savepoint there; it ends by going back to it, or by forgetting
+it. Both happen in memory and cannot fail, after what others see has been committed.
+"""
+
+from __future__ import annotations
+
+from storage.catalog.model import Relation
+from storage.catalog.sequences import LocalSequences
+from storage.catalog.temporary import TemporaryObjects
+from storage.timestamps.csn import Csn
+from storage.transactions.txn import PartWriter, Savepoint, Txn
+
+
+class TemporarySpace:
+    """See the module's contract. `number` tells the sessions of a process apart; `schema` is the schema's oid."""
+
+    def __init__(self, number: int, schema: int, writer: PartWriter) -> None:
+        self.number = number
+        self.schema = schema
+        self.objects: TemporaryObjects | None = None
+        self.rows = Txn(writer, Csn(0))
+        self.sequences = LocalSequences()
+        self._begun: Savepoint | None = None
+
+    @property
+    def name(self) -> str:
+        """What the session's temporary schema is called."""
+        return f"pg_temp_{self.number}"
+
+    def writable(self) -> Txn:
+        """The rows, for the session's transaction to write to."""
+        if self._begun is None:
+            self._begun = self.rows.savepoint()
+        return self.rows
+
+    def savepoint(self) -> Savepoint | None:
+        """A point to return to; None while the transaction has written nothing."""
+        return None if self._begun is None else self.rows.savepoint()
+
+    def undo(self, savepoint: Savepoint | None) -> None:
+        """Take back what the transaction has written since `savepoint`."""
+        if self._begun is not None:
+            self.rows.rollback_to(self._begun if savepoint is None else savepoint)
+
+    def roll_back(self) -> None:
+        """The transaction is over, and nothing of it stays."""
+        if self._begun is not None:
+            self.rows.rollback_to(self._begun)
+            self._end()
+
+    def commit(self, objects: TemporaryObjects | None) -> None:
+        """The transaction is over, and its temporary objects are `objects`: ON COMMIT happens to them."""
+        wrote = self._begun is not None
+        self._end()
+        if objects is self.objects and not wrote:
+            return
+        if objects is not None:
+            objects = objects.without([oid for oid, action in objects.on_commit.items() if action == "drop"])
+            if objects.is_empty:
+                objects = None
+        self.objects = objects
+        after = self._shards()
+        for shard in self.rows.shards - after:
+            self.rows.discard_rows(shard)
+        if objects is not None:
+            for oid in objects.on_commit:
+                table = objects.records[oid]
+                if isinstance(table, Relation) and table.shard is not None:
+                    self.rows.discard_rows(table.shard)
+
+    def close(self) -> None:
+        """The session is over."""
+        self.rows.abandon()
+
+    def _shards(self) -> frozenset[str]:
+        records = () if self.objects is None else self.objects.records.values()
+        return frozenset(record.shard for record in records if isinstance(record, Relation) and record.shard)
+
+    def _end(self) -> None:
+        if self._begun is not None:
+            self.rows.release(self._begun)
+            self._begun = None
