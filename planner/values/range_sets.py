@@ -79,12 +79,19 @@ def normalized(codec: Codec, ranges: Iterable[Bounds]) -> list[Bounds]:
     found: list[Bounds] = []
     for low, high in sorted(ranges, key=lambda item: (key(item[0]), key(item[1]))):
         if found:
-            first, last = found[-1]
+            last = found[-1][1]
             if key(low) <= key(last) or rb.adjacent(codec, last, low):
-                found[-1] = first, max(last, high, key=key)
+                found[-1] = _hull(codec, found[-1], (low, high))
                 continue
         found.append((low, high))
     return found
+
+
+def _hull(codec: Codec, left: Bounds, right: Bounds) -> Bounds:
+    """The range from the lower one of the lower bounds to the higher one of the upper ones. Of equal bounds, which may
+    show different fraction digits, it has those of `right`."""
+    key = codec.key
+    return min(right[0], left[0], key=key), max(right[1], left[1], key=key)
 
 
 def union(codec: Codec, left: Ranges, right: Ranges) -> list[Bounds]:
@@ -130,10 +137,9 @@ def difference(codec: Codec, left: Ranges, right: Ranges) -> list[Bounds]:
 
 def range_union(codec: Codec, left: Ranges, right: Ranges) -> list[Bounds]:
     """+ of ranges. Raises 22000 when something is between them."""
-    made = union(codec, left, right)
-    if len(made) > 1:
+    if len(union(codec, left, right)) > 1:
         raise DataException("result of range union would not be contiguous")
-    return made
+    return span(codec, [*left, *right])
 
 
 def range_difference(codec: Codec, left: Ranges, right: Ranges) -> list[Bounds]:
@@ -146,7 +152,7 @@ def range_difference(codec: Codec, left: Ranges, right: Ranges) -> list[Bounds]:
 
 def span(codec: Codec, ranges: Iterable[Bounds]) -> list[Bounds]:
     """The smallest range that holds all of `ranges` (range_merge)."""
-    listed = list(ranges)
-    if not listed:
-        return []
-    return [(min((low for low, _ in listed), key=codec.key), max((high for _, high in listed), key=codec.key))]
+    found: list[Bounds] = []
+    for bounds in ranges:
+        found = [_hull(codec, found[0], bounds)] if found else [bounds]
+    return found

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from planner.errors import (
     ArraySubscriptError,
     CharacterNotInRepertoire,
+    FeatureNotSupported,
     InvalidParameterValue,
     NullValueNotAllowed,
     SqlSyntaxError,
@@ -115,9 +116,11 @@ def string_to_array(text: str | None, delimiter: str | None, null: str | None) -
 
 
 def array_in(text: str) -> list[str | None]:
-    """Array input of a one-dimensional array, items as text."""
+    """Array input of a one-dimensional array, items as text. Raises 0A000 for more dimensions."""
     value = parse_text(text, SqlType(1009))
     assert isinstance(value, tuple)
+    if any(isinstance(item, tuple) for item in value):
+        raise FeatureNotSupported("multidimensional arrays are not supported")
     return list(value)
 
 

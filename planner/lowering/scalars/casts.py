@@ -21,7 +21,6 @@ from planner.types.ranges import range_of, range_or_multirange
 from planner.types.type_names import format_type
 from planner.types.types import REG_TYPES, SqlType
 from planner.types.user_types import enum_of
-from planner.values import range_bounds
 from planner.values.interval_text import TIME_UNITS, YEAR_FIELD, YEAR_OR_MONTH_FIELDS
 from storage.catalog.model import EnumType
 
@@ -92,8 +91,7 @@ def cast_template(ctx: Context, source: SqlType, target: SqlType) -> str:
         return f"CAST({truth} AS BOOLEAN)"
     ranges = range_of(source.oid)
     if ranges is not None and ranges.multirange == target.oid:
-        empty, nothing = ctx.dialect.binary(range_bounds.EMPTY), ctx.dialect.binary(b"")
-        return f"CASE WHEN {{0}} = {empty} THEN {nothing} ELSE {{0}} END"
+        return ctx.python("tg_multirange_of({0})")
     source_element, target_element = element_type(source), element_type(target)
     if source_element is not None and target_element is not None:
         template = cast_template(ctx, source_element, target_element)

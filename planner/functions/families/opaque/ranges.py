@@ -124,7 +124,7 @@ def forms() -> Mapping[str, Form]:
         given[f"range_intersect_agg({of})"] = _aggregate("tg_range_intersect_agg")
     given["range_merge(anyrange,anyrange)"] = _named("tg_range_merge({0}, {1}, '{name}')")
     given["range_merge(anymultirange)"] = _named("tg_range_merge({0}, {0}, '{name}')")
-    one, several = _named("tg_multirange([{0}], '{name}')"), _named("tg_multirange({0}, '{name}')")
+    one, several = local_only("tg_multirange_of({0})"), _named("tg_multirange({0}, '{name}')")
     given["multirange(anyrange)"] = one
     given["unnest(anymultirange)"] = _named("tg_multirange_parts({0}, '{name}')")
     for name in _RANGES:

@@ -156,6 +156,11 @@ def multirange(ranges: Sequence[bytes | None], name: str) -> bytes:
     return rb.encode_multirange(range_sets.normalized(codec, found))
 
 
+def as_multirange(data: bytes) -> bytes:
+    """multirange() of one range."""
+    return b"" if data == rb.EMPTY else data
+
+
 def parts(data: bytes, name: str) -> list[bytes]:
     """unnest() of a multirange."""
     return [rb.encode_range(bounds) for bounds in rb.decode(_of(name).codec, data)]
@@ -199,6 +204,7 @@ UDFS: Mapping[str, Udf] = {
     "tg_range_merge": Udf((_B, _B, _T), _B, merge),
     "tg_range_key": Udf((_B,), _B, rb.comparison_key),
     "tg_range_compare": Udf((_B, _B), "INTEGER", compare),
+    "tg_multirange_of": Udf((_B,), _B, as_multirange),
     "tg_multirange": Udf(("BLOB[]", _T), _B, multirange),
     "tg_multirange_parts": Udf((_B, _T), "BLOB[]", parts),
     "tg_range_agg": Udf(("BLOB[]", _T), _B, aggregate),
