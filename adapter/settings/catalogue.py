@@ -38,16 +38,22 @@ application_name|string|user||-|-|-|reported|Reporting and Logging / What to Log
     Sets the application name to be reported in statistics and logs.
 array_nulls|bool|user|on|-|-|-|-|Version and Platform Compatibility / Previous PostgreSQL Versions
     Enable input of NULL elements in arrays.
+backend_flush_after|integer|user|0|8kB|0..256|-|-|Resource Usage / Asynchronous Behavior
+    Number of pages after which previously performed writes are flushed to disk.
 backslash_quote|enum|user|safe_encoding|-|-|safe_encoding,on,off|-|Version and Platform Compatibility / Previous PostgreSQL Versions
     Sets whether "\\'" is allowed in string literals.
 bytea_output|enum|user|hex|-|-|escape,hex|-|Client Connection Defaults / Statement Behavior
     Sets the output format for bytea.
 check_function_bodies|bool|user|on|-|-|-|-|Client Connection Defaults / Statement Behavior
     Check routine bodies during CREATE FUNCTION and CREATE PROCEDURE.
+client_connection_check_interval|integer|user|0|ms|0..2147483647|-|-|Connections and Authentication / Connection Settings
+    Sets the time interval between checks for disconnection while running queries.
 client_encoding|string|user|UTF8|-|-|-|reported|Client Connection Defaults / Locale and Formatting
     Sets the client's character set encoding.
 client_min_messages|enum|user|notice|-|-|debug5,debug4,debug3,debug2,debug1,log,notice,warning,error|-|Client Connection Defaults / Statement Behavior
     Sets the message levels that are sent to the client.
+compute_query_id|enum|superuser|auto|-|-|auto,regress,on,off|-|Statistics / Monitoring
+    Enables in-core computation of query identifiers.
 constraint_exclusion|enum|user|partition|-|-|partition,on,off|-|Query Tuning / Other Planner Options
     Enables the planner to use constraints to optimize queries.
 cpu_index_tuple_cost|real|user|0.005|-|0..1.79769e+308|-|-|Query Tuning / Planner Cost Constants
@@ -62,6 +68,14 @@ DateStyle|string|user|ISO, MDY|-|-|-|reported,list_value|Client Connection Defau
     Sets the display format for date and time values.
 deadlock_timeout|integer|superuser|1000|ms|1..2147483647|-|-|Lock Management
     Sets the time to wait on a lock before checking for deadlock.
+debug_pretty_print|bool|user|on|-|-|-|-|Reporting and Logging / What to Log
+    Indents parse and plan tree displays.
+debug_print_parse|bool|user|off|-|-|-|-|Reporting and Logging / What to Log
+    Logs each query's parse tree.
+debug_print_plan|bool|user|off|-|-|-|-|Reporting and Logging / What to Log
+    Logs each query's execution plan.
+debug_print_rewritten|bool|user|off|-|-|-|-|Reporting and Logging / What to Log
+    Logs each query's rewritten parse tree.
 default_statistics_target|integer|user|100|-|1..10000|-|-|Query Tuning / Other Planner Options
     Sets the default statistics target.
 default_table_access_method|string|user|heap|-|-|-|-|Client Connection Defaults / Statement Behavior
@@ -80,24 +94,48 @@ default_transaction_read_only|bool|user|off|-|-|-|reported|Client Connection Def
     Sets the default read-only status of new transactions.
 effective_cache_size|integer|user|524288|8kB|1..2147483647|-|-|Query Tuning / Planner Cost Constants
     Sets the planner's assumption about the total size of the data caches.
+effective_io_concurrency|integer|user|1|-|0..1000|-|-|Resource Usage / Asynchronous Behavior
+    Number of simultaneous requests that can be handled efficiently by the disk subsystem.
+enable_async_append|bool|user|on|-|-|-|-|Query Tuning / Planner Method Configuration
+    Enables the planner's use of async append plans.
 enable_bitmapscan|bool|user|on|-|-|-|-|Query Tuning / Planner Method Configuration
     Enables the planner's use of bitmap-scan plans.
+enable_gathermerge|bool|user|on|-|-|-|-|Query Tuning / Planner Method Configuration
+    Enables the planner's use of gather merge plans.
 enable_hashagg|bool|user|on|-|-|-|-|Query Tuning / Planner Method Configuration
     Enables the planner's use of hashed aggregation plans.
 enable_hashjoin|bool|user|on|-|-|-|-|Query Tuning / Planner Method Configuration
     Enables the planner's use of hash join plans.
+enable_incremental_sort|bool|user|on|-|-|-|-|Query Tuning / Planner Method Configuration
+    Enables the planner's use of incremental sort steps.
 enable_indexonlyscan|bool|user|on|-|-|-|-|Query Tuning / Planner Method Configuration
     Enables the planner's use of index-only-scan plans.
 enable_indexscan|bool|user|on|-|-|-|-|Query Tuning / Planner Method Configuration
     Enables the planner's use of index-scan plans.
+enable_material|bool|user|on|-|-|-|-|Query Tuning / Planner Method Configuration
+    Enables the planner's use of materialization.
+enable_memoize|bool|user|on|-|-|-|-|Query Tuning / Planner Method Configuration
+    Enables the planner's use of memoization.
 enable_mergejoin|bool|user|on|-|-|-|-|Query Tuning / Planner Method Configuration
     Enables the planner's use of merge join plans.
 enable_nestloop|bool|user|on|-|-|-|-|Query Tuning / Planner Method Configuration
     Enables the planner's use of nested-loop join plans.
+enable_parallel_append|bool|user|on|-|-|-|-|Query Tuning / Planner Method Configuration
+    Enables the planner's use of parallel append plans.
+enable_parallel_hash|bool|user|on|-|-|-|-|Query Tuning / Planner Method Configuration
+    Enables the planner's use of parallel hash plans.
+enable_partition_pruning|bool|user|on|-|-|-|-|Query Tuning / Planner Method Configuration
+    Enables plan-time and execution-time partition pruning.
+enable_partitionwise_aggregate|bool|user|off|-|-|-|-|Query Tuning / Planner Method Configuration
+    Enables partitionwise aggregation and grouping.
+enable_partitionwise_join|bool|user|off|-|-|-|-|Query Tuning / Planner Method Configuration
+    Enables partitionwise join.
 enable_seqscan|bool|user|on|-|-|-|-|Query Tuning / Planner Method Configuration
     Enables the planner's use of sequential-scan plans.
 enable_sort|bool|user|on|-|-|-|-|Query Tuning / Planner Method Configuration
     Enables the planner's use of explicit sort steps.
+enable_tidscan|bool|user|on|-|-|-|-|Query Tuning / Planner Method Configuration
+    Enables the planner's use of TID scan plans.
 engine|enum|user|auto|-|-|auto,local,spark|-|Tidegate / Engines
     Selects the engine that runs queries.
 escape_string_warning|bool|user|on|-|-|-|-|Version and Platform Compatibility / Previous PostgreSQL Versions
@@ -114,6 +152,22 @@ from_collapse_limit|integer|user|8|-|1..2147483647|-|-|Query Tuning / Other Plan
     Sets the FROM-list size beyond which subqueries are not collapsed.
 geqo|bool|user|on|-|-|-|-|Query Tuning / Genetic Query Optimizer
     Enables genetic query optimization.
+geqo_effort|integer|user|5|-|1..10|-|-|Query Tuning / Genetic Query Optimizer
+    GEQO: effort is used to set the default for other GEQO parameters.
+geqo_generations|integer|user|0|-|0..2147483647|-|-|Query Tuning / Genetic Query Optimizer
+    GEQO: number of iterations of the algorithm.
+geqo_pool_size|integer|user|0|-|0..2147483647|-|-|Query Tuning / Genetic Query Optimizer
+    GEQO: number of individuals in the population.
+geqo_seed|real|user|0|-|0..1|-|-|Query Tuning / Genetic Query Optimizer
+    GEQO: seed for random path selection.
+geqo_selection_bias|real|user|2|-|1.5..2|-|-|Query Tuning / Genetic Query Optimizer
+    GEQO: selective pressure within the population.
+geqo_threshold|integer|user|12|-|2..2147483647|-|-|Query Tuning / Genetic Query Optimizer
+    Sets the threshold of FROM items beyond which GEQO is used.
+gin_fuzzy_search_limit|integer|user|0|-|0..2147483647|-|-|Client Connection Defaults / Other Defaults
+    Sets the maximum allowed result for exact search by GIN.
+gin_pending_list_limit|integer|user|4096|kB|64..2147483647|-|-|Client Connection Defaults / Statement Behavior
+    Sets the maximum size of the pending list for GIN index.
 hash_mem_multiplier|real|user|2|-|1..1000|-|-|Resource Usage / Memory
     Multiple of work_mem to use for hash tables.
 idle_in_transaction_session_timeout|integer|user|0|ms|0..2147483647|-|-|Client Connection Defaults / Statement Behavior
@@ -130,6 +184,22 @@ is_superuser|bool|internal|on|-|-|-|reported,hidden|Reporting and Logging / What
     Shows whether the current user is a superuser.
 jit|bool|user|off|-|-|-|-|Query Tuning / Other Planner Options
     Allow JIT compilation.
+jit_above_cost|real|user|100000|-|-1..1.79769e+308|-|-|Query Tuning / Planner Cost Constants
+    Perform JIT compilation if query is more expensive.
+jit_debugging_support|bool|superuser-backend|off|-|-|-|-|Developer Options
+    Register JIT-compiled functions with debugger.
+jit_dump_bitcode|bool|superuser|off|-|-|-|-|Developer Options
+    Write out LLVM bitcode to facilitate JIT debugging.
+jit_expressions|bool|user|on|-|-|-|-|Developer Options
+    Allow JIT compilation of expressions.
+jit_inline_above_cost|real|user|500000|-|-1..1.79769e+308|-|-|Query Tuning / Planner Cost Constants
+    Perform JIT inlining if query is more expensive.
+jit_optimize_above_cost|real|user|500000|-|-1..1.79769e+308|-|-|Query Tuning / Planner Cost Constants
+    Optimize JIT-compiled functions if query is more expensive.
+jit_profiling_support|bool|superuser-backend|off|-|-|-|-|Developer Options
+    Register JIT-compiled functions with perf profiler.
+jit_tuple_deforming|bool|user|on|-|-|-|-|Developer Options
+    Allow JIT compilation of tuple deforming.
 join_collapse_limit|integer|user|8|-|1..2147483647|-|-|Query Tuning / Other Planner Options
     Sets the FROM-list size beyond which JOIN constructs are not flattened.
 lc_collate|string|internal|C|-|-|-|-|Preset Options
@@ -148,16 +218,50 @@ lo_compat_privileges|bool|superuser|off|-|-|-|-|Version and Platform Compatibili
     Enables backward compatibility mode for privilege checks on large objects.
 lock_timeout|integer|user|0|ms|0..2147483647|-|-|Client Connection Defaults / Statement Behavior
     Sets the maximum allowed duration of any wait for a lock.
+log_connections|bool|superuser-backend|off|-|-|-|-|Reporting and Logging / What to Log
+    Logs each successful connection.
+log_disconnections|bool|superuser-backend|off|-|-|-|-|Reporting and Logging / What to Log
+    Logs end of a session, including duration.
+log_duration|bool|superuser|off|-|-|-|-|Reporting and Logging / What to Log
+    Logs the duration of each completed SQL statement.
+log_error_verbosity|enum|superuser|default|-|-|terse,default,verbose|-|Reporting and Logging / What to Log
+    Sets the verbosity of logged messages.
+log_executor_stats|bool|superuser|off|-|-|-|-|Statistics / Monitoring
+    Writes executor performance statistics to the server log.
+log_lock_waits|bool|superuser|off|-|-|-|-|Reporting and Logging / What to Log
+    Logs long lock waits.
+log_min_duration_sample|integer|superuser|-1|ms|-1..2147483647|-|-|Reporting and Logging / When to Log
+    Sets the minimum execution time above which a sample of statements will be logged. Sampling is determined by log_statement_sample_rate.
 log_min_duration_statement|integer|superuser|-1|ms|-1..2147483647|-|-|Reporting and Logging / When to Log
     Sets the minimum execution time above which all statements will be logged.
 log_min_error_statement|enum|superuser|error|-|-|debug5,debug4,debug3,debug2,debug1,info,notice,warning,error,log,fatal,panic|-|Reporting and Logging / When to Log
     Causes all statements generating error at or above this level to be logged.
 log_min_messages|enum|superuser|warning|-|-|debug5,debug4,debug3,debug2,debug1,info,notice,warning,error,log,fatal,panic|-|Reporting and Logging / When to Log
     Sets the message levels that are logged.
+log_parameter_max_length|integer|superuser|-1|B|-1..1073741823|-|-|Reporting and Logging / What to Log
+    Sets the maximum length in bytes of data logged for bind parameter values when logging statements.
+log_parameter_max_length_on_error|integer|user|0|B|-1..1073741823|-|-|Reporting and Logging / What to Log
+    Sets the maximum length in bytes of data logged for bind parameter values when logging statements, on error.
+log_parser_stats|bool|superuser|off|-|-|-|-|Statistics / Monitoring
+    Writes parser performance statistics to the server log.
+log_planner_stats|bool|superuser|off|-|-|-|-|Statistics / Monitoring
+    Writes planner performance statistics to the server log.
+log_replication_commands|bool|superuser|off|-|-|-|-|Reporting and Logging / What to Log
+    Logs each replication command.
 log_statement|enum|superuser|none|-|-|none,ddl,mod,all|-|Reporting and Logging / What to Log
     Sets the type of statements logged.
+log_statement_sample_rate|real|superuser|1|-|0..1|-|-|Reporting and Logging / When to Log
+    Fraction of statements exceeding log_min_duration_sample to be logged.
+log_statement_stats|bool|superuser|off|-|-|-|-|Statistics / Monitoring
+    Writes cumulative performance statistics to the server log.
+log_temp_files|integer|superuser|-1|kB|-1..2147483647|-|-|Reporting and Logging / What to Log
+    Log the use of temporary files larger than this number of kilobytes.
+log_transaction_sample_rate|real|superuser|0|-|0..1|-|-|Reporting and Logging / When to Log
+    Sets the fraction of transactions from which to log all statements.
 logical_decoding_work_mem|integer|user|65536|kB|64..2147483647|-|-|Resource Usage / Memory
     Sets the maximum memory to be used for logical decoding.
+maintenance_io_concurrency|integer|user|10|-|0..1000|-|-|Resource Usage / Asynchronous Behavior
+    A variant of effective_io_concurrency that is used for maintenance work.
 maintenance_work_mem|integer|user|65536|kB|1024..2147483647|-|-|Resource Usage / Memory
     Sets the maximum memory to be used for maintenance operations.
 max_connections|integer|postmaster|100|-|1..262143|-|-|Connections and Authentication / Connection Settings
@@ -168,10 +272,18 @@ max_identifier_length|integer|internal|63|-|63..63|-|-|Preset Options
     Shows the maximum identifier length.
 max_index_keys|integer|internal|32|-|32..32|-|-|Preset Options
     Shows the maximum number of index keys.
+max_parallel_maintenance_workers|integer|user|2|-|0..1024|-|-|Resource Usage / Asynchronous Behavior
+    Sets the maximum number of parallel processes per maintenance operation.
+max_parallel_workers|integer|user|8|-|0..1024|-|-|Resource Usage / Asynchronous Behavior
+    Sets the maximum number of parallel workers that can be active at one time.
 max_parallel_workers_per_gather|integer|user|2|-|0..1024|-|-|Resource Usage / Asynchronous Behavior
     Sets the maximum number of parallel processes per executor node.
+max_stack_depth|integer|superuser|100|kB|100..2147483647|-|-|Resource Usage / Memory
+    Sets the maximum stack depth, in kilobytes.
 min_parallel_index_scan_size|integer|user|64|8kB|0..715827882|-|-|Query Tuning / Planner Cost Constants
     Sets the minimum amount of index data for a parallel scan.
+min_parallel_table_scan_size|integer|user|1024|8kB|0..715827882|-|-|Query Tuning / Planner Cost Constants
+    Sets the minimum amount of table data for a parallel scan.
 parallel_leader_participation|bool|user|on|-|-|-|-|Resource Usage / Asynchronous Behavior
     Controls whether Gather and Gather Merge also run subplans.
 parallel_setup_cost|real|user|1000|-|0..1.79769e+308|-|-|Query Tuning / Planner Cost Constants
@@ -186,6 +298,10 @@ quote_all_identifiers|bool|user|off|-|-|-|-|Version and Platform Compatibility /
     When generating SQL fragments, quote all identifiers.
 random_page_cost|real|user|4|-|0..1.79769e+308|-|-|Query Tuning / Planner Cost Constants
     Sets the planner's estimate of the cost of a nonsequentially fetched disk page.
+recursive_worktable_factor|real|user|10|-|0.001..1e+06|-|-|Query Tuning / Other Planner Options
+    Sets the planner's estimate of the average size of a recursive query's working table.
+restrict_nonsystem_relation_kind|string|user||-|-|-|-|Client Connection Defaults / Statement Behavior
+    Prohibits access to non-system relations of specified kinds.
 role|string|user|none|-|-|-|hidden|Ungrouped
     Sets the current role.
 row_security|bool|user|on|-|-|-|-|Client Connection Defaults / Statement Behavior
@@ -210,6 +326,8 @@ standard_conforming_strings|bool|user|on|-|-|-|reported|Version and Platform Com
     Causes '...' strings to treat backslashes literally.
 statement_timeout|integer|user|0|ms|0..2147483647|-|-|Client Connection Defaults / Statement Behavior
     Sets the maximum allowed duration of any statement.
+stats_fetch_consistency|enum|user|cache|-|-|none,cache,snapshot|-|Statistics / Cumulative Query and Index Statistics
+    Sets the consistency of accesses to statistics data.
 synchronize_seqscans|bool|user|on|-|-|-|-|Version and Platform Compatibility / Previous PostgreSQL Versions
     Enable synchronized sequential scans.
 synchronous_commit|enum|user|on|-|-|local,remote_write,remote_apply,on,off|-|Write-Ahead Log / Settings
@@ -226,6 +344,8 @@ tcp_user_timeout|integer|user|0|ms|0..2147483647|-|-|Connections and Authenticat
     TCP user timeout.
 temp_buffers|integer|user|1024|8kB|100..1073741823|-|-|Resource Usage / Memory
     Sets the maximum number of temporary buffers used by each session.
+temp_file_limit|integer|superuser|-1|kB|-1..2147483647|-|-|Resource Usage / Disk
+    Limits the total size of all temporary files used by each process.
 temp_tablespaces|string|user||-|-|-|list_value|Client Connection Defaults / Statement Behavior
     Sets the tablespace(s) to use for temporary tables and sort files.
 TimeZone|string|user|UTC|-|-|-|reported|Client Connection Defaults / Locale and Formatting
@@ -234,6 +354,14 @@ timezone_abbreviations|string|user||-|-|-|-|Client Connection Defaults / Locale 
     Selects a file of time zone abbreviations.
 track_activities|bool|superuser|on|-|-|-|-|Statistics / Cumulative Query and Index Statistics
     Collects information about executing commands.
+track_counts|bool|superuser|on|-|-|-|-|Statistics / Cumulative Query and Index Statistics
+    Collects statistics on database activity.
+track_functions|enum|superuser|none|-|-|none,pl,all|-|Statistics / Cumulative Query and Index Statistics
+    Collects function-level statistics on database activity.
+track_io_timing|bool|superuser|off|-|-|-|-|Statistics / Cumulative Query and Index Statistics
+    Collects timing statistics for database I/O activity.
+track_wal_io_timing|bool|superuser|off|-|-|-|-|Statistics / Cumulative Query and Index Statistics
+    Collects timing statistics for WAL I/O activity.
 transaction_deferrable|bool|user|off|-|-|-|-|Client Connection Defaults / Statement Behavior
     Whether to defer a read-only serializable transaction until it can be executed with no possible serialization failures.
 transaction_isolation|enum|user|serializable|-|-|serializable,repeatable read,read committed,read uncommitted|-|Client Connection Defaults / Statement Behavior
@@ -244,6 +372,26 @@ transform_null_equals|bool|user|off|-|-|-|-|Version and Platform Compatibility /
     Treats "expr=NULL" as "expr IS NULL".
 vacuum_cost_delay|real|user|0|ms|0..100|-|-|Resource Usage / Cost-Based Vacuum Delay
     Vacuum cost delay in milliseconds.
+vacuum_cost_limit|integer|user|200|-|1..10000|-|-|Resource Usage / Cost-Based Vacuum Delay
+    Vacuum cost amount available before napping.
+vacuum_cost_page_dirty|integer|user|20|-|0..10000|-|-|Resource Usage / Cost-Based Vacuum Delay
+    Vacuum cost for a page dirtied by vacuum.
+vacuum_cost_page_hit|integer|user|1|-|0..10000|-|-|Resource Usage / Cost-Based Vacuum Delay
+    Vacuum cost for a page found in the buffer cache.
+vacuum_cost_page_miss|integer|user|2|-|0..10000|-|-|Resource Usage / Cost-Based Vacuum Delay
+    Vacuum cost for a page not found in the buffer cache.
+vacuum_failsafe_age|integer|user|1600000000|-|0..2100000000|-|-|Client Connection Defaults / Statement Behavior
+    Age at which VACUUM should trigger failsafe to avoid a wraparound outage.
+vacuum_freeze_min_age|integer|user|50000000|-|0..1000000000|-|-|Client Connection Defaults / Statement Behavior
+    Minimum age at which VACUUM should freeze a table row.
+vacuum_freeze_table_age|integer|user|150000000|-|0..2000000000|-|-|Client Connection Defaults / Statement Behavior
+    Age at which VACUUM should scan whole table to freeze tuples.
+vacuum_multixact_failsafe_age|integer|user|1600000000|-|0..2100000000|-|-|Client Connection Defaults / Statement Behavior
+    Multixact age at which VACUUM should trigger failsafe to avoid a wraparound outage.
+vacuum_multixact_freeze_min_age|integer|user|5000000|-|0..1000000000|-|-|Client Connection Defaults / Statement Behavior
+    Minimum age at which VACUUM should freeze a MultiXactId in a table row.
+vacuum_multixact_freeze_table_age|integer|user|150000000|-|0..2000000000|-|-|Client Connection Defaults / Statement Behavior
+    Multixact age at which VACUUM should scan whole table to freeze tuples.
 work_mem|integer|user|4096|kB|64..2147483647|-|-|Resource Usage / Memory
     Sets the maximum memory to be used for query workspaces.
 xmlbinary|enum|user|base64|-|-|base64,hex|-|Client Connection Defaults / Statement Behavior
