@@ -27,7 +27,7 @@ from adapter.changes.constraints.table_keys import UniqueKey
 from adapter.changes.constraints.target import Target
 from adapter.execution.statement import Running, given_to
 from adapter.plans.key_indexes import stored_columns
-from adapter.plans.predicates import scan_templates
+from adapter.plans.predicates import templates_of
 from adapter.plans.row_programs import chosen_columns
 from adapter.queries.prepared_read import with_token
 from adapter.queries.read import prepare_read
@@ -68,7 +68,7 @@ class ConflictResolution:
         self._running = running
         self._target = target
         self._update = clause.update
-        self._templates = () if clause.update is None else scan_templates(clause.update.rel)
+        self._templates = () if clause.update is None else templates_of(clause.update)
         overlaps = [_overlap(target.relation, key) for key in self.arbiters]
         self._written: list[set[Any] | Taken] = [set() if each is None else Taken(each) for each in overlaps]
         """For each of them the keys that the statement itself has written."""

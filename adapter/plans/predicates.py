@@ -32,11 +32,13 @@ from adapter.plans.constant_rows import NeedsEngine
 from adapter.plans.row_values import constant_of
 from planner.errors import SqlError
 from planner.ir import nodes as ir
+from planner.ir.bound import BoundQuery
 from planner.ir.physical import element_type
 from planner.ir.rewrite import outermost_relations
 from planner.types import types as t
 from planner.types.ranges import ordered_as_bytes
 from planner.types.types import SqlType
+from storage.bounded_map import BoundedMap
 from storage.shards.parts import Part, part_may_match
 from storage.upkeep.pruning_audit import COMPARE
 
@@ -95,6 +97,9 @@ class Comparison(Struct, frozen=True):
     then: Comparison | None = None
 
 
+MAX_QUERIES = 1000
+"""Queries of which the templates are kept."""
+
 Conjunction: TypeAlias = tuple[Comparison, ...]
 """All of them must hold; empty means every row."""
 
@@ -108,9 +113,22 @@ class ScanTemplate(Struct, frozen=True):
     """The physical columns of the scan's fields."""
 
 
+_templates: BoundedMap[int, tuple[BoundQuery, tuple[ScanTemplate, ...]]] = BoundedMap(max_entries=MAX_QUERIES)
+"""By identity of the query, which an entry keeps alive."""
+
+
 def scan_templates(rel: ir.Rel) -> tuple[ScanTemplate, ...]:
     """One template for each scan in `rel`, wherever it stands."""
     return tuple(_scans(rel, ()))
+
+
+def templates_of(query: BoundQuery) -> tuple[ScanTemplate, ...]:
+    """`scan_templates` of a query that comes with each run of a plan: found out once."""
+    known = _templates.get(id(query))
+    if known is None:
+        known = query, scan_templates(query.rel)
+        _templates.put(id(query), known)
+    return known[1]
 
 
 def bind_templates(

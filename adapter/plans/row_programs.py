@@ -413,6 +413,8 @@ class _Columns(Struct, frozen=True, kw_only=True, eq=False):
     read: tuple[int, ...]
     numbers: tuple[pa.DataType | None, ...]
     outputs: tuple[Output, ...]
+    computes: bool
+    """Whether it has others than those that are at hand."""
 
 
 _known: BoundedMap[int, tuple[BoundQuery, _Columns | None]] = BoundedMap(max_entries=MAX_QUERIES)
@@ -444,8 +446,9 @@ def chosen_columns(query: BoundQuery, columns: Sequence[Any], given: Given) -> t
         applies = _computed(first, columns, rows, given).to_pylist()
         kept = [place for place, met in enumerate(applies) if met]
         at = pa.array(kept, pa.int64())
-        if len(kept) < len(rows):
-            columns, rows = [column.take(at) for column in columns], [rows[place] for place in kept]
+        if len(kept) < len(applies):
+            columns = [column.take(at) for column in columns]
+            rows = [rows[place] for place in kept] if rows else rows
         return at, [_computed(output, columns, rows, given) for output in outputs]
     except NeedsEngine:
         return None
@@ -458,16 +461,15 @@ def _computed(output: Output, columns: Sequence[Any], rows: Rows, given: Given) 
 
 def _at_hand(query: BoundQuery, columns: Sequence[Any]) -> tuple[_Columns, Sequence[Any], Rows] | None:
     """How `query` is computed, and what of; None: by an engine."""
-    count = len(columns[0]) if columns else 0
-    if count > MAX_COMPUTED_ROWS:
-        return None
     known = _known.get(id(query))
     if known is None:
         known = query, _columns_of(query.rel)
         _known.put(id(query), known)
-    made = known[1]
-    if made is None:
+    made, count = known[1], len(columns[0]) if columns else 0
+    if made is None or (made.computes and count > MAX_COMPUTED_ROWS):
         return None
+    if not made.computes:
+        return made, columns, []
     columns = [column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column for column in columns]
     return made, columns, list(zip(*_plain_values(columns, made.read, made.numbers), strict=True)) or [()] * count
 
@@ -507,4 +509,5 @@ def _columns_of(rel: ir.Rel) -> _Columns | None:
         read=tuple([places[field] for field in row.places]),
         numbers=tuple([_number_type(types[field]) for field in row.places]),
         outputs=tuple(outputs),
+        computes=any(output.value is not None for output in outputs),
     )

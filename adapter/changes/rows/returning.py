@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from adapter.execution.spool import RowSpool
 from adapter.execution.statement import Running, given_to
-from adapter.plans.predicates import scan_templates
+from adapter.plans.predicates import templates_of
 from adapter.plans.row_programs import computed_columns
 from adapter.queries.prepared_read import with_token
 from adapter.queries.read import execution_context, prepare_read
@@ -26,8 +26,7 @@ class ReturnedRows:
     def __init__(self, running: Running, returning: Returning) -> None:
         self._running = running
         self.query = returning.query
-        self._templates = scan_templates(returning.query.rel)
-        self._direct = _direct_columns(returning.query.rel)
+        self._templates = templates_of(returning.query)
         self._names = [f"c{number}" for number in range(1, len(returning.query.rel.fields) + 1)]
         self._spool = RowSpool()
 
@@ -38,9 +37,6 @@ class ReturnedRows:
 
     async def add(self, columns: Sequence[Any]) -> None:
         """Rows have been changed: one array for each live column of the table, and each column joined to them."""
-        if self._direct is not None:
-            await self._spool.append(pa.record_batch([columns[place] for place in self._direct], names=self._names))
-            return
         running = self._running
         if not self._templates:
             computed = computed_columns(self.query, columns, given_to(running))
@@ -74,17 +70,3 @@ class ReturnedRows:
                 yield batch
         finally:
             self._spool.close()
-
-
-def _direct_columns(rel: ir.Rel) -> list[int] | None:
-    """For each output column the position among the affected rows' columns, when RETURNING just lists columns."""
-    if isinstance(rel, ir.CteScan) and rel.cte == ir.RETURNING_ROWS:
-        return list(range(len(rel.fields)))
-    if isinstance(rel, ir.Project):
-        below = _direct_columns(rel.input)
-        if below is None:
-            return None
-        position = {field.id: below[index] for index, field in enumerate(rel.input.fields)}
-        if all(isinstance(expr, ir.ColumnRef) and expr.id in position for expr in rel.exprs):
-            return [position[expr.id] for expr in rel.exprs if isinstance(expr, ir.ColumnRef)]
-    return None

@@ -26,12 +26,14 @@ class Found(Struct, frozen=True, kw_only=True):
 
 
 class Gathered:
-    """Rows on their way into a `Found`: the columns that the keys follow from, and those that are asked for."""
+    """Rows on their way into a `Found`: the columns that are asked for, and those that the keys follow from, unless
+    without `index` nobody asks for `values`."""
 
-    def __init__(self, index: IndexDefinition, columns: Sequence[StoredColumn]) -> None:
+    def __init__(self, index: IndexDefinition | None, columns: Sequence[StoredColumn]) -> None:
         self._index = index
         self._asked = [column.name for column in columns]
-        self._columns = tuple({column.name: column for column in (*columns, *index.inputs)}.values())
+        inputs = () if index is None else index.inputs
+        self._columns = tuple({column.name: column for column in (*columns, *inputs)}.values())
         self._pieces: list[list[pa.Array]] = [[] for _ in self._columns]
         self._keys: list[Ints] = []
         self._row_ids: list[Ints] = []
@@ -68,6 +70,7 @@ class Gathered:
 
     def values(self, rows: Rows) -> list[Values]:
         """The keys of `rows`."""
+        assert self._index is not None
         return values_of(self._index.columns, key_arrays(self._index, rows.table))
 
     def found(self, rows: Rows) -> Found:

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from msgspec import Struct
 
-from storage.shards.indexes.definition import IndexDefinition, KeyColumn, StoredColumn
+from storage.shards.indexes.definition import Domain, IndexDefinition, KeyColumn, StoredColumn
 from storage.shards.indexes.keys import Ints, Keys, Mask, Positions, Values, compare, equal, order, prefixes, values_of
 from storage.shards.indexes.reading.found import Found, Gathered, Rows, arrays_of
 from storage.shards.indexes.reading.part_views import PartView, plain_key
@@ -109,6 +109,20 @@ class _Entries(Struct):
             for part, where in zip(found.tolist(), np.split(by, starts[1:]), strict=True)
         ]
 
+    def all(self) -> list[tuple[Part, Ints, Keys]]:
+        """All entries that are left: parts, positions and prefixes."""
+        at, held = self.section.positions[self.start : self.stop].astype(np.int64), self.section.keys
+        held = held[self.start : self.stop]
+        if self.part is not None:
+            return [(self.part, at, held)]
+        assert self.view is not None and self.parts is not None and self.positions is not None  # noqa: PT018
+        ids = self.parts[at]
+        return [
+            (self.view.inline[part], self.positions[at[where]], held[where])
+            for part in dict.fromkeys(ids.tolist())
+            for where in (np.flatnonzero(ids == part),)
+        ]
+
     def put_back(self, count: int, descending: bool) -> None:
         """The last `count` entries that were taken are still to come."""
         if descending:
@@ -127,7 +141,11 @@ def places(
 
 def count(sources: Sources, views: Sequence[PartView], index: IndexDefinition, keys: KeyRange) -> Steps[int]:
     """See `reader.KeyReader.count_now`."""
-    entries = yield from _entries(sources, views, index, keys)
+    exact = exact_prefixes(index, keys)
+    if exact is None:
+        entries = yield from _entries(sources, views, index, keys)
+    else:
+        entries = yield from _entries_between(sources, views, index, *exact)
     return sum([item.stop - item.start for item in entries])
 
 
@@ -141,6 +159,10 @@ def find(
     limit: int | None,
 ) -> Steps[Found]:
     """See `reader.KeyReader.range`."""
+    if limit is None:
+        exact = exact_prefixes(index, keys)
+        if exact is not None:
+            return (yield from _find_exact(sources, views, index, exact, columns, descending))
     test = _Test(index, keys)
     entries = yield from _entries(sources, views, index, keys)
     gathered = Gathered(index, columns)
@@ -172,6 +194,61 @@ def find(
         size = max(2 * size, MORE_ROWS)
     joined = Rows.joined(pieces or [gathered.rows()])
     return gathered.found(Rows(table=joined.table, keys=np.zeros(len(joined.keys), np.int64), row_ids=joined.row_ids))
+
+
+def exact_prefixes(index: IndexDefinition, keys: KeyRange) -> tuple[int, int] | None:
+    """The lowest and the highest prefix of a key in the range, where prefixes say all: whole keys of few enough bits.
+    None where more has to be compared."""
+    columns, width = index.columns, len(keys.equal)
+    if any(column.domain is not Domain.INTEGER for column in columns) or index.predicate is not None:
+        return None
+    if width < len(columns) - 1 or (width < len(columns) and (keys.low is None or keys.high is None)):
+        return None
+    equal_ = [plain(column, value) for column, value in zip(columns, keys.equal, strict=False)]
+    if width == len(columns):
+        prefix, bits = prefix_of(columns, equal_)
+        return (prefix, prefix) if bits <= 64 else None
+    assert keys.low is not None and keys.high is not None  # noqa: PT018
+    if keys.low.values[0] is None or keys.high.values[0] is None:
+        return None
+    ends = (keys.high, keys.low) if columns[width].descending else (keys.low, keys.high)
+    found = []
+    for end, sign in zip(ends, (1, -1), strict=True):
+        # An integer between two others has no more bits than one of them.
+        prefix, bits = prefix_of(columns, [*equal_, plain(columns[width], end.values[0])])
+        if bits > 64:
+            return None
+        found.append(prefix if end.inclusive else prefix + sign)
+    return found[0], found[1]
+
+
+def _find_exact(
+    sources: Sources,
+    views: Sequence[PartView],
+    index: IndexDefinition,
+    bounds: tuple[int, int],
+    columns: Sequence[StoredColumn],
+    descending: bool,
+) -> Steps[Found]:
+    """`find` of all rows whose prefix is within `bounds`, which say all of their keys."""
+    entries = yield from _entries_between(sources, views, index, *bounds)
+    gathered = Gathered(None if columns else index, columns)
+    prefix: list[Keys] = []
+    for item in entries:
+        for part, positions, held in item.all():
+            for group_number, at in (yield from sources.groups_at(part, positions)):
+                group = yield from sources.group(part, group_number)
+                gathered.read(part, group, positions[at], np.zeros(len(at), np.int64))
+                prefix.append(held[at])
+    rows = gathered.rows()
+    joined = np.concatenate(prefix) if prefix else np.empty(0, np.uint64)
+    by = np.lexsort((rows.row_ids, joined))
+    if descending:
+        by = by[::-1]
+    gone = yield from sources.deleted_among(views, rows.row_ids)
+    if gone.any():
+        by = by[~gone[by]]
+    return gathered.found(rows.take(by))
 
 
 def _next(
@@ -218,11 +295,23 @@ def _entries(
     sources: Sources, views: Sequence[PartView], index: IndexDefinition, keys: KeyRange
 ) -> Steps[list[_Entries]]:
     """The entries of keys in the range; those of inline parts, and few others, may be next to it."""
-    found: list[_Entries] = []
     low, high = _prefixes(index, keys)
+    return (yield from _entries_between(sources, views, index, low, high, keys))
+
+
+def _entries_between(
+    sources: Sources,
+    views: Sequence[PartView],
+    index: IndexDefinition,
+    low: int,
+    high: int,
+    keys: KeyRange | None = None,
+) -> Steps[list[_Entries]]:
+    """The entries with prefixes from `low` to `high`. `keys`: the range, where these do not say all of it."""
+    found: list[_Entries] = []
     if low > high:
         return found
-    side = _Side(index, keys)
+    side = None if keys is None else _Side(index, keys)
     for view in views:
         if view.inline:
             held = yield from sources.table_keys(view, index)
@@ -236,7 +325,7 @@ def _entries(
                 run = yield from sources.run(part, index)
                 assert run.by_order is not None
                 item = _Entries(run.by_order, *run.by_order.between(low, high), part=part)
-                if not run.head.exact and item.start < item.stop:
+                if side is not None and not run.head.exact and item.start < item.stop:
                     yield from _narrow(sources, item, side, low, high)
                 found.append(item)
     return [item for item in found if item.start < item.stop]
