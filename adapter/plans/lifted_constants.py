@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from adapter.plans.plan_cache import PLAN_SETTINGS, Plan, PlanCache
+from adapter.plans.predicates import templates_of
 from planner.analyze import BindContext
 from planner.errors import SqlError
 from planner.ir import nodes as ir
@@ -115,7 +116,15 @@ def may_stand_for_text(plan: Plan, split: SplitText) -> bool:
     if plan.key_read is not None:
         return True
     statement = plan.statement
-    return isinstance(statement, BoundInsert) and not plan.reads and _is_written_out(statement.source.rel)
+    return isinstance(statement, BoundInsert) and not _reads(plan, statement) and _is_written_out(statement.source.rel)
+
+
+def _reads(plan: Plan, statement: BoundInsert) -> bool:
+    """Whether an INSERT reads rows. One that takes numbers from sequences acts, but reads none."""
+    if not plan.acts:
+        return plan.reads
+    returning = () if statement.returning is None else templates_of(statement.returning.query)
+    return bool(plan.templates or returning) or plan.sizes or statement.source.system
 
 
 def _is_written_out(rel: ir.Rel) -> bool:

@@ -371,12 +371,16 @@ def _aggregate_of(call: ir.AggregateCall, row: RowColumns) -> _Aggregated | None
         return None
     if name == "sum" and expr.type.oid not in INTEGERS | {t.NUMERIC}:
         return None
-    value, distinct, type_, result = arg, call.distinct, call.type, compute
+    value, distinct, type_, result, place = arg, call.distinct, call.type, compute, row.place_of(expr)
 
     def aggregated(rows: Rows, given: Given) -> Any:
         if met is not None:
             rows = [r for r in rows if met(r, given) is True]
-        values: Any = [known for r in rows if (known := value(r, given)) is not None]
+        values: Any
+        if place is None:
+            values = [known for r in rows if (known := value(r, given)) is not None]
+        else:
+            values = [known for r in rows if (known := r[place]) is not None]
         return result(set(values) if distinct else values, type_)
 
     return aggregated

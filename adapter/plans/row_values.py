@@ -133,6 +133,13 @@ class RowColumns:
         place = self.places.setdefault(field, len(self.places))
         return lambda row, given: row[place]
 
+    def place_of(self, expr: ir.Scalar) -> int | None:
+        """The place of the value of `expr` in the row, if it is there as it is."""
+        field = expr.id if isinstance(expr, ir.ColumnRef) else None
+        while field in self.same:
+            field = self.same[field]
+        return None if field is None or field in self.named or self.column(field) is None else self.places[field]
+
     def _cast(self, expr: ir.Cast) -> Value | None:
         inner = self.value_of(expr.arg)
         if inner is None:

@@ -36,11 +36,11 @@ def test_of_one_column(turned: bool) -> None:
             inside = (low < value or (first and low == value)) and (value < high or (last and value == high))
             prefix, _ = prefix_of(index.columns, [value])
             assert (found[0] <= prefix <= found[1]) == inside, (low, high, first, last, value)
-    for value, end in product([*values, *FAR, None], (low, high)):
-        prefix, _ = prefix_of(index.columns, [value])
+    for other, end in product([*values, *FAR, None], (low, high)):
+        prefix, _ = prefix_of(index.columns, [other])
         found = exact_prefixes(index, KeyRange(low=Bound((end,)), high=Bound((end,))))
         assert found is not None
-        assert (found[0] <= prefix <= found[1]) == (value == end)
+        assert (found[0] <= prefix <= found[1]) == (other == end)
 
 
 @pytest.mark.parametrize("turned", list(product([False, True], [False, True])))
