@@ -29,6 +29,7 @@ _FIXED: dict[type, str] = {
     st.CreateSequence: "CREATE SEQUENCE",
     st.AlterSequence: "ALTER SEQUENCE",
     st.CreateEnum: "CREATE TYPE",
+    st.CreateComposite: "CREATE TYPE",
     st.AddEnumValue: "ALTER TYPE",
     st.RenameEnumValue: "ALTER TYPE",
     st.ChangeTypeOwner: "ALTER TYPE",

@@ -27,6 +27,7 @@ from planner.errors import (
     UndefinedObject,
     UndefinedParameter,
     UndefinedTable,
+    WrongObjectType,
 )
 
 # ---------------------------------------------------------------- names
@@ -46,6 +47,14 @@ def missing_relation(name: str, position: int | None = None) -> UndefinedTable:
 
 def existing_relation(name: str) -> DuplicateTable:
     return DuplicateTable(f'relation "{name}" already exists')
+
+
+def not_open(name: str, position: int | None = None) -> WrongObjectType:
+    return WrongObjectType(
+        f'cannot open relation "{name}"',
+        detail="This operation is not supported for composite types.",
+        position=position,
+    )
 
 
 def missing_column(relation: str, name: str, position: int | None = None) -> UndefinedColumn:

@@ -43,6 +43,7 @@ from adapter.definitions.sequences import (
     set_identity,
 )
 from adapter.definitions.tables import column_of
+from adapter.definitions.types.composites import alter_composite
 from adapter.execution.guards import own_catalog
 from adapter.execution.relation_names import (
     kind_of,
@@ -87,6 +88,12 @@ def alter_target(
             raise missing(own_catalog(running), name)
         skip_missing(running, name)
         return None
+    if kind_of(record) == "composite type":
+        if kind == "type":
+            return record
+        raise WrongObjectType(f'"{record.name}" is a composite type', hint="Use ALTER TYPE instead.")
+    if kind == "type":
+        raise WrongObjectType(f'"{record.name}" is not a composite type')
     if kind != "table" and kind_of(record) != kind:
         raise WrongObjectType(f'"{record.name}" is not {with_article(kind)}')
     return record
@@ -94,6 +101,9 @@ def alter_target(
 
 async def alter_table(running: Running, statement: st.AlterTable) -> None:
     """ALTER TABLE: its actions are checked in the order in which they stand, and carried out in PostgreSQL's passes."""
+    if statement.kind == "type":
+        await alter_composite(running, statement)
+        return
     record = alter_target(running, statement.name, statement.kind, statement.if_exists)
     if record is None:
         return

@@ -14,7 +14,7 @@ from adapter.execution.relation_names import describe, shown_name
 from adapter.execution.statement import Running
 from adapter.results import Notice
 from planner.errors import DependentObjectsStillExist
-from planner.types.user_types import mentions
+from planner.types.user_types import is_type_record, mentions
 from storage.catalog.model import (
     CatalogRecord,
     CatalogSnapshot,
@@ -35,7 +35,7 @@ MAX_LISTED = 100
 def direct_dependents(catalog: CatalogSnapshot, oid: int) -> list[Record]:
     """What cannot exist without the object `oid`, apart from its own parts (comments, its own constraints)."""
     found: list[Record] = []
-    is_type = isinstance(catalog.get(oid), EnumType)
+    is_type = is_type_record(catalog.records.get(oid))
     for record in catalog.all():
         if isinstance(record, Relation):
             reads = oid in record.depends_on and not _through_a_view(catalog, record, oid)

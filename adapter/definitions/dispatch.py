@@ -14,7 +14,7 @@ from typing import Any
 
 from adapter.definitions import alter, drop, objects, rename, sequences, tables
 from adapter.definitions.indexes import creation, rebuilding
-from adapter.definitions.types import changes, enums
+from adapter.definitions.types import changes, composites, enums
 from adapter.execution.guards import prevent_in_block
 from adapter.execution.statement import Running
 from adapter.results import Command
@@ -38,6 +38,7 @@ _HANDLERS: dict[type, _Handler] = {
     st.Comment: objects.comment,
     st.CreateSequence: sequences.create_sequence,
     st.AlterSequence: sequences.alter_sequence,
+    st.CreateComposite: composites.create_composite,
     st.CreateEnum: enums.create_enum,
     st.AddEnumValue: enums.add_value,
     st.RenameEnumValue: enums.rename_value,

@@ -13,7 +13,7 @@ import msgspec
 from adapter.definitions.common.catalog_changes import change, owner_oid, with_column
 from adapter.definitions.dependents import dependents_of, named, notify, refuse, remove, report_cascade
 from adapter.definitions.sequences import identity_owner
-from adapter.definitions.type_uses import droppable_type, remove_use, uses_of_types
+from adapter.definitions.type_uses import ViewUse, droppable_type, remove_use, uses_of_types
 from adapter.definitions.types.names import look_up_type
 from adapter.execution.guards import own_catalog, prevent_in_block
 from adapter.execution.relation_names import SYSTEM_SCHEMAS, kind_of, look_up, shown_name, with_article
@@ -101,7 +101,9 @@ def _drop_relations(running: Running, statement: st.Drop) -> None:
         if actual != statement.kind:
             raise WrongObjectType(
                 f'"{record.name}" is not {with_article(statement.kind)}',
-                hint=f"Use DROP {actual.upper()} to remove {with_article(actual)}.",
+                hint="Use DROP TYPE to remove a type."
+                if actual == "composite type"
+                else f"Use DROP {actual.upper()} to remove {with_article(actual)}.",
             )
         if isinstance(record, Index):
             _refuse_required(running, catalog, record)
@@ -178,12 +180,12 @@ def _drop_all(running: Running, catalog: CatalogSnapshot, targets: dict[int, Rec
     for relation, column, sequence in defaults:
         default = f"default value for column {column.name} of table {shown_name(running, catalog, relation)}"
         lines.append((default, named(running, catalog, sequence)))
-    uses = uses_of_types(catalog, doomed)
+    uses = uses_of_types(running, catalog, doomed)
     if uses:
         # What depends on arrays comes first, then older objects; of one of them later columns.
         ordered = [((True, record.oid, 0), line) for (record, _), line in zip(reports, lines, strict=False)]
-        ordered += [(use.place, (use.described(running, catalog), use.type_name)) for use in uses]
-        lines = [*lines[len(reports) :], *(line for _, line in sorted(ordered))]
+        ordered += [(use.place, (use.described(running, catalog), use.rests_on(running, catalog))) for use in uses]
+        lines = [*lines[len(reports) :], *(line for _, line in sorted(ordered, key=lambda pair: pair[0]))]
     if lines and not cascade:
         refuse(running, catalog, targets, lines)
     if lines:
@@ -192,6 +194,10 @@ def _drop_all(running: Running, catalog: CatalogSnapshot, targets: dict[int, Rec
         current = own_catalog(running).get(relation.oid)
         assert isinstance(current, Relation)
         change(running, removed=[current], added=[with_column(current, msgspec.structs.replace(column, default=None))])
+    for use in uses:
+        if isinstance(use, ViewUse):
+            doomed[use.view.oid] = use.view
+            doomed.update({record.oid: record for record, _ in dependents_of(catalog, {use.view.oid: use.view})})
     views = [record for record in doomed.values() if isinstance(record, Relation) and record.definition is not None]
     remove(running, own_catalog(running), views if uses else ())
     for use in uses:

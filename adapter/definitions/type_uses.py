@@ -9,20 +9,21 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from adapter.definitions.columns import drop_column
-from adapter.definitions.common.catalog_changes import change, with_column
+from adapter.definitions.common.catalog_changes import change, with_column, without_column
 from adapter.definitions.constraints.checks import remove_constraints
 from adapter.definitions.dependents import named
 from adapter.definitions.indexes.upkeep import remove_index
+from adapter.definitions.views import broken_views, drop_column_in_views
 from adapter.execution.guards import own_catalog
-from adapter.execution.relation_names import shown_name
+from adapter.execution.relation_names import kind_of, shown_name
 from adapter.execution.statement import Running
 from planner.catalog_data.content import TypeRow
 from planner.errors import DependentObjectsStillExist
 from planner.statements import records as st
 from planner.types import derived_oids
 from planner.types.type_names import format_type
-from planner.types.user_types import mentions, record_of
-from storage.catalog.model import CatalogSnapshot, Column, Constraint, EnumType, Index, Record, Relation
+from planner.types.user_types import is_type_record, mentions, record_of
+from storage.catalog.model import COMPOSITE, CatalogSnapshot, Column, Constraint, Index, Record, Relation
 
 
 class ColumnUse(Struct, frozen=True, kw_only=True):
@@ -35,7 +36,8 @@ class ColumnUse(Struct, frozen=True, kw_only=True):
 
     def described(self, running: Running, catalog: CatalogSnapshot) -> str:
         """What messages call it."""
-        what = f"column {self.column.name} of table {shown_name(running, catalog, self.relation)}"
+        of = f"{kind_of(self.relation)} {shown_name(running, catalog, self.relation)}"
+        what = f"column {self.column.name} of {of}"
         return f"default value for {what}" if self.default else what
 
     @property
@@ -43,9 +45,8 @@ class ColumnUse(Struct, frozen=True, kw_only=True):
         """Where PostgreSQL lists it."""
         return derived_oids.owner_of_array_type(self.column.type_oid) is None, self.relation.oid, -self.column.attnum
 
-    @property
-    def type_name(self) -> str:
-        """What messages call the type that it depends on."""
+    def rests_on(self, running: Running, catalog: CatalogSnapshot) -> str:
+        """What messages say that it depends on."""
         return _type_name(self.type_oid, self.column.type_oid)
 
 
@@ -65,9 +66,8 @@ class ExpressionUse(Struct, frozen=True, kw_only=True):
         """Where PostgreSQL lists it."""
         return True, self.record.oid, 0
 
-    @property
-    def type_name(self) -> str:
-        """What messages call the type that it depends on."""
+    def rests_on(self, running: Running, catalog: CatalogSnapshot) -> str:
+        """What messages say that it depends on."""
         return _type_name(self.type_oid)
 
 
@@ -76,7 +76,27 @@ def _type_name(record_oid: int, array_oid: int = 0) -> str:
     return f"type {format_type(array_oid if array_oid == derived_oids.array_type_oid(record_oid) else type_oid)}"
 
 
-TypeUse: TypeAlias = ColumnUse | ExpressionUse
+class ViewUse(Struct, frozen=True, kw_only=True):
+    """A view that reads a column of the type."""
+
+    column: ColumnUse
+    view: Relation
+
+    def described(self, running: Running, catalog: CatalogSnapshot) -> str:
+        """What messages call it."""
+        return named(running, catalog, self.view)
+
+    @property
+    def place(self) -> tuple[bool, int, int]:
+        """Where PostgreSQL lists it: behind its column."""
+        return self.column.place
+
+    def rests_on(self, running: Running, catalog: CatalogSnapshot) -> str:
+        """What messages say that it depends on."""
+        return self.column.described(running, catalog)
+
+
+TypeUse: TypeAlias = ColumnUse | ExpressionUse | ViewUse
 
 
 def droppable_type(running: Running, catalog: CatalogSnapshot, row: TypeRow) -> Record:
@@ -90,7 +110,7 @@ def droppable_type(running: Running, catalog: CatalogSnapshot, row: TypeRow) -> 
     record = record_of(row.oid)
     if record is None:
         raise DependentObjectsStillExist(f"cannot drop type {name} because it is required by the database system")
-    if isinstance(record, Relation):
+    if isinstance(record, Relation) and record.kind != COMPOSITE:
         owner = named(running, catalog, record)
         raise DependentObjectsStillExist(
             f"cannot drop type {name} because {owner} requires it", hint=f"You can drop {owner} instead."
@@ -98,13 +118,28 @@ def droppable_type(running: Running, catalog: CatalogSnapshot, row: TypeRow) -> 
     return record
 
 
-def uses_of_types(catalog: CatalogSnapshot, doomed: Mapping[int, Record]) -> list[TypeUse]:
-    """What of the tables that stay uses a type that goes; views are told by `direct_dependents`."""
+def uses_of_types(running: Running, catalog: CatalogSnapshot, doomed: Mapping[int, Record]) -> list[TypeUse]:
+    """What of the tables that stay uses a type that goes, and the views that read such columns; those that name the
+    type are told by `direct_dependents`."""
     found: list[TypeUse] = []
+    seen = set(doomed)
     for oid, record in doomed.items():
-        if isinstance(record, EnumType):
-            found.extend(_uses(catalog, oid, doomed))
+        if not is_type_record(record):
+            continue
+        for use in _uses(catalog, oid, doomed):
+            found.append(use)
+            if isinstance(use, ColumnUse) and not use.default and use.relation.kind != COMPOSITE:
+                views = [view for view in _readers(running, catalog, use) if view.oid not in seen]
+                seen.update(view.oid for view in views)
+                found.extend(ViewUse(column=use, view=view) for view in views)
     return found
+
+
+def _readers(running: Running, catalog: CatalogSnapshot, use: ColumnUse) -> list[Relation]:
+    """The views that cannot be without the column."""
+    changed = without_column(use.relation, use.column)
+    edited = dict(drop_column_in_views(catalog, use.relation, changed))
+    return broken_views(running, catalog, use.relation, changed, edited)
 
 
 def _uses(catalog: CatalogSnapshot, oid: int, doomed: Mapping[int, Record]) -> list[TypeUse]:
@@ -134,7 +169,9 @@ def _uses(catalog: CatalogSnapshot, oid: int, doomed: Mapping[int, Record]) -> l
 
 
 def remove_use(running: Running, use: TypeUse) -> None:
-    """What CASCADE does with what uses a dropped type."""
+    """What CASCADE does with what uses a dropped type, a view apart."""
+    if isinstance(use, ViewUse):
+        return
     relation = own_catalog(running).get(use.relation.oid)
     if not isinstance(relation, Relation):
         return
@@ -142,7 +179,9 @@ def remove_use(running: Running, use: TypeUse) -> None:
         column = relation.column(use.column.name)
         if column is None:
             return
-        if use.default:
+        if relation.kind == COMPOSITE:
+            change(running, removed=[relation], added=[without_column(relation, column)])
+        elif use.default:
             change(running, removed=[relation], added=[with_column(relation, replace(column, default=None))])
         else:
             drop_column(running, relation, st.DropColumn(name=column.name, cascade=True))

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from adapter.execution.statement import Running
 from adapter.results import Notice
-from planner.common_errors import missing_relation, missing_schema, other_database
+from planner.common_errors import missing_relation, missing_schema, not_open, other_database
 from planner.errors import (
     InsufficientPrivilege,
     InvalidSchemaName,
@@ -20,11 +20,12 @@ from planner.statements.records import QualifiedName
 from planner.types.derived_oids import row_type_oid
 from planner.types.table_indexes import index_called
 from planner.types.type_names import format_type
+from planner.types.user_types import is_type_record
 from storage.catalog.model import (
     BOOTSTRAP_SUPERUSER_OID,
+    COMPOSITE,
     CatalogSnapshot,
     CatalogUpdate,
-    EnumType,
     Index,
     Record,
     Relation,
@@ -33,7 +34,7 @@ from storage.catalog.model import (
 )
 from storage.catalog.temporary import TEMPORARY_SCHEMA
 
-KINDS = {"r": "table", "v": "view", "m": "materialized view"}
+KINDS = {"r": "table", "v": "view", "m": "materialized view", COMPOSITE: "composite type"}
 SYSTEM_SCHEMAS = frozenset({"pg_catalog", "information_schema"})
 
 
@@ -98,6 +99,8 @@ def find_relation(
         )
     if not isinstance(record, Relation):
         raise missing(catalog, name, located=located)
+    if record.kind == COMPOSITE:
+        raise not_open(record.name)
     return record
 
 
@@ -191,7 +194,7 @@ def describe(running: Running, catalog: CatalogSnapshot, record: Record) -> str:
     """What messages call an object: ``table t``, qualified when the search path does not show it."""
     if isinstance(record, Schema):
         return f"schema {record.name}"
-    if isinstance(record, EnumType):
+    if is_type_record(record):
         return f"type {format_type(row_type_oid(record.oid))}"
     if not isinstance(record, (Relation, Sequence, Index)):
         return f"object {record.oid}"

@@ -17,9 +17,11 @@ from adapter.results import RecordBatch
 from planner.errors import FeatureNotSupported
 from planner.ir import nodes as ir
 from planner.ir.bound import BoundQuery
+from planner.ir.composite import Composite
 from planner.ir.physical import arrow_type, element_type
 from planner.types import types as t
 from planner.types.types import SqlType
+from planner.types.user_types import attributes
 from planner.values.text_values import apply_typmod
 from storage.bounded_map import BoundedMap
 from storage.cache_memory import aging
@@ -98,6 +100,9 @@ def _physical(type_: SqlType, value: Any) -> Any:
         return None
     if isinstance(value, ir.Interval):
         return {"months": value.months, "days": value.days, "micros": value.micros}
+    if isinstance(value, Composite):
+        fields = attributes(type_.oid) or ()
+        return {field.physical: _physical(field.type, item) for field, item in zip(fields, value.items, strict=True)}
     if isinstance(value, (tuple, list)):
         element = element_type(type_)
         if element is None:

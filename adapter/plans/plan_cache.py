@@ -63,7 +63,7 @@ _DEFINITIONS = (
     st.SetSchema, st.Drop, st.CreateSchema, st.RenameObject, st.AlterOwner, st.Comment, st.CreateSequence,
     st.AlterSequence, st.CreateIndex, st.CreateRole, st.AlterRole, st.DropRole, st.CreateDatabase, st.DropDatabase,
     st.CreateExtension,
-    st.AlterSetting, st.CreateEnum, st.AddEnumValue, st.RenameEnumValue,
+    st.AlterSetting, st.CreateEnum, st.CreateComposite, st.AddEnumValue, st.RenameEnumValue,
     st.ChangeTypeOwner,
 )  # fmt: skip
 

@@ -7,10 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from decimal import Context, Decimal
 from typing import Any
 
+from planner.ir.composite import Composite
 from planner.ir.nodes import Interval
 from planner.ir.physical import element_type
 from planner.types import types as t
 from planner.types.types import SqlType
+from planner.types.user_types import attributes
 from planner.values.text_values import format_text
 
 MAX_FIELD_BYTES = 64
@@ -70,6 +72,14 @@ def literal_value(column: Any, row: int, type_: SqlType) -> Any:
 def _literal(value: Any, type_: SqlType) -> Any:
     if isinstance(value, dict) and type_.oid == t.INTERVAL:
         return Interval(value["months"], value["days"], value["micros"])
+    fields = attributes(type_.oid)
+    if isinstance(value, dict) and fields is not None:
+        values = (value[field.physical] for field in fields)
+        return Composite(
+            tuple(
+                None if item is None else _literal(item, field.type) for item, field in zip(values, fields, strict=True)
+            )
+        )
     if isinstance(value, list):
         element = element_type(type_)
         return tuple(value if element is None else (_literal(item, element) for item in value))

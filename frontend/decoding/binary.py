@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime as dt
 import struct
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 
 from frontend.encoding.datetimes import DATE_INFINITY, TIMESTAMP_INFINITY
@@ -24,12 +24,13 @@ from planner.errors import (
     ProtocolViolation,
     UndefinedFunction,
 )
+from planner.ir.composite import Composite
 from planner.ir.nodes import Interval
 from planner.types import types
 from planner.types.ranges import RangeType, range_or_multirange
-from planner.types.type_names import element_of
+from planner.types.type_names import element_of, format_type
 from planner.types.types import SqlType
-from planner.types.user_types import enum_of
+from planner.types.user_types import Attribute, attributes, enum_of
 from planner.values import range_bounds as rb
 from planner.values.enum_text import enum_position
 from planner.values.range_sets import normalized
@@ -226,6 +227,25 @@ def _multirange(range_type: RangeType) -> Callable[[_Input], object]:
     return read
 
 
+def _record(source: _Input, fields: Sequence[Attribute]) -> Composite:
+    """record_recv."""
+    (count,) = source.unpack(">i")
+    if count != len(fields):
+        raise DatatypeMismatch(f"wrong number of columns: {count}, expected {len(fields)}")
+    items: list[object] = []
+    for number, field in enumerate(fields, 1):
+        oid, length = source.unpack(">Ii")
+        if oid != field.type.oid:
+            raise DatatypeMismatch(
+                f"binary data has type {oid} ({format_type(oid)}) instead of expected {field.type.oid} "
+                f"({format_type(field.type.oid)}) in record column {number}"
+            )
+        items.append(None if length == -1 else parse_binary(source.raw(length), field.type))
+    if source.rest():
+        raise LeftoverData
+    return Composite(tuple(items))
+
+
 _READERS: dict[int, Callable[[_Input], object]] = {
     types.BOOL: _bool,
     types.INT2: _number(">h"),
@@ -261,7 +281,8 @@ def has_binary_input(sql_type: SqlType) -> bool:
     oid = sql_type.oid
     if oid in _READERS or range_or_multirange(oid) is not None or oid in ARRAY_ELEMENTS:
         return True
-    return enum_of(element_of(oid) or oid) is not None
+    inner = element_of(oid) or oid
+    return enum_of(inner) is not None or attributes(inner) is not None
 
 
 def parse_binary(data: bytes, sql_type: SqlType) -> object:
@@ -274,6 +295,9 @@ def parse_binary(data: bytes, sql_type: SqlType) -> object:
         enum = enum_of(sql_type.oid)
         if enum is not None:
             return enum_position(enum, decode_utf8(data))
+        fields = attributes(sql_type.oid)
+        if fields is not None:
+            return _record(_Input(data), fields)
         element_oid = ARRAY_ELEMENTS.get(sql_type.oid) or element_of(sql_type.oid) or None
         if element_oid is None:
             raise UndefinedFunction(f"no binary input function available for type with OID {sql_type.oid}")

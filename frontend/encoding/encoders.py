@@ -23,7 +23,7 @@ from planner.types import types
 from planner.types.ranges import range_arrays, range_or_multirange
 from planner.types.type_names import element_of
 from planner.types.types import SqlType
-from planner.types.user_types import enum_of, is_user_type
+from planner.types.user_types import attributes, enum_of, is_user_type
 
 TEXT_FORMAT = 0
 BINARY_FORMAT = 1
@@ -160,6 +160,11 @@ def _text(sql_type: SqlType, arrow_type: Any, settings: FormatSettings) -> Colum
     if _is_reg_value(arrow_type):
         return _reg_name
     if pa.types.is_struct(arrow_type) and oid != types.INTERVAL:
+        declared = attributes(oid)
+        if declared is not None:
+            return composites.record_text_encoder(
+                [_text(field.type, arrow_type.field(index).type, settings) for index, field in enumerate(declared)]
+            )
         fields = [
             _text(inferred_type(arrow_type.field(index).type), arrow_type.field(index).type, settings)
             for index in range(arrow_type.num_fields)
@@ -221,6 +226,14 @@ def _binary(sql_type: SqlType, arrow_type: Any) -> ColumnEncoder:
     if _is_reg_value(arrow_type):
         return _reg_oid
     if pa.types.is_struct(arrow_type) and oid != types.INTERVAL:
+        declared = attributes(oid)
+        if declared is not None:
+            return composites.record_binary_encoder(
+                [
+                    (field.type.oid, _binary(field.type, arrow_type.field(index).type))
+                    for index, field in enumerate(declared)
+                ]
+            )
         fields = []
         for index in range(arrow_type.num_fields):
             field_type = inferred_type(arrow_type.field(index).type)

@@ -147,10 +147,6 @@ class Dialect(TimeZones):
     # ------------------------------------------------------------ lists and structs
 
     @abstractmethod
-    def struct(self, members: Sequence[tuple[str, str]]) -> str:
-        """A struct of members (name, SQL)."""
-
-    @abstractmethod
     def transform(self, array: str, name: str, body: str) -> str:
         """The list of `body` for each element of `array`, which is called `name` there."""
 

@@ -17,13 +17,14 @@ from typing import ClassVar
 from planner.common_errors import numeric_overflow
 from planner.dialects.engine_name import EngineName
 from planner.errors import FeatureNotSupported
+from planner.ir.composite import Composite
 from planner.ir.nodes import Interval
 from planner.ir.physical import OID_TYPES, element_type
 from planner.types import types
 from planner.types.numeric_shapes import ANY_NUMERIC
 from planner.types.ranges import range_or_multirange
 from planner.types.types import NumericShape, SqlType
-from planner.types.user_types import enum_of
+from planner.types.user_types import attributes, enum_of
 
 INFINITE = ("infinity", "-infinity")
 
@@ -38,6 +39,14 @@ class Literals(ABC):
     @abstractmethod
     def list_type(self, element: str) -> str:
         """The SQL name of a list of `element`."""
+
+    @abstractmethod
+    def struct_type(self, members: Sequence[tuple[str, str]]) -> str:
+        """The SQL name of a struct of members (name, type)."""
+
+    @abstractmethod
+    def struct(self, members: Sequence[tuple[str, str]]) -> str:
+        """A struct of members (name, SQL)."""
 
     @abstractmethod
     def string(self, value: str) -> str:
@@ -94,6 +103,9 @@ class Literals(ABC):
         element = element_type(type)
         if element is not None:
             return self.list_type(self.type_name(element))
+        fields = attributes(type.oid)
+        if fields is not None:
+            return self.struct_type([(field.physical, self.type_name(field.type)) for field in fields])
         if enum_of(type.oid) is not None:
             return self.scalar_types[types.INT8]
         return self.text
@@ -144,6 +156,10 @@ class Literals(ABC):
             )
         if isinstance(value, bytes):
             return self.binary(value)
+        if isinstance(value, Composite):
+            fields = attributes(oid) or ()
+            items = [self.literal(item, field.type) for item, field in zip(value.items, fields, strict=True)]
+            return self.struct([(field.physical, item) for field, item in zip(fields, items, strict=True)])
         element = element_type(type)
         if element is not None and isinstance(value, (tuple, list)):
             return self._array(value, element)

@@ -69,6 +69,9 @@ class LocalDialect(Dialect):
     def list_type(self, element: str) -> str:
         return f"{element}[]"
 
+    def struct_type(self, members: Sequence[tuple[str, str]]) -> str:
+        return f"STRUCT({', '.join([f'{name} {kind}' for name, kind in members])})"
+
     def string(self, value: str) -> str:
         return "'" + value.replace("'", "''") + "'"
 

@@ -89,6 +89,9 @@ class SparkDialect(Dialect):
     def list_type(self, element: str) -> str:
         return f"ARRAY<{element}>"
 
+    def struct_type(self, members: Sequence[tuple[str, str]]) -> str:
+        return f"STRUCT<{', '.join([f'{name}: {kind}' for name, kind in members])}>"
+
     def string(self, value: str) -> str:
         return "'" + value.translate(self._ESCAPES) + "'"
 

@@ -27,7 +27,7 @@ def _type_cast(level: Level, tree: Tree) -> Scalar:
         inner = array_constructor(level, array, target)
         return explicit_cast(level.statement, inner, target, location)
     arg = bind(level, tree.arg)
-    return explicit_cast(level.statement, finish_row(level.statement, arg), target, location)
+    return explicit_cast(level.statement, finish_row(level.statement, arg, target), target, location)
 
 
 def _kept_value(tree: Tree, target: SqlType) -> Literal | None:

@@ -6,12 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from planner.expressions.bind import bind
+from planner.expressions.rows import field_of
 from planner.ir.nodes import BooleanTest, BoolOp, IsNull, Literal, RowConstructor, Scalar
 from planner.resolution.casting import resolve_unknown, to_boolean
 from planner.resolution.operators import BOOLEAN
 from planner.resolution.statement import Handler, Level
 from planner.syntax.libpg_query import pb
 from planner.syntax.parse import Tree
+from planner.types.user_types import attributes
 
 
 def _bool_expr(level: Level, tree: Tree) -> Scalar:
@@ -35,6 +37,12 @@ def _null_test(level: Level, tree: Tree) -> Scalar:
         items = (resolve_unknown(statement, item) if isinstance(item, Literal) else item for item in arg.items)
         parts = tuple(IsNull(arg=item, negated=negated, type=BOOLEAN) for item in items)
         result: Scalar = parts[0] if len(parts) == 1 else BoolOp(op="and", args=parts, type=BOOLEAN)
+        statement.written_as(result, IsNull(arg=arg, negated=negated, type=BOOLEAN))
+        return statement.at(result, where)
+    fields = attributes(arg.type.oid)
+    if fields:
+        parts = tuple(IsNull(arg=field_of(arg, index), negated=negated, type=BOOLEAN) for index in range(len(fields)))
+        result = parts[0] if len(parts) == 1 else BoolOp(op="and", args=parts, type=BOOLEAN)
         statement.written_as(result, IsNull(arg=arg, negated=negated, type=BOOLEAN))
         return statement.at(result, where)
     if isinstance(arg, Literal):

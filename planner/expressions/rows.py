@@ -13,6 +13,7 @@ from planner.resolution.statement import Handler, Level
 from planner.syntax.parse import Tree
 from planner.types.type_names import format_type
 from planner.types.types import RECORD, SqlType
+from planner.types.user_types import attributes
 
 
 def _row(level: Level, tree: Tree) -> Scalar:
@@ -39,6 +40,9 @@ def _expand_star(level: Level, node: Tree) -> list[tuple[str, Scalar]] | None:
 
 def record_fields(level: Level, scalar: Scalar) -> tuple[tuple[str, SqlType], ...] | None:
     """The names and types of a record's fields, where the binder knows them."""
+    declared = attributes(scalar.type.oid)
+    if declared is not None:
+        return tuple((field.name, field.type) for field in declared)
     if isinstance(scalar, RowConstructor):
         return tuple((name, item.type) for name, item in zip(scalar.names, scalar.items, strict=True))
     if isinstance(scalar, ColumnRef):
@@ -67,9 +71,20 @@ def select_field(level: Level, scalar: Scalar, name: str, location: int) -> Scal
                 return resolve_unknown(statement, scalar.items[index])
             select = FieldSelect(arg=scalar, name=name, type=type, index=index)
             return statement.at(select, location)
+    if scalar.type.oid != RECORD:
+        what = f'column "{name}" not found in data type {format_type(scalar.type.oid)}'
+        raise UndefinedColumn(what, position=statement.position(location))
     raise UndefinedColumn(
         f'could not identify column "{name}" in record data type', position=statement.position(location)
     )
+
+
+def field_of(scalar: Scalar, index: int) -> Scalar:
+    """Field `index` (from 0) of a value of a composite type."""
+    if isinstance(scalar, RowConstructor):
+        return scalar.items[index]
+    field = (attributes(scalar.type.oid) or ())[index]
+    return FieldSelect(arg=scalar, name=field.name, type=field.type, index=index)
 
 
 def _not_composite(level: Level, scalar: Scalar, name: str, location: int) -> Exception:

@@ -2,8 +2,9 @@
 
 interval is a struct of months, days and microseconds; uuid is canonical lower-case text; json and jsonb are text;
 bpchar is stored padded; a record is its text form; ranges and multiranges are bytes that compare as they do
-(planner.values.range_bounds); a value of an enum is the number that orders it. An engine's result for an expression of
-type numeric whose display scale depends on the value is a decimal whose trailing zeros are not significant.
+(planner.values.range_bounds); a value of an enum is the number that orders it, one of a composite type a struct. An
+engine's result for an expression of type numeric whose display scale depends on the value is a decimal whose trailing
+zeros are not significant.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from planner.types.numeric_shapes import ANY_NUMERIC
 from planner.types.ranges import range_arrays, range_or_multirange
 from planner.types.type_names import array_of, element_of
 from planner.types.types import SqlType
-from planner.types.user_types import enum_of, is_user_type
+from planner.types.user_types import attributes, enum_of, is_user_type
 
 INTERVAL = pa.struct([pa.field("months", pa.int32()), pa.field("days", pa.int32()), pa.field("micros", pa.int64())])
 """interval: three numbers that are never normalised across each other."""
@@ -90,6 +91,9 @@ def arrow_type(type: SqlType) -> pa.DataType:
     element = element_type(type)
     if element is not None:
         return pa.list_(arrow_type(element))
+    fields = attributes(type.oid)
+    if fields is not None:
+        return pa.struct([pa.field(field.physical, arrow_type(field.type)) for field in fields])
     return pa.int64() if enum_of(type.oid) is not None else pa.string()
 
 

@@ -35,7 +35,7 @@ from planner.syntax.parse import Parsed, Tree, split_and_parse
 from planner.types.system_relations import SystemRelation
 from planner.types.table_indexes import index_called
 from planner.types.types import BOOL, INT8, OID, SqlType, column_type
-from storage.catalog.model import Index, Relation, Sequence
+from storage.catalog.model import COMPOSITE, Index, Relation, Sequence
 
 MAX_VIEW_DEPTH = 100
 """Views inside views: deeper nesting is refused before Python's stack is."""
@@ -75,6 +75,8 @@ def find_relation(context: BindContext, name: QualifiedName) -> Relation | Seque
             found = index_called(catalog, record.oid, name.name)
         if isinstance(found, Index):
             raise WrongObjectType(f'"{found.name}" is an index', position=name.position)
+        if isinstance(found, Relation) and found.kind == COMPOSITE:
+            raise WrongObjectType(f'"{found.name}" is a composite type', position=name.position)
         if isinstance(found, (Relation, Sequence)):
             return found
     return None

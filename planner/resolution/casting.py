@@ -14,7 +14,7 @@ from decimal import Decimal
 from msgspec.structs import replace
 
 from planner.errors import CannotCoerce, DatatypeMismatch, FeatureNotSupported, NumericValueOutOfRange, SqlError
-from planner.ir.nodes import ArrayConstructor, Cast, Collate, Literal, Param, RowConstructor, Scalar
+from planner.ir.nodes import ArrayConstructor, Cast, Collate, FieldSelect, Literal, Param, RowConstructor, Scalar
 from planner.ir.written import Conversion
 from planner.resolution.coercion import ANY, POLYMORPHIC, Context, can_coerce, common_type, mismatched
 from planner.resolution.date_words import moving_time
@@ -41,7 +41,7 @@ from planner.types.types import (
     SqlType,
     column_type,
 )
-from planner.types.user_types import enum_of
+from planner.types.user_types import Attribute, attributes, enum_of, is_user_type
 from planner.values.text_values import apply_typmod, date_style, parse_text
 
 _INTEGER_RANGES = {
@@ -141,6 +141,11 @@ def coerce(statement: Statement, expr: Scalar, target: SqlType, context: Context
         if isinstance(expr, Literal) and source.oid == UNKNOWN and expr.value is None:
             return statement.at(Literal(value=None, type=SqlType(target.oid)), statement.location(expr))
         return expr
+    fields = attributes(target.oid) if isinstance(expr, RowConstructor) else None
+    if fields is not None and isinstance(expr, RowConstructor):
+        return _row_as(statement, expr, target, fields, context, -1)
+    if target.oid == RECORD:
+        return _as_record(statement, expr)
     if source.oid == UNKNOWN:
         if isinstance(expr, Literal):
             return _moving_time(statement, expr, target) or convert_literal(statement, expr, target)
@@ -162,6 +167,50 @@ def coerce(statement: Statement, expr: Scalar, target: SqlType, context: Context
         Cast(arg=expr, type=final, explicit=context == Context.EXPLICIT), statement.location(expr)
     )
     return result
+
+
+def _as_record(statement: Statement, expr: Scalar) -> Scalar:
+    """A value of a composite type as a row whose fields are known."""
+    fields = attributes(expr.type.oid) or ()
+    items = tuple(
+        FieldSelect(arg=expr, name=field.name, type=field.type, index=index) for index, field in enumerate(fields)
+    )
+    names = tuple(field.name for field in fields)
+    row = RowConstructor(items=items, names=names, type=SqlType(RECORD), nullable=True)
+    return statement.at(statement.written_as(row, expr), statement.location(expr))
+
+
+def _row_as(
+    statement: Statement,
+    row: RowConstructor,
+    target: SqlType,
+    fields: Sequence[Attribute],
+    context: Context,
+    location: int,
+) -> Scalar:
+    """A row as a value of a composite type (coerce_record_to_complex); `location` is that of the cast. Raises 42846."""
+
+    def fault(detail: str, at: Scalar) -> CannotCoerce:
+        return CannotCoerce(
+            f"cannot cast type {format_type(row.type.oid)} to {format_type(target.oid)}",
+            detail=detail,
+            position=statement.position(location if location >= 0 else statement.location(at)),
+        )
+
+    if len(row.items) > len(fields):
+        raise fault("Input has too many columns.", row)
+    if len(row.items) < len(fields):
+        raise fault("Input has too few columns.", row)
+    items = []
+    for number, (item, field) in enumerate(zip(row.items, fields, strict=True), 1):
+        converted = coerce_to_target(statement, item, field.type, context)
+        if converted is None:
+            types = f"{format_type(item.type.oid)} to {format_type(field.type.oid)}"
+            raise fault(f"Cannot cast type {types} in column {number}.", item)
+        items.append(with_shape(statement, converted, field.type))
+    names = tuple(field.name for field in fields)
+    done = replace(row, items=tuple(items), names=names, type=target.without_typmod())
+    return statement.at(done, statement.location(row))
 
 
 def _fold(literal: Literal, oid: int) -> Literal | None:
@@ -303,6 +352,9 @@ def explicit_cast(statement: Statement, expr: Scalar, target: SqlType, location:
     """`expr::target`. Raises 42846 when there is no such cast."""
     if isinstance(expr, RowConstructor) and target.oid == RECORD:
         return expr
+    fields = attributes(target.oid) if isinstance(expr, RowConstructor) and expr.type.oid == RECORD else None
+    if fields is not None and isinstance(expr, RowConstructor):
+        return _row_as(statement, expr, target, fields, Context.EXPLICIT, location)
     if isinstance(expr, ArrayConstructor) and not expr.items and element_of(target.oid):
         return statement.at(replace(expr, type=target), location)
     converted = coerce_to_target(statement, expr, target, Context.EXPLICIT)
@@ -328,8 +380,11 @@ def resolve_unknown(statement: Statement, expr: Scalar) -> Scalar:
     return expr
 
 
-def finish_row(statement: Statement, scalar: Scalar) -> Scalar:
-    """A row constructor whose unknown literals are text; anything else unchanged."""
+def finish_row(statement: Statement, scalar: Scalar, target: SqlType | None = None) -> Scalar:
+    """A row constructor whose unknown literals are text, unless the type `target` that it becomes says what they are;
+    anything else unchanged."""
+    if target is not None and is_user_type(target.oid):
+        return scalar
     if isinstance(scalar, RowConstructor) and any(item.type.oid == UNKNOWN for item in scalar.items):
         items = tuple(resolve_unknown(statement, item) if isinstance(item, Literal) else item for item in scalar.items)
         done = replace(scalar, items=items)

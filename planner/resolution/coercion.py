@@ -18,7 +18,7 @@ from planner.errors import DatatypeMismatch
 from planner.types.ranges import multirange_of, range_of
 from planner.types.signature import Signature
 from planner.types.type_names import array_of, element_of, format_type, type_row
-from planner.types.types import ANYARRAY, ANYELEMENT, INT2VECTOR, OIDVECTOR, TEXT, UNKNOWN
+from planner.types.types import ANYARRAY, ANYELEMENT, INT2VECTOR, OIDVECTOR, RECORD, TEXT, UNKNOWN
 from planner.types.user_types import is_user_type
 
 ANY = 2276
@@ -84,6 +84,8 @@ def _find_pathway(source: int, target: int, context: Context) -> str | None:
         if context < _CONTEXTS[cast.context]:
             return None
         return {"b": "relabel", "f": "function", "i": "io"}[cast.method]
+    if (source == RECORD and category(target) == "C") or (target == RECORD and category(source) == "C"):
+        return "io"
     if target not in (OIDVECTOR, INT2VECTOR):
         target_element, source_element = element_of(target), element_of(source)
         if target_element and source_element:

@@ -14,7 +14,19 @@ from planner.errors import (
     WrongObjectType,
 )
 from planner.functions import registry
-from planner.ir.nodes import BoolOp, Call, Literal, RowConstructor, Scalar
+from planner.ir.composite import Composite
+from planner.ir.nodes import (
+    BoolOp,
+    Call,
+    Case,
+    Coalesce,
+    Distinct,
+    FieldSelect,
+    IsNull,
+    Literal,
+    RowConstructor,
+    Scalar,
+)
 from planner.ir.written import RowComparison
 from planner.resolution.casting import coerce, to_boolean
 from planner.resolution.coercion import (
@@ -22,6 +34,7 @@ from planner.resolution.coercion import (
     Context,
     can_coerce,
     candidates,
+    category,
     choose,
     concrete_signature,
     resolve_polymorphic,
@@ -32,7 +45,7 @@ from planner.types import types as t
 from planner.types.signature import Signature, Volatility
 from planner.types.type_names import array_of, element_of, format_type
 from planner.types.types import BOOL, RECORD, UNKNOWN, SqlType, column_type
-from planner.types.user_types import is_user_type
+from planner.types.user_types import attributes, is_user_type
 
 BOOLEAN = SqlType(BOOL)
 
@@ -141,7 +154,8 @@ def make_operator(level: Level, names: tuple[str, ...], left: Scalar | None, rig
     symbol = operator_symbol(level, names, location)
     if symbol == "!=":
         symbol = "<>"
-    if isinstance(left, RowConstructor) and isinstance(right, RowConstructor):
+    rows = isinstance(left, RowConstructor) and left.type.oid == RECORD
+    if rows and isinstance(left, RowConstructor) and isinstance(right, RowConstructor) and right.type.oid == RECORD:
         return compare_rows(level, symbol, left, right, location)
     if left is None:
         try:
@@ -151,6 +165,10 @@ def make_operator(level: Level, names: tuple[str, ...], left: Scalar | None, rig
         if signature is None:
             raise _undefined(level, f"{symbol} {format_type(right.type.oid)}", location, prefix=True)
         return build_call(level, signature, [right], location)
+    if symbol in _ROW_OPERATORS and {category(left.type.oid), category(right.type.oid)} & {"C"}:
+        compared = _compare_composites(level, symbol, left, right, location)
+        if compared is not None:
+            return compared
     if left.type.oid == right.type.oid == RECORD:
         raise FeatureNotSupported(
             "comparison of a record that is not a row constructor is not supported",
@@ -161,6 +179,66 @@ def make_operator(level: Level, names: tuple[str, ...], left: Scalar | None, rig
 
 
 _ROW_OPERATORS = {"=", "<>", "<", "<=", ">", ">="}
+
+
+def _compare_composites(level: Level, symbol: str, left: Scalar, right: Scalar, location: int) -> Scalar | None:
+    """Values of a composite type compared as PostgreSQL compares records: field by field, where NULL is equal to NULL
+    and larger than anything else. None when the other side is no row."""
+    statement = level.statement
+    oid = left.type.oid if category(left.type.oid) == "C" else right.type.oid
+    fields = attributes(oid)
+    for side in (left, right):
+        if side.type.oid == UNKNOWN and isinstance(side, Literal) and side.value is not None:
+            raise FeatureNotSupported(
+                "input of anonymous composite types is not implemented", position=statement.position_of(side)
+            )
+    if fields is None or not all(
+        can_coerce(side.type.oid, oid, Context.IMPLICIT) or side.type.oid == RECORD for side in (left, right)
+    ):
+        return None
+    left, right = (coerce(statement, side, SqlType(oid), Context.IMPLICIT) for side in (left, right))
+
+    def part(side: Scalar, index: int) -> Scalar:
+        if isinstance(side, RowConstructor):
+            return side.items[index]
+        if isinstance(side, Literal) and isinstance(side.value, Composite):
+            return Literal(value=side.value.items[index], type=fields[index].type)
+        return FieldSelect(arg=side, name=fields[index].name, type=fields[index].type, index=index)
+
+    pairs = [(part(left, index), part(right, index)) for index in range(len(fields))]
+    equal: list[Scalar] = [Distinct(left=a, right=b, negated=True, type=BOOLEAN) for a, b in pairs]
+    result: Scalar
+    if symbol in ("=", "<>"):
+        result = BoolOp(op="and", args=tuple(equal), type=BOOLEAN) if len(equal) != 1 else equal[0]
+        if symbol == "<>":
+            result = BoolOp(op="not", args=(result,), type=BOOLEAN)
+    else:
+        result = Literal(value="=" in symbol, type=BOOLEAN)
+        for (a, b), same in zip(reversed(pairs), reversed(equal), strict=True):
+            low, high = (a, b) if symbol[0] == "<" else (b, a)
+            less = make_operator(level, ("<",), low, high, location)
+            before = BoolOp(
+                op="or",
+                args=(
+                    Coalesce(args=(less, Literal(value=False, type=BOOLEAN)), type=BOOLEAN),
+                    BoolOp(
+                        op="and",
+                        args=(
+                            IsNull(arg=low, negated=True, type=BOOLEAN),
+                            IsNull(arg=high, negated=False, type=BOOLEAN),
+                        ),
+                        type=BOOLEAN,
+                    ),
+                ),
+                type=BOOLEAN,
+            )
+            result = BoolOp(op="or", args=(before, BoolOp(op="and", args=(same, result), type=BOOLEAN)), type=BOOLEAN)
+    sides = [side for side in (left, right) if not isinstance(side, RowConstructor)]
+    if sides:
+        known = [IsNull(arg=side, negated=True, type=BOOLEAN) for side in sides]
+        condition: Scalar = known[0] if len(known) == 1 else BoolOp(op="and", args=tuple(known), type=BOOLEAN)
+        result = Case(whens=((condition, result),), otherwise=Literal(value=None, type=BOOLEAN), type=BOOLEAN)
+    return statement.at(result, location)
 
 
 def compare_rows(level: Level, symbol: str, left: RowConstructor, right: RowConstructor, location: int) -> Scalar:

@@ -88,7 +88,7 @@ from planner.statements.transactions import (
     SetTransaction,
     TransactionModes,
 )
-from planner.statements.types import AddEnumValue, ChangeTypeOwner, CreateEnum, RenameEnumValue
+from planner.statements.types import AddEnumValue, ChangeTypeOwner, CreateComposite, CreateEnum, RenameEnumValue
 from planner.syntax.qualified_names import QualifiedName
 
 UtilityStatement: TypeAlias = (
@@ -114,6 +114,7 @@ UtilityStatement: TypeAlias = (
     | CreateIndex
     | CreateSequence
     | CreateEnum
+    | CreateComposite
     | AddEnumValue
     | RenameEnumValue
     | ChangeTypeOwner
@@ -183,6 +184,7 @@ __all__ = [
     "ConstraintDefinition",
     "Copy",
     "CopyOptions",
+    "CreateComposite",
     "CreateDatabase",
     "CreateEnum",
     "CreateExtension",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from planner.statements.definitions import ColumnDefinition
 from planner.syntax.qualified_names import QualifiedName
 
 
@@ -12,6 +13,13 @@ class CreateEnum(Struct, frozen=True, kw_only=True):
 
     name: QualifiedName
     labels: tuple[str, ...]
+
+
+class CreateComposite(Struct, frozen=True, kw_only=True):
+    """CREATE TYPE ... AS (...)."""
+
+    name: QualifiedName
+    attributes: tuple[ColumnDefinition, ...]
 
 
 class AddEnumValue(Struct, frozen=True, kw_only=True):

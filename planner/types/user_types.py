@@ -21,8 +21,8 @@ from planner.catalog_data.content import TypeRow
 from planner.syntax.identifiers import quote_identifier, quote_literal
 from planner.types import derived_oids
 from planner.types.derived_oids import FIRST_USER_TYPE
-from planner.types.types import INT8, SqlType
-from storage.catalog.model import CatalogSnapshot, EnumType, Relation, Schema
+from planner.types.types import INT8, SqlType, column_type
+from storage.catalog.model import COMPOSITE, CatalogSnapshot, EnumType, Record, Relation, Schema
 
 _INT8_ARRAY = 1016
 
@@ -100,6 +100,38 @@ def held_as(type: SqlType) -> SqlType:
     if element is not None and enum_of(derived_oids.row_type_oid(element)) is not None:
         return SqlType(_INT8_ARRAY)
     return type
+
+
+def is_row_type(oid: int) -> bool:
+    """Whether `oid` is the type of the rows of a table or view, or the array over one: its fields come and go with the
+    columns there."""
+    owner = derived_oids.owner_of_array_type(oid)
+    record = record_of(oid if owner is None else derived_oids.row_type_oid(owner))
+    return isinstance(record, Relation) and record.kind != COMPOSITE
+
+
+def is_type_record(record: Record | None) -> bool:
+    """Whether the record is there for a type alone."""
+    return isinstance(record, EnumType) or (isinstance(record, Relation) and record.kind == COMPOSITE)
+
+
+class Attribute(Struct, frozen=True, kw_only=True):
+    """A field of a composite type. Engines and storage call it `physical`."""
+
+    name: str
+    type: SqlType
+    physical: str
+
+
+def attributes(oid: int) -> tuple[Attribute, ...] | None:
+    """The fields of the composite type `oid` in order; None when it is none."""
+    record = record_of(oid)
+    if not isinstance(record, Relation):
+        return None
+    return tuple(
+        Attribute(name=column.name, type=column_type(column.type_oid, column.typmod), physical=f"a{column.attnum}")
+        for column in record.live_columns()
+    )
 
 
 def user_type_row(oid: int) -> TypeRow | None:

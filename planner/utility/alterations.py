@@ -13,7 +13,7 @@ from planner.syntax.options import option_text
 from planner.syntax.parse import Parsed, Tree
 from planner.types.type_names import check_collatable, check_collation, resolve_type_name
 from planner.types.types import SqlType
-from planner.utility.object_kinds import OBJECT_KINDS, RELATION_KINDS
+from planner.utility.object_kinds import ALTERED_KINDS, OBJECT_KINDS, RELATION_KINDS
 from planner.utility.sequences import sequence_options
 from planner.utility.tables import (
     check_column_name,
@@ -28,7 +28,7 @@ def _alter_table(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
     return st.AlterTable(
         name=qualified_name(tree.relation, parsed),
         actions=actions,
-        kind=RELATION_KINDS.get(tree.objtype, "table"),
+        kind=ALTERED_KINDS.get(tree.objtype, "table"),
         if_exists=tree.missing_ok,
     )
 
@@ -121,13 +121,13 @@ _TUNING = {
 def _rename(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
     kind = tree.rename_type
     if kind in (pb.OBJECT_COLUMN, pb.OBJECT_ATTRIBUTE):
-        if RELATION_KINDS.get(tree.relation_type, "table") == "table":
+        if ALTERED_KINDS.get(tree.relation_type, "table") == "table":
             check_column_name(tree.newname)
         return st.RenameColumn(
             relation=qualified_name(tree.relation, parsed),
             name=tree.subname,
             new_name=tree.newname,
-            kind=RELATION_KINDS.get(tree.relation_type, "table"),
+            kind=ALTERED_KINDS.get(tree.relation_type, "table"),
             if_exists=tree.missing_ok,
         )
     if kind in RELATION_KINDS:

@@ -14,6 +14,9 @@ RELATION_KINDS = {
 }
 
 
+ALTERED_KINDS = RELATION_KINDS | {pb.OBJECT_TYPE: "type"}
+"""What ALTER changes the columns, or fields, of."""
+
 OBJECT_KINDS = RELATION_KINDS | {
     pb.OBJECT_SCHEMA: "schema",
     pb.OBJECT_DATABASE: "database",

@@ -25,7 +25,7 @@ from planner.types import types as t
 from planner.types.ranges import range_or_multirange
 from planner.types.type_names import element_of, format_type
 from planner.types.types import SqlType, numeric_precision_scale
-from planner.types.user_types import enum_of
+from planner.types.user_types import is_user_type
 from planner.values.array_text import parse_array
 from planner.values.bit_text import fit_bits, parse_bits
 from planner.values.bytea_text import char_text, from_escapes, from_hex
@@ -36,12 +36,12 @@ from planner.values.datetime_text import (
     parse_timestamptz,
     parse_timetz,
 )
-from planner.values.enum_text import enum_label, enum_position
 from planner.values.interval_text import fields_kept, format_interval, parse_interval
 from planner.values.json_text import check_json, normalize_jsonb
 from planner.values.network_text import parse_cidr, parse_inet
 from planner.values.range_text import parse_ranges, show_ranges
 from planner.values.time_zones import setting_zone
+from planner.values.user_values import format_user_value, parse_user_value
 
 _EMPTY: Mapping[str, str] = {}
 _SPACE = " \t\n\r\v\f"
@@ -66,9 +66,8 @@ def parse_text(text: str, type: SqlType, settings: Mapping[str, str] = _EMPTY) -
         return parse_ranges(text, type.oid, lambda part, subtype: parse_text(part, subtype, settings))
     else:
         element = element_of(type.oid)
-        enum = enum_of(type.oid)
-        if enum is not None:
-            value = enum_position(enum, text)
+        if is_user_type(type.oid) and not element:
+            value = parse_user_value(text, type, lambda item, of: parse_text(item, of, settings))
         else:
             value = _parse_array(text, type, element, settings) if element else text
     if type.typmod >= 0 and value is not None:
@@ -345,13 +344,14 @@ def format_text(value: object, type: SqlType, settings: Mapping[str, str] = _EMP
     extra_float_digits in `settings`."""
     if isinstance(value, bool):
         return "t" if value else "f"
+    if is_user_type(type.oid) and not isinstance(value, tuple):
+        return format_user_value(value, type, lambda item, of: format_text(item, of, settings))
     if isinstance(value, float):
         return format_float(value, single=type.oid == t.FLOAT4)
     if isinstance(value, str):
         return value
     if isinstance(value, int):
-        enum = enum_of(type.oid)
-        return str(value) if enum is None else enum_label(enum, value)
+        return str(value)
     if isinstance(value, Decimal):
         return _format_decimal(value)
     if isinstance(value, bytes):

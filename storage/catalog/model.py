@@ -85,8 +85,12 @@ class Column(msgspec.Struct, frozen=True, kw_only=True):
     """Oid of the sequence that an identity column takes its values from."""
 
 
+COMPOSITE = "c"
+"""`Relation.kind` of a composite type, whose fields are the columns."""
+
+
 class Relation(Record, frozen=True, kw_only=True, tag="relation"):
-    """A table (kind ``r``), view (``v``) or materialized view (``m``)."""
+    """A table (kind ``r``), view (``v``), materialized view (``m``) or composite type (``c``)."""
 
     name: str
     schema: int

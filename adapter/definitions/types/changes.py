@@ -10,14 +10,19 @@ from adapter.definitions.types.names import check_free_type, require_own_type
 from adapter.execution.guards import own_catalog
 from adapter.execution.relation_names import require_schema
 from adapter.execution.statement import Running
+from planner.common_errors import existing_relation
 from planner.errors import DuplicateObject
 from planner.statements import records as st
+from planner.types.table_indexes import is_taken
 from planner.types.user_types import type_in
+from storage.catalog.model import Relation
 
 
 def rename_type(running: Running, name: st.QualifiedName, new_name: str) -> None:
     """ALTER TYPE ... RENAME TO."""
     record = require_own_type(running, name)
+    if isinstance(record, Relation) and is_taken(own_catalog(running), record.schema, new_name):
+        raise existing_relation(new_name)
     check_free_type(own_catalog(running), record.schema, new_name)
     change(running, removed=[record], added=[replace(record, name=new_name)])
 

@@ -11,8 +11,8 @@ from planner.errors import DuplicateObject, UndefinedObject, WrongObjectType
 from planner.statements.records import QualifiedName
 from planner.types import derived_oids
 from planner.types.type_names import format_type, lookup_type
-from planner.types.user_types import record_of, type_in
-from storage.catalog.model import CatalogSnapshot, EnumType, Relation
+from planner.types.user_types import UserType, record_of, type_in
+from storage.catalog.model import COMPOSITE, CatalogSnapshot, EnumType, Relation
 
 
 def look_up_type(running: Running, name: QualifiedName) -> TypeRow | None:
@@ -40,7 +40,7 @@ def require_enum(running: Running, name: QualifiedName) -> EnumType:
     return record
 
 
-def require_own_type(running: Running, name: QualifiedName) -> EnumType:
+def require_own_type(running: Running, name: QualifiedName) -> UserType:
     """The type called `name`, which ALTER TYPE can change as a whole. 42704, 42809."""
     row = require_type(running, name)
     element = derived_oids.owner_of_array_type(row.oid)
@@ -51,7 +51,7 @@ def require_own_type(running: Running, name: QualifiedName) -> EnumType:
             hint=f"You can alter type {inner}, which will alter the array type as well.",
         )
     record = record_of(row.oid)
-    if isinstance(record, Relation):
+    if isinstance(record, Relation) and record.kind != COMPOSITE:
         raise WrongObjectType(f"{format_type(row.oid)} is a table's row type", hint="Use ALTER TABLE instead.")
     if record is None:
         raise WrongObjectType(f"type {format_type(row.oid)} is built in")

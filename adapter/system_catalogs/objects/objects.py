@@ -236,7 +236,9 @@ class CatalogObjects:
         found = {}
         for comment in self.comments:
             class_oid, oid = self.class_of(comment.object_oid), comment.object_oid
-            if class_oid == PG_TYPE:
+            if class_oid == PG_TYPE and comment.subid:
+                class_oid = PG_CLASS
+            elif class_oid == PG_TYPE:
                 oid = derived_oids.row_type_oid(oid)
             found[class_oid, oid, comment.subid] = comment.text
         return found
@@ -252,7 +254,7 @@ class CatalogObjects:
                 return PG_DATABASE
             case Constraint():
                 return PG_CONSTRAINT
-            case EnumType():
+            case EnumType() | Relation(kind="c"):
                 return PG_TYPE
             case _:
                 return PG_CLASS

@@ -20,7 +20,7 @@ from planner.types.table_indexes import constraint_of_index
 from planner.types.type_names import element_of, type_row
 from planner.types.types import BOOL, INT4, INT8, OID
 from planner.types.user_types import enum_of
-from storage.catalog.model import Column, Constraint, Index, Relation
+from storage.catalog.model import COMPOSITE, Column, Constraint, Index, Relation
 from storage.catalog.temporary import is_temporary
 
 HEAP_AM = 2
@@ -193,7 +193,7 @@ def pg_attribute(objects: CatalogObjects) -> Content:
     """Columns of tables, views, sequences and indexes, dropped and system columns among them."""
     rows: list[Row] = []
     for relation in objects.relations:
-        if relation.kind != "v":
+        if relation.kind not in ("v", COMPOSITE):
             for name, attnum, type_oid in _SYSTEM_ATTRIBUTES:
                 rows.append(_attribute_row(relation.oid, attnum, name, type_oid, stattarget=0, attnotnull=True))
         for column in relation.columns:

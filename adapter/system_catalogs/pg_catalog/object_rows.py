@@ -21,7 +21,7 @@ from planner.catalog_data import content as catalog_data
 from planner.types import derived_oids
 from planner.types.table_indexes import constraint_of_index
 from planner.types.user_types import is_user_type
-from storage.catalog.model import Relation
+from storage.catalog.model import COMPOSITE, Relation
 
 UTF8 = 6
 PG_DEFAULT_TABLESPACE = 1663
@@ -137,9 +137,13 @@ def pg_depend(objects: CatalogObjects) -> Content:
     rows: list[Row] = []
     for relation in objects.relations:
         self = (PG_CLASS, relation.oid, 0)
-        rows.append(_depends(self, (PG_NAMESPACE, relation.schema, 0), "n"))
         row_type = (PG_TYPE, derived_oids.row_type_oid(relation.oid), 0)
-        rows.append(_depends(row_type, self, "i"))
+        if relation.kind == COMPOSITE:
+            rows.append(_depends(row_type, (PG_NAMESPACE, relation.schema, 0), "n"))
+            rows.append(_depends(self, row_type, "i"))
+        else:
+            rows.append(_depends(self, (PG_NAMESPACE, relation.schema, 0), "n"))
+            rows.append(_depends(row_type, self, "i"))
         rows.append(_depends((PG_TYPE, derived_oids.array_type_oid(relation.oid), 0), row_type, "i"))
         if relation.kind in ("v", "m"):
             rule = (PG_REWRITE, derived_oids.rule_oid(relation.oid), 0)

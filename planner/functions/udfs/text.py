@@ -24,6 +24,7 @@ from planner.types import types
 from planner.types.types import SqlType
 from planner.values.bytea_text import from_base64, from_escapes, from_hex
 from planner.values.interval_text import format_interval
+from planner.values.record_text import record_items
 from planner.values.text_values import format_float, parse_text
 
 
@@ -350,6 +351,11 @@ def uuid_in(text: str) -> str:
     return value
 
 
+def record_item(text: str, index: int, count: int) -> str | None:
+    """The text of field `index` (from 0) of a row of `count` fields; None for NULL. Raises 22P02."""
+    return list(record_items(text, count))[index]
+
+
 _T, _I, _B = "VARCHAR", "INTEGER", "BLOB"
 
 
@@ -389,6 +395,7 @@ UDFS: Mapping[str, Udf] = {
     "tg_quote_literal": Udf((_T,), _T, quote_literal),
     "tg_format": Udf((_T, "VARCHAR[]"), _T, format_text, nulls=True),
     "tg_string_to_array": Udf((_T, _T, _T), "VARCHAR[]", string_to_array, nulls=True),
+    "tg_record_item": Udf((_T, _I, _I), _T, record_item),
     "tg_record_field": Udf((_T, _I), _T, record_field),
     "tg_array_in": Udf((_T,), "VARCHAR[]", array_in),
     "tg_convert_from": Udf((_B, _T), _T, convert_from),

@@ -6,7 +6,7 @@ precision of timestamps and times. A numeric modifier is part of the physical ty
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from planner.dialects.quoting import quoted
 from planner.errors import FeatureNotSupported
@@ -20,7 +20,7 @@ from planner.types import types
 from planner.types.ranges import range_of, range_or_multirange
 from planner.types.type_names import format_type
 from planner.types.types import REG_TYPES, SqlType
-from planner.types.user_types import enum_of
+from planner.types.user_types import Attribute, attributes, enum_of, is_user_type
 from planner.values.interval_text import TIME_UNITS, YEAR_FIELD, YEAR_OR_MONTH_FIELDS
 from storage.catalog.model import EnumType
 
@@ -49,10 +49,14 @@ def cast_template(ctx: Context, source: SqlType, target: SqlType) -> str:
     """The template of a cast without type modifiers."""
     if source.oid == target.oid and source.shape == target.shape:
         return "{0}"
+    if target.oid == types.RECORD:
+        return text_template(ctx, source)
     if target.oid == types.NUMERIC:
         return _to_numeric(ctx, source, target)
     if target.oid in TEXT_TYPES:
         return _to_text(ctx, source, target)
+    if source.oid == types.RECORD and attributes(target.oid) is not None:
+        return _from_text(ctx, target)
     if source.oid in TEXT_TYPES and (source.oid, target.oid) != (types.CHAR, types.INT4):
         return _from_text(ctx, target)
     if target.oid in BITS:
@@ -209,9 +213,12 @@ def _from_text(ctx: Context, target: SqlType) -> str:
     enum = enum_of(target.oid)
     if enum is not None:
         return _to_enum(ctx, enum, target)
+    fields = attributes(target.oid)
+    if fields is not None:
+        return _to_composite(ctx, fields)
     element = element_type(target)
     if element is not None and (
-        element.oid in _ARRAY_ITEMS or range_or_multirange(element.oid) is not None or enum_of(element.oid) is not None
+        element.oid in _ARRAY_ITEMS or range_or_multirange(element.oid) is not None or is_user_type(element.oid)
     ):
         template = cast_template(ctx, SqlType(types.TEXT), element)
         parsed = ctx.python("tg_array_in({0})")
@@ -222,6 +229,17 @@ def _from_text(ctx: Context, target: SqlType) -> str:
     raise FeatureNotSupported(
         f"cast from text to {format_type(target.oid)} is not supported on the {ctx.engine} engine"
     )
+
+
+def _to_composite(ctx: Context, fields: Sequence[Attribute]) -> str:
+    """The row that a text stands for."""
+    members = []
+    for index, field in enumerate(fields):
+        item = ctx.python(f"tg_record_item({{0}}, {index}, {len(fields)})")
+        template = cast_template(ctx, SqlType(types.TEXT), field.type).replace("{0}", item)
+        modifier = _modifier(ctx, SqlType(types.TEXT), field.type, explicit=False) if field.type.typmod >= 0 else None
+        members.append((field.physical, template if modifier is None else modifier.replace("{0}", template)))
+    return f"CASE WHEN {{0}} IS NOT NULL THEN {ctx.dialect.struct(members)} END"
 
 
 def _to_enum(ctx: Context, enum: EnumType, target: SqlType) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from msgspec.structs import replace
+
 from planner.ir import nodes as ir
 from planner.lowering.fragments.fragment import Fragment, made
 from planner.lowering.fragments.templates import fill
@@ -12,6 +14,7 @@ from planner.lowering.scalars.scalars import Handler, Scalars
 from planner.lowering.scalars.texts import json_object, json_template, record_text
 from planner.types import types
 from planner.types.types import SqlType
+from planner.types.user_types import attributes
 
 
 def json_text(scalars: Scalars, expr: ir.Scalar, *, pretty: bool = False) -> Fragment:
@@ -32,6 +35,11 @@ def _unless_absent(scalars: Scalars, expr: ir.RowConstructor, text: Fragment) ->
 
 
 def _row(scalars: Scalars, expr: ir.RowConstructor) -> Fragment:
+    fields = attributes(expr.type.oid)
+    if fields is not None:
+        items = [scalars.typed(item, field.type) for item, field in zip(expr.items, fields, strict=True)]
+        members = [(field.physical, item.sql) for field, item in zip(fields, items, strict=True)]
+        return _unless_absent(scalars, expr, made(scalars.ctx.dialect.struct(members), *items))
     text = record_text(scalars.ctx, [(scalars.lower(item), item.type) for item in expr.items])
     return _unless_absent(scalars, expr, text)
 
@@ -40,6 +48,10 @@ def _field(scalars: Scalars, expr: ir.FieldSelect) -> Fragment:
     if isinstance(expr.arg, ir.RowConstructor) and expr.name in expr.arg.names:
         return scalars.typed(expr.arg.items[expr.arg.names.index(expr.name)], expr.type)
     ctx = scalars.ctx
+    fields = attributes(expr.arg.type.oid)
+    if fields is not None:
+        arg = scalars.lower(expr.arg)
+        return replace(made(f"({arg}).{fields[expr.index].physical}", arg), simple=arg.simple)
     if not ctx.dialect.record_fields:
         raise ctx.unsupported("selecting a field of a composite value")
     text = fill(ctx, f"tg_record_field({{0}}, {expr.index})", [scalars.lower(expr.arg)])

@@ -14,7 +14,7 @@ from planner.types import types
 from planner.types.ranges import range_or_multirange
 from planner.types.type_names import format_type
 from planner.types.types import REG_TYPES, SqlType
-from planner.types.user_types import enum_of
+from planner.types.user_types import attributes, enum_of
 from planner.values.json_text import quote_json
 from storage.catalog.model import EnumType
 
@@ -61,6 +61,10 @@ def text_template(ctx: Context, source: SqlType) -> str:
     enum = enum_of(oid)
     if enum is not None:
         return enum_text(ctx, enum)
+    fields = attributes(oid)
+    if fields is not None:
+        shown = record_text(ctx, [(simple(f"({{0}}).{field.physical}"), field.type) for field in fields])
+        return f"CASE WHEN {{0}} IS NOT NULL THEN {shown} END"
     element = element_type(source)
     if element is not None:
         return _array(ctx, source, element)
@@ -121,6 +125,13 @@ def json_template(ctx: Context, source: SqlType, *, pretty: bool = False) -> str
     element = element_type(source)
     if oid == types.RECORD or (element is not None and element.oid == types.RECORD):
         raise ctx.unsupported("making JSON of a record that is not written out or a whole row")
+    fields = attributes(oid)
+    if fields is not None:
+        members = [
+            (field.name, fill(ctx, json_template(ctx, field.type), [simple(f"({{0}}).{field.physical}")]))
+            for field in fields
+        ]
+        return f"CASE WHEN {{0}} IS NOT NULL THEN {json_object(ctx, members, pretty=pretty)} END"
     if element is not None:
         name = ctx.variable()
         item = fill(ctx, json_template(ctx, element), [simple(name)])

@@ -26,6 +26,7 @@ from planner.ir.nodes import (
     Literal,
     Project,
     Rel,
+    RowConstructor,
     Scalar,
     ScalarSubquery,
     Scan,
@@ -149,9 +150,18 @@ def _whole_column(parts: Sequence[Scalar]) -> Scalar:
     """A new column of which an INSERT gives these parts, or the one whole."""
     whole = parts[0]
     for part in parts[1:]:
-        assert isinstance(part, SubscriptAssignment)
-        whole = replace(part, arg=whole)
+        whole = _with_part(whole, part)
     return whole
+
+
+def _with_part(whole: Scalar, part: Scalar) -> Scalar:
+    """`whole` with what `part` has besides NULLs."""
+    if isinstance(part, SubscriptAssignment):
+        return replace(part, arg=whole)
+    if not isinstance(part, RowConstructor) or not isinstance(whole, RowConstructor):
+        return whole if isinstance(part, Literal) and part.value is None else part
+    items = tuple(_with_part(before, item) for before, item in zip(whole.items, part.items, strict=True))
+    return replace(whole, items=items)
 
 
 def _assigned_twice(column: Column) -> SqlSyntaxError:
@@ -166,7 +176,7 @@ def inserted_value(level: Level, node: Tree, column: Column, type: SqlType, over
     expr = bind(level, node)
     if _is_overridden(column, override):
         return default_value(statement, column, type)
-    return assign(statement, finish_row(statement, expr), column, type)
+    return assign(statement, finish_row(statement, expr, type), column, type)
 
 
 def _is_overridden(column: Column, override: int) -> bool:
@@ -189,7 +199,9 @@ def _insert_values(
             not_default.add(position)
         named = tree.cols[index].res_target if tree.cols else None
         if named is not None and named.indirection:
-            value = None if node.HasField("set_to_default") else finish_row(statement, bind(level, node))
+            value = (
+                None if node.HasField("set_to_default") else finish_row(statement, bind(level, node), types[position])
+            )
             before = Literal(value=None, type=types[position])
             return assign_part(level, named, live[position], types[position], before, value)
         return inserted_value(level, node, live[position], types[position], tree.override)
@@ -394,13 +406,13 @@ def assignments(
         if named.indirection:
             in_parts.add(index)
             not_default.add(index)
-            value = None if expr is None else finish_row(statement, expr)
+            value = None if expr is None else finish_row(statement, expr, type)
             changes[index] = assign_part(level, named, column, type, changes.get(index, old[index]), value)
         elif expr is None:
             changes[index] = default_value(statement, column, type)
         else:
             not_default.add(index)
-            changes[index] = assign(statement, finish_row(statement, expr), column, type)
+            changes[index] = assign(statement, finish_row(statement, expr, type), column, type)
     return changes, not_default
 
 

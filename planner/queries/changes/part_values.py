@@ -1,23 +1,37 @@
-"""SET of a part of a column: ``a[2] = ...``, ``a[2:3] = ...`` (PostgreSQL's transformAssignmentIndirection)."""
+"""SET of a part of a column: ``a[2] = ...``, ``a[2:3] = ...``, ``c.field = ...`` (PostgreSQL's
+transformAssignmentIndirection)."""
 
 from __future__ import annotations
 
-from planner.errors import DatatypeMismatch, FeatureNotSupported
+from collections.abc import Sequence
+
+from planner.errors import DatatypeMismatch, FeatureNotSupported, UndefinedColumn
 from planner.expressions.arrays import element_type
 from planner.expressions.indirection import subscript_index
-from planner.ir.nodes import ArrayConstructor, Scalar, SubscriptAssignment
+from planner.expressions.rows import field_of
+from planner.ir.nodes import ArrayConstructor, Literal, RowConstructor, Scalar, SubscriptAssignment
 from planner.queries.changes.column_values import in_shape
-from planner.resolution.casting import coerce_to_target
+from planner.resolution.casting import coerce_to_target, with_shape
 from planner.resolution.coercion import Context
 from planner.resolution.statement import Level
 from planner.syntax.parse import Tree
 from planner.types.type_names import format_type, type_row
 from planner.types.types import JSONB, SqlType
+from planner.types.user_types import attributes
 from storage.catalog.model import Column
 
 
 def part_type(named: Tree, type: SqlType) -> SqlType:
     """The type of the part of a column of `type` that `named` (a ResTarget) means."""
+    for step in named.indirection:
+        if not step.HasField("string"):
+            break
+        found = next((f.type for f in attributes(type.oid) or () if f.name == step.string.sval), None)
+        if found is None:
+            return type
+        type = found
+    else:
+        return type
     return type if any(step.a_indices.is_slice for step in named.indirection) else element_type(type)
 
 
@@ -26,9 +40,23 @@ def assign_part(
 ) -> Scalar:
     """The whole of `column`, which was `before`, with the part that `named` (a ResTarget) means replaced by `value`
     (None: DEFAULT). Raises 42804, 0A000."""
+    return _assigned(level, named, list(named.indirection), column, type, before, value)
+
+
+def _assigned(
+    level: Level,
+    named: Tree,
+    steps: Sequence[Tree],
+    column: Column,
+    type: SqlType,
+    before: Scalar,
+    value: Scalar | None,
+) -> Scalar:
+    """`before`, of `type`, with the part that `steps` lead to replaced."""
     statement = level.statement
     position = statement.position(named.location)
-    steps = list(named.indirection)
+    if steps[0].HasField("string") and attributes(type.oid) is not None:
+        return _with_field(level, named, steps, column, type, before, value)
     if value is None:
         raise FeatureNotSupported("cannot set an array element to DEFAULT", position=position)
     element = element_type(type)
@@ -68,3 +96,51 @@ def assign_part(
         lower, upper = upper, None
         items = ArrayConstructor(items=(items,), type=type)
     return SubscriptAssignment(arg=before, lower=lower, upper=upper, slice=sliced, items=items, type=type)
+
+
+def _with_field(
+    level: Level,
+    named: Tree,
+    steps: Sequence[Tree],
+    column: Column,
+    type: SqlType,
+    before: Scalar,
+    value: Scalar | None,
+) -> Scalar:
+    """`before`, of a composite `type`, with a field, or a part of one, replaced. Raises 42703, 42804, 0A000."""
+    statement = level.statement
+    position = statement.position(named.location)
+    if value is None:
+        raise FeatureNotSupported("cannot set a subfield to DEFAULT", position=position)
+    name = steps[0].string.sval
+    fields = attributes(type.oid) or ()
+    place = next((place for place, field in enumerate(fields) if field.name == name), None)
+    if place is None:
+        raise UndefinedColumn(
+            f'cannot assign to field "{name}" of column "{column.name}" because there is no such column in data type '
+            f"{format_type(type.oid)}",
+            position=position,
+        )
+    wanted = fields[place].type
+    if len(steps) > 1:
+        put = _assigned(level, named, steps[1:], column, wanted, _field_before(before, place, wanted), value)
+    else:
+        converted = coerce_to_target(statement, value, wanted, Context.ASSIGNMENT)
+        if converted is None:
+            raise DatatypeMismatch(
+                f'subfield "{name}" is of type {format_type(wanted.oid)} but expression is of type '
+                f"{format_type(value.type.oid)}",
+                hint="You will need to rewrite or cast the expression.",
+                position=position,
+            )
+        put = with_shape(statement, converted, wanted)
+    items = tuple(
+        put if index == place else _field_before(before, index, field.type) for index, field in enumerate(fields)
+    )
+    return RowConstructor(items=items, names=tuple(field.name for field in fields), type=type)
+
+
+def _field_before(before: Scalar, index: int, type: SqlType) -> Scalar:
+    if isinstance(before, Literal) and before.value is None:
+        return Literal(value=None, type=type)
+    return field_of(before, index)

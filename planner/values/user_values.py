@@ -1,0 +1,33 @@
+"""Values of types that users define, to and from text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from planner.ir.composite import Composite
+from planner.types.types import SqlType
+from planner.types.user_types import attributes, enum_of
+from planner.values.enum_text import enum_label, enum_position
+from planner.values.record_text import record_items, record_text
+
+
+def parse_user_value(text: str, type: SqlType, parse: Callable[[str, SqlType], object]) -> object:
+    """The value of the enum or composite type `type` that `text` stands for; `parse` reads a row's fields. Raises
+    22P02, and what `parse` raises."""
+    enum = enum_of(type.oid)
+    if enum is not None:
+        return enum_position(enum, text)
+    fields = attributes(type.oid) or ()
+    pairs = zip(record_items(text, len(fields)), fields, strict=True)
+    return Composite(tuple(None if item is None else parse(item, field.type) for item, field in pairs))
+
+
+def format_user_value(value: object, type: SqlType, show: Callable[[object, SqlType], str]) -> str:
+    """The text of such a value, of whose fields `show` gives the texts."""
+    enum = enum_of(type.oid)
+    if enum is not None and isinstance(value, int):
+        return enum_label(enum, value)
+    if not isinstance(value, Composite):
+        return str(value)
+    pairs = zip(value.items, attributes(type.oid) or (), strict=True)
+    return record_text([None if item is None else show(item, field.type) for item, field in pairs])
