@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from msgspec.structs import replace
-
 from planner.ir import nodes as ir
 from planner.lowering.fragments.fragment import Fragment, made
 from planner.lowering.fragments.templates import fill
@@ -51,7 +49,7 @@ def _field(scalars: Scalars, expr: ir.FieldSelect) -> Fragment:
     fields = attributes(expr.arg.type.oid)
     if fields is not None:
         arg = scalars.lower(expr.arg)
-        return replace(made(f"({arg}).{fields[expr.index].physical}", arg), simple=arg.simple)
+        return made(f"({arg}).{fields[expr.index].physical}", arg)
     if not ctx.dialect.record_fields:
         raise ctx.unsupported("selecting a field of a composite value")
     text = fill(ctx, f"tg_record_field({{0}}, {expr.index})", [scalars.lower(expr.arg)])
