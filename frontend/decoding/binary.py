@@ -32,8 +32,8 @@ from planner.types.type_names import element_of, format_type
 from planner.types.types import SqlType
 from planner.types.user_types import Attribute, attributes, enum_of
 from planner.values import range_bounds as rb
-from planner.values.enum_text import enum_position
 from planner.values.range_sets import normalized
+from planner.values.user_values import enum_position
 
 _EPOCH_DATE = dt.date(2000, 1, 1)
 _EPOCH = dt.datetime(2000, 1, 1)  # noqa: DTZ001 - a timestamp without time zone

@@ -1,14 +1,18 @@
-"""Values of types that users define, to and from text."""
+"""Values of types that users define, to and from text. A value of an enum is the number that orders it
+(`EnumLabel.position`)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+from planner.errors import InvalidTextRepresentation
 from planner.ir.composite import Composite
+from planner.types.derived_oids import row_type_oid
+from planner.types.type_names import format_type
 from planner.types.types import SqlType
 from planner.types.user_types import attributes, enum_of
-from planner.values.enum_text import enum_label, enum_position
 from planner.values.record_text import record_items, record_text
+from storage.catalog.model import EnumType
 
 
 def parse_user_value(text: str, type: SqlType, parse: Callable[[str, SqlType], object]) -> object:
@@ -31,3 +35,17 @@ def format_user_value(value: object, type: SqlType, show: Callable[[object, SqlT
         return str(value)
     pairs = zip(value.items, attributes(type.oid) or (), strict=True)
     return record_text([None if item is None else show(item, field.type) for item, field in pairs])
+
+
+def enum_position(enum: EnumType, text: str) -> int:
+    """What stands for the value of `enum` with this label. Raises 22P02."""
+    for label in enum.labels:
+        if label.name == text:
+            return label.position
+    name = format_type(row_type_oid(enum.oid))
+    raise InvalidTextRepresentation(f'invalid input value for enum {name}: "{text}"')
+
+
+def enum_label(enum: EnumType, position: int) -> str:
+    """The label of a value of `enum`."""
+    return next(label.name for label in enum.labels if label.position == position)
