@@ -33,6 +33,7 @@ from adapter.transactions.claims import Unchanged
 from adapter.transactions.decided_rows import DELETED
 from adapter.transactions.locks import tags
 from adapter.transactions.locks.modes import FOR_UPDATE, Mode
+from adapter.transactions.moving_on import moved_on
 from adapter.transactions.row_versions import UNKNOWN
 from adapter.transactions.transaction import BeginAgain, Transaction
 from planner.errors import LockNotAvailable, SqlError
@@ -154,6 +155,8 @@ class LockedRows:
         if way:
             self._saw(way)
         if newest and (UNKNOWN in newest.values() or not begins_again(running.transaction)):
+            if not running.transaction.may_renew and await moved_on(env, running.transaction):
+                raise BeginAgain
             refuse_changed(running.transaction, newest.values())
         return newest, until
 

@@ -157,6 +157,9 @@ class Transaction(Struct, kw_only=True):
     own_before: Mapping[ShardId, tuple[Part, ...]] = field(default_factory=dict)
     """What the statement that runs sees of own rows, of tables that it writes to."""
     _savepoints: list[Mark] = field(default_factory=list)
+    _reads_before: int = 0
+    """How much of what was read was so by earlier statements."""
+    _has_moved: bool = False
 
     def _not_now(self, what: str) -> InternalError:
         return InternalError(f"cannot {what} in a transaction that is {self.state.value}")
@@ -199,6 +202,7 @@ class Transaction(Struct, kw_only=True):
         does read then takes a new one.
         """
         self.fresh = False
+        self._reads_before = len(self.reads)
         state = self.state
         if state not in _BEGIN:
             raise self._not_now("begin a statement")
@@ -246,8 +250,36 @@ class Transaction(Struct, kw_only=True):
             return False
         return self.fresh or not self.isolation.keeps_snapshot
 
+    @property
+    def may_move_on(self) -> bool:
+        """Whether the transaction may have a newer snapshot if what it has read is still so there. What is not recorded
+        as read must not have been told: of lower levels, the snapshot itself, and rows that are not durable."""
+        return (
+            self.isolation is Isolation.SERIALIZABLE
+            and self.state is State.READING
+            and self.pg_snapshot is None
+            and not self.followed
+        )
+
+    @property
+    def reads_before(self) -> Sequence[TableRead]:
+        """What the statements before the one that runs have read."""
+        return self.reads[: self._reads_before]
+
+    def move_on(self, csn: Csn) -> None:
+        """Have everything that was read before the statement that runs read at `csn`, where it is the same; the
+        statement begins again (`renew`)."""
+        if self.snapshot is None or not self.may_move_on:
+            raise self._not_now("move on")
+        self.reads = [replace(read, as_of=csn) for read in self.reads_before]
+        self.snapshot = replace(self.snapshot, csn=csn)
+        self._has_moved = True
+
     def renew(self) -> None:
-        """Let the statement begin again, at a newer snapshot. Only if it may (`may_renew`)."""
+        """Let the statement begin again, at a newer snapshot. Only if it may (`may_renew`) or has it (`move_on`)."""
+        if self._has_moved:
+            self._has_moved = False
+            return
         if not self.may_renew:
             raise self._not_now("begin a statement again")
         if self.isolation.keeps_snapshot:

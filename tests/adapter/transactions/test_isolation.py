@@ -185,3 +185,48 @@ async def test_a_view_keeps_its_table(pair: tuple[Client, Client]) -> None:
     await one.run("commit")
     assert (await waiting.error()).sqlstate == "2BP01"
     assert await two.value("select sum(k) from w") == 3
+
+
+async def test_a_block_moves_on_when_nothing_that_it_read_has_changed(
+    pair: tuple[Client, Client], another: Another
+) -> None:
+    one, two = pair
+    await one.run("create table hot (id int primary key, n int); insert into hot values (1, 0)")
+    clients = [one, two, *[await another() for _ in range(4)]]
+
+    async def work(number: int, client: Client) -> None:
+        for _ in range(5):
+            await client.run("begin isolation level serializable")
+            await client.run(f"insert into t values ({number + 10}, 0)")
+            assert await client.value("select count(*) from t where k = 999") == 0
+            await client.run("update hot set n = n + 1 where id = 1")
+            assert await client.tag("commit") == "COMMIT"
+
+    await asyncio.gather(*(work(number, client) for number, client in enumerate(clients)))
+    assert await one.value("select n from hot") == 30
+    assert await one.value("select count(*) from t where v = 0") == 30
+
+
+async def test_a_block_that_has_read_what_changed_fails(pair: tuple[Client, Client]) -> None:
+    one, two = pair
+    await one.run("create table hot (id int primary key, n int); insert into hot values (1, 0)")
+    reads = ("select * from t where k = 1", "select n from hot", "select pg_current_snapshot()", "select 1 from t")
+    for read in reads:
+        await two.run("begin isolation level serializable")
+        await two.rows(read)
+        await one.run("begin; update hot set n = n + 1 where id = 1; update t set v = v + 1 where k = 1")
+        waiting = await blocked(two, "update hot set n = n + 10 where id = 1")
+        await one.run("commit")
+        assert (await waiting.error()).sqlstate == "40001", read
+        await two.run("rollback")
+    await two.run("begin isolation level repeatable read; select 1 from t where k = 5")
+    await one.run("update hot set n = n + 1 where id = 1")
+    assert (await two.error("update hot set n = n + 10 where id = 1")).sqlstate == "40001"
+    await two.run("rollback; begin isolation level serializable; select 1 from t where k = 5; savepoint s")
+    await two.run("update t set v = 0 where k = 2")
+    await one.run("update hot set n = n + 1 where id = 1; update t set v = 7 where k = 1")
+    await two.run("update hot set n = n + 10 where id = 1")
+    # At the newer snapshot, what was not read before is as of then.
+    assert await two.rows("select k, v from t order by k") == [(1, 7), (2, 0)]
+    await one.run("insert into t values (5, 5)")
+    assert (await two.error("commit")).sqlstate == "40001"
