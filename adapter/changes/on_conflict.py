@@ -46,6 +46,9 @@ from storage.shards.indexes.reading.found import Found
 from storage.shards.parts import PROVISIONAL_ROW_ID
 from storage.timestamps.csn import Csn
 
+ROW_WORK = 16
+"""To decide about a row takes as long as most computing does for so many."""
+
 
 class Resolved(Struct, frozen=True, kw_only=True):
     """What becomes of some rows: `inserted` are written as they are (their places among them). Of the rows that are
@@ -103,7 +106,7 @@ class ConflictResolution:
             found.append(there if rows is None else replace(there, keys=rows.to_numpy()[there.keys]))
             owned.append((key, keys, rows))
         self._may_begin_again = False
-        theirs, inserted = await computed(count, lambda: self._decided(count, owned, found))
+        theirs, inserted = await computed(ROW_WORK * count, lambda: self._decided(count, owned, found))
         if self._update is None or theirs is None:
             return Resolved(inserted=inserted)
         return await self._changed(self._update, columns, theirs, inserted)

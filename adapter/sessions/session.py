@@ -172,6 +172,7 @@ class Session:
         """Bind: make a portal of a prepared statement."""
         self._life.disarm()
         with self._life.work:
+            await statement_preparation.plan_long(self.state, statement)
             bound = statement_preparation.bind(self.state, portal, statement, tuple(params), tuple(result_formats))
             await self.state.portals.put(bound)
 

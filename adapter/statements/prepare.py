@@ -129,11 +129,26 @@ def _unused(declared: tuple[int, ...], used: int) -> tuple[SqlType, ...]:
     return tuple(SqlType(oid) for oid in declared[used:])
 
 
+async def plan_long(session: SessionState, name: str) -> None:
+    """Let the plan of the prepared statement `name` be at hand for `describe` and `bind`, made on a thread, where it
+    is a long one. Raises nothing."""
+    statement = session.statements.by_name.get(name)
+    transaction = session.transaction
+    if statement is None or statement.parsed is None or not statement.parsed.is_long:
+        return
+    if transaction is None or transaction.state is not State.FAILED:
+        await session.plan_ahead(statement.parsed, _catalog(session), _declared(statement))
+
+
+def _declared(statement: PreparedStatement) -> tuple[int, ...]:
+    return tuple(type_.oid for type_ in statement.param_types)
+
+
 def _revalidated(session: SessionState, statement: PreparedStatement) -> Plan | None:
     """The statement's plan now; None when it has none. 0A000 when its columns have changed."""
     if statement.parsed is None or statement.parsed.kind == "transaction_stmt":
         return None
-    plan = _plan(session, statement.parsed, tuple(type_.oid for type_ in statement.param_types))
+    plan = _plan(session, statement.parsed, _declared(statement))
     check_unchanged(statement.columns, _columns_of(session, plan))
     return plan
 
@@ -148,6 +163,7 @@ async def describe(session: SessionState, name: str) -> StatementDescription:
     else:
         if statement.columns is not None or statement.param_types:
             await session.refresh_catalog()
+        await plan_long(session, name)
         _revalidated(session, statement)
     return StatementDescription(param_types=statement.param_types, columns=statement.columns)
 

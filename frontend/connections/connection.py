@@ -29,7 +29,7 @@ from adapter.store_errors import sql_error
 from frontend.connections.function_calls import NULL_RESULT, check_format, decode_arguments, response
 from frontend.connections.session_protocol import Session
 from frontend.copy.streams import SynchronizationLost, receive_copy, send_copy
-from frontend.decoding.parameters import decode_params
+from frontend.decoding.parameters import MANY_BYTES, MANY_PARAMS, decode_params
 from frontend.encoding.encoders import BINARY_FORMAT, TEXT_FORMAT
 from frontend.encoding.rows import RowEncoder, chunks
 from frontend.encoding.settings import FormatSettings, format_settings
@@ -238,7 +238,13 @@ class Connection:
     async def _bind(self, message: Bind) -> None:
         types = self._session.statement_param_types(message.statement)
         with self._session.work:
-            params = decode_params(message, types, self._session.settings)
+            size = 0
+            for raw in message.params:
+                size += len(raw or b"")
+            if size > MANY_BYTES or len(message.params) > MANY_PARAMS:
+                params = await asyncio.to_thread(decode_params, message, types, self._session.settings)
+            else:
+                params = decode_params(message, types, self._session.settings)
             for code in message.result_formats:
                 if code not in (TEXT_FORMAT, BINARY_FORMAT):
                     raise unsupported_format(code)

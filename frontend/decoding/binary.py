@@ -12,6 +12,8 @@ import uuid
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 
+import numpy as np
+
 from frontend.encoding.datetimes import DATE_INFINITY, TIMESTAMP_INFINITY
 from frontend.encoding.encoders import ARRAY_ELEMENTS
 from frontend.encoding.ranges import EMPTY, LOWER_INCLUSIVE, LOWER_INFINITE, UPPER_INCLUSIVE, UPPER_INFINITE
@@ -164,6 +166,28 @@ def _numeric(source: _Input) -> object:
     return Decimal((1 if sign == _NUMERIC_NEGATIVE else 0, tuple(map(int, str(unscaled))), -scale))
 
 
+_PLAIN_NUMBERS = {
+    types.INT2: ">i2", types.INT4: ">i4", types.INT8: ">i8", types.FLOAT4: ">f4", types.FLOAT8: ">f8", types.OID: ">u4",
+}  # fmt: skip
+
+
+def _plain_numbers(source: _Input, oid: int, count: int) -> tuple[object, ...] | None:
+    """The next `count` items of an array of the type `oid`, all at once, when they are numbers without a NULL among
+    them and nothing follows; otherwise None, and nothing is read."""
+    layout = _PLAIN_NUMBERS.get(oid)
+    if layout is None:
+        return None
+    items = np.dtype([("length", ">i4"), ("value", layout)])
+    size = len(source.data) - source.position
+    if count <= 0 or size != count * items.itemsize:
+        return None
+    found = np.frombuffer(source.data, items, count, source.position)
+    if (found["length"] != items["value"].itemsize).any():
+        return None
+    source.position += size
+    return tuple(found["value"].tolist())
+
+
 def _array(sql_type: SqlType, element_oid: int) -> Callable[[_Input], object]:
     element = SqlType(element_oid, sql_type.typmod, sql_type.shape)
 
@@ -178,6 +202,8 @@ def _array(sql_type: SqlType, element_oid: int) -> Callable[[_Input], object]:
         lengths = [source.unpack(">ii")[0] for _ in range(dimensions)]
         if not lengths:
             return ()
+        if len(lengths) == 1 and (numbers := _plain_numbers(source, element_oid, lengths[0])) is not None:
+            return numbers
         return level(source, lengths)
 
     def level(source: _Input, lengths: list[int]) -> tuple[object, ...]:

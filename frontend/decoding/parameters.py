@@ -18,6 +18,9 @@ from planner.errors import InvalidBinaryRepresentation, ProtocolViolation, SqlEr
 from planner.ir.nodes import Literal
 from planner.types.types import SqlType
 
+MANY_PARAMS, MANY_BYTES = 512, 64 * 1024
+"""Parameters, and bytes of them, that are decoded in a few milliseconds: more are better decoded on a thread."""
+
 
 def decode_params(bind: Bind, types: Sequence[SqlType], settings: Mapping[str, str]) -> tuple[Literal, ...]:
     """The parameters of a Bind message. Raises 08P01 for wrong counts, and each type's input errors."""

@@ -63,6 +63,10 @@ SPILL_BUDGET_BYTES = 32 * 1024 * 1024
 SPILL_FILE_BYTES = 64 * 1024 * 1024
 """Arrow bytes that go into one spilled file at most."""
 
+SPILL_FILE_ROWS = 1024 * 1024
+"""Rows that go into one spilled file at most, and that one transaction buffers before `spill_due`: to make the key runs
+of a part takes some 200 bytes for each of its rows, however narrow they are."""
+
 COMMIT_INLINE_BYTES = 4 * 1024 * 1024
 """Inline bytes in one commit at most: it is one value in consensus, whose limit is 16 MiB."""
 
@@ -369,7 +373,12 @@ class Txn:
     @property
     def spill_due(self) -> bool:
         """Whether the buffer has outgrown its budget."""
-        return self._buffered > SPILL_BUDGET_BYTES
+        return self._buffered > SPILL_BUDGET_BYTES or any(
+            run.rows > SPILL_FILE_ROWS
+            for segment in self._segments[-1:]
+            for buffer in segment.buffers.values()
+            for run in buffer.runs[-1:]
+        )
 
     async def spill(self, *, force: bool = False) -> None:
         """Upload what is buffered if it has outgrown its budget (or at any size with `force`)."""
@@ -572,8 +581,8 @@ class Txn:
 
 
 def _slices(table: pa.Table) -> list[pa.Table]:
-    """`table` cut so that no piece is much above `SPILL_FILE_BYTES`."""
-    pieces = max(1, -(-table.nbytes // SPILL_FILE_BYTES))
+    """`table` cut so that no piece is much above `SPILL_FILE_BYTES` or `SPILL_FILE_ROWS`."""
+    pieces = max(1, -(-table.nbytes // SPILL_FILE_BYTES), -(-table.num_rows // SPILL_FILE_ROWS))
     rows = max(1, -(-table.num_rows // pieces))
     return [table.slice(start, rows) for start in range(0, table.num_rows, rows)]
 

@@ -14,6 +14,7 @@ What comes after a wait is decided by what is there then (`newest`), not by the 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -71,6 +72,11 @@ def _plain(column: Any, scalar: pa.Scalar) -> Any:
         return scalar.as_py()  # A number of more digits than an index orders by.
 
 
+def _committed_ids(found: Found) -> np.ndarray[Any, Any]:
+    ids = np.unique(np.asarray(found.row_ids, np.int64))
+    return ids[ids < PROVISIONAL_ROW_ID]
+
+
 async def lock_found(
     running: Running, relation: Relation, mode: Mode, find: Callable[[Csn], Awaitable[Found]]
 ) -> tuple[Found, Csn]:
@@ -80,8 +86,7 @@ async def lock_found(
     while True:
         as_of = newest(running)
         found = await find(as_of)
-        ids = np.unique(np.asarray(found.row_ids, np.int64))
-        ids = ids[ids < PROVISIONAL_ROW_ID]
+        ids = await computed(len(found.row_ids), partial(_committed_ids, found))
         if not len(ids) or len(ids) > MAX_KEYS or transaction.is_own_table(relation):
             return found, as_of
         assert relation.shard is not None

@@ -7,6 +7,8 @@ not in the set seems to be.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import numpy.typing as npt
 
@@ -62,7 +64,7 @@ def may_hold_each(data: bytes | memoryview, wanted: Keys) -> Mask:
     return found
 
 
-def _bits(hashes: Keys) -> list[npt.NDArray[np.uint32]]:
+def _bits(hashes: Keys) -> Iterator[npt.NDArray[np.uint32]]:
     low = hashes.astype(np.uint32)
     # Multiplied modulo 2**32.
-    return [np.uint32(1) << (low * np.uint32(salt) >> np.uint32(27)) for salt in SALTS]
+    return (np.uint32(1) << (low * np.uint32(salt) >> np.uint32(27)) for salt in SALTS)

@@ -47,6 +47,21 @@ async def test_a_spilling_transaction_runs_in_bounded_memory(monkeypatch: pytest
     assert all(part.bytes < 100_000 for part in snapshot.inserts)
 
 
+async def test_files_of_narrow_rows_have_not_more_than_so_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(txn_module, "SPILL_FILE_ROWS", 250)
+    env = await Stores().open()
+    shard = await create(env)
+    txn = env.begin()
+    for batch in range(20):
+        txn.write(shard, rows(*[(batch * 100 + n, "") for n in range(100)]))
+        assert txn.spill_due == (batch % 3 == 2)
+        await txn.spill()
+    await commit(env, txn)
+    assert sorted(await read(env, shard)) == list(range(2000))
+    snapshot = await env.reader.snapshot(shard, await env.oracle.read_ts("user"))
+    assert max(part.rows for part in snapshot.inserts) <= 250
+
+
 async def test_rows_of_spilled_files_can_be_deleted_by_their_own_transaction() -> None:
     env = await Stores().open()
     shard = await create(env, (0, "old"))
