@@ -25,7 +25,7 @@ from msgspec import Struct
 from adapter.transactions.locks import tags
 from adapter.transactions.locks.lock import Lock, Request
 from adapter.transactions.locks.modes import CONFLICTS, Mode
-from adapter.transactions.locks.outside import KINDS, OutsideLocks
+from adapter.transactions.locks.outside import OutsideLocks, is_shared
 from adapter.transactions.locks.tags import Tag
 from adapter.workers.colleagues import Colleagues
 from adapter.workers.messages import HoldersOf, LetGo, Waits
@@ -93,7 +93,7 @@ class BetweenWorkers:
 
     def take(self, lock: Lock, mode: Mode) -> bool:
         """Whether no other worker excludes `mode`; then this one has it."""
-        if lock.tag.kind not in KINDS or self._locks.take(lock.tag, mode, lock.modes):
+        if not is_shared(lock.tag) or self._locks.take(lock.tag, mode, lock.modes):
             return True
         if lock.queue:
             self._try_later(lock)
@@ -101,7 +101,7 @@ class BetweenWorkers:
 
     def release(self, lock: Lock, mode: Mode) -> bool:
         """No session of this worker holds `mode` any more. Returns whether its own that wait are offered it later."""
-        if lock.tag.kind not in KINDS:
+        if not is_shared(lock.tag):
             return False
         self._locks.release(lock.tag, mode, lock.modes)
         wanting = self._locks.wanted_by(lock.tag)
@@ -169,7 +169,7 @@ class BetweenWorkers:
         assert mesh is not None
         answers = [self.waits(), *msgspec.convert(await mesh.ask_all(Waits()), list[list[Waiting]])]
         waiting = list(itertools.chain.from_iterable(answers))
-        asked = tuple(dict.fromkeys(each.tag for each in waiting if each.tag.kind in KINDS))
+        asked = tuple(dict.fromkeys(each.tag for each in waiting if is_shared(each.tag)))
         held = [self.holders(asked)]
         held += msgspec.convert(await mesh.ask_all(HoldersOf(asked)), list[list[Holding]])
         edges: dict[int, tuple[Waiting, Sequence[int]]] = {}

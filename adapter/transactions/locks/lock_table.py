@@ -22,7 +22,7 @@ from adapter.transactions.locks import deadlock, tags
 from adapter.transactions.locks.between_workers import BetweenWorkers, Holding, Waiting
 from adapter.transactions.locks.lock import Lock, Owner, Request, Segment
 from adapter.transactions.locks.modes import Mode, modes_of
-from adapter.transactions.locks.outside import KINDS
+from adapter.transactions.locks.outside import is_shared
 from adapter.transactions.locks.row_locks import MAX_ROWS, RowLocks
 from adapter.transactions.locks.tags import Tag
 from planner.errors import DeadlockDetected, LockNotAvailable, OutOfMemory, SqlError
@@ -272,7 +272,7 @@ class LockTable:
         lock.enqueue(request)
         owner.waiting = request
         self._waiting[request] = None
-        if self.between_workers is not None and lock.tag.kind in KINDS:
+        if self.between_workers is not None and is_shared(lock.tag):
             self._go_on(lock)  # It may be that only other workers have it.
         timers = [self._each(patience.deadlock_timeout_ms, lambda: self._look_for_deadlock(request))]
         if patience.lock_timeout_ms:

@@ -26,9 +26,11 @@ from pathlib import Path
 
 from adapter.transactions.locks.modes import CONFLICTS, Mode, modes_of
 from adapter.transactions.locks.tags import Tag
+from storage.catalog.temporary import FIRST_TEMPORARY_OID
 from storage.host_memory import HostMemory
 
 KINDS = frozenset({"relation", "advisory"})
+
 """The kinds of locks that hold against other workers."""
 
 _FLOCK = struct.Struct("hhqqi")
@@ -51,6 +53,12 @@ def _runs(modes: int) -> tuple[tuple[int, int], ...]:
 
 _EXCLUDING = tuple(_runs(modes) for modes in CONFLICTS)
 """By mode, where the bytes are of the modes that exclude it."""
+
+
+def is_shared(tag: Tag) -> bool:
+    """Whether the other workers must know of the lock. What is temporary is only its session's, and its oid may be
+    another thing's in another worker."""
+    return tag.kind in KINDS and tag.space < FIRST_TEMPORARY_OID
 
 
 class OutsideLocks:

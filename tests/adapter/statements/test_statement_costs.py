@@ -314,6 +314,46 @@ async def test_ddl_that_does_nothing_makes_sure_of_that(counted: Counted) -> Non
         assert (await client.error("create table t (a int)")).sqlstate == "42P07"
 
 
+async def test_temporary_objects_cost_nothing(counted: Counted) -> None:
+    client = await prepared(await connect(counted.server), "create table t (a int); insert into t values (1), (2)")
+    for text in (
+        "create temp table own (id serial primary key, a int check (a > 0), unique (a))",
+        "insert into own (a) values (1), (2)",
+        "insert into own (a) select a + 10 from t",
+        "insert into own (a) values (2), (3) on conflict (a) do update set a = own.a + 100",
+        "update own set a = a + 1000 where a = 1",
+        "delete from own where a = 1001",
+        "select * from own join t on own.a > t.a",
+        "create index on own (a, id)",
+        "alter table own add column b text default 'x'",
+        "begin; insert into own (a) values (7); savepoint s; truncate own; rollback to s; commit",
+        "create temp view seen as select a from own",
+        "create temp table copied on commit drop as select * from seen",
+        "create temp sequence numbers; select nextval('numbers')",
+        "drop table own cascade",
+        "discard temp",
+    ):
+        before, files = counted.consensus.counts.copy(), counted.blob.counts.copy()
+        await client.run(text)
+        spent = counted.consensus.counts - before
+        assert spent.writes == 0, text
+        # Statements may have asked for the newest snapshot of what they read besides.
+        assert set(spent.calls) <= ({"scan"} if counted.asks else set()), text
+        assert (counted.blob.counts - files).total == 0, text
+
+
+async def test_what_is_temporary_goes_along_with_one_write(counted: Counted) -> None:
+    client = await prepared(await connect(counted.server), "create table t (a int)")
+    for text in (
+        "begin; create temp table own (a int); insert into own values (5); insert into t values (1); commit",
+        "begin; insert into own values (6); insert into t values (2); commit",
+    ):
+        before = counted.consensus.counts.copy()
+        await client.run(text)
+        assert (counted.consensus.counts - before).writes == 1
+    assert await client.rows("select a from own order by a") == [(5,), (6,)]
+
+
 async def test_begin_and_settings_ask_nothing(counted: Counted) -> None:
     client = await connect(counted.server)
     with counted.costs(writes=0):
