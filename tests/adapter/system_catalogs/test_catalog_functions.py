@@ -2,20 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import duckdb
 import pytest
 
 from adapter.engines.common.scan_sources import scan_needs
-from adapter.execution_context import ExecutionContext
+from adapter.execution_context import ExecutionContext, Row
 from adapter.system_catalogs.local_engine import LocalCatalog, Scope
 from planner.ir import nodes as ir
 from planner.types.system_relations import BuiltinRelations
 from planner.types.types import OID, SqlType
 from storage.catalog.model import CatalogSnapshot
 from tests.adapter.system_catalogs.demo import CUSTOMER, NAMES, ORDERS, SEQUENCE, demo_catalog
+
+
+class ShownSettings:
+    """What a session knows, of which the settings are asked for here."""
+
+    def rows(self, relation: str) -> Sequence[Row]:
+        row = {"name": "TimeZone", "setting": "Europe/Berlin", "vartype": "string"}
+        return [row] if relation == "pg_settings" else []
+
+    def relation_size(self, oid: int) -> int:
+        return 0
+
+    def setting(self, name: str) -> str | None:
+        return {"timezone": "Europe/Berlin"}.get(name.lower())
+
+    def blocking_pids(self, pid: int) -> Sequence[int]:
+        return []
+
+    def now_ms(self) -> int:
+        return 0
 
 
 def context_of(catalog: CatalogSnapshot, user: str = "postgres") -> ExecutionContext:
@@ -26,6 +46,7 @@ def context_of(catalog: CatalogSnapshot, user: str = "postgres") -> ExecutionCon
         user=user,
         database="postgres",
         settings={"TimeZone": "Europe/Berlin"},
+        facts=ShownSettings(),
     )
 
 
