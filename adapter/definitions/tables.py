@@ -23,7 +23,7 @@ from adapter.definitions.common.catalog_changes import (
 from adapter.definitions.constraints.checks import copied_checks, declared_checks, with_constraints
 from adapter.definitions.constraints.generation import checked_default, with_generations
 from adapter.definitions.constraints.keys import declared_keys, name_in_parents, with_not_null
-from adapter.definitions.indexes.copies import copied_keys, copy_indexes
+from adapter.definitions.indexes.copies import copied_keys, copy_comments, copy_indexes
 from adapter.definitions.indexes.exclusion import declared_exclusions, with_exclusions
 from adapter.definitions.sequences import copied_identity, numbered_column, owned_sequences, restarted
 from adapter.execution.guards import own_catalog
@@ -129,8 +129,10 @@ async def create_table(running: Running, statement: st.CreateTable) -> None:
     relation = with_exclusions(relation, exclusions)
     excluding = [record for pair in exclusions for record in pair]
     change(running, added=[relation, *sequences, *constraints, *excluding])
-    for source in copied:
-        copy_indexes(running, relation, source)
+    for like, source in likes:
+        indexes = copy_indexes(running, relation, source) if "indexes" in like.including else {}
+        if "comments" in like.including:
+            copy_comments(running, relation, source, like.including, indexes)
     name_in_parents(running, constraints)
     make_shard(running, relation)
     _at_commit(running, relation, statement.on_commit)

@@ -53,4 +53,5 @@ async def check_deferred(running: Running, constraints: frozenset[int] | None = 
             once = await computed(len(held.keys[0]), partial(distinct_keys, held.keys))
             found = await find(running, key.child, key.child_index, once)
             await check_referring(running, key, tuple(column.take(pa.array(np.unique(found.keys))) for column in once))
-    transaction.keep_deferred(held for held in transaction.pending.deferred if held not in due)
+    left = () if constraints is None else transaction.pending.deferred
+    transaction.keep_deferred(held for held in left if constraints is None or held.constraint not in constraints)

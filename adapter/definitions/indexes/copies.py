@@ -6,6 +6,8 @@ Source of the rules: PostgreSQL's transformIndexConstraint and generateClonedInd
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from msgspec.structs import replace
 
 from adapter.definitions.common.catalog_changes import change, new_oid
@@ -18,6 +20,7 @@ from planner.definitions.index_expressions import distinct_names, index_expressi
 from planner.definitions.object_names import free_name
 from planner.errors import ObjectNotInPrerequisiteState, UndefinedObject, WrongObjectType
 from planner.statements import records as st
+from planner.types.derived_oids import index_oid
 from planner.types.operator_classes import default_operator_class, key_collation
 from planner.types.table_indexes import constraint_of_index, index_called
 from storage.catalog.model import Comment, Constraint, Index, Relation
@@ -113,8 +116,10 @@ def _as_declared(key: Constraint, names: dict[int, str]) -> st.ConstraintDefinit
     )
 
 
-def copy_indexes(running: Running, relation: Relation, source: Relation) -> None:
-    """Give the new, empty `relation` the indexes that `source` has besides those of its constraints."""
+def copy_indexes(running: Running, relation: Relation, source: Relation) -> dict[int, int]:
+    """Give the new, empty `relation` the indexes that `source` has besides those of its constraints: the oids of the
+    new ones, by those that they were made from."""
+    copies: dict[int, int] = {}
     context = running.session.bind_context(own_catalog(running))
     names = {column.attnum: column.name for column in source.columns}
     attnums = {column.name: column.attnum for column in relation.columns}
@@ -139,6 +144,7 @@ def copy_indexes(running: Running, relation: Relation, source: Relation) -> None
             predicate=None if predicate is None else predicate.text,
             reads=tuple(dict.fromkeys([*reads, *(() if predicate is None else predicate.columns)])),
         )
+        copies[index.oid] = copy.oid
         if not copy.enforced:
             change(running, added=[copy])
             continue
@@ -165,3 +171,38 @@ def copy_indexes(running: Running, relation: Relation, source: Relation) -> None
         oids = [record.oid for record in added]
         after = replace(current, constraints=(*current.constraints, *oids))
         change(running, removed=[current], added=[after, *added])
+    return copies
+
+
+def copy_comments(
+    running: Running, relation: Relation, source: Relation, including: frozenset[str], indexes: Mapping[int, int]
+) -> None:
+    """Give the new `relation` the comments on what it has of `source`: on its columns, and on checks and indexes as far
+    as they are `including`; `indexes` are those that are no constraints'."""
+    catalog = own_catalog(running)
+    new = catalog.get(relation.oid)
+    assert isinstance(new, Relation)
+    names = {column.attnum: column.name for column in source.columns}
+    attnums = {column.name: column.attnum for column in new.columns}
+    places = {(source.oid, column.attnum): (new.oid, attnums[column.name]) for column in source.live_columns()}
+    places |= {(old, 0): (copy, 0) for old, copy in indexes.items()}
+    own = catalog.constraints(new.oid)
+    for constraint in catalog.constraints(source.oid):
+        columns = tuple(attnums.get(names[attnum]) for attnum in constraint.columns)
+        if constraint.kind == "c" and "constraints" in including:
+            copy = next((each for each in own if each.kind == "c" and each.name == constraint.name), None)
+            if copy is not None:
+                places[constraint.oid, 0] = copy.oid, 0
+        elif constraint.kind in "pu" and "indexes" in including:
+            copy = next((each for each in own if each.kind == constraint.kind and each.columns == columns), None)
+            if copy is not None:
+                places[index_oid(constraint.oid), 0] = index_oid(copy.oid), 0
+    comments = [record for record in catalog.all() if isinstance(record, Comment)]
+    change(
+        running,
+        added=[
+            replace(comment, oid=new_oid(running), object_oid=place[0], subid=place[1])
+            for comment in comments
+            if (place := places.get((comment.object_oid, comment.subid))) is not None
+        ],
+    )
