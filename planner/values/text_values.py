@@ -441,9 +441,9 @@ def _format_datetime(value: datetime, settings: Mapping[str, str]) -> str:
     if value.tzinfo is not None:
         found = setting_zone(_zone(settings))
         zone = _offset_text(found.offset_at(value))
-        name = value.astimezone(found.info).tzname() or ""
+        name = value.astimezone(found.info).tzname()
         value = found.wall(value)
-        abbreviation = " " + name if name.isalpha() else " " + zone
+        abbreviation = " " + (name or zone)
     style, _, order = date_style(settings).upper().partition(",")
     clock = _clock_text(value.time())
     if style == "POSTGRES":

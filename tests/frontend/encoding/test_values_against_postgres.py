@@ -27,7 +27,10 @@ from frontend.encoding.settings import format_settings
 from planner.ir.nodes import Interval
 from planner.ir.physical import array_type
 from planner.types import types as t
+from planner.types.ranges import range_or_multirange
 from planner.types.types import NumericShape, SqlType
+from planner.values import range_bounds as rb
+from planner.values.range_sets import normalized
 from planner.values.text_values import format_text
 from tests.support.postgres import PostgresServer
 
@@ -36,6 +39,32 @@ TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])
 NAIVE = st.datetimes(min_value=dt.datetime(1, 1, 3), max_value=dt.datetime(9999, 12, 29))  # noqa: DTZ001
 NUMERIC = SqlType(t.NUMERIC, -1, NumericShape(38, 16, False))
 SCALED = SqlType(t.NUMERIC, t.numeric_typmod(12, 3), NumericShape(12, 3))
+
+INT4RANGE, NUMRANGE, TSTZRANGE, DATERANGE, INT4MULTIRANGE = (SqlType(oid) for oid in (3904, 3906, 3910, 3912, 4451))
+BITS = st.text("01", max_size=20)
+
+
+@st.composite
+def ranges(draw: st.DrawFn, kind: SqlType, bounds: st.SearchStrategy[Any]) -> object:
+    """A value of a range type."""
+    of = range_or_multirange(kind.oid)
+    assert of is not None
+    low, high = draw(st.none() | bounds), draw(st.none() | bounds)
+    if low is not None and high is not None and low > high:
+        low, high = high, low
+    plain = [rb.plain_value(value, of.subtype) for value in (low, high)]
+    return rb.encode_range(rb.bounds_of(of, *plain, lower_inc=draw(st.booleans()), upper_inc=draw(st.booleans())))
+
+
+@st.composite
+def multiranges(draw: st.DrawFn) -> object:
+    """A value of int4multirange."""
+    of = range_or_multirange(INT4MULTIRANGE.oid)
+    assert of is not None
+    codec = rb.codec_of(of)
+    parts = draw(st.lists(ranges(INT4RANGE, st.integers(-30, 30)), max_size=4))
+    return rb.encode_multirange(normalized(codec, [bounds for data in parts for bounds in rb.decode(codec, data)]))  # type: ignore[arg-type]
+
 
 CASES: dict[str, tuple[SqlType, st.SearchStrategy[Any]]] = {
     "bool": (SqlType(t.BOOL), st.booleans()),
@@ -69,6 +98,13 @@ CASES: dict[str, tuple[SqlType, st.SearchStrategy[Any]]] = {
     ),
     "uuid": (SqlType(t.UUID), st.uuids().map(str)),
     "jsonb": (SqlType(t.JSONB), st.sampled_from(['{"a": [1, 2], "b": null}', '"x,y"', "[]", "1.50"])),
+    "bit": (SqlType(t.BIT), BITS),
+    "varbit": (SqlType(t.VARBIT), BITS),
+    "int4range": (INT4RANGE, ranges(INT4RANGE, st.integers(-(2**31), 2**31 - 2))),
+    "numrange": (NUMRANGE, ranges(NUMRANGE, st.decimals(-(10**9), 10**9, allow_nan=False, places=3))),
+    "daterange": (DATERANGE, ranges(DATERANGE, st.dates(max_value=dt.date(9999, 12, 30)))),
+    "tstzrange": (TSTZRANGE, ranges(TSTZRANGE, NAIVE.map(lambda value: value.replace(tzinfo=dt.UTC)))),
+    "int4multirange": (INT4MULTIRANGE, multiranges()),
     "json": (SqlType(t.JSON), st.sampled_from(['{"a":1}', "[ ]", '"\\\\"'])),
 }
 
