@@ -6,7 +6,7 @@ statements that want the same rows meet at the first of them, and a statement th
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
 from functools import partial
 from typing import Any
@@ -28,7 +28,6 @@ from adapter.transactions.locks.modes import FOR_NO_KEY_UPDATE, FOR_UPDATE, Mode
 from adapter.transactions.locks.tags import Tag
 from adapter.transactions.transaction import BeginAgain
 from planner.ir.bound import BoundDelete, BoundMerge, BoundUpdate
-from planner.types.table_indexes import unique_keys
 from storage.off_loop import computed
 
 ALONE_AFTER = 3
@@ -62,7 +61,7 @@ async def locked_batches(
     Raises what `LockedRows.lock` raises, before the first batch.
     """
     is_update = isinstance(statement, BoundUpdate)
-    keys = _key_columns(running, target) if is_update else None
+    keys = target.key_places if is_update else None
     spool = RowSpool()
     try:
         ids, modes = [], []
@@ -109,7 +108,7 @@ async def merged_batches(
     Raises what `LockedRows.lock` raises, before the first batch; and BeginAgain when others have changed one of them:
     which rows match, and what becomes of them, has to be found out anew.
     """
-    keys, width = _key_columns(running, target), len(target.columns)
+    keys, width = target.key_places, len(target.columns)
     commands = np.array(["", *(action.command for action in statement.actions)])
     spool = RowSpool()
     try:
@@ -140,16 +139,9 @@ def _ascending(ids: list[Any], modes: list[Any]) -> tuple[Any, Any]:
     return found, np.concatenate(modes)[places]
 
 
-def _key_columns(running: Running, target: Target) -> list[int]:
-    """The places of the columns that other tables may refer to: rows in which they change are locked FOR UPDATE."""
-    attnums = {
-        attnum for key in unique_keys(running.transaction.catalog, target.relation.oid) for attnum in key.columns
-    }
-    return [place for place, column in enumerate(target.columns) if column.attnum in attnums]
-
-
-def _modes(batch: RecordBatch, keys: list[int] | None, width: int) -> np.ndarray[Any, Any]:
-    """By row, the mode in which UPDATE (with its `keys`) or DELETE (None) locks it."""
+def _modes(batch: RecordBatch, keys: Sequence[int] | None, width: int) -> np.ndarray[Any, Any]:
+    """By row, the mode in which DELETE (None) locks it, or UPDATE: FOR UPDATE where one of the `keys` changes, the
+    places of the columns that other tables may refer to."""
     if keys is None:
         return np.full(batch.num_rows, FOR_UPDATE)
     modes = np.full(batch.num_rows, FOR_NO_KEY_UPDATE)
@@ -166,7 +158,7 @@ async def _newest_that_fit(
     read: PreparedRead,
     rows: LockedRows,
     changed: Mapping[int, int],
-    keys: list[int] | None,
+    keys: Sequence[int] | None,
 ) -> pa.Table:
     """What `read` gives for the newest versions of the rows that have changed."""
     newest = await rows.newest_versions(at for at in changed.values() if at != DELETED)

@@ -32,7 +32,8 @@ from adapter.changes.change_locks import (
 )
 from adapter.changes.constraints.row_checks import check_parts, check_rows
 from adapter.changes.constraints.statement_keys import StatementKeys
-from adapter.changes.constraints.target import target_of
+from adapter.changes.constraints.table_keys import TableKeys
+from adapter.changes.constraints.target import Target, target_of
 from adapter.changes.constraints.view_checks import CheckedViews
 from adapter.changes.merged_rows import Merge, taken
 from adapter.changes.on_conflict import ConflictResolution, retried, whole
@@ -54,9 +55,13 @@ from planner.errors import InternalError
 from planner.ir import nodes as ir
 from planner.ir.bound import BoundChange, BoundDelete, BoundInsert, BoundMerge, BoundUpdate
 from planner.ir.physical import arrow_type
+from storage.bounded_map import BoundedMap
 from storage.catalog.model import Sequence
 from storage.catalog.temporary import FIRST_TEMPORARY_OID
 from storage.shards.parts import NO_COLUMNS, ROW_ID, Part, UploadedPart
+
+MAX_STATEMENTS = 1000
+"""UPDATEs of which it is known whether they assign to keys."""
 
 
 async def run_change(running: Running, plan: Plan) -> Outcome:
@@ -88,6 +93,29 @@ def _check_constants(read: PreparedRead) -> None:
 def changes_temporary_table(plan: Plan) -> bool:
     """Whether the rows that the plan changes are the session's own, so that a read-only transaction may change them."""
     return isinstance(plan.statement, BoundChange) and plan.statement.relation_oid >= FIRST_TEMPORARY_OID
+
+
+_leaves_keys: BoundedMap[int, tuple[BoundUpdate, TableKeys, bool]] = BoundedMap(max_entries=MAX_STATEMENTS)
+"""By identity of the statement, which an entry keeps alive."""
+
+
+def leaves_keys(statement: BoundUpdate, target: Target) -> bool:
+    """Whether an UPDATE assigns to no column of a key of its table."""
+    assert target.keys is not None
+    known = _leaves_keys.get(id(statement))
+    if known is None or known[1] is not target.keys:
+        known = statement, target.keys, _assigns_no_key(statement, target, target.keys)
+        _leaves_keys.put(id(statement), known)
+    return known[2]
+
+
+def _assigns_no_key(statement: BoundUpdate, target: Target, keys: TableKeys) -> bool:
+    rel, width = statement.read.rel, len(target.columns)
+    if not isinstance(rel, ir.Project):
+        return False
+    old, new = rel.exprs[1 : 1 + width], rel.exprs[1 + width : 1 + 2 * width]
+    pairs = zip(target.columns, old, new, strict=True)
+    return not keys.touches(frozenset([column.attnum for column, before, after in pairs if before != after]))
 
 
 class Change:
@@ -123,7 +151,9 @@ class Change:
             self._merge = Merge(running, target, statement, changed or ChangedRows())
         if isinstance(statement, BoundInsert) and statement.on_conflict is not None:
             self._conflicts = ConflictResolution(running, target, statement.on_conflict)
-        self._keys = None if target.keys is None else StatementKeys(running, target, target.keys)
+        self._keys: StatementKeys | None = None
+        if target.keys is not None and not (isinstance(statement, BoundUpdate) and leaves_keys(statement, target)):
+            self._keys = StatementKeys(running, target, target.keys)
         self._views: CheckedViews | None = None
         if isinstance(statement, (BoundInsert, BoundUpdate)) and statement.view_checks is not None:
             self._views = CheckedViews(running, target, statement.view_checks)
@@ -131,8 +161,12 @@ class Change:
     @property
     def reads_tables_late(self) -> bool:
         """Whether tables are read once something is written, which has not to be seen then."""
-        parts = (self.returned, self._views, self._conflicts)
-        return any(part is not None and part.reads_tables for part in parts)
+        returned, views, conflicts = self.returned, self._views, self._conflicts
+        return (
+            (returned is not None and returned.reads_tables)
+            or (views is not None and views.reads_tables)
+            or (conflicts is not None and conflicts.reads_tables)
+        )
 
     async def run(self) -> None:
         """Read the rows to change, and write what becomes of them. Raises BeginAgain before anything is written."""
@@ -328,7 +362,6 @@ class Change:
     async def _write_by_engine(self, read: PreparedRead) -> None:
         """Let the engine that reads the rows write what becomes of them, as parts."""
         statement, target, width = self._statement, self.target, len(self.target.columns)
-        assigned = self._assigned(statement) if isinstance(statement, BoundUpdate) else None
         old = ((*range(1 + width),), [ROW_ID, *target.names])
         match statement:
             case BoundInsert():
@@ -355,18 +388,9 @@ class Change:
             else:
                 taken = [await self._txn.write_part(target.shard, uploaded) for uploaded in uploads]
                 await check_parts(self._running, target, taken)
-                if self._keys is not None and (assigned is None or self._keys.touched_by(assigned)):
+                if self._keys is not None:
                     await self._note_parts(self._keys, taken)
         self._rows = sum(part.rows for part in written[0])
-
-    def _assigned(self, statement: BoundUpdate) -> frozenset[int] | None:
-        """The columns (attnums) that an UPDATE may change; None when that is not plain."""
-        rel, width = statement.read.rel, len(self.target.columns)
-        if not isinstance(rel, ir.Project):
-            return None
-        old, new = rel.exprs[1 : 1 + width], rel.exprs[1 + width : 1 + 2 * width]
-        pairs = zip(self.target.columns, old, new, strict=True)
-        return frozenset(column.attnum for column, before, after in pairs if before != after)
 
     async def _note_parts(self, keys: StatementKeys, parts: SequenceOf[Part]) -> None:
         for part in parts:

@@ -71,10 +71,6 @@ class StatementKeys:
         self._moved: list[list[tuple[Keys, Keys]]] = [[] for _ in keys.referenced]
         """The same for rows that were updated: keys before and after."""
 
-    def touched_by(self, attnums: frozenset[int]) -> bool:
-        """Whether one of the columns `attnums` is part of a key."""
-        return self._keys.touches(attnums)
-
     def add(self, columns: Sequence[Any]) -> None:
         """Rows have been inserted."""
         self._added += len(columns[0])

@@ -11,6 +11,7 @@ from adapter.changes.constraints.table_keys import TableKeys, table_keys
 from adapter.execution.statement import Running
 from adapter.plans.key_indexes import RowValues
 from planner.errors import WrongObjectType
+from planner.types.table_indexes import unique_keys
 from planner.types.types import SqlType, column_type
 from storage.bounded_map import BoundedMap
 from storage.catalog.model import CatalogSnapshot, Column, Relation, Schema
@@ -22,7 +23,7 @@ MAX_KEPT = 1000
 
 class Target(Struct, frozen=True, kw_only=True):
     """The table that is written: its live columns in attnum order with their physical names and types, those that may
-    not be NULL, its checks, its keys."""
+    not be NULL, the places of those that other tables may refer to, its checks, its keys."""
 
     relation: Relation
     schema_name: str
@@ -31,6 +32,7 @@ class Target(Struct, frozen=True, kw_only=True):
     names: list[str]
     types: list[SqlType]
     not_null: frozenset[int]
+    key_places: tuple[int, ...]
     checks: TableChecks | None
     keys: TableKeys | None
 
@@ -53,6 +55,7 @@ def target_of(running: Running, catalog: CatalogSnapshot, relation_oid: int) -> 
     target = target_with(
         relation,
         schema.name if isinstance(schema, Schema) else "",
+        key_columns=frozenset([attnum for key in unique_keys(catalog, relation.oid) for attnum in key.columns]),
         checks=table_checks(running, catalog, relation) if relation.constraints else None,
         keys=table_keys(catalog, relation, values) if relation.constraints else None,
     )
@@ -61,9 +64,14 @@ def target_of(running: Running, catalog: CatalogSnapshot, relation_oid: int) -> 
 
 
 def target_with(
-    relation: Relation, schema_name: str, *, checks: TableChecks | None = None, keys: TableKeys | None = None
+    relation: Relation,
+    schema_name: str,
+    *,
+    key_columns: frozenset[int] = frozenset(),
+    checks: TableChecks | None = None,
+    keys: TableKeys | None = None,
 ) -> Target:
-    """A table with these checks and keys."""
+    """A table with these checks and keys, whose `key_columns` (attnums) others may refer to."""
     assert relation.shard is not None
     columns = relation.live_columns()
     return Target(
@@ -74,6 +82,7 @@ def target_with(
         names=[f"c{column.attnum}" for column in columns],
         types=[column_type(column.type_oid, column.typmod) for column in columns],
         not_null=frozenset([column.attnum for column in columns if column.not_null]),
+        key_places=tuple([place for place, column in enumerate(columns) if column.attnum in key_columns]),
         checks=checks,
         keys=keys,
     )
