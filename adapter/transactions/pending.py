@@ -14,9 +14,9 @@ from msgspec import Struct, field
 from adapter.settings.values import SettingValues
 from adapter.transactions.claims import Claim
 from adapter.transactions.decided_rows import Replacement
-from adapter.transactions.persistent_list import PersistentList
 from storage.catalog.model import CatalogSnapshot, CatalogUpdate
 from storage.catalog.temporary import TemporaryObjects
+from storage.persistent_list import PersistentList
 from storage.timestamps.csn import Csn
 
 if TYPE_CHECKING:

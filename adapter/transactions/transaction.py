@@ -63,12 +63,12 @@ from adapter.transactions.locks.lock_table import SessionLocks
 from adapter.transactions.locks.modes import Mode
 from adapter.transactions.locks.tags import Tag
 from adapter.transactions.pending import DeferredKeys, Mark, Pending, Snapshot
-from adapter.transactions.persistent_list import PersistentList
 from adapter.transactions.temporary import TemporarySpace
 from planner.errors import ActiveSqlTransaction, InternalError, InvalidSavepointSpecification, ReadOnlySqlTransaction
 from storage.catalog.model import CatalogRecord, CatalogSnapshot, CatalogUpdate, Relation
 from storage.catalog.temporary import FIRST_TEMPORARY_OID, TemporaryObjects
 from storage.ids import ShardId, is_temporary
+from storage.persistent_list import PersistentList
 from storage.shards.parts import Part
 from storage.timestamps.csn import Csn
 

@@ -117,6 +117,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "clock",
         "cache_memory",
         "bounded_map",
+        "persistent_list",
         "free_memory",
         "off_loop",
         "host_memory",

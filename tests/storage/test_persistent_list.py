@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from adapter.transactions.persistent_list import PersistentList
+from storage.persistent_list import PersistentList
 
 
 def test_every_state_stays() -> None:
