@@ -108,7 +108,7 @@ class StatementKeys:
         for noted, key in zip(self._new[len(keys.unique) :], keys.foreign, strict=True):
             if not noted:
                 continue
-            new = _joined(noted)
+            new = _taken_out(noted)
             if is_deferred(running, key.constraint):
                 defer(running, key.constraint, new)
             else:
@@ -126,7 +126,7 @@ class StatementKeys:
         for unique, noted in [(self._keys.unique[number], self._new[number]) for number in numbers]:
             if not noted:
                 continue
-            new, _ = await unique.keys_of(_joined(noted))
+            new, _ = await unique.keys_of(_taken_out(noted))
             if is_deferred(running, unique.constraint):
                 defer(running, unique.constraint, new)
                 continue
@@ -266,6 +266,13 @@ def _of(columns: Sequence[Any], places: Sequence[int]) -> Keys:
 
 def _take(keys: Keys, rows: pa.Array) -> Keys:
     return tuple(column.take(rows) for column in keys)
+
+
+def _taken_out(noted: list[Keys]) -> Keys:
+    """All of `noted` together, which then holds none: a load's keys need not be in memory twice."""
+    keys = _joined(noted)
+    noted.clear()
+    return keys
 
 
 def _joined(pieces: Sequence[Keys]) -> Keys:
