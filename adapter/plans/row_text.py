@@ -72,8 +72,8 @@ def literal_value(column: Any, row: int, type_: SqlType) -> Any:
 def _literal(value: Any, type_: SqlType) -> Any:
     if isinstance(value, dict) and type_.oid == t.INTERVAL:
         return Interval(value["months"], value["days"], value["micros"])
-    fields = attributes(type_.oid)
-    if isinstance(value, dict) and fields is not None:
+    if isinstance(value, dict):
+        fields = attributes(type_.oid) or ()
         values = (value[field.physical] for field in fields)
         return Composite(
             tuple(

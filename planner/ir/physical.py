@@ -9,18 +9,18 @@ zeros are not significant.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import lru_cache
+from collections.abc import Callable, Sequence
 
 import pyarrow as pa
 
 from planner.ir.nodes import Field
 from planner.types import types
+from planner.types.derived_oids import FIRST_USER_TYPE
 from planner.types.numeric_shapes import ANY_NUMERIC
 from planner.types.ranges import range_arrays, range_or_multirange
 from planner.types.type_names import array_of, element_of
 from planner.types.types import SqlType
-from planner.types.user_types import attributes, enum_of, is_user_type
+from planner.types.user_types import attributes, enum_of
 
 INTERVAL = pa.struct([pa.field("months", pa.int32()), pa.field("days", pa.int32()), pa.field("micros", pa.int64())])
 """interval: three numbers that are never normalised across each other."""
@@ -70,7 +70,7 @@ ELEMENT_ARRAYS: dict[int, int] = {
 
 def element_type(type: SqlType) -> SqlType | None:
     """The element type of an array type, or None when `type` is no array."""
-    if is_user_type(type.oid):
+    if type.oid > FIRST_USER_TYPE:
         inner = element_of(type.oid)
         return SqlType(inner, type.typmod) if inner else None
     element = ARRAY_ELEMENTS.get(type.oid)
@@ -79,15 +79,31 @@ def element_type(type: SqlType) -> SqlType | None:
 
 def array_type(element: SqlType) -> SqlType:
     """The array type over `element`; KeyError when there is none."""
-    if is_user_type(element.oid):
+    if element.oid > FIRST_USER_TYPE:
         return SqlType(array_of(element.oid), element.typmod)
     return SqlType(ELEMENT_ARRAYS[element.oid], element.typmod, element.shape)
 
 
-def arrow_type(type: SqlType) -> pa.DataType:
-    """The Arrow type in which values of `type` are stored and returned by engines."""
-    if not is_user_type(type.oid):
-        return _built_in(type)
+class _ArrowTypes(dict[SqlType, pa.DataType]):
+    """Arrow types by type, those of built-in ones kept: looking one up again is no call in Python."""
+
+    def __missing__(self, type: SqlType) -> pa.DataType:
+        if type.oid > FIRST_USER_TYPE:
+            return _of_user(type)
+        if len(self) >= MAX_KEPT_TYPES:
+            self.clear()
+        found = self[type] = _of_built_in(type)
+        return found
+
+
+MAX_KEPT_TYPES = 4096
+"""Types whose Arrow type is kept: those of the columns and expressions of many statements."""
+
+arrow_type: Callable[[SqlType], pa.DataType] = _ArrowTypes().__getitem__
+"""The Arrow type in which values of a type are stored and returned by engines."""
+
+
+def _of_user(type: SqlType) -> pa.DataType:
     element = element_type(type)
     if element is not None:
         return pa.list_(arrow_type(element))
@@ -97,8 +113,7 @@ def arrow_type(type: SqlType) -> pa.DataType:
     return pa.int64() if enum_of(type.oid) is not None else pa.string()
 
 
-@lru_cache(maxsize=4096)
-def _built_in(type: SqlType) -> pa.DataType:
+def _of_built_in(type: SqlType) -> pa.DataType:
     scalar = _SCALARS.get(type.oid)
     if scalar is not None:
         return scalar
