@@ -18,7 +18,6 @@ from adapter.plans.plan_cache import PlanCache
 from adapter.transactions.group_commit import GroupCommitter
 from adapter.transactions.locks.between_workers import BetweenWorkers
 from adapter.transactions.locks.lock_table import LockTable
-from adapter.transactions.locks.outside import OutsideLocks
 from adapter.transactions.row_versions import RowVersions
 from adapter.transactions.temporary import TemporarySpace
 from adapter.transactions.transaction import State, Transaction
@@ -52,7 +51,9 @@ class Services:
         self.templates = Templates(self.plans)
         self.constant_rows = ConstantRows()
         place = self.colleagues.place
-        between = None if place is None else BetweenWorkers(OutsideLocks(place.folder, place.memory), self.colleagues)
+        between = None if place is None else BetweenWorkers.at(place, self.colleagues)
+        if between is not None:
+            between.catch_up = lambda: env.oracle.read_ts("user")
         self.locks = LockTable(env.clock, between)
         self.row_versions = RowVersions(self.locks)
         self.committer = GroupCommitter(env, self.row_versions)

@@ -22,8 +22,8 @@ from adapter.plans.plan_cache import Plan, make_plan
 from adapter.results import Notice
 from adapter.settings.values import SettingValues, number_of, split_list
 from adapter.transactions.commit_request import ISOLATION_LEVELS
-from adapter.transactions.locks.lock import Owner
-from adapter.transactions.locks.lock_table import Patience, SessionLocks
+from adapter.transactions.locks.lock import Owner, Patience
+from adapter.transactions.locks.lock_table import SessionLocks
 from adapter.transactions.pending import Pending
 from adapter.transactions.temporary import TemporarySpace
 from adapter.transactions.transaction import State, Transaction

@@ -185,7 +185,7 @@ class LockedRows:
                 await self._lock_alike(row_ids[start:end], Mode(int(modes[start])))
             elif end > start:
                 locks, mode = self._running.session.locks, Mode(int(modes[start]))
-                refused.append(locks.try_rows(self._relation.oid, row_ids[start:end], mode))
+                refused.append(await locks.try_rows(self._relation.oid, row_ids[start:end], mode))
                 if wait == "nowait" and len(refused[-1]):
                     raise LockNotAvailable(f'could not obtain lock on row in relation "{self._relation.name}"')
             start = end

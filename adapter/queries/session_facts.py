@@ -149,6 +149,9 @@ def _activity(backend: Backend) -> Mapping[str, Any]:
     else:
         state = "idle in transaction (aborted)" if transaction.state is State.FAILED else "idle in transaction"
     lock = wait_event(session.locks.owner)
+    between = session.services.locks.between_workers
+    if lock is None and between is not None and between.waits_for_row(session.locks.owner):
+        lock = "tuple"
     wait = ("Lock", lock) if lock is not None else (None, None) if state == "active" else ("Client", "ClientRead")
     address, _, port = (session.remote_address or "").rpartition(":")
     return {

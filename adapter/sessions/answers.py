@@ -20,5 +20,5 @@ def answer_colleagues(mesh: Mesh, services: Services, sessions: SessionRegistry)
     between = services.locks.between_workers
     if between is not None:
         mesh.answer(LetGo, lambda asked: between.try_now())
-        mesh.answer(Waits, lambda asked: between.waits())
-        mesh.answer(HoldersOf, lambda asked: between.holders(msgspec.convert(asked.tags, list[Tag])))
+        mesh.answer(Waits, lambda asked: between.who_waits())
+        mesh.answer(HoldersOf, lambda asked: between.who_holds(msgspec.convert(asked.tags, list[Tag])))

@@ -8,7 +8,11 @@ so that the others are not passed over for ever by a queue that never empties.
 
 *Deadlocks* that go through several workers are looked for by each who waits, whenever the lock table looks for those of
 its own: the workers are asked who waits for what and who holds it. A cycle that is found twice is one; the session in
-it with the highest pid fails. No cycle needs a row of another worker: those are not waited for.
+it with the highest pid fails.
+
+*Rows* are taken against the other workers when the lock table has given them to the session (`lock_rows`), and given
+back when its transaction is over, which is when its commit is durable. A statement that has got them looks at what was
+committed until then, by whomever (`catch_up`).
 """
 
 from __future__ import annotations
@@ -16,20 +20,22 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import msgspec
+import numpy as np
 from msgspec import Struct
 
 from adapter.transactions.locks import tags
-from adapter.transactions.locks.lock import Lock, Request
-from adapter.transactions.locks.modes import CONFLICTS, Mode
+from adapter.transactions.locks.lock import Lock, Owner, Patience, Request
+from adapter.transactions.locks.modes import CONFLICTS, FOR_NO_KEY_UPDATE, Mode
 from adapter.transactions.locks.outside import OutsideLocks, is_shared
+from adapter.transactions.locks.rows_outside import MAX_ROWS, RowsOutside, runs_of
 from adapter.transactions.locks.tags import Tag
-from adapter.workers.colleagues import Colleagues
+from adapter.workers.colleagues import Colleagues, WorkerPlace
 from adapter.workers.messages import HoldersOf, LetGo, Waits
-from planner.errors import DeadlockDetected
+from planner.errors import DeadlockDetected, LockNotAvailable
 
 SHORTEST_PAUSE_S = 0.002
 LONGEST_PAUSE_S = 0.02
@@ -62,14 +68,18 @@ Edges: TypeAlias = Mapping[int, tuple[Waiting, Sequence[int]]]
 class BetweenWorkers:
     """See the module's contract. Belongs to the event loop."""
 
-    def __init__(self, locks: OutsideLocks, colleagues: Colleagues) -> None:
+    def __init__(self, locks: OutsideLocks, rows: RowsOutside, colleagues: Colleagues) -> None:
         self.go_on: Callable[[Lock], None] = lambda lock: None
         """Offers a lock to those who wait for it; the lock table sets it."""
         self.waits: Callable[[], list[Waiting]] = list
         """Who waits at this worker; the lock table sets it."""
         self.holders: Callable[[Sequence[Tag]], list[Holding]] = lambda asked: []
         """Who holds these locks at this worker; the lock table sets it."""
+        self.catch_up: Callable[[], Awaitable[object]]
+        """Brings this worker up to all that was committed; the server sets it."""
         self._locks = locks
+        self._rows = rows
+        self._row_waits: dict[Owner, Waiting] = {}
         self._colleagues = colleagues
         assert colleagues.place is not None
         memory = colleagues.place.memory
@@ -81,6 +91,11 @@ class BetweenWorkers:
         self._tasks: set[asyncio.Task[Any]] = set()
         self._looking: set[Request] = set()
 
+    @staticmethod
+    def at(place: WorkerPlace, colleagues: Colleagues) -> BetweenWorkers:
+        """With the files in the workers' folder."""
+        return BetweenWorkers(OutsideLocks(place.folder, place.memory), RowsOutside(place.folder), colleagues)
+
     async def close(self) -> None:
         """Let go of everything."""
         tasks = [*self._tasks, *([] if self._trying is None else [self._trying])]
@@ -88,6 +103,7 @@ class BetweenWorkers:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         self._locks.close()
+        self._rows.close()
 
     # ------------------------------------------------------------ taking and letting go
 
@@ -116,33 +132,121 @@ class BetweenWorkers:
 
     def try_now(self) -> None:
         """Another worker has let go of something that this one waits for."""
-        self._let_go.set()
+        let_go, self._let_go = self._let_go, asyncio.Event()
+        let_go.set()
+
+    async def _pause(self, pause_s: float) -> None:
+        """Until another worker lets go of something, but not for longer."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(pause_s * self._share):
+                await self._let_go.wait()
+
+    def _want(self) -> None:
+        self._locks.want([*(lock.tag for lock in self._refused), *(each.tag for each in self._row_waits.values())])
 
     def _try_later(self, lock: Lock) -> None:
         if lock not in self._refused:
             self._refused[lock] = None
-            self._locks.want([each.tag for each in self._refused])
+            self._want()
         if self._trying is None or self._trying.done():
             self._trying = asyncio.get_running_loop().create_task(self._try_again(), name="locks-of-workers")
 
     async def _try_again(self) -> None:
         pause_s = SHORTEST_PAUSE_S
         while self._refused:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(pause_s * self._share):
-                    await self._let_go.wait()
-            self._let_go.clear()
+            await self._pause(pause_s)
             refused, self._refused = self._refused, {}
             for lock in refused:
                 if lock.queue:
                     self.go_on(lock)
-            self._locks.want([lock.tag for lock in self._refused])
+            self._want()
             pause_s = min(LONGEST_PAUSE_S, pause_s * 2)
 
     def _start(self, work: Any) -> None:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+    # ------------------------------------------------------------ rows
+
+    async def lock_rows(
+        self, owner: Owner, relation_oid: int, row_ids: np.ndarray[Any, Any], mode: Mode, patience: Patience
+    ) -> bool:
+        """Take rows (ids ascending) that the lock table has given to `owner`; whether one had to be waited for.
+
+        Raises 55P03, 40P01.
+        """
+        waited = False
+        if len(row_ids) <= MAX_ROWS and is_shared(tags.relation(relation_oid)):
+            for first, count in runs_of(row_ids.tolist()):
+                waited |= await self._lock_run(owner, relation_oid, first, count, mode, patience)
+        await self.catch_up()
+        return waited
+
+    async def try_rows(
+        self, owner: Owner, relation_oid: int, row_ids: np.ndarray[Any, Any], mode: Mode
+    ) -> np.ndarray[Any, Any]:
+        """Take those of these rows that need no waiting; the others."""
+        refused: list[int] = []
+        if len(row_ids) <= MAX_ROWS and is_shared(tags.relation(relation_oid)):
+            refused = [row for row in row_ids.tolist() if self._take_run(owner, relation_oid, row, 1, mode) is not None]
+        await self.catch_up()
+        return np.array(refused, np.int64)
+
+    def release_rows(self, owner: Owner) -> None:
+        """The transaction of `owner` is over."""
+        relations = self._rows.release(owner)
+        for worker in {worker for oid in relations for worker in self._locks.wanted_by(tags.row(oid, 0))}:
+            self._start(self._colleagues.tell(worker, LetGo()))
+
+    def hand_over_rows(self, owner: Owner, heir: Owner) -> None:
+        """`heir` has what the transaction of `owner` took."""
+        self._rows.hand_over(owner, heir)
+
+    def _take_run(self, owner: Owner, relation_oid: int, first: int, count: int, mode: Mode) -> int | None:
+        """None when `owner` has these rows now; otherwise one that it has to wait for."""
+        if (
+            mode >= FOR_NO_KEY_UPDATE
+            and self._rows.is_written_by_another(owner, relation_oid, first, count)
+            and self._locks.wanted_by(tags.row(relation_oid, first))
+        ):
+            return first  # This worker would keep it; it is another one's turn.
+        return self._rows.take(owner, relation_oid, first, count, mode)
+
+    async def _lock_run(
+        self, owner: Owner, relation_oid: int, first: int, count: int, mode: Mode, patience: Patience
+    ) -> bool:
+        blocked = self._take_run(owner, relation_oid, first, count, mode)
+        if blocked is None:
+            return False
+        clock = asyncio.get_running_loop().time
+        began = clock()
+        look_at = began + patience.deadlock_timeout_ms / 1000
+        pause_s = SHORTEST_PAUSE_S
+        try:
+            while blocked is not None:
+                tag = tags.row(relation_oid, blocked)
+                self._row_waits[owner] = Waiting(owner.pid, tag, mode, owner.database_oid, ())
+                self._want()
+                await self._pause(pause_s)
+                pause_s = min(LONGEST_PAUSE_S, pause_s * 2)
+                owner.failed_at = tag
+                if patience.lock_timeout_ms and (clock() - began) * 1000 >= patience.lock_timeout_ms:
+                    raise LockNotAvailable("canceling statement due to lock timeout")
+                if clock() >= look_at:
+                    look_at = clock() + patience.deadlock_timeout_ms / 1000
+                    found = await self._deadlock_of(owner)
+                    if found is not None:
+                        raise found
+                blocked = self._take_run(owner, relation_oid, first, count, mode)
+        finally:
+            del self._row_waits[owner]
+            self._want()
+        return True
+
+    def waits_for_row(self, owner: Owner) -> bool:
+        """Whether the session waits for a row that another worker has."""
+        return owner in self._row_waits
 
     # ------------------------------------------------------------ deadlocks
 
@@ -154,23 +258,42 @@ class BetweenWorkers:
 
     async def _look(self, request: Request, fail: Callable[[Request, DeadlockDetected], None]) -> None:
         try:
-            cycle = _cycle(await self.edges(), request.owner.pid)
-            if not cycle or max(cycle) != request.owner.pid:
-                return
-            edges = await self.edges()
-            if _cycle(edges, request.owner.pid) == cycle and not request.granted.done():
-                fail(request, _deadlock_detected(cycle, edges))
+            found = await self._deadlock_of(request.owner)
+            if found is not None and not request.granted.done():
+                fail(request, found)
         finally:
             self._looking.discard(request)
+
+    async def _deadlock_of(self, owner: Owner) -> DeadlockDetected | None:
+        """The error for a session that waits for itself, if it is the one to fail."""
+        cycle = _cycle(await self.edges(), owner.pid)
+        if not cycle or max(cycle) != owner.pid:
+            return None
+        edges = await self.edges()
+        return _deadlock_detected(cycle, edges) if _cycle(edges, owner.pid) == cycle else None
+
+    def who_waits(self) -> list[Waiting]:
+        """Who waits at this worker, and for what."""
+        return [*self.waits(), *self._row_waits.values()]
+
+    def who_holds(self, asked: Sequence[Tag]) -> list[Holding]:
+        """Which sessions of this worker hold these locks."""
+        rows = [
+            Holding(number, owner.pid, modes)
+            for number, tag in enumerate(asked)
+            if tag.kind == "tuple" and isinstance(tag.item, int)
+            for owner, modes in self._rows.holders(tag.space, tag.item)
+        ]
+        return [*self.holders(asked), *rows]
 
     async def edges(self) -> Edges:
         """Who waits for whom, at all workers."""
         mesh = self._colleagues.mesh
         assert mesh is not None
-        answers = [self.waits(), *msgspec.convert(await mesh.ask_all(Waits()), list[list[Waiting]])]
+        answers = [self.who_waits(), *msgspec.convert(await mesh.ask_all(Waits()), list[list[Waiting]])]
         waiting = list(itertools.chain.from_iterable(answers))
-        asked = tuple(dict.fromkeys(each.tag for each in waiting if is_shared(each.tag)))
-        held = [self.holders(asked)]
+        asked = tuple(dict.fromkeys(each.tag for each in waiting))
+        held = [self.who_holds(asked)]
         held += msgspec.convert(await mesh.ask_all(HoldersOf(asked)), list[list[Holding]])
         edges: dict[int, tuple[Waiting, Sequence[int]]] = {}
         for each in waiting:

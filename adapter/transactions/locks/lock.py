@@ -93,6 +93,13 @@ class Request(Struct, eq=False, kw_only=True):
     """Whether it has been granted."""
 
 
+class Patience(Struct, frozen=True, kw_only=True):
+    """How long a request waits. `lock_timeout_ms` 0: for ever."""
+
+    lock_timeout_ms: int = 0
+    deadlock_timeout_ms: int = 1000
+
+
 class Lock:
     """See the module's contract. `holders` gives the set of modes (`modes`) that each owner has."""
 

@@ -16,14 +16,14 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from msgspec import Struct
 
 from adapter.transactions.locks import deadlock, tags
 from adapter.transactions.locks.between_workers import BetweenWorkers, Holding, Waiting
-from adapter.transactions.locks.lock import Lock, Owner, Request, Segment
+from adapter.transactions.locks.lock import Lock, Owner, Patience, Request, Segment
 from adapter.transactions.locks.modes import Mode, modes_of
 from adapter.transactions.locks.outside import is_shared
 from adapter.transactions.locks.row_locks import MAX_ROWS, RowLocks
+from adapter.transactions.locks.row_sets import RowSet
 from adapter.transactions.locks.tags import Tag
 from planner.errors import DeadlockDetected, LockNotAvailable, OutOfMemory, SqlError
 from storage.clock import Clock
@@ -33,13 +33,6 @@ MAX_LOCKS = 200_000
 
 ONE_BY_ONE = 16
 """So many rows are taken one by one; more are looked at together."""
-
-
-class Patience(Struct, frozen=True, kw_only=True):
-    """How long a request waits. `lock_timeout_ms` 0: for ever."""
-
-    lock_timeout_ms: int = 0
-    deadlock_timeout_ms: int = 1000
 
 
 class LockTable:
@@ -217,6 +210,17 @@ class LockTable:
             refused.extend(row_id for row_id in few if not self.try_row(owner, relation_oid, row_id, mode))
             place += ONE_BY_ONE
         return np.array(refused, np.int64)
+
+    def give_back(self, owner: Owner, relation_oid: int, row_ids: np.ndarray[Any, Any], mode: Mode) -> None:
+        """Let go of rows that the transaction has only just taken."""
+        taken = owner.segments[-1].rows.get((relation_oid, mode))
+        if taken is None or not len(row_ids):
+            return
+        rows = RowSet()
+        rows.update(taken.common(row_ids))
+        taken.subtract(rows)
+        self._rows_of(relation_oid).release(owner, mode, rows)
+        self._forget_rows(relation_oid)
 
     def _too_many(self, owner: Owner, relation_oid: int, more: int) -> bool:
         sets = self._rows_of(relation_oid).bulk.get(owner, {})
@@ -477,11 +481,20 @@ class SessionLocks:
     ) -> bool:
         """Take rows, in the order of their ids (ascending, each once); whether one had to be waited for. `follows`:
         holders that have passed them on are not."""
-        return await self.table.lock_rows(self.owner, relation_oid, row_ids, mode, self._patience(), follows=follows)
+        patience, between = self._patience(), self.table.between_workers
+        waited = await self.table.lock_rows(self.owner, relation_oid, row_ids, mode, patience, follows=follows)
+        if between is not None:
+            waited |= await between.lock_rows(self.owner, relation_oid, row_ids, mode, patience)
+        return waited
 
-    def try_rows(self, relation_oid: int, row_ids: np.ndarray[Any, Any], mode: Mode) -> np.ndarray[Any, Any]:
+    async def try_rows(self, relation_oid: int, row_ids: np.ndarray[Any, Any], mode: Mode) -> np.ndarray[Any, Any]:
         """Take those of these rows (ids ascending, each once) that need no waiting; the others."""
-        return self.table.try_rows(self.owner, relation_oid, row_ids, mode)
+        refused, between = self.table.try_rows(self.owner, relation_oid, row_ids, mode), self.table.between_workers
+        if between is None:
+            return refused
+        elsewhere = await between.try_rows(self.owner, relation_oid, np.setdiff1d(row_ids, refused), mode)
+        self.table.give_back(self.owner, relation_oid, elsewhere, mode)
+        return np.union1d(refused, elsewhere)
 
     def unlock(self, tag: Tag, mode: Mode) -> bool:
         """Undo one taking for the session; False when it does not have the lock so."""
@@ -510,11 +523,18 @@ class SessionLocks:
         self.owner.transactions += 1
         if self.owner.has_taken:
             self.table.release(self.owner)
+        if self.table.between_workers is not None:
+            self.table.between_workers.release_rows(self.owner)
 
     def hand_over(self) -> Owner:
         """Give what the transaction took to a new owner, whom `let_go` releases: its commit goes on by itself."""
-        return self.table.hand_over(self.owner)
+        heir = self.table.hand_over(self.owner)
+        if self.table.between_workers is not None:
+            self.table.between_workers.hand_over_rows(self.owner, heir)
+        return heir
 
     def let_go(self, heir: Owner) -> None:
         """The commit that held on to `heir` is over."""
         self.table.release(heir)
+        if self.table.between_workers is not None:
+            self.table.between_workers.release_rows(heir)

@@ -81,11 +81,11 @@ class OutsideLocks:
         if tag.kind == "advisory":
             if held >> Mode.EXCLUSIVE & 1:
                 return True
-            return _set(self._advisory, fcntl.F_RDLCK if mode is Mode.SHARE else fcntl.F_WRLCK, place)
-        _set(self._relations, fcntl.F_RDLCK, place + mode)
+            return set_lock(self._advisory, fcntl.F_RDLCK if mode is Mode.SHARE else fcntl.F_WRLCK, place)
+        set_lock(self._relations, fcntl.F_RDLCK, place + mode)
         for first, count in _EXCLUDING[mode]:
-            if _is_locked(self._relations, place + first, count):
-                _set(self._relations, fcntl.F_UNLCK, place + mode)
+            if locked_from(self._relations, fcntl.F_WRLCK, place + first, count) is not None:
+                set_lock(self._relations, fcntl.F_UNLCK, place + mode)
                 return False
         return True
 
@@ -93,11 +93,11 @@ class OutsideLocks:
         """Let go of `mode`; the modes `left` are still held."""
         place = _place(tag)
         if tag.kind == "relation":
-            _set(self._relations, fcntl.F_UNLCK, place + mode)
+            set_lock(self._relations, fcntl.F_UNLCK, place + mode)
         elif not left:
-            _set(self._advisory, fcntl.F_UNLCK, place)
+            set_lock(self._advisory, fcntl.F_UNLCK, place)
         elif not left >> Mode.EXCLUSIVE & 1:
-            _set(self._advisory, fcntl.F_RDLCK, place)
+            set_lock(self._advisory, fcntl.F_RDLCK, place)
 
     def want(self, tags: list[Tag]) -> None:
         """Tell the others which locks this worker waits for, instead of those it said before."""
@@ -125,19 +125,20 @@ def _place(tag: Tag) -> int:
 
 
 def _bucket(tag: Tag) -> int:
-    return (tag.space if tag.kind == "relation" else _place(tag)) % _BUCKETS
+    return (_place(tag) if tag.kind == "advisory" else tag.space) % _BUCKETS
 
 
-def _set(descriptor: int, kind: int, place: int) -> bool:
+def set_lock(descriptor: int, kind: int, place: int, count: int = 1) -> bool:
+    """Lock (or unlock) bytes for this process; False, and nothing has changed, when another one excludes that."""
     try:
-        fcntl.fcntl(descriptor, fcntl.F_SETLK, _FLOCK.pack(kind, os.SEEK_SET, place, 1, 0))
+        fcntl.fcntl(descriptor, fcntl.F_SETLK, _FLOCK.pack(kind, os.SEEK_SET, place, count, 0))
     except (BlockingIOError, PermissionError):
         return False
     return True
 
 
-def _is_locked(descriptor: int, place: int, count: int) -> bool:
-    """Whether another process has a lock on one of these bytes."""
-    asked = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, place, count, 0)
-    answer = fcntl.fcntl(descriptor, fcntl.F_GETLK, asked)
-    return bool(_FLOCK.unpack_from(answer)[0] != fcntl.F_UNLCK)
+def locked_from(descriptor: int, kind: int, place: int, count: int) -> int | None:
+    """Where the bytes begin of another process's lock that excludes one of this kind; None when there is none."""
+    answer = fcntl.fcntl(descriptor, fcntl.F_GETLK, _FLOCK.pack(kind, os.SEEK_SET, place, count, 0))
+    found = _FLOCK.unpack_from(answer)
+    return None if found[0] == fcntl.F_UNLCK else int(found[2])

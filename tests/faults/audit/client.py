@@ -1,7 +1,7 @@
 """A client of an audit: runs loads at random on one server, and comes back when that was killed.
 
 What a transaction may fail with follows from where it runs. A statement outside a block never fails with 40001: the
-server runs it again. With one process the COMMIT of a READ COMMITTED block does not fail at all, since its statements
+server runs it again. With one server the COMMIT of a READ COMMITTED block does not fail at all, since its statements
 have waited for the others (docs/isolation.md), except where a deferred constraint says so. Any other error that the
 load does not expect is a fault.
 """
@@ -57,8 +57,8 @@ class Load(Protocol):
 
 
 class Client(threading.Thread):
-    """See the module. `servers` are in the environment, of `workers` processes each. Locks of rows are seen by the
-    clients of one process, advisory locks by those of one server."""
+    """See the module. `servers` are in the environment. Locks are seen by
+    the clients of one server."""
 
     def __init__(
         self,
@@ -69,15 +69,12 @@ class Client(threading.Thread):
         seed: int,
         *,
         servers: int,
-        workers: int,
     ) -> None:
         super().__init__(name=f"client {number}", daemon=True)
         self.server, self.loads, self.ledger = server, loads, ledger
-        self.alone = servers * workers == 1
+        self.alone = servers == 1
         self.zone = f"port {server.port}"
-        """Names who sees its advisory locks."""
-        self.row_zone = self.zone if workers == 1 else f"a process of {self.name}"
-        """Names who certainly sees its locks of rows."""
+        """Names who sees its locks."""
         self.chance = random.Random(seed)
         self.stopping = threading.Event()
         self.failure: BaseException | None = None

@@ -22,8 +22,7 @@ action, deferred too), a table in files, transfers (UPDATE, FOR UPDATE, FOR NO K
 upserts, one hot row, a queue with SKIP LOCKED, advisory locks, write skew; in single statements and in blocks of READ
 COMMITTED, REPEATABLE READ and SERIALIZABLE.
 
-No statement outside a block may fail with `40001`, and where one process serves all clients no READ COMMITTED block may
-fail at COMMIT.
+No statement outside a block may fail with `40001`, and on one server no READ COMMITTED block may fail at COMMIT.
 """
 
 _MISTAKES = """\

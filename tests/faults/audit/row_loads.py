@@ -145,7 +145,7 @@ class Queue:
             return
         job = found[0]
         # Between processes a lock of a row is not seen; who commits second fails then.
-        with client.ledger.held(f"job {job} on {client.row_zone}", client.name):
+        with client.ledger.held(f"job {job} on {client.zone}", client.name):
             effects.add(f"job {job}", -1)
             if changed(connection, effects, f"DELETE FROM jobs WHERE id = {job}", "jobs", -1) != 1 and client.alone:
                 client.ledger.fault(f"job {job} was locked, and is gone")

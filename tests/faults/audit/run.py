@@ -152,7 +152,6 @@ def audit(options: Options, folder: Path) -> Findings:
                 ledger,
                 options.seed * 1000 + number,
                 servers=len(servers),
-                workers=options.workers,
             )
             for number in range(options.clients)
         ]

@@ -74,7 +74,7 @@ def test_an_advisory_lock_is_waited_for_until_the_other_worker_lets_go(pair: Pai
     waiting = Behind(there, "SELECT pg_advisory_lock(1)")
     assert waiting.waits()
     activity = "SELECT wait_event_type, wait_event FROM pg_stat_activity WHERE pid = %s"
-    assert here.execute(activity, (there.info.backend_pid,)).fetchone() == ("Lock", "advisory")
+    eventually(lambda: here.execute(activity, (there.info.backend_pid,)).fetchone() == ("Lock", "advisory"))
     blocking = here.execute("SELECT pg_blocking_pids(%s)", (there.info.backend_pid,)).fetchone()
     assert blocking == ([here.info.backend_pid],)
     found = here.execute("SELECT pid, granted FROM pg_locks WHERE objid = 1 AND objsubid = 1").fetchall()

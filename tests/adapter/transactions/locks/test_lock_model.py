@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adapter.transactions.locks import lock_table, row_sets, tags
-from adapter.transactions.locks.lock import Owner
-from adapter.transactions.locks.lock_table import LockTable, Patience
+from adapter.transactions.locks.lock import Owner, Patience
+from adapter.transactions.locks.lock_table import LockTable
 from adapter.transactions.locks.modes import FOR_KEY_SHARE, FOR_NO_KEY_UPDATE, FOR_SHARE, FOR_UPDATE, Mode, modes_of
 from adapter.transactions.locks.tags import Tag
 from storage.doubles.clock import ManualClock

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from adapter.transactions.locks import row_locks, tags
-from adapter.transactions.locks.lock import Owner
-from adapter.transactions.locks.lock_table import LockTable, Patience
+from adapter.transactions.locks.lock import Owner, Patience
+from adapter.transactions.locks.lock_table import LockTable
 from adapter.transactions.locks.modes import (
     CONFLICTS,
     FOR_KEY_SHARE,
