@@ -172,7 +172,8 @@ class Change:
         """Read the rows to change, and write what becomes of them. Raises BeginAgain before anything is written."""
         running, statement, plan = self._running, self._statement, self._plan
         if isinstance(statement, BoundInsert):
-            if plan.query is statement.source and not running.parsed.is_long and may_skip_engines(running):
+            is_short = plan.query is statement.source and not plan.templates and not running.parsed.is_long
+            if is_short and may_skip_engines(running):
                 rows = await written_rows(running, statement.source)
                 if rows is not None:
                     await self._take(rows)
