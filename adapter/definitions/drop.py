@@ -94,8 +94,8 @@ def _drop_relations(running: Running, statement: st.Drop) -> None:
         if record is None:
             if not statement.if_exists:
                 missing = UndefinedObject if statement.kind == "index" else UndefinedTable
-                raise missing(f'{statement.kind} "{name}" does not exist')
-            notify(running, f'{statement.kind} "{name}" does not exist, skipping')
+                raise missing(f'{statement.kind} "{name.name}" does not exist')
+            notify(running, f'{statement.kind} "{name.name}" does not exist, skipping')
             continue
         actual = kind_of(record)
         if actual != statement.kind:

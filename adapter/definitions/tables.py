@@ -28,7 +28,7 @@ from adapter.definitions.indexes.exclusion import declared_exclusions, with_excl
 from adapter.definitions.sequences import copied_identity, numbered_column, owned_sequences, restarted
 from adapter.execution.guards import own_catalog
 from adapter.execution.relation_locks import lock_read
-from adapter.execution.relation_names import creation_schema, describe, find_relation, look_up
+from adapter.execution.relation_names import creation_schema, find_relation, look_up
 from adapter.execution.statement import RowsOutcome, Running
 from adapter.plans.plan_cache import Plan, make_plan
 from adapter.queries.prepared_read import PreparedRead
@@ -477,7 +477,7 @@ async def truncate(running: Running, statement: st.Truncate) -> None:
                     Notice(
                         severity="NOTICE",
                         sqlstate="00000",
-                        message=f"truncate cascades to {describe(running, catalog, other)}",
+                        message=f'truncate cascades to table "{other.name}"',
                     )
                 )
                 tables[other.oid] = other

@@ -94,7 +94,7 @@ class Services:
     def new_temporary_space(self) -> TemporarySpace:
         """A place for the temporary objects of a session, with the lowest number that no other session of this process
         has. `close_temporary_space` when the session ends."""
-        number = next(number for number in count() if number not in self._temporary_spaces)
+        number = next(number for number in count(1) if number not in self._temporary_spaces)
         self._temporary_spaces.add(number)
         return TemporarySpace(number, self.temporary_oid(), self.env.parts)
 

@@ -132,6 +132,8 @@ class SessionState:
                 assert portal.cursor is not None
                 await portal.cursor.hold()
                 portal.held = True
+            if self.temporary is not None:
+                self.temporary.check(transaction.pending.temporary)
             csn: Csn | None = None
             writes = transaction.has_writes
             if writes:

@@ -16,6 +16,7 @@ from adapter.execution.statement import Running
 from adapter.execution_context import SessionFacts
 from adapter.queries.lock_facts import lock_rows, wait_event
 from adapter.transactions.locks.lock_table import LockTable
+from adapter.transactions.snapshots import own_parts
 from adapter.transactions.transaction import State
 from adapter.wall_clock import utc_now
 from planner.errors import UndefinedObject
@@ -24,6 +25,7 @@ from planner.ir.bound import BoundQuery
 from planner.ir.rewrite import walk
 from planner.types.table_indexes import constraint_of_index, indexes_of
 from storage.catalog.model import CatalogSnapshot, Database, Relation, Role
+from storage.catalog.temporary import is_temporary
 from storage.errors import UnknownShard
 
 _OF_ALL_WORKERS: Mapping[str, tuple[str, ...]] = {
@@ -210,6 +212,9 @@ async def _sizes(running: Running, catalog: CatalogSnapshot) -> Mapping[int, int
     sizes: dict[int, int] = {}
     for record in catalog.all():
         if isinstance(record, Relation) and record.shard is not None:
+            if is_temporary(record.oid):
+                sizes[record.oid] = sum(part.bytes for part in await own_parts(running.transaction, record.shard))
+                continue
             with suppress(UnknownShard):
                 snapshot = await env.reader.snapshot(record.shard, as_of)
                 sizes[record.oid] = snapshot.bytes

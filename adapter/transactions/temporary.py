@@ -9,7 +9,8 @@ it. Both happen in memory and cannot fail, after what others see has been commit
 
 from __future__ import annotations
 
-from storage.catalog.model import Relation
+from planner.errors import FeatureNotSupported
+from storage.catalog.model import Constraint, Relation
 from storage.catalog.sequences import LocalSequences
 from storage.catalog.temporary import TemporaryObjects
 from storage.timestamps.csn import Csn
@@ -52,6 +53,25 @@ class TemporarySpace:
         if self._begun is not None:
             self.rows.rollback_to(self._begun)
             self._end()
+
+    def check(self, objects: TemporaryObjects | None) -> None:
+        """0A000 when ON COMMIT DELETE ROWS would empty a table that another one refers to, which keeps its rows: for a
+        transaction that is about to end with `objects`."""
+        if objects is None or not objects.on_commit or (objects is self.objects and self._begun is None):
+            return
+        emptied = {oid for oid, action in objects.on_commit.items() if action == "delete"}
+        dropped = {oid for oid, action in objects.on_commit.items() if action == "drop"}
+        for key in objects.records.values():
+            if isinstance(key, Constraint) and key.foreign_relation in emptied:
+                child, parent = objects.records[key.relation], objects.records[key.foreign_relation]
+                assert isinstance(child, Relation)
+                assert isinstance(parent, Relation)
+                if child.oid not in emptied | dropped:
+                    raise FeatureNotSupported(
+                        "unsupported ON COMMIT and foreign key combination",
+                        detail=f'Table "{child.name}" references "{parent.name}", but they do not have the same '
+                        "ON COMMIT setting.",
+                    )
 
     def commit(self, objects: TemporaryObjects | None) -> None:
         """The transaction is over, and its temporary objects are `objects`: ON COMMIT happens to them."""

@@ -17,13 +17,13 @@ async def test_each_session_has_its_own(server: Server) -> None:
     assert await one.rows("select * from t") == [(1,)]
     assert await other.rows("select * from t") == [("x",)]
     schemas = "select nspname from pg_namespace where nspname like 'pg_temp%'"
-    assert await one.rows(schemas) == [("pg_temp_0",)]
-    assert await other.rows(schemas) == [("pg_temp_1",)]
+    assert await one.rows(schemas) == [("pg_temp_1",)]
+    assert await other.rows(schemas) == [("pg_temp_2",)]
     await one.session.close()
     assert await other.rows("select * from t") == [("x",)]
     third = await connect(server)
     await third.run("create temp table t (c int)")
-    assert await third.rows(schemas) == [("pg_temp_0",)]
+    assert await third.rows(schemas) == [("pg_temp_1",)]
 
 
 async def test_others_never_hear_of_them(server: Server) -> None:
