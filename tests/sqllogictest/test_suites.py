@@ -5,6 +5,7 @@ The files under tests/data/sqlite are those of SQLite's public-domain sqllogicte
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ import pytest
 from sqllogictest.report import failure_text
 from sqllogictest.runner import FileRun, Target
 from tests.support.postgres import PostgresServer
-from tests.support.server import TidegateServer
+from tests.support.server import TidegateServer, run_server
 
 ROOT = Path(__file__).resolve().parents[2]
 SUITES = sorted((ROOT / "sqllogictest" / "suites").glob("*.slt"))
@@ -52,6 +53,23 @@ def test_suite_on_postgresql(path: Path, postgres: PostgresServer) -> None:
 @pytest.mark.parametrize("path", SUITES, ids=name_of)
 def test_suite(path: Path, engine: str, server: TidegateServer) -> None:
     run(path, server, engine)
+
+
+ON_WORKERS = ("transactions", "locking", "keys", "identity", "on_conflict", "cursors", "ddl", "settings")
+"""Suites of what the processes of a server have to agree on."""
+
+
+@pytest.fixture(scope="module")
+def workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TidegateServer]:
+    """A server of two workers."""
+    folder = tmp_path_factory.mktemp("workers") / "data"
+    with run_server(folder, arguments=("--spark-start", "lazy", "--workers", "2")) as running:
+        yield running
+
+
+@pytest.mark.parametrize("name", ON_WORKERS)
+def test_suite_on_workers(name: str, workers: TidegateServer) -> None:
+    run(ROOT / "sqllogictest" / "suites" / f"{name}.slt", workers, "local")
 
 
 @pytest.mark.parametrize("path", CORPUS, ids=name_of)
