@@ -27,6 +27,7 @@ from frontend.command.configuration import (
 )
 from frontend.command.store_names import store_names
 from planner.types.types import column_type
+from planner.types.user_types import held_as, types_of
 from planner.values.text_values import parse_text
 from storage.catalog.model import CatalogRecord, Relation, Schema
 from storage.clock import SystemClock, SystemRandomness
@@ -109,7 +110,9 @@ async def _clone(names: StoreNames, arguments: argparse.Namespace) -> str:
         as_of = newest if arguments.as_of is None else Csn(arguments.as_of)
         if as_of > newest:
             raise AsOfNotReadable(f"nothing is decided yet at {as_of}: the newest readable CSN is {newest}")
-        committed = await clone_table(env, relation, as_of, table, schemas.pop(), missing_values(relation))
+        with types_of(env.catalog.current(), ()):
+            missing = missing_values(relation)
+        committed = await clone_table(env, relation, as_of, table, schemas.pop(), missing)
         shard = next(iter(committed.shards - {CATALOG_SHARD}))
         rows = (await env.reader.snapshot(shard, committed.ts)).rows
     finally:
@@ -123,7 +126,7 @@ def missing_values(relation: Relation) -> dict[str, pa.Scalar]:
     for column in relation.live_columns():
         if column.missing is not None:
             type_ = column_type(column.type_oid, column.typmod)
-            found[f"c{column.attnum}"] = array_of(type_, [parse_text(column.missing, type_)])[0]
+            found[f"c{column.attnum}"] = array_of(type_, [parse_text(column.missing, held_as(type_))])[0]
     return found
 
 
