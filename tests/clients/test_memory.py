@@ -1,4 +1,5 @@
-"""Memory comes back: after large loads the server is soon about as large as it was when it started."""
+"""Memory comes back: after a large load the server is soon about as large as it was when it started. Each load has a
+server of its own: what code and engines take that were loaded for it counts, and is there once."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ PATIENCE_S = 180.0
 """Far more than a minute, for slow machines; it is not waited when the memory is back before."""
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TidegateServer]:
     server = TidegateServer(tmp_path_factory.mktemp("memory") / "data", environment=AS_SHIPPED)
     server.start()
@@ -33,7 +34,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TidegateServer]
         server.kill()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def fresh_bytes(server: TidegateServer) -> int:
     """The server's size once it has answered the first queries."""
     with connected(server) as connection:
@@ -105,6 +106,8 @@ def test_after_upserts(server: TidegateServer, fresh_bytes: int) -> None:
 
 def test_after_many_statements_and_connections(server: TidegateServer, fresh_bytes: int) -> None:
     with connected(server) as connection:
+        connection.execute("CREATE TABLE loaded (id bigint PRIMARY KEY, a int, b text)")
+        copy(connection, 50_000)
         for number in range(2_000):
             connection.execute(f"SELECT a + {number} AS a{number} FROM loaded WHERE id = %s", (number,), prepare=True)
     for _ in range(200):
