@@ -70,7 +70,7 @@ def row_lock_forgotten() -> None:
     """UPDATE, DELETE and FOR UPDATE do not lock their rows."""
     from adapter.transactions.locks.lock_table import SessionLocks
 
-    async def lock_rows(self: SessionLocks, relation_oid: int, row_ids: Any, mode: Any) -> bool:
+    async def lock_rows(self: SessionLocks, *_: Any, **__: Any) -> bool:
         return False
 
     replaced(SessionLocks, "lock_rows", lock_rows)
@@ -80,7 +80,7 @@ def skips_no_lock() -> None:
     """SKIP LOCKED takes rows that others have locked."""
     from adapter.transactions.locks.lock_table import SessionLocks
 
-    def try_rows(self: SessionLocks, relation_oid: int, row_ids: Any, mode: Any) -> Any:
+    def try_rows(self: SessionLocks, relation_oid: int, row_ids: Any, mode: Any, **_: Any) -> Any:
         return row_ids[:0]
 
     replaced(SessionLocks, "try_rows", try_rows)
