@@ -80,7 +80,7 @@ def skips_no_lock() -> None:
     """SKIP LOCKED takes rows that others have locked."""
     from adapter.transactions.locks.lock_table import SessionLocks
 
-    def try_rows(self: SessionLocks, relation_oid: int, row_ids: Any, mode: Any, **_: Any) -> Any:
+    async def try_rows(self: SessionLocks, relation_oid: int, row_ids: Any, mode: Any, **_: Any) -> Any:
         return row_ids[:0]
 
     replaced(SessionLocks, "try_rows", try_rows)
