@@ -52,6 +52,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 import structlog
@@ -244,6 +245,16 @@ class GroupCommitter(Struct, eq=False):
         if versions is None or request.owner is None or not request.replacements:
             return
         if waiting.staged or request.catalog_updates or request.txn.buffered_bytes > INLINE_LIMIT_BYTES:
+            return
+        if request.owner.is_awaited:
+            self._decide(waiting)
+        else:
+            # Most have nobody behind them.
+            request.owner.decide = partial(self._decide, waiting)
+
+    def _decide(self, waiting: _Waiting) -> None:
+        request, versions = waiting.request, self.versions
+        if versions is None or request.owner is None or waiting.done.done():
             return
         decided = versions.decide(request.txn, waiting.done, request.replacements, request.owner)
         if decided is not None:

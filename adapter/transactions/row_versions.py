@@ -27,7 +27,7 @@ from storage.errors import StorageError
 from storage.ids import ShardId
 from storage.shards.parts import PROVISIONAL_ROW_ID, ROW_ID, Part
 from storage.timestamps.csn import Csn
-from storage.transactions.rows_ahead import FIRST_AHEAD, ROWS_AHEAD, place_of
+from storage.transactions.rows_ahead import FIRST_AHEAD, ROWS_AHEAD
 
 if TYPE_CHECKING:
     from storage.environment.environment import Environment
@@ -165,16 +165,15 @@ class _Group:
 
     def __init__(self, env: Environment, whole: Txn, changes: Sequence[CommittedChanges], csn: Csn) -> None:
         self._env, self._whole, self._csn = env, whole, csn
-        self._members = {change.txn.place: change.txn for change in changes if change.txn.place}
-        self._next: dict[tuple[ShardId, int], int] = {}
-        """By the name of a row that was followed: that of the row in its place, or `DELETED`."""
+        self._next: dict[tuple[ShardId, int], tuple[Txn, int]] = {}
+        """By the name of a row that was followed: whose row is in its place, with its provisional id or `DELETED`."""
         self.landed: dict[tuple[ShardId, int], int] = {}
         """The ids of the rows that are left, by their names."""
         for change in changes:
             for each in change.replacements:
                 for number in np.flatnonzero(each.old >= FIRST_AHEAD).tolist():
-                    new = DELETED if each.first == DELETED else each.first + number + change.txn.place * ROWS_AHEAD
-                    self._next[each.shard, int(each.old[number])] = new
+                    new = DELETED if each.first == DELETED else each.first + number
+                    self._next[each.shard, int(each.old[number])] = change.txn, new
 
     async def translated(self, txn: Txn, replacement: Replacement) -> _Known:
         """The rows of `replacement` that were there before, by the ids that they have after the commit."""
@@ -194,16 +193,14 @@ class _Group:
 
     def _last(self, txn: Txn, shard: ShardId, row_id: int, parts: Sequence[Part]) -> int:
         """The id of the row that is there in the end for the new row `row_id` of `txn`."""
-        name = row_id + txn.place * ROWS_AHEAD
-        while (following := self._next.get((shard, name))) is not None:
-            name = following
-        if name == DELETED:
-            return DELETED
-        place, provisional = place_of(name)
-        member = self._members[place]
-        found = self._whole.committed_row_ids(member, shard, np.array([provisional], np.int64), parts)
-        self.landed[shard, name] = int(found[0])
-        return int(found[0])
+        while (following := self._next.get((shard, row_id + txn.place * ROWS_AHEAD))) is not None:
+            txn, row_id = following
+            if row_id == DELETED:
+                return DELETED
+        found = int(self._whole.committed_row_ids(txn, shard, np.array([row_id], np.int64), parts)[0])
+        if txn.place:
+            self.landed[shard, row_id + txn.place * ROWS_AHEAD] = found
+        return found
 
 
 async def _parts_of(env: Environment, shard: ShardId, csn: Csn) -> Sequence[Part]:

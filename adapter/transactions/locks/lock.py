@@ -64,6 +64,10 @@ class Owner(Struct, eq=False, kw_only=True):
     waiting: Request | None = None
     failed_at: Tag | None = None
     """The lock that its latest request failed to get."""
+    is_awaited: bool = False
+    """Whether somebody would follow it, once it is decided."""
+    decide: Callable[[], None] | None = None
+    """Lets others follow it: it is decided, and nobody has asked for that yet."""
     segments: list[Segment] = field(default_factory=lambda: [Segment()])
     session_level: dict[tuple[Lock, Mode], int] = field(default_factory=dict)
 

@@ -152,6 +152,8 @@ class LockTable:
                 return waited
             waited = True
             if isinstance(blocking, Lock):
+                if follows and _ask_to_decide(blocking):
+                    continue
                 await self._wait(owner, blocking, mode, patience, False, follows=follows)
                 return True
             lock = self._lock(blocking)
@@ -379,7 +381,7 @@ class LockTable:
 
     def hand_over(self, owner: Owner) -> Owner:
         """Give all that the transaction took to a new owner, so that the session can begin another transaction."""
-        heir = Owner(pid=owner.pid, database_oid=owner.database_oid)
+        heir = Owner(pid=owner.pid, database_oid=owner.database_oid, is_awaited=owner.is_awaited)
         heir.segments, owner.segments = owner.segments, [Segment()]
         for segment in heir.segments:
             for lock, mode in segment.locks:
@@ -437,6 +439,18 @@ class LockTable:
             for owner, _ in request.lock.blockers(request, request.lock.queue)
         }
         return list(found)
+
+
+def _ask_to_decide(lock: Lock) -> bool:
+    """Have the holders of `lock` let others follow them when they are decided; whether one of them does now."""
+    decides = False
+    for owner in list(lock.holders):
+        owner.is_awaited = True
+        if owner.decide is not None:
+            decide, owner.decide = owner.decide, None
+            decide()
+            decides = True
+    return decides
 
 
 def _deadlock_detected(cycle: tuple[deadlock.Edge, ...]) -> DeadlockDetected:
@@ -521,6 +535,7 @@ class SessionLocks:
     def end(self) -> None:
         """The transaction is over."""
         self.owner.transactions += 1
+        self.owner.is_awaited, self.owner.decide = False, None
         if self.owner.has_taken:
             self.table.release(self.owner)
         if self.table.between_workers is not None:
@@ -535,6 +550,7 @@ class SessionLocks:
 
     def let_go(self, heir: Owner) -> None:
         """The commit that held on to `heir` is over."""
+        heir.decide = None
         self.table.release(heir)
         if self.table.between_workers is not None:
             self.table.between_workers.release_rows(heir)

@@ -14,6 +14,7 @@ from adapter.sessions.server import Server
 from adapter.transactions import decided_rows, group_commit
 from adapter.transactions.commit_request import CommitRequest
 from adapter.transactions.group_commit import GroupCommitter
+from adapter.transactions.transaction import State
 from planner.errors import SqlError
 from storage.catalog.model import PUBLIC_SCHEMA_OID
 from storage.timestamps.csn import Csn
@@ -44,18 +45,23 @@ async def until(holds: Callable[[], bool]) -> None:
             await asyncio.sleep(0.001)
 
 
+def committing(clients: list[Client]) -> int:
+    """How many of their transactions are decided and not over."""
+    transactions = [client.session.state.transaction for client in clients]
+    return sum([transaction is not None and transaction.state is State.COMMITTING for transaction in transactions])
+
+
 def decided(server: Server) -> int:
-    """How many transactions can be followed."""
+    """How many transactions others have followed, or may."""
     return len(server.services.row_versions.decided._at)
 
 
 async def queue_up(stalled: Stalled, clients: list[Client], text: str) -> list[asyncio.Task[Any]]:
     """Have all `clients` run `text` while the store is held up; returns when all of them are decided."""
-    store, server = stalled
+    store, _ = stalled
     store.gate.clear()
-    before = decided(server)
     tasks = [asyncio.create_task(client.run(text)) for client in clients]
-    await until(lambda: decided(server) == before + len(clients))
+    await until(lambda: committing(clients) == len(clients))
     return tasks
 
 
@@ -132,11 +138,11 @@ async def test_a_follower_of_one_who_gives_up_runs_again(stalling: Stalled) -> N
     store.gate.clear()
     # A write of another row, so that the others wait in the queue.
     ahead = asyncio.create_task(first.run("update t set n = n + 1 where id = 2"))
-    await until(lambda: decided(server) == 1)
+    await until(lambda: committing(clients) == 1)
     gives_up = asyncio.create_task(second.run("update t set n = 90 where id = 1"))
-    await until(lambda: decided(server) == 2)
+    await until(lambda: committing(clients) == 2)
     follower = asyncio.create_task(third.run("update t set n = n + 1 where id = 1"))
-    await until(lambda: decided(server) == 3)
+    await until(lambda: committing(clients) == 3)
     gives_up.cancel()
     with pytest.raises(asyncio.CancelledError):
         await gives_up
@@ -167,7 +173,7 @@ async def test_what_is_more_than_a_row_waits(stalling: Stalled) -> None:
     moving = asyncio.create_task(clients[1].run("update t set id = 11, n = n + 1 where id = 1"))
     deleting = asyncio.create_task(clients[2].run("delete from t where id = 11"))
     await asyncio.sleep(0.05)
-    assert decided(server) == 1
+    assert committing(clients) == 1
     store.gate.set()
     await asyncio.gather(*tasks, moving, deleting)
     left = await clients[3].rows("select id, n from t where id in (1, 11)")

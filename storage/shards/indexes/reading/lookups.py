@@ -139,7 +139,9 @@ def _candidates(
         if view.inline:
             keys = yield from sources.table_keys(view, index)
             if index.hashed:
-                rows = [row for levels in keys.hash_levels(view.as_of) for row in levels.find(hashed)]
+                rows = keys.by_hash.find(hashed)
+                if view.as_of < keys.retired_at:
+                    rows = [*rows, *keys.retired.find(hashed)]
             else:
                 _, ids, at = keys.by_order.between(low, high)
                 rows = list(zip(ids.tolist(), at.tolist(), strict=True))

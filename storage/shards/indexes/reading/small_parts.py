@@ -67,25 +67,25 @@ class TableKeys:
         """The numbers of the parts that are in."""
         self.by_hash = Levels()
         self.by_order = Levels()
-        self._retired = Levels()
-        self._retired_at = Csn(0)
+        self.retired = Levels()
+        self.retired_at = Csn(0)
         """In snapshots from here on, every row that was put aside is deleted."""
 
     @property
     def nbytes(self) -> int:
         """What it takes in memory, about."""
-        return self.by_hash.nbytes + self.by_order.nbytes + self._retired.nbytes
+        return self.by_hash.nbytes + self.by_order.nbytes + self.retired.nbytes
 
     def hash_levels(self, as_of: Csn) -> tuple[Levels, ...]:
         """Where the rows by hash are that a snapshot at `as_of` may see."""
-        return (self.by_hash,) if as_of >= self._retired_at else (self.by_hash, self._retired)
+        return (self.by_hash,) if as_of >= self.retired_at else (self.by_hash, self.retired)
 
     def retire(self, hashed: int, part: int, position: int, as_of: Csn) -> None:
         """Put aside the row at `position` of the part with this number, which a snapshot at `as_of` does not see, since
         it is deleted there."""
         if self.by_hash.take_out(hashed, part, position):
-            self._retired.add_one(hashed, part, position)
-            self._retired_at = max(self._retired_at, as_of)
+            self.retired.add_one(hashed, part, position)
+            self.retired_at = max(self.retired_at, as_of)
 
     def add(self, part: int, keys: PartKeys) -> None:
         """Take in a part by its number, unless it is in."""
