@@ -67,8 +67,6 @@ class Accepted:
 
     def have_nothing_for(self, read: TableRead, seen: frozenset[int]) -> bool:
         """Whether, for certain, none of them has changed a row that was asked for by a value, those `seen` apart."""
-        if not self.requests:
-            return True
         for conjunction in read.conjunctions:
             equal = _equal(conjunction)
             if equal is None:
@@ -87,6 +85,10 @@ class Accepted:
                 values.is_whole = _gather(request, shard, column, values.rows)
         values.members = len(self.requests)
         return values
+
+
+NONE_ACCEPTED = Accepted()
+"""What the only member of a group is validated against; nothing is ever added to it."""
 
 
 def shared_ids(ids: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

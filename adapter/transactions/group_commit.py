@@ -62,7 +62,7 @@ from adapter.store_errors import CONCURRENT_UPDATE, serialization_failure, sql_e
 from adapter.transactions.claims import broken
 from adapter.transactions.commit_request import CommitRequest
 from adapter.transactions.decided_rows import Decided
-from adapter.transactions.group_changes import Accepted
+from adapter.transactions.group_changes import NONE_ACCEPTED, Accepted
 from adapter.transactions.row_versions import CommittedChanges, RowVersions
 from adapter.transactions.validation import conflict, followed
 from planner.common_errors import shut_down
@@ -508,7 +508,7 @@ class GroupCommitter(Struct, eq=False):
 
     async def _validate(self, group: list[_Waiting], until: Csn, catalog: CatalogSnapshot) -> list[_Waiting]:
         accepted: list[_Waiting] = []
-        earlier = Accepted()
+        earlier = Accepted() if len(group) > 1 else NONE_ACCEPTED
         for waiting in group:
             failure: SqlError | None
             if waiting.request.follows:
@@ -520,7 +520,8 @@ class GroupCommitter(Struct, eq=False):
             failure = await conflict(self.env, catalog, waiting.request, until, earlier)
             if failure is None:
                 accepted.append(waiting)
-                earlier.add(waiting.request)
+                if waiting is not group[-1]:
+                    earlier.add(waiting.request)
             else:
                 waiting.done.set_exception(failure)
         return accepted

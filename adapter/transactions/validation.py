@@ -96,7 +96,7 @@ async def conflict(
                 return failure
         for read in request.reads:
             seen = request.seen.get(read.shard, frozenset())
-            beside = () if accepted.have_nothing_for(read, seen) else earlier
+            beside = earlier if earlier and not accepted.have_nothing_for(read, seen) else ()
             if await has_changed(env, read, until, beside, seen):
                 return serialization_failure(READ_WRITE_DEPENDENCIES)
     except (AsOfNotReadable, UnknownShard):

@@ -459,3 +459,16 @@ def bootstrap_updates() -> tuple[CatalogUpdate, ...]:
         Schema(oid=PUBLIC_SCHEMA_OID, name="public", owner=DATABASE_OWNER_ROLE_OID),
     )
     return tuple(CatalogUpdate(record=record, diff=1) for record in records)
+
+
+def net_updates(updates: Iterable[CatalogUpdate]) -> list[CatalogUpdate]:
+    """The net effect of `updates`: a record that is added and retracted again is neither."""
+    kept: list[CatalogUpdate] = []
+    for update in updates:
+        for index in range(len(kept) - 1, -1, -1):
+            if kept[index].record == update.record and kept[index].diff == -update.diff:
+                del kept[index]
+                break
+        else:
+            kept.append(update)
+    return kept

@@ -25,7 +25,7 @@ import numpy as np
 import pyarrow as pa
 from msgspec import Struct, field
 
-from storage.catalog.model import CatalogUpdate
+from storage.catalog.model import CatalogUpdate, net_updates
 from storage.durable.state import BASE_FORMAT, framed, unframed
 from storage.errors import CorruptState, StorageError, part_not_stored
 from storage.ids import ShardId
@@ -477,7 +477,10 @@ class Txn:
             if member._catalog_expected is not None:
                 expected = member._catalog_expected
         return SealedTxn(
-            shards=tuple(sealed), xids=xids, catalog_updates=tuple(_net(updates)), catalog_expected=expected
+            shards=tuple(sealed),
+            xids=xids,
+            catalog_updates=tuple(net_updates(updates) if updates else ()),
+            catalog_expected=expected,
         )
 
     async def _seal_shard(self, members: list[Txn], shard: ShardId, budget: _Budget) -> ShardWrites:
@@ -504,7 +507,8 @@ class Txn:
         if drop:
             self._writer.discard(parts)
             return ShardWrites(shard=shard, drop=True)
-        inserts, deletes = netted(inserts, deletes, [member.place for member in members])
+        if deletes:
+            inserts, deletes = netted(inserts, deletes, [member.place for member in members])
         own = any(is_provisional(table) for _, table in deletes) or any(
             part.kind == "delete" and part.row_id_bounds[1] >= PROVISIONAL_ROW_ID for part in parts
         )
@@ -585,19 +589,6 @@ def _slices(table: pa.Table) -> list[pa.Table]:
     pieces = max(1, -(-table.nbytes // SPILL_FILE_BYTES), -(-table.num_rows // SPILL_FILE_ROWS))
     rows = max(1, -(-table.num_rows // pieces))
     return [table.slice(start, rows) for start in range(0, table.num_rows, rows)]
-
-
-def _net(updates: list[CatalogUpdate]) -> list[CatalogUpdate]:
-    """The net effect of `updates`: a record that is added and retracted again is neither."""
-    kept: list[CatalogUpdate] = []
-    for update in updates:
-        for index in range(len(kept) - 1, -1, -1):
-            if kept[index].record == update.record and kept[index].diff == -update.diff:
-                del kept[index]
-                break
-        else:
-            kept.append(update)
-    return kept
 
 
 _exporter = msgspec.msgpack.Encoder()
