@@ -196,7 +196,9 @@ class Change:
 
     def _may_be_written_by_engine(self) -> bool:
         """Whether the rows need not pass this process. Those that others refer to do when they are changed, since what
-        refers to them may have to follow, row by row."""
+        refers to them may have to follow, row by row; so do rows without columns, of which no engine makes a file."""
+        if not self.target.names:
+            return False
         if self._changed is not None or self.returned is not None or self._numbered:
             return False
         if self._conflicts is not None or self._merge is not None or self._views is not None:

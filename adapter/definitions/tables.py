@@ -327,7 +327,7 @@ async def fill_table(running: Running, relation: Relation, schema_name: str, rea
     """Write the rows of `read` (one column per live column, in order) into a new table. Returns their number."""
     target = target_with(relation, schema_name)
     txn = running.transaction.writable(running.services.env, target.shard)
-    if read.writer is not None and not target.not_null:
+    if read.writer is not None and target.names and not target.not_null:
         (parts,) = await read.writer.write(
             read.query,
             read.resolved.inputs,

@@ -50,6 +50,8 @@ class Dialect(TimeZones):
     """LATERAL with set-returning functions; the other way is to expand the left side's rows."""
     recursive_union: ClassVar[bool]
     """UNION that is not UNION ALL in WITH RECURSIVE."""
+    recursive_groups: ClassVar[bool]
+    """Grouping, window functions and sorting over the rows so far, in WITH RECURSIVE."""
     materialized_tables: ClassVar[bool]
     """The words MATERIALIZED and NOT MATERIALIZED."""
     lazy_logic: ClassVar[bool]

@@ -32,6 +32,7 @@ class LocalDialect(Dialect):
     row_source = None
     lateral_lists = True
     recursive_union = True
+    recursive_groups = True
     materialized_tables = True
     lazy_logic = False
     max_row_count = 2**62

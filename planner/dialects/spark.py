@@ -43,6 +43,7 @@ class SparkDialect(Dialect):
     row_source = "VALUES (0)"  # Spark evaluates a projection of listed rows while it plans; without FROM it runs a job.
     lateral_lists = False
     recursive_union = False
+    recursive_groups = False
     materialized_tables = False
     lazy_logic = True
     max_row_count = 2**31 - 1

@@ -260,6 +260,8 @@ class Relations:
                 recursive = True
                 if not table.union_all and not self.ctx.dialect.recursive_union:
                     raise self.ctx.unsupported("a recursive query with UNION")
+                if not self.ctx.dialect.recursive_groups and _groups_rows_of(table.step, table.id):
+                    raise self.ctx.unsupported("a recursive query that groups or sorts the rows so far")
                 step = self.complete(self.build(table.step), table.step.fields, names)
                 body = made(f"({body}) UNION {'ALL ' if table.union_all else ''}({step})", body, step)
             keyword = ""
@@ -279,6 +281,15 @@ class Relations:
         if rel.cte <= ir.RETURNING_ROWS:
             return Select(self.ctx, columns, self._source(rel.cte, alias))
         return Select(self.ctx, columns, Fragment(f"cte{self._tables[rel.cte]} AS {alias}"))
+
+
+def _groups_rows_of(step: ir.Rel, cte: int) -> bool:
+    """Whether the recursive term `step` groups, sorts or numbers the rows that the common table has so far."""
+    return any(
+        isinstance(node, (ir.Aggregate, ir.Window, ir.Sort))
+        and any(isinstance(inner, ir.CteScan) and inner.cte == cte for inner in walk(node.input))
+        for node in walk(step)
+    )
 
 
 def _renames_all(rel: ir.Project) -> bool:
