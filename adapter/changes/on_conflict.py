@@ -2,10 +2,11 @@
 
 The key of each row is locked and looked up before it is written, in what the statement sees; rows that are to change
 are locked as UPDATE locks them. So a row is inserted, changed or left out by the state of one snapshot. Where a key or
-such a row has been written since that snapshot the statement begins again, at a newer one, with its locks (40001 at the
-levels that keep theirs, and when part of it has been written already). What other servers write, which no lock
-keeps away, makes the commit run the statement again (40001 inside a block), since its decision no longer holds: see
-`retried`.
+such a row has been written since that snapshot, READ COMMITTED goes on with the row that is there now, while the rest
+of the statement sees what it saw; the levels that keep their snapshot begin again outside of a block, at a newer one
+and with their locks (40001 inside, and when part of it has been written already). What other servers write, which no
+lock keeps away, makes the commit run the statement again (40001 inside a block), since its decision no longer holds:
+see `retried`.
 """
 
 from __future__ import annotations
@@ -101,8 +102,7 @@ class ConflictResolution:
             overlaps = isinstance(key.constraint, Index) and key.constraint.overlapping
             if not overlaps and not self._running.transaction.is_own_table(relation):
                 await lock_keys(self._running, key.constraint.oid, key.index, keys)
-            there = await self._there(key, keys, wanted)
-            await self._check_newest(key, keys, there)
+            there = await self._newest(key, keys, wanted)
             found.append(there if rows is None else replace(there, keys=rows.to_numpy()[there.keys]))
             owned.append((key, keys, rows))
         self._may_begin_again = False
@@ -120,28 +120,32 @@ class ConflictResolution:
             return await taken_rows(self._running, self._target.relation, overlap, tuple(keys), as_of)
         return await find(self._running, self._target.relation, key.index, keys, columns, as_of=as_of)
 
-    async def _check_newest(self, key: UniqueKey, keys: Sequence[Any], there: Found) -> None:
-        """Raise BeginAgain or 40001 when other rows than those that are `there` have one of `keys` by now. Rows that
-        may change are locked."""
+    async def _newest(self, key: UniqueKey, keys: Sequence[Any], columns: Sequence[StoredColumn]) -> Found:
+        """The rows that one of `keys` conflicts with: those that are there now, at levels that take a snapshot for each
+        statement; at the others those of the snapshot. Rows that may change are locked. Raises BeginAgain or 40001 when
+        other rows are there than may be changed."""
         running, relation = self._running, self._target.relation
         transaction, snapshot = running.transaction, running.transaction.snapshot
+        there = await self._there(key, keys, columns)
         if transaction.is_own_table(relation) or snapshot is None or relation.shard is None:
-            return
-        ids = np.unique(there.row_ids[there.row_ids < PROVISIONAL_ROW_ID])
-        if self._update is not None and 0 < len(ids) <= MAX_KEYS:
-            await running.session.locks.lock_rows(relation.oid, ids, FOR_NO_KEY_UPDATE)
-        until = newest(running)
-        changes = await running.services.env.reader.changes(relation.shard, snapshot.csn, until)
-        if not changes.inserts and not changes.deletes:
-            return
-        now = await self._there(key, keys, as_of=until)
-        if set(zip(now.keys.tolist(), now.row_ids.tolist(), strict=True)) != set(
-            zip(there.keys.tolist(), there.row_ids.tolist(), strict=True)
-        ):
-            unseen = transaction.implicit or not transaction.isolation.keeps_snapshot
-            if self._may_begin_again and unseen and transaction.may_renew:
-                raise BeginAgain
-            raise serialization_failure(CONCURRENT_UPDATE)
+            return there
+        as_of = snapshot.csn
+        while True:
+            ids = np.unique(there.row_ids[there.row_ids < PROVISIONAL_ROW_ID])
+            if self._update is not None and 0 < len(ids) <= MAX_KEYS:
+                await running.session.locks.lock_rows(relation.oid, ids, FOR_NO_KEY_UPDATE)
+            until = newest(running)
+            changes = await running.services.env.reader.changes(relation.shard, as_of, until)
+            if not changes.inserts and not changes.deletes:
+                return there
+            now = await self._there(key, keys, columns, as_of=until)
+            if _pairs(now) == _pairs(there):
+                return there
+            if transaction.isolation.keeps_snapshot or transaction.pending.updates:
+                if self._may_begin_again and transaction.implicit and transaction.may_renew:
+                    raise BeginAgain
+                raise serialization_failure(CONCURRENT_UPDATE)
+            there, as_of = now, until
 
     def _decided(
         self,
@@ -232,6 +236,11 @@ class ConflictResolution:
         applies, *new = [whole(column) for column in result.columns]
         kept = pa.array(np.flatnonzero(np.asarray(applies.fill_null(False))), pa.int64())
         return kept, [column.take(kept) for column in new]
+
+
+def _pairs(found: Found) -> set[tuple[int, int]]:
+    """Which keys were found in which rows."""
+    return set(zip(found.keys.tolist(), found.row_ids.tolist(), strict=True))
 
 
 def retried(_: int) -> SqlError:

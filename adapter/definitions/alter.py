@@ -421,6 +421,9 @@ def _validate_constraint(running: Running, relation: Relation, action: st.Valida
         )
     if record.validated:
         return
+    snapshot = running.transaction.snapshot
+    if snapshot is not None and snapshot.catalog.get(record.oid) == record and record.enforced:
+        rules.known.add(record.oid)
     change(running, removed=[record], added=[msgspec.structs.replace(record, validated=True)])
     if record.kind == "c":
         rules.checks.append(record.oid)

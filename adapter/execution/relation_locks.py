@@ -57,7 +57,7 @@ async def lock_tables(running: Running, statement: st.Lock) -> None:
             if relation.kind == "v":
                 read = [catalog.get(oid) for oid in relation.depends_on]
                 pending.extend(found for found in read if isinstance(found, Relation) and found not in pending)
-        running.transaction.rely_on(pending)
+        running.transaction.rely_on(pending, to_read=True)
     if waited and running.transaction.may_renew:
         raise BeginAgain
 
@@ -116,4 +116,5 @@ def _mode_of_action(action: st.AlterTableAction) -> Mode:
     """AlterTableGetLockLevel."""
     if isinstance(action, st.AddConstraint) and action.constraint.kind == "f":
         return Mode.SHARE_ROW_EXCLUSIVE
-    return Mode.SHARE_UPDATE_EXCLUSIVE if isinstance(action, st.SetStorageOptions) else Mode.ACCESS_EXCLUSIVE
+    weak = isinstance(action, (st.SetStorageOptions, st.ValidateConstraint))
+    return Mode.SHARE_UPDATE_EXCLUSIVE if weak else Mode.ACCESS_EXCLUSIVE

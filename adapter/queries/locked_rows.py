@@ -5,6 +5,8 @@ them. Where a row has been changed since by a transaction that committed:
 
 - READ COMMITTED goes on with the row's newest version, if the statement's conditions hold for that, too; everything
   else is as of the snapshot. A row that was deleted is left out.
+- FOR KEY SHARE asks for nothing but the row's key, at any level. Where that is what it was, the newest version is
+  locked, and the statement goes on with the one that it has found (heap_lock_updated_tuple).
 - REPEATABLE READ and SERIALIZABLE fail with 40001. Outside of a block, where nobody has seen the snapshot, the
   statement begins again instead, with its locks.
 
@@ -14,7 +16,7 @@ again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from contextlib import aclosing
 from typing import Any, Final
 
@@ -32,7 +34,7 @@ from adapter.store_errors import CONCURRENT_DELETE, CONCURRENT_UPDATE, serializa
 from adapter.transactions.claims import Unchanged
 from adapter.transactions.decided_rows import DELETED
 from adapter.transactions.locks import tags
-from adapter.transactions.locks.modes import FOR_UPDATE, Mode
+from adapter.transactions.locks.modes import FOR_KEY_SHARE, FOR_UPDATE, Mode
 from adapter.transactions.moving_on import moved_on
 from adapter.transactions.row_versions import UNKNOWN
 from adapter.transactions.transaction import BeginAgain, Transaction
@@ -40,6 +42,7 @@ from planner.errors import LockNotAvailable, SqlError
 from planner.ir import nodes as ir
 from planner.ir.nodes import LockWait
 from planner.ir.rewrite import transform, walk
+from planner.types.table_indexes import unique_keys
 from storage.catalog.model import Relation
 from storage.off_loop import computed
 from storage.shards.parts import PROVISIONAL_ROW_ID, ROW_ID
@@ -91,11 +94,14 @@ class LockedRows:
         is_locked = False
         while True:
             changed = self._decided(newest) if self._follows and is_locked else {}
+            same: Set[int] = frozenset()
             if not changed:
-                changed, seen = await self._changed_since(newest, seen)
+                keys_only = newest[wanted == FOR_KEY_SHARE]
+                changed, same, seen = await self._changed_since(newest, keys_only, seen)
             if changed:
-                pairs = zip(origin.tolist(), newest.tolist(), strict=True)
-                found.update((first, changed[at]) for first, at in pairs if at in changed)
+                for first, at in zip(origin.tolist(), newest.tolist(), strict=True):
+                    if at in changed and (at not in same or first in found):
+                        found[first] = changed[at]
                 newest = np.fromiter((changed.get(at, at) for at in newest.tolist()), np.int64, len(newest))
                 there = newest != DELETED
                 newest, origin, wanted = newest[there], origin[there], wanted[there]
@@ -142,23 +148,42 @@ class LockedRows:
     def _saw(self, rows: Iterable[int]) -> None:
         self._running.transaction.seen.setdefault(self._shard, set()).update(rows)
 
-    async def _changed_since(self, row_ids: np.ndarray[Any, Any], after: Csn) -> tuple[dict[int, int], Csn]:
-        """What has become of those of `row_ids` that are not there any more, and up to which commit that is known."""
+    async def _changed_since(
+        self, row_ids: np.ndarray[Any, Any], keys_only: np.ndarray[Any, Any], after: Csn
+    ) -> tuple[dict[int, int], Set[int], Csn]:
+        """What has become of those of `row_ids` that are not there any more; which of these, of `keys_only`, have the
+        key that they had; and up to which commit that is known."""
         running = self._running
         env = running.services.env
         until = Csn(env.cache.upper - 1)
         if until <= after or not len(row_ids):
-            return {}, after
+            return {}, frozenset(), after
         ascending = await computed(len(row_ids), lambda: np.sort(row_ids))
         way: set[int] | None = set() if self._follows else None
         newest = await running.services.row_versions.newest(env, self._shard, ascending, after, until, way)
         if way:
             self._saw(way)
-        if newest and (UNKNOWN in newest.values() or not begins_again(running.transaction)):
+        same = await self._with_same_key(newest, keys_only)
+        others = newest if not same else {before: now for before, now in newest.items() if before not in same}
+        if others and (UNKNOWN in others.values() or not begins_again(running.transaction)):
             if not running.transaction.may_renew and await moved_on(env, running.transaction):
                 raise BeginAgain
-            refuse_changed(running.transaction, newest.values())
-        return newest, until
+            refuse_changed(running.transaction, others.values())
+        return newest, same, until
+
+    async def _with_same_key(self, newest: Mapping[int, int], keys_only: np.ndarray[Any, Any]) -> Set[int]:
+        """Those of `keys_only` whose `newest` versions have the same values in the columns that foreign keys may refer
+        to."""
+        pairs = {at: newest[at] for at in keys_only.tolist() if newest.get(at, DELETED) >= 0}
+        if not pairs:
+            return frozenset()
+        keys = unique_keys(self._running.transaction.catalog, self._relation.oid)
+        names = {f"c{attnum}" for key in keys for attnum in key.columns}
+        rows = await self.newest_versions({*pairs, *pairs.values()})
+        ids = rows.column(ROW_ID).to_pylist()
+        columns = [rows.column(name).to_pylist() for name in names]
+        key_of = {row_id: tuple(column[number] for column in columns) for number, row_id in enumerate(ids)}
+        return {old for old, new in pairs.items() if old in key_of and key_of[old] == key_of.get(new)}
 
     def hold(self, row_ids: np.ndarray[Any, Any]) -> None:
         """Have the commit refuse when somebody whom the locks do not reach has changed rows that are locked."""

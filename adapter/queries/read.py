@@ -264,7 +264,7 @@ async def run_query(
 ) -> RowsOutcome:
     """A SELECT, VALUES or TABLE: its rows, read while the client fetches. Raises BeginAgain."""
     await running.transaction.lock(plan.locks)
-    running.transaction.rely_on(plan.relied_on)
+    running.transaction.rely_on(plan.relied_on, to_read=True)
     constants = may_skip_engines(running)
     read = await prepare_plan(running, plan, constants=constants, at_hand=at_hand, lazily=is_cursor)
     columns = plan.columns or describe_fields(read.query.rel.fields)

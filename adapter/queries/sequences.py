@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from adapter.execution.statement import Running
 from adapter.settings.values import split_list
+from adapter.transactions.locks import tags
+from adapter.transactions.locks.modes import Mode
 from planner.common_errors import missing_relation
 from planner.errors import (
     NumericValueOutOfRange,
@@ -44,8 +46,24 @@ def positions_of(running: Running, sequence: Sequence) -> SequenceStore | LocalS
     return running.services.sequence_store if space is None or not is_temporary(sequence.oid) else space.sequences
 
 
+async def locked(running: Running, sequence: Sequence) -> Sequence:
+    """`sequence` locked as PostgreSQL's functions lock it, until the transaction ends (sequence.c,
+    lock_and_open_sequence); as it is now, when an ALTER SEQUENCE had to be waited for. Raises what waiting raises."""
+    locks, tag = running.transaction.locks, tags.relation(sequence.oid)
+    if locks.try_lock(tag, Mode.ROW_EXCLUSIVE):
+        return sequence
+    await locks.lock(tag, Mode.ROW_EXCLUSIVE)
+    env = running.services.env
+    await env.oracle.read_ts("catalog")
+    newest = env.catalog.current().get(sequence.oid)
+    if not isinstance(newest, Sequence):
+        raise UndefinedTable(f"relation with OID {sequence.oid} does not exist")
+    return newest
+
+
 async def next_values(running: Running, sequence: Sequence, count: int) -> list[int]:
-    """The next `count` numbers of `sequence`. Raises 2200H when it is exhausted."""
+    """The next `count` numbers of `sequence`. Raises 2200H when it is exhausted, and as `locked`."""
+    sequence = await locked(running, sequence)
     try:
         values = await positions_of(running, sequence).next_values(sequence, count)
     except SequenceExhausted:
@@ -89,7 +107,7 @@ def lastval(running: Running) -> int:
 
 async def setval(running: Running, name: str | int, value: int, called: bool = True) -> int:
     """setval(regclass, bigint [, boolean]). 22003 outside of the bounds."""
-    sequence = find_sequence(running, name)
+    sequence = await locked(running, find_sequence(running, name))
     if not sequence.minimum <= value <= sequence.maximum:
         raise NumericValueOutOfRange(
             f'setval: value {value} is out of bounds for sequence "{sequence.name}" '

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct
 
@@ -47,6 +47,10 @@ class TableRead(Struct, frozen=True, kw_only=True):
     conjunctions: tuple[Conjunction, ...]
 
 
+CatalogReads: TypeAlias = dict[tuple[int, bool], CatalogRecord]
+"""Catalog records that statements were planned with, by oid and by whether they only read its rows."""
+
+
 class CommitRequest(Struct, frozen=True, kw_only=True):
     """What the group committer needs of a transaction that wants to commit."""
 
@@ -55,7 +59,7 @@ class CommitRequest(Struct, frozen=True, kw_only=True):
     snapshot: Csn
     reads: tuple[TableRead, ...]
     catalog_updates: tuple[CatalogUpdate, ...]
-    catalog_reads: dict[int, CatalogRecord]
+    catalog_reads: CatalogReads
     created: frozenset[ShardId] = frozenset()
     claims: tuple[Claim, ...] = ()
     replacements: tuple[Replacement, ...] = ()

@@ -57,7 +57,7 @@ from msgspec.structs import replace
 from adapter.settings.values import SettingValues
 from adapter.store_errors import CONCURRENT_UPDATE, serialization_failure
 from adapter.transactions.claims import Claim
-from adapter.transactions.commit_request import CommitRequest, Isolation, TableRead
+from adapter.transactions.commit_request import CatalogReads, CommitRequest, Isolation, TableRead
 from adapter.transactions.decided_rows import Decided, Replacement
 from adapter.transactions.locks.lock_table import SessionLocks
 from adapter.transactions.locks.modes import Mode
@@ -140,7 +140,7 @@ class Transaction(Struct, kw_only=True):
     pending: Pending = Pending()
     txn: Txn | None = None
     reads: list[TableRead] = field(default_factory=list)
-    catalog_reads: dict[int, CatalogRecord] = field(default_factory=dict)
+    catalog_reads: CatalogReads = field(default_factory=dict)
     fresh: bool = False
     """Whether the statement that runs has taken the snapshot, so that nothing else has been read at it."""
     created_shards: set[ShardId] = field(default_factory=set)
@@ -351,15 +351,16 @@ class Transaction(Struct, kw_only=True):
         if always or self.isolation is Isolation.SERIALIZABLE:
             self.reads.append(read)
 
-    def rely_on(self, records: Iterable[CatalogRecord]) -> None:
-        """Remember catalog records that a statement was planned with, as they were before this transaction."""
+    def rely_on(self, records: Iterable[CatalogRecord], *, to_read: bool = False) -> None:
+        """Remember catalog records that a statement was planned with, as they were before this transaction. `to_read`:
+        no rows of theirs are written, so that it matters to nobody if they get further constraints."""
         if self.snapshot is None:
             return
         base = self.snapshot.catalog
         for record in records:
             known = base.get(record.oid)
             if known is not None:
-                self.catalog_reads.setdefault(record.oid, known)
+                self.catalog_reads.setdefault((record.oid, to_read), known)
 
     def change_catalog(self, updates: Sequence[CatalogUpdate]) -> None:
         """Add definitions to the transaction; its later statements see them."""

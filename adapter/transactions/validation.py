@@ -31,7 +31,7 @@ from adapter.transactions.decided_rows import settled
 from adapter.transactions.group_changes import Accepted, shared_ids
 from planner.errors import SqlError
 from planner.types.user_types import types_used
-from storage.catalog.model import CatalogSnapshot, CatalogUpdate, EnumType, Relation, Schema
+from storage.catalog.model import CatalogRecord, CatalogSnapshot, CatalogUpdate, EnumType, Relation, Schema
 from storage.catalog.model import Sequence as SequenceRecord
 from storage.errors import AsOfNotReadable, UnknownShard
 from storage.ids import ShardId
@@ -111,8 +111,10 @@ def catalog_conflict(catalog: CatalogSnapshot, request: CommitRequest) -> str | 
     """Why the catalog as it is now does not fit `request`; None when it does."""
     if request.catalog_base is not None and catalog.csn != request.catalog_base:
         return CONCURRENT_DDL
-    if any(catalog.get(oid) != record for oid, record in request.catalog_reads.items()):
-        return CONCURRENT_DDL
+    for (oid, to_read), record in request.catalog_reads.items():
+        now = catalog.get(oid)
+        if now != record and not (to_read and _has_only_more_constraints(now, record)):
+            return CONCURRENT_DDL
     if not request.catalog_updates:
         return None
     try:
@@ -120,6 +122,14 @@ def catalog_conflict(catalog: CatalogSnapshot, request: CommitRequest) -> str | 
     except ValueError:
         return CONCURRENT_DDL
     return None if _references_resolve(after, request.catalog_updates) else CONCURRENT_DDL
+
+
+def _has_only_more_constraints(now: CatalogRecord | None, record: CatalogRecord) -> bool:
+    """Whether all that has happened to a table is that its rows have to keep to more: who reads them finds no others
+    for that."""
+    if not isinstance(now, Relation) or not isinstance(record, Relation):
+        return False
+    return set(now.constraints).issuperset(record.constraints) and now == replace(record, constraints=now.constraints)
 
 
 def _references_resolve(after: CatalogSnapshot, updates: Iterable[CatalogUpdate]) -> bool:

@@ -17,7 +17,10 @@ _STRICT_SSI = (
     "order of the transactions would explain it, which PostgreSQL allows."
 )
 _PREPARED = "Needs prepared transactions, which there are not; PostgreSQL has them only when it is configured so."
-_REINDEX = "REINDEX waits for nobody here: the runs of an index are made anew without touching the table."
+_REINDEX = (
+    "REINDEX CONCURRENTLY does not wait for transactions that have read the table before: nothing that they read is "
+    "taken away."
+)
 _VACUUM = "Needs PostgreSQL's VACUUM: its settings, its counters, or a partitioned table to skip."
 
 _REASONS: Mapping[str, tuple[str, ...]] = {
@@ -43,7 +46,7 @@ _REASONS: Mapping[str, tuple[str, ...]] = {
         "multiple-row-versions", "read-only-anomaly-2", "read-write-unique-4", "serializable-parallel",
     ),
     _PREPARED: ("prepared-transactions", "prepared-transactions-cic"),
-    _REINDEX: ("reindex-concurrently", "reindex-schema"),
+    _REINDEX: ("reindex-concurrently",),
     _VACUUM: ("vacuum-conflict", "vacuum-no-cleanup-lock"),
     "There are no indexes of the access methods gin and gist.": ("predicate-gin", "predicate-gist"),
     "Needs functions in PL/pgSQL, and the temporary schemas of other sessions, which there are not.": (
@@ -58,23 +61,8 @@ _REASONS: Mapping[str, tuple[str, ...]] = {
     "Looks at the plans that PostgreSQL chooses.": ("drop-index-concurrently-1", "merge-join"),
     "Needs the setting allow_system_table_mods, to rename a TOAST table.": ("reindex-concurrently-toast",),
     "Notifications are handed over without a queue whose use could be shown.": ("async-notify",),
-    "VALIDATE CONSTRAINT locks its table against everybody: a row that came meanwhile would fail its commit.": (
-        "alter-table-1",
-    ),
-    "A transaction that writes, and has read a table, fails at its COMMIT when somebody has added a foreign key to "
-    "that table in between: its definition is not what statements were planned with.": ("alter-table-2",),
     "A DEFERRABLE READ ONLY transaction does not wait for a safe snapshot: every snapshot is one.": (
         "read-only-anomaly-3",
-    ),
-    "FOR KEY SHARE of a row whose other columns have just been changed gives the newest version, where PostgreSQL "
-    "locks and shows the one that the statement saw.": ("lock-committed-update", "lock-update-delete"),
-    "ON CONFLICT DO UPDATE that has waited begins again at a newer snapshot, so that the rest of its statement sees "
-    "what the other transaction wrote; in PostgreSQL only the row is newer.": ("insert-conflict-do-update-3",),
-    "The queue for a row is fair: who wants a shared lock waits behind who came before and wants it alone.": (
-        "tuplelock-upgrade-no-deadlock",
-    ),
-    "nextval() does not wait for an ALTER SEQUENCE that is not committed; it goes on with the sequence as it was.": (
-        "sequence-ddl",
     ),
 }  # fmt: skip
 

@@ -1,8 +1,9 @@
 """Rows that are there when a table gets a rule: ALTER TABLE holds them against it once its actions are carried out.
 
 SUBTLE: a row that another transaction adds in the meantime was written by the old rules. What is read here is therefore
-validated at the commit at every isolation level: had a row come that breaks the rule, the statement
-would fail or run again.
+validated at the commit at every isolation level: had a row come that breaks the rule, the statement would fail or run
+again. VALIDATE CONSTRAINT and REINDEX alone have no need of that: who writes after their snapshot has known of the
+constraint for long, or could not commit.
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ class NewRules(Struct, kw_only=True):
     not_null: set[int] = field(default_factory=set)
     checks: list[int] = field(default_factory=list)
     keys: list[int] = field(default_factory=list)
+    known: set[int] = field(default_factory=set)
+    """Those of `checks` and `keys` that every writer keeps to already, so that rows which come meanwhile do too."""
 
 
 async def check_existing_rows(running: Running, oid: int, rules: NewRules) -> None:
@@ -51,26 +54,31 @@ async def check_existing_rows(running: Running, oid: int, rules: NewRules) -> No
     checks = [record for check in rules.checks if isinstance(record := catalog.get(check), Constraint)]
     if checks:
         texts = [check.expression or "" for check in checks]
-        found = await _first_row(running, catalog, bind_conditions(relation, texts, context).violated)
+        held = not rules.known.issuperset(rules.checks)
+        found = await _first_row(running, catalog, bind_conditions(relation, texts, context).violated, held=held)
         if found is not None:
             raise _violated(catalog, relation, checks[found[-1] - 1])
     for key in rules.keys:
         record = catalog.get(key)
         if isinstance(record, Index) or (isinstance(record, Constraint) and record.kind in "pu"):
-            await _check_unique(running, catalog, relation, record)
+            await _check_unique(running, catalog, relation, record, held=key not in rules.known)
         elif isinstance(record, Constraint):
-            await _check_foreign(running, catalog, relation, record)
+            await _check_foreign(running, catalog, relation, record, held=key not in rules.known)
 
 
-async def _first_row(running: Running, catalog: CatalogSnapshot, query: BoundQuery) -> list[Any] | None:
-    """A row of `query`, None when it has none."""
-    batch = await _first_batch(running, catalog, query)
+async def _first_row(
+    running: Running, catalog: CatalogSnapshot, query: BoundQuery, *, held: bool = True
+) -> list[Any] | None:
+    """A row of `query`, None when it has none, which `held` says has still to be so at the commit."""
+    batch = await _first_batch(running, catalog, query, held=held)
     return None if batch is None else [column[0].as_py() for column in batch.columns]
 
 
-async def _first_batch(running: Running, catalog: CatalogSnapshot, query: BoundQuery) -> RecordBatch | None:
-    """Rows of `query`, None when it has none."""
-    query = replace(query, validated=True)
+async def _first_batch(
+    running: Running, catalog: CatalogSnapshot, query: BoundQuery, *, held: bool = True
+) -> RecordBatch | None:
+    """Rows of `query`, None when it has none. `held` as of `_first_row`."""
+    query = replace(query, validated=held)
     read = await prepare_read(running, catalog, query, scan_templates(query.rel))
     stream: Any = read.stream()
     async with aclosing(stream) as batches:
@@ -84,7 +92,7 @@ async def _first_batch(running: Running, catalog: CatalogSnapshot, query: BoundQ
 
 
 async def _check_unique(
-    running: Running, catalog: CatalogSnapshot, relation: Relation, key: Constraint | Index
+    running: Running, catalog: CatalogSnapshot, relation: Relation, key: Constraint | Index, *, held: bool
 ) -> None:
     names = {column.attnum: quote_identifier(column.name) for column in relation.columns}
     expressions = iter(key.expressions if isinstance(key, Index) else ())
@@ -93,12 +101,12 @@ async def _check_unique(
     if isinstance(key, Index) and key.predicate is not None:
         given.append(f"({key.predicate})")
     if isinstance(key, Index) and key.overlapping:
-        await _check_disjoint(running, catalog, relation, key, columns, given)
+        await _check_disjoint(running, catalog, relation, key, columns, given, held=held)
         return
     where = f" WHERE {' AND '.join(given)}" if given else ""
     listed, places = ", ".join(columns), ", ".join(str(n) for n in range(1, len(columns) + 1))
     text = f"SELECT {listed} FROM {_name(catalog, relation)}{where} GROUP BY {places} HAVING count(*) > 1 LIMIT 1"
-    found = await _first_of(running, catalog, text)
+    found = await _first_of(running, catalog, text, held=held)
     if found is None:
         return
     shown = unique_key_text(running, relation, key, tuple(found.columns), 0)
@@ -114,7 +122,7 @@ async def _check_unique(
 
 async def _check_disjoint(
     running: Running, catalog: CatalogSnapshot, relation: Relation, key: Index, columns: Sequence[str],
-    given: Sequence[str],
+    given: Sequence[str], *, held: bool,
 ) -> None:  # fmt: skip
     """23P01 when rows overlap. Of ranges in their order of which some overlap neighbours do
     (`adapter.transactions.overlaps`); multiranges and several ranges are held each against each."""
@@ -140,7 +148,7 @@ async def _check_disjoint(
         met = [f"x.k{n} {'&&' if n in key.overlapping else '='} y.k{n}" for n in range(len(columns))]
         joined = f"({numbered}) x JOIN ({numbered}) y ON {' AND '.join(met)} AND x.n > y.n"
         text = f"SELECT {ones}, {others} FROM {joined} LIMIT 1"
-    found = await _first_of(running, catalog, text)
+    found = await _first_of(running, catalog, text, held=held)
     if found is not None:
         count = len(columns)
         shown = unique_key_text(running, relation, key, tuple(found.columns[:count]), 0)
@@ -158,19 +166,19 @@ def _excluded(catalog: CatalogSnapshot, relation: Relation, key: Index, one: str
     )
 
 
-async def _first_of(running: Running, catalog: CatalogSnapshot, text: str) -> RecordBatch | None:
-    """Rows of the query `text`, None when it has none."""
+async def _first_of(running: Running, catalog: CatalogSnapshot, text: str, *, held: bool = True) -> RecordBatch | None:
+    """Rows of the query `text`, None when it has none. `held` as of `_first_row`."""
     plan = running.session.plan(split_and_parse(text)[0], catalog)
     assert plan.query is not None
-    return await _first_batch(running, catalog, plan.query)
+    return await _first_batch(running, catalog, plan.query, held=held)
 
 
 async def _check_foreign(
-    running: Running, catalog: CatalogSnapshot, relation: Relation, constraint: Constraint
+    running: Running, catalog: CatalogSnapshot, relation: Relation, constraint: Constraint, *, held: bool
 ) -> None:
     names = {column.attnum: quote_identifier(column.name) for column in relation.columns}
     columns = [names[attnum] for attnum in constraint.columns]
-    keys = await _first_of(running, catalog, _unmatched_text(catalog, relation, constraint, columns))
+    keys = await _first_of(running, catalog, _unmatched_text(catalog, relation, constraint, columns), held=held)
     if keys is None:
         return
     shown = key_text_of(relation, constraint.columns, tuple(keys.columns), 0, running.session.values)

@@ -16,6 +16,8 @@ from adapter.execution.guards import own_catalog, prevent_in_block
 from adapter.execution.relation_names import kind_of, look_up, missing, require_schema
 from adapter.execution.statement import Running
 from adapter.results import Notice
+from adapter.transactions.locks import tags
+from adapter.transactions.locks.modes import Mode
 from planner.errors import FeatureNotSupported, WrongObjectType
 from planner.statements import records as st
 from planner.types.table_indexes import constraint_of_index, indexes_of
@@ -29,15 +31,23 @@ async def reindex(running: Running, statement: st.Reindex) -> None:
     elif statement.kind not in ("index", "table"):
         prevent_in_block(running, f"REINDEX {statement.kind.upper()}")
     check_tablespace(statement.tablespace)
-    for relation, indexes in _chosen(running, statement).items():
-        await _rebuild(running, relation, indexes, verbose=statement.verbose)
-
-
-def _chosen(running: Running, statement: st.Reindex) -> Mapping[Relation, list[Index]]:
-    """What is to be rebuilt, by table."""
-    catalog = own_catalog(running)
     if statement.name is not None:
-        return _named(running, statement, statement.name)
+        for relation, indexes in _named(running, statement, statement.name).items():
+            await _rebuild(running, relation, indexes, verbose=statement.verbose)
+        return
+    locks = running.transaction.locks
+    mode = Mode.SHARE_UPDATE_EXCLUSIVE if statement.concurrently else Mode.SHARE
+    for relation, indexes in _all_of(running, statement).items():
+        # Nobody waits for longer than the rebuilding of one table.
+        mark = locks.table.mark(locks.owner)
+        await running.transaction.lock([(tags.relation(relation.oid), mode)])
+        await _rebuild(running, relation, indexes, verbose=statement.verbose)
+        locks.table.release_since(locks.owner, mark)
+
+
+def _all_of(running: Running, statement: st.Reindex) -> Mapping[Relation, list[Index]]:
+    """What is to be rebuilt of a schema or the database, by table."""
+    catalog = own_catalog(running)
     tables: Iterable[Relation] = (r for r in catalog.all() if isinstance(r, Relation) and r.kind == "r")
     if statement.kind == "schema":
         schema = require_schema(catalog, statement.target or "")
@@ -80,7 +90,9 @@ async def _rebuild(running: Running, relation: Relation, indexes: list[Index], *
         constraint = constraint_of_index(catalog, index.oid)
         oids.append(index.oid if constraint is None else constraint.oid)
     unique = [oid for oid, index in zip(oids, indexes, strict=True) if index.unique]
-    await check_existing_rows(running, relation.oid, NewRules(keys=unique))
+    await check_existing_rows(
+        running, relation.oid, NewRules(keys=unique, known=set(unique).intersection(relation.constraints))
+    )
     if relation.shard is not None and not running.transaction.is_own_table(relation):
         # Files of the latest commits are known to their shard once they have been copied there.
         await env.applier.apply_all()

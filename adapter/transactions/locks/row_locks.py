@@ -7,6 +7,10 @@ a byte or two, and looking for a conflict costs one look-up and one bitmap test 
 
 Every row that an owner has taken is also in its open `Segment`, which is what undoes it.
 
+Who wants a row in a mode that no holder excludes has it at once, also where others wait for a stronger one: only those
+who have to wait are in the queue (heapam's README.tuplock). So a session that shares a row and comes back for more of
+it does not wait behind those who wait for it.
+
 *Escalation.* An owner of more than `MAX_ROWS` claims every row (`Tag.every_row`): it has all that nobody else has at
 that moment, and waits for the rest. While it waits, those others may take further rows, since it waits for them;
 newcomers wait for the claim to end.
@@ -81,7 +85,7 @@ class RowLocks:
             return None
         if lock.holders.get(owner, 0) >> mode:
             return None  # In this mode or in a stronger one.
-        if not lock.is_grantable(owner, mode, follows):
+        if lock.excludes(owner, mode, follows):
             return lock
         lock.add(owner, mode)
         self._note(owner, row_id, mode)

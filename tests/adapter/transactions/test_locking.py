@@ -309,3 +309,68 @@ async def test_pg_locks(pair: tuple[Client, Client]) -> None:
     assert await one.value("select count(*) from pg_locks where locktype = 'relation'") == 0
     own = "select locktype, mode, virtualxid = virtualtransaction from pg_locks where locktype = 'virtualxid'"
     assert await one.rows(own) == [("virtualxid", "ExclusiveLock", True)]
+
+
+# ------------------------------------------------------------ what goes on beside others
+
+
+async def test_a_shared_row_is_had_beside_those_who_wait_for_it_alone(pair: tuple[Client, Client]) -> None:
+    one, two = pair
+    await one.run("create table j (id int primary key); insert into j values (1)")
+    await one.run("begin; select * from j for share")
+    waiting = await blocked(two, "begin; select * from j for update")
+    assert await one.run("select * from j for key share") == [[(1,)]]
+    await one.run("rollback")
+    assert await waiting.result() == ["BEGIN", [(1,)]]
+
+
+async def test_key_share_shows_the_row_that_the_statement_found(client: Client, another: Another) -> None:
+    two = await another()
+    await client.run("create table j (id int primary key, v int); insert into j values (1, 1)")
+    await client.run("begin isolation level repeatable read; select 1 from j")
+    await two.run("update j set v = 2")
+    assert await client.run("select * from j for key share") == [[(1, 1)]]
+    error = await client.error("select * from j for share")
+    assert error.sqlstate == "40001"
+
+
+async def test_key_share_of_a_key_that_has_changed(client: Client, another: Another) -> None:
+    two = await another()
+    await client.run("create table j (id int primary key, v int); insert into j values (1, 1)")
+    await client.run("begin isolation level repeatable read; select 1 from j")
+    await two.run("update j set id = 2")
+    error = await client.error("select * from j for key share")
+    assert error.sqlstate == "40001"
+
+
+async def test_nextval_and_alter_sequence_wait_for_each_other(pair: tuple[Client, Client]) -> None:
+    one, two = pair
+    await one.run("create sequence s")
+    await one.run("begin; alter sequence s restart with 7")
+    waiting = await blocked(two, "begin; select nextval('s')")
+    await one.run("commit")
+    assert await waiting.result() == ["BEGIN", [(7,)]]
+    altering = await blocked(one, "alter sequence s maxvalue 8")
+    await two.run("commit")
+    await altering.result()
+    assert await one.run("select nextval('s')") == [[(8,)]]
+
+
+async def test_who_has_read_a_table_writes_to_it_beside_a_new_foreign_key(pair: tuple[Client, Client]) -> None:
+    one, two = pair
+    await one.run("create table p (id int primary key); create table c (p int); insert into p values (1)")
+    await two.run("begin; select * from c")
+    await one.run("alter table c add constraint f foreign key (p) references p not valid")
+    await two.run("insert into c values (1); commit")
+    await two.run("begin; insert into c values (1)")
+    validating = Waiting(one, "alter table c validate constraint f")
+    assert not await validating.is_blocked()
+    await validating.result()
+    await two.run("commit")
+
+
+async def test_a_broken_row_keeps_a_constraint_from_being_validated(pair: tuple[Client, Client]) -> None:
+    one, _ = pair
+    await one.run("create table c (p int); insert into c values (-1)")
+    await one.run("alter table c add constraint positive check (p > 0) not valid")
+    assert (await one.error("alter table c validate constraint positive")).sqlstate == "23514"

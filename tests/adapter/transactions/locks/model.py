@@ -61,7 +61,9 @@ class Model:
         while rest:
             if not self._has(owner, rest[0], mode):
                 place = self._place(owner, rest[0])
-                ahead = [wish for wish in self.queue[:place] if wish.tags[0] == rest[0]]
+                # Of rows those are let through whom no holder excludes (`adapter.transactions.locks.row_locks`).
+                passes = rest[0].kind == "tuple"
+                ahead = [] if passes else [wish for wish in self.queue[:place] if wish.tags[0] == rest[0]]
                 if self._excluded(owner, rest[0], mode) or any(CONFLICTS[mode] >> wish.mode & 1 for wish in ahead):
                     if self._is_deadlock(owner, rest[0], mode):
                         return
