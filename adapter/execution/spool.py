@@ -15,6 +15,7 @@ from typing import IO, Any
 import pyarrow as pa
 
 from adapter.results import RecordBatch
+from storage.shards.parts import arrow_bytes
 
 MEMORY_BYTES = 8 * 1024 * 1024
 """Arrow bytes of one spool that stay in memory; a few screens of rows for hundreds of cursors."""
@@ -39,8 +40,9 @@ class RowSpool:
         self._schema = batch.schema
         self._starts.append(self.rows)
         self.rows += batch.num_rows
-        if self._file is None and self._bytes + batch.nbytes <= MEMORY_BYTES:
-            self._bytes += batch.nbytes
+        size = arrow_bytes(batch)
+        if self._file is None and self._bytes + size <= MEMORY_BYTES:
+            self._bytes += size
             self._batches.append(batch)
         else:
             self._batches.append(await asyncio.to_thread(self._write, batch))

@@ -18,7 +18,7 @@ from frontend.encoding.settings import FormatSettings
 from planner.types import types
 from planner.types.types import SqlType
 
-SMALL_CELLS = 64
+SMALL_CELLS = 400
 """Rows times columns up to which values are written one by one."""
 
 CellWriter: TypeAlias = Callable[[list[Any]], list[bytes]]

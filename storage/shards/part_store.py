@@ -38,14 +38,15 @@ from storage.shards.parts import (
     RowIdRange,
     RunRef,
     UploadedPart,
+    arrow_bytes,
     file_part,
     fingerprint,
     inline_part,
     parquet_stats,
     read_table,
-    row_group,
     with_row_ids,
 )
+from storage.shards.row_group_bytes import row_group
 from storage.shards.writes import PromisedPart
 from storage.stores.blob import Blob, ByteRange
 
@@ -121,7 +122,7 @@ class PartStore:
 
     async def encode(self, kind: str, shard: ShardId, table: pa.Table) -> Part:
         """An inline part when `table` is small, else an uploaded one."""
-        if table.nbytes <= 2 * INLINE_LIMIT_BYTES:
+        if arrow_bytes(table) <= 2 * INLINE_LIMIT_BYTES:
             part = inline_part(kind, table)
             if part.bytes <= INLINE_LIMIT_BYTES:
                 return part
@@ -391,7 +392,7 @@ class PartStore:
             raise CorruptPart(f"part {part.key} does not match its checksum")
 
     def _remember(self, slot: Slot, table: pa.Table) -> None:
-        size = table.nbytes + ENTRY_BYTES
+        size = arrow_bytes(table) + ENTRY_BYTES
         if size <= CACHE_BYTES // 4:
             self._cache.put(slot, table, size)
 

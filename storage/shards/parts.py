@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import datetime
 import hashlib
-import io
 import math
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
@@ -51,6 +50,7 @@ PROVISIONAL_ROW_ID = 1 << 62
 _END_OF_STREAM = b"\xff\xff\xff\xff\x00\x00\x00\x00"
 _FEW_ROWS = 4
 """The statistics of so many rows are found faster value by value."""
+_FEW_BYTES = 64 * 1024
 _MAX_STAT_CHARS = 64
 _DICTIONARY_SAMPLE_ROWS = 4096
 _ROW_GROUP_ROWS = 1 << 19
@@ -221,6 +221,13 @@ class PartDigest:
     def checksum(self) -> str:
         """The checksum of what was taken in."""
         return self._hash.hexdigest()
+
+
+def arrow_bytes(rows: pa.Table | pa.RecordBatch) -> int:
+    """How much memory `rows` take, as budgets count it: their buffers where these are small, and else their slices of
+    them, which takes a hundred times as long to find out."""
+    whole = int(rows.get_total_buffer_size())
+    return whole if whole <= _FEW_BYTES else int(rows.nbytes)
 
 
 def written_table(rows: pa.Table | pa.RecordBatch) -> pa.Table:
@@ -526,45 +533,6 @@ def read_table(part: Part, data: bytes, columns: Sequence[str] | None = None) ->
     if stored and table.num_rows != part.rows:
         raise CorruptPart(f"part {part.key or part.id} has {table.num_rows} rows, expected {part.rows}")
     return with_row_ids(part, table, wanted)
-
-
-class _Window(io.RawIOBase):
-    """The bytes of a file from `start` on, at their place; nothing else of it is there."""
-
-    def __init__(self, start: int, data: bytes) -> None:
-        super().__init__()
-        self._start = start
-        self._data = data
-        self._at = 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._at
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        end = self._start + len(self._data)
-        self._at = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: end}[whence]
-        return self._at
-
-    def read(self, size: int = -1) -> bytes:
-        first = self._at - self._start
-        if first < 0:
-            raise OSError("read before the window")
-        piece = self._data[first:] if size < 0 else self._data[first : first + size]
-        self._at += len(piece)
-        return piece
-
-
-def row_group(metadata: pq.FileMetaData, number: int, columns: Sequence[str], start: int, data: bytes) -> pa.Table:
-    """The row group `number` of a Parquet file, of which `data` are the bytes from `start` on."""
-    source = pa.PythonFile(_Window(start, data), mode="r")
-    file = pq.ParquetFile(source, metadata=metadata, page_checksum_verification=True)
-    return file.read_row_group(number, columns=columns, use_threads=False)
 
 
 def default_columns(part: Part) -> list[str]:

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from msgspec import Struct, field
 
-from storage.shards.parts import Part
+from storage.shards.parts import Part, arrow_bytes
 from storage.transactions.local_parts import LocalParts
 from storage.transactions.rows_ahead import FIRST_AHEAD, Ints
 
@@ -39,9 +39,9 @@ class Buffer(Struct):
 
     def nbytes(self) -> int:
         """Arrow bytes held in memory."""
-        inserts = sum(table.nbytes for run in self.runs for table in run.tables)
-        deletes = sum(table.nbytes for table in self.deletes)
-        return int(inserts + deletes)
+        inserts = sum([arrow_bytes(table) for run in self.runs for table in run.tables])
+        deletes = sum([arrow_bytes(table) for table in self.deletes])
+        return inserts + deletes
 
     def absorb(self, later: Buffer) -> None:
         """Take over what was written after this."""

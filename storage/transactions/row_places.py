@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 from msgspec import Struct
 
-from storage.shards.parts import INLINE_LIMIT_BYTES, PROVISIONAL_ROW_ID, Part
+from storage.shards.parts import INLINE_LIMIT_BYTES, PROVISIONAL_ROW_ID, Part, arrow_bytes
 
 
 class Run(NamedTuple):
@@ -41,7 +41,7 @@ def coalesced(parts: list[NewPart]) -> list[NewPart]:
     large: list[NewPart] = []
     small: list[NewPart] = []
     for part in parts:
-        if sum(table.nbytes for table in part.tables) > INLINE_LIMIT_BYTES:
+        if sum([arrow_bytes(table) for table in part.tables]) > INLINE_LIMIT_BYTES:
             large.append(part)
             continue
         schema = part.tables[0].schema
@@ -69,16 +69,16 @@ def delete_groups(deletes: Sequence[tuple[int, pa.Table]]) -> list[tuple[int, li
     found: list[tuple[int, list[pa.Table]]] = []
     growing: list[_Growing] = []
     for scope, table in deletes:
-        owner = scope if is_provisional(table) else None
+        owner, size = scope if is_provisional(table) else None, arrow_bytes(table)
         group = next((each for each in growing if each.owner == owner and each.schema.equals(table.schema)), None)
         if group is None:
             group = _Growing(owner, table.schema, len(found))
             growing.append(group)
             found.append((scope, []))
-        elif group.nbytes + table.nbytes > INLINE_LIMIT_BYTES and found[group.at][0] != scope:
+        elif group.nbytes + size > INLINE_LIMIT_BYTES and found[group.at][0] != scope:
             group.at, group.nbytes = len(found), 0
             found.append((scope, []))
-        group.nbytes += table.nbytes
+        group.nbytes += size
         found[group.at][1].append(table)
     return found
 

@@ -37,6 +37,7 @@ from storage.shards.parts import (
     RUNS_FORMAT,
     Part,
     UploadedPart,
+    arrow_bytes,
     inline_part,
     written_table,
 )
@@ -186,7 +187,7 @@ class Txn:
             else:
                 buffer.runs.append(BufferedRun(first, [table], table.num_rows))
                 buffer.open_run = True
-            self._buffered += table.nbytes
+            self._buffered += arrow_bytes(table)
         self._changed(shard)
         return first
 
@@ -211,7 +212,7 @@ class Txn:
             raise ValueError(f"the first column of a deletion must be {ROW_ID}")
         if table.num_rows:
             self._buffer(shard).deletes.append(table)
-            self._buffered += table.nbytes
+            self._buffered += arrow_bytes(table)
         self._changed(shard)
 
     async def delete_part(self, shard: ShardId, uploaded: UploadedPart) -> Part:
@@ -397,13 +398,13 @@ class Txn:
                 part = await self._writer.upload("insert", shard, table)
                 buffer.parts.append(msgspec.structs.replace(part, first_row_id=first))
                 first += table.num_rows
-            self._buffered -= sum(table.nbytes for table in run.tables)
+            self._buffered -= sum([arrow_bytes(table) for table in run.tables])
             del buffer.runs[0]
         buffer.open_run = False
         for group in schema_groups(buffer.deletes):
             for table in _slices(pa.concat_tables(group)):
                 buffer.parts.append(await self._writer.upload("delete", shard, table))
-        self._buffered -= sum(table.nbytes for table in buffer.deletes)
+        self._buffered -= sum([arrow_bytes(table) for table in buffer.deletes])
         buffer.deletes = []
         buffer.local_deletes = LocalParts("delete")
         self._changed(shard)
@@ -531,7 +532,7 @@ class Txn:
         if prepared is not None:
             return prepared[1]
         table = tables[0] if len(tables) == 1 else pa.concat_tables(tables)
-        if table.nbytes <= INLINE_LIMIT_BYTES * 2:
+        if arrow_bytes(table) <= INLINE_LIMIT_BYTES * 2:
             part = inline_part(kind, table)
             if part.bytes <= min(INLINE_LIMIT_BYTES, budget.left):
                 budget.left -= part.bytes

@@ -24,7 +24,7 @@ from storage.bounded_map import BoundedMap
 from storage.cache_memory import aging, share
 from storage.shards.indexes.keys import Ints
 from storage.shards.part_store import PartStore
-from storage.shards.parts import ROW_ID, Part, read_table
+from storage.shards.parts import ROW_ID, Part, arrow_bytes, read_table
 
 MAPPED_BYTES = 2 * 1024**3
 """Bytes of row groups kept in scratch files."""
@@ -199,6 +199,6 @@ def _group_of(first: int, batch: pa.RecordBatch, mapped: mmap.mmap | None = None
     if ROW_ID in batch.schema.names:
         row_ids = batch.column(ROW_ID).to_numpy()
         batch = batch.drop_columns([ROW_ID])
-    size = batch.nbytes + (0 if row_ids is None else row_ids.nbytes) + GROUP_BYTES
+    size = arrow_bytes(batch) + (0 if row_ids is None else row_ids.nbytes) + GROUP_BYTES
     columns = dict(zip(batch.schema.names, batch.columns, strict=True))
     return RowGroup(first=first, rows=batch.num_rows, columns=columns, row_ids=row_ids, nbytes=size, mapped=mapped)
