@@ -6,7 +6,7 @@ SEEDS ?= 2000
 ROUNDS ?= 50
 LOCK := .venv/bin/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header
 
-.PHONY: help setup setup-dev serve test check unit demo bench simulate slt isolation crash audit random-changes walks lock clean
+.PHONY: help setup setup-dev serve test check unit demo bench simulate slt isolation regress crash audit random-changes walks lock clean
 
 help: ## List the tasks
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -35,8 +35,12 @@ slt: setup-dev ## Run our sqllogictest suites on PostgreSQL and on both engines
 	$(PY) -m pytest tests/sqllogictest/test_suites.py $(ARGS)
 
 isolation: setup-dev ## Run PostgreSQL's isolation specs against PostgreSQL 15 and us; writes docs/isolation-specs.md
-	@scripts/isolation-specs.sh
+	@scripts/postgres-tests.sh
 	$(PY) -m tests.isolation $(ARGS)
+
+regress: setup-dev ## Run PostgreSQL's regression SQL against PostgreSQL 15 and us; writes docs/regression.md
+	@scripts/postgres-tests.sh
+	$(PY) -m tests.regression $(ARGS)
 
 crash: setup-dev ## kill -9 of servers under load, ROUNDS rounds on SQLite and on PostgreSQL, a second server alive in half
 	$(PY) -m tests.faults.rounds --store sqlite --rounds $(ROUNDS) $(ARGS)

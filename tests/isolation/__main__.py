@@ -21,7 +21,7 @@ from tests.isolation.spec import parse_spec
 from tests.support.postgres import start_postgres
 from tests.support.server import AS_SHIPPED, ROOT, TidegateServer
 
-SPECS = ROOT / ".cache" / "isolation" / "specs"
+SPECS = ROOT / ".cache" / "postgres-tests" / "isolation" / "specs"
 PAGE = ROOT / "docs" / "isolation-specs.md"
 
 SETTINGS = {
