@@ -62,6 +62,8 @@ class Reasons:
     def __init__(self) -> None:
         self._spoilt: dict[str, str] = {}
         self._failed = ""
+        self._changed: set[str] = set()
+        """What the open transaction has made or changed: undone when it cannot commit."""
 
     def begin_file(self) -> None:
         """A new file: names as short as `t` mean other things in it."""
@@ -71,20 +73,26 @@ class Reasons:
     def transaction_is_over(self) -> None:
         """What failed a transaction makes nothing fail any more."""
         self._failed = ""
+        self._changed.clear()
 
     def after(self, sql: str, difference: Difference, wanted: Outcome, got: Outcome) -> tuple[str, bool]:
         """(why the statement differs, whether an earlier one is the cause); ('', False) where it does not."""
         sql = _COMMENT.sub(" ", sql)
+        touched = self._touched(sql)
+        self._changed |= touched
         if difference is Difference.NONE:
             if got.error is None:
-                for name in self._touched(sql):
+                for name in touched:
                     self._spoilt.pop(name, None)
             return "", False
         reason, follows = self._why(sql, difference, wanted, got)
         if got.error is not None and wanted.error is None:
             self._failed = self._failed or reason
-        for name in self._touched(sql):
-            self._spoilt.setdefault(name, reason)
+        if _is_undone(wanted, got):
+            touched = self._changed
+        if wanted.error is None or got.error is None:
+            for name in touched:
+                self._spoilt.setdefault(name, reason)
         return reason, follows
 
     def _touched(self, sql: str) -> set[str]:
@@ -99,7 +107,7 @@ class Reasons:
         error = got.error
         if got.broke:
             return got.broke, False
-        if error is not None and error.sqlstate == _ABORTED and self._failed:
+        if self._failed and (_is_undone(wanted, got) or (error is not None and error.sqlstate == _ABORTED)):
             return self._failed, True
         own = _feature(sql, difference, wanted, got)
         is_certain = error is not None and error.sqlstate in ("0A000", "XX000", "57014")
@@ -109,6 +117,12 @@ class Reasons:
                 if (why := self._spoilt.get(_folded(match[0]))) is not None:
                     return why, True
         return own, False
+
+
+def _is_undone(wanted: Outcome, got: Outcome) -> bool:
+    """Whether a transaction commits on PostgreSQL and is rolled back on Tidegate."""
+    tags = [[answer.tag for answer in outcome.answers] for outcome in (wanted, got)]
+    return tags == [["COMMIT"], ["ROLLBACK"]]
 
 
 def _folded(name: str) -> str:

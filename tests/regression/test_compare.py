@@ -95,5 +95,16 @@ def test_a_failed_transaction_counts_under_what_failed_it() -> None:
     reasons.after("select 1", Difference.REFUSED, ONE_TWO, _error("XX000", "broken"))
     aborted = _error("25P02", "current transaction is aborted")
     assert reasons.after("select 2", Difference.REFUSED, ONE_TWO, aborted) == ("refused: XX000 broken", True)
+    reasons.after("insert into a_table values (1)", Difference.NONE, _done("INSERT 0 1"), _done("INSERT 0 1"))
+    undone = reasons.after("commit", Difference.TAG, _done("COMMIT"), _done("ROLLBACK"))
+    assert undone == ("refused: XX000 broken", True)
     reasons.transaction_is_over()
+    assert reasons.after("table a_table", Difference.ROWS, ONE_TWO, TWO_ONE) == ("refused: XX000 broken", True)
     assert reasons.after("select 2", Difference.REFUSED, ONE_TWO, aborted)[1] is False
+
+
+def test_what_both_refuse_spoils_nothing() -> None:
+    reasons = Reasons()
+    refused, other = _error("0A000", "no"), _error("42601", "no")
+    assert reasons.after("create table child ()", Difference.SQLSTATE, other, refused) == ("refused: 0A000 no", False)
+    assert reasons.after("select a from child", Difference.ROWS, ONE_TWO, TWO_ONE)[1] is False
