@@ -52,16 +52,38 @@ async def lock_whole_table(running: Running, target: Target) -> None:
             raise BeginAgain
 
 
+async def locked_rows(
+    running: Running,
+    target: Target,
+    read: PreparedRead,
+    statement: BoundUpdate | BoundDelete,
+    keys: Sequence[int] | None,
+    rows: RecordBatch,
+) -> RecordBatch:
+    """As `locked_batches`, where all the rows are at hand."""
+    if not rows.num_rows:
+        return rows
+    ids = rows.column(0).to_numpy()
+    modes = _modes(rows, keys, len(target.columns))
+    if len(ids) > 1:
+        ids, modes = await computed(len(ids), partial(_ascending, [ids], [modes]))
+    changed, fitting = await _lock(running, target, read, statement, keys, ids, modes)
+    return rows if fitting is None else _with_newest(rows, changed, fitting)
+
+
 async def locked_batches(
-    running: Running, target: Target, read: PreparedRead, statement: BoundUpdate | BoundDelete
+    running: Running,
+    target: Target,
+    read: PreparedRead,
+    statement: BoundUpdate | BoundDelete,
+    keys: Sequence[int] | None,
 ) -> AsyncIterator[RecordBatch]:
     """The rows of `read` as UPDATE or DELETE has to write them, once they are locked: those that others have changed
-    meanwhile by their newest versions, where these still fit.
+    meanwhile by their newest versions, where these still fit. UPDATE assigns to the columns at the places `keys`, of
+    those that other tables may refer to.
 
     Raises what `LockedRows.lock` raises, before the first batch.
     """
-    is_update = isinstance(statement, BoundUpdate)
-    keys = target.key_places if is_update else None
     spool = RowSpool()
     try:
         ids, modes = [], []
@@ -75,14 +97,31 @@ async def locked_batches(
         if not ids:
             return
         found, wanted = await computed(spool.rows, partial(_ascending, ids, modes))
-        follows = isinstance(statement, BoundUpdate) and _may_follow(running, read, statement, wanted)
-        rows = LockedRows(running, target.relation, "updating" if is_update else "deleting", follows=follows)
-        changed = await rows.lock(found, wanted)
-        fitting = await _newest_that_fit(running, target, read, rows, changed, keys) if changed else None
+        changed, fitting = await _lock(running, target, read, statement, keys, found, wanted)
         async for batch in spool.read(0, spool.rows):
             yield batch if fitting is None else _with_newest(batch, changed, fitting)
     finally:
         spool.close()
+
+
+async def _lock(
+    running: Running,
+    target: Target,
+    read: PreparedRead,
+    statement: BoundUpdate | BoundDelete,
+    keys: Sequence[int] | None,
+    ids: np.ndarray[Any, Any],
+    modes: np.ndarray[Any, Any],
+) -> tuple[Mapping[int, int], pa.Table | None]:
+    """Lock rows (ids ascending). What has become of those that others have changed meanwhile, and what `read` gives for
+    their newest versions; None when there are none of them."""
+    is_update = isinstance(statement, BoundUpdate)
+    follows = isinstance(statement, BoundUpdate) and _may_follow(running, read, statement, modes)
+    rows = LockedRows(running, target.relation, "updating" if is_update else "deleting", follows=follows)
+    changed = await rows.lock(ids, modes)
+    if not changed:
+        return changed, None
+    return changed, await _newest_that_fit(running, target, read, rows, changed, keys)
 
 
 def _may_follow(running: Running, read: PreparedRead, statement: BoundUpdate, modes: np.ndarray[Any, Any]) -> bool:
@@ -96,7 +135,7 @@ def _may_follow(running: Running, read: PreparedRead, statement: BoundUpdate, mo
         and statement.view_checks is None
         and snapshot is not None
         and not snapshot.ahead
-        and bool((modes == FOR_NO_KEY_UPDATE).all())
+        and int(modes.min()) == FOR_NO_KEY_UPDATE == int(modes.max())
     )
 
 

@@ -21,6 +21,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec import Struct
 from msgspec.structs import replace
 
 from adapter.changes.change_locks import (
@@ -28,11 +29,11 @@ from adapter.changes.change_locks import (
     against_all_writers,
     lock_whole_table,
     locked_batches,
+    locked_rows,
     merged_batches,
 )
 from adapter.changes.constraints.row_checks import check_parts, check_rows
 from adapter.changes.constraints.statement_keys import StatementKeys
-from adapter.changes.constraints.table_keys import TableKeys
 from adapter.changes.constraints.target import Target, target_of
 from adapter.changes.constraints.view_checks import CheckedViews
 from adapter.changes.merged_rows import Merge, taken
@@ -61,7 +62,7 @@ from storage.catalog.temporary import FIRST_TEMPORARY_OID
 from storage.shards.parts import NO_COLUMNS, ROW_ID, Part, UploadedPart
 
 MAX_STATEMENTS = 1000
-"""UPDATEs of which it is known whether they assign to keys."""
+"""UPDATEs of which it is known to what they assign."""
 
 
 async def run_change(running: Running, plan: Plan) -> Outcome:
@@ -95,27 +96,38 @@ def changes_temporary_table(plan: Plan) -> bool:
     return isinstance(plan.statement, BoundChange) and plan.statement.relation_oid >= FIRST_TEMPORARY_OID
 
 
-_leaves_keys: BoundedMap[int, tuple[BoundUpdate, TableKeys, bool]] = BoundedMap(max_entries=MAX_STATEMENTS)
+class _Assigned(Struct, frozen=True):
+    """To what an UPDATE of `target` assigns: to no column of its keys (`leaves_keys`), and to those at `key_places` of
+    the columns that others may refer to."""
+
+    statement: BoundUpdate
+    target: Target
+    leaves_keys: bool
+    key_places: tuple[int, ...]
+
+
+_assigned: BoundedMap[int, _Assigned] = BoundedMap(max_entries=MAX_STATEMENTS)
 """By identity of the statement, which an entry keeps alive."""
 
 
-def leaves_keys(statement: BoundUpdate, target: Target) -> bool:
-    """Whether an UPDATE assigns to no column of a key of its table."""
-    assert target.keys is not None
-    known = _leaves_keys.get(id(statement))
-    if known is None or known[1] is not target.keys:
-        known = statement, target.keys, _assigns_no_key(statement, target, target.keys)
-        _leaves_keys.put(id(statement), known)
-    return known[2]
+def assigned(statement: BoundUpdate, target: Target) -> _Assigned:
+    """See `_Assigned`."""
+    known = _assigned.get(id(statement))
+    if known is None or known.target is not target:
+        known = _assigned_by(statement, target)
+        _assigned.put(id(statement), known)
+    return known
 
 
-def _assigns_no_key(statement: BoundUpdate, target: Target, keys: TableKeys) -> bool:
+def _assigned_by(statement: BoundUpdate, target: Target) -> _Assigned:
     rel, width = statement.read.rel, len(target.columns)
     if not isinstance(rel, ir.Project):
-        return False
+        return _Assigned(statement, target, False, target.key_places)
     old, new = rel.exprs[1 : 1 + width], rel.exprs[1 + width : 1 + 2 * width]
-    pairs = zip(target.columns, old, new, strict=True)
-    return not keys.touches(frozenset([column.attnum for column, before, after in pairs if before != after]))
+    places = [place for place, (before, after) in enumerate(zip(old, new, strict=True)) if before != after]
+    attnums = frozenset([target.columns[place].attnum for place in places])
+    leaves = target.keys is None or not target.keys.touches(attnums)
+    return _Assigned(statement, target, leaves, tuple([place for place in target.key_places if place in places]))
 
 
 class Change:
@@ -152,7 +164,8 @@ class Change:
         if isinstance(statement, BoundInsert) and statement.on_conflict is not None:
             self._conflicts = ConflictResolution(running, target, statement.on_conflict)
         self._keys: StatementKeys | None = None
-        if target.keys is not None and not (isinstance(statement, BoundUpdate) and leaves_keys(statement, target)):
+        self._assigned = assigned(statement, target) if isinstance(statement, BoundUpdate) else None
+        if target.keys is not None and not (self._assigned is not None and self._assigned.leaves_keys):
             self._keys = StatementKeys(running, target, target.keys)
         self._views: CheckedViews | None = None
         if isinstance(statement, (BoundInsert, BoundUpdate)) and statement.view_checks is not None:
@@ -227,9 +240,16 @@ class Change:
 
     async def _read_then_write(self, read: PreparedRead) -> None:
         statement = self._statement
+        keys = None if self._assigned is None else self._assigned.key_places
+        if read.rows is not None and not isinstance(statement, BoundMerge):
+            rows = read.rows
+            if isinstance(statement, (BoundUpdate, BoundDelete)):
+                rows = await locked_rows(self._running, self.target, read, statement, keys, rows)
+            await self._take(rows)
+            return
         stream = read.stream()
         if isinstance(statement, (BoundUpdate, BoundDelete)):
-            stream = locked_batches(self._running, self.target, read, statement)
+            stream = locked_batches(self._running, self.target, read, statement, keys)
         elif isinstance(statement, BoundMerge):
             stream = merged_batches(self._running, self.target, read, statement)
         async with aclosing(_closable(stream)) as batches:
