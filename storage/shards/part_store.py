@@ -66,7 +66,7 @@ TOMBSTONE = b"tidegate tombstone\n"
 UPLOAD_DELAYS_S = (0.01, 0.05, 0.2, 0.5, 1.0)
 """Pauses between attempts of one upload; then it has failed."""
 
-FOOTER_GUESS_BYTES = 64 * 1024
+FOOTER_GUESS_BYTES = 32 * 1024
 
 MAX_VERIFIED = 100_000
 """Files that are remembered as verified."""
@@ -165,9 +165,10 @@ class PartStore:
         if failure is not None:
             raise Determinate(f"{key} could not be stored: {failure}") from failure
 
-    async def read_file(self, key: str, length: int | None = None) -> bytes:
-        """The file `key` that belongs to a part, or what there is of its first `length` bytes. Raises MissingBlob."""
-        data = await self._blob.get(key, None if length is None else ByteRange(start=0, length=length))
+    async def read_file(self, key: str, start: int = 0, length: int | None = None) -> bytes:
+        """The file `key` that belongs to a part, or what there is of `length` bytes from `start` on. Raises
+        MissingBlob."""
+        data = await self._blob.get(key, None if length is None else ByteRange(start=start, length=length))
         if data is None:
             raise missing_blob(key)
         return data

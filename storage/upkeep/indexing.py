@@ -6,6 +6,7 @@ needs itself. A crash leaves uploads that nothing refers to, for `storage.upkeep
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Collection, Container, Sequence
 
 from storage.durable.state import Abandon
@@ -13,6 +14,7 @@ from storage.ids import ShardId
 from storage.shards.indexes.definition import IndexDefinition
 from storage.shards.indexes.durable_runs import durable_run, run_ref
 from storage.shards.indexes.reading.reader import KeyReader
+from storage.shards.indexes.runs import encode, part_tag
 from storage.shards.part_store import PartStore
 from storage.shards.parts import Part, RunRef
 from storage.shards.shard import DataShard
@@ -81,8 +83,9 @@ class Indexer:
                 run = await (source.make if definition.id in anew else source.load)(part, definition)
                 key = self._parts.new_key(handle.shard, "keys")
                 new.append(key)
-                await self._parts.add_file(key, bytes(run.data))
-                ref = run_ref(definition, part, run.data, key)
+                data = await asyncio.to_thread(encode, definition, run, part_tag(part))
+                await self._parts.add_file(key, data)
+                ref = run_ref(definition, part, data, key)
             runs[definition.id] = ref
         if runs == part.runs:
             return False

@@ -19,6 +19,10 @@ from msgspec import Struct
 KEY_FORMAT = 1
 """Version of how keys are made (`storage.shards.indexes.keys`). Another one makes other fingerprints."""
 
+RUN_VERSION = 2
+"""Format of key runs (`storage.shards.indexes.runs`). One of another format is of another definition: what is stored
+in an older one is made again, as what an index lacks is."""
+
 
 class Domain(enum.Enum):
     """How the values of a type compare."""
@@ -147,7 +151,7 @@ def domain_of(type_: pa.DataType) -> Domain | None:
 def _fingerprint(definition: IndexDefinition) -> str:
     columns = [(_source(c.source), c.descending, c.nulls_first, c.padded, c.domain.value) for c in definition.columns]
     predicate = None if definition.predicate is None else _source(definition.predicate)
-    text = repr((KEY_FORMAT, columns, predicate, definition.hashed, definition.ordered))
+    text = repr((KEY_FORMAT, RUN_VERSION, columns, predicate, definition.hashed, definition.ordered))
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 

@@ -53,6 +53,7 @@ def conformed(definition: IndexDefinition, rows: pa.Table) -> pa.Table:
 def run_ref(definition: IndexDefinition, part: Part, data: bytes | memoryview, key: str) -> RunRef:
     """What the record of `part` says of its run `data`, which is stored as `key`."""
     head = runs.read_head(definition.fingerprint, runs.part_tag(part), data, "a key run")
+    small = 0 < head.filter_bytes <= INLINE_FILTER_BYTES
     return RunRef(
         key=key,
         bytes=len(data),
@@ -60,7 +61,7 @@ def run_ref(definition: IndexDefinition, part: Part, data: bytes | memoryview, k
         checksum=head.checksum,
         low=head.low,
         high=head.high,
-        filter=head.filter if 0 < len(head.filter) <= INLINE_FILTER_BYTES else None,
+        filter=runs.read_filter(head, data, "a key run") if small else None,
     )
 
 
@@ -73,7 +74,8 @@ def durable_run(part: Part, definition: IndexDefinition) -> RunRef | None:
 
 
 def head_of(part: Part, ref: RunRef, data: bytes | memoryview) -> RunHead:
-    """The head of the run that `ref` names, whose first bytes are `data`. Raises `CorruptRun` and NewerFormat."""
+    """Head and directory of the run that `ref` names, whose first bytes are `data`. Raises `CorruptRun` and
+    NewerFormat."""
     head = runs.read_head(ref.fingerprint, runs.part_tag(part), data, f"key run {ref.key}")
     if head.checksum != ref.checksum:
         raise CorruptRun(f"key run {ref.key} is not the one that its part names")

@@ -104,8 +104,8 @@ async def test_a_key_that_is_not_there_costs_the_filters_alone() -> None:
     before = stores.blob.counts.copy()
     result = await other.keys.lookup(parts, BY_C1, [(6002,)], COLUMNS)
     assert answer(result)[0][1][0] == 6002
-    # Four filters, one run, the footer and one row group of one file; and here, where everything is validated, the
-    # key column of its part.
+    # Four filters, one page of one run, the footer and one row group of one file; and here, where everything is
+    # validated, the key column of its part.
     cost = stores.blob.counts - before
     assert (cost["get"], other.keys.sources.runs.read, other.keys.sources.rows.loaded) == (4 + 1 + 2 + 1, 1, 1)
     before = stores.blob.counts.copy()
@@ -292,6 +292,7 @@ async def test_a_run_that_is_not_what_was_written_is_noticed(
     # The answers are right all the same, for keys that are there and others.
     other = await stores.open("two")
     assert await found(other, shard, 5, 2999, 3000) == [5, 2999]
+    assert await found(other, shard, *range(0, 6000, 3)) == [*range(0, 3000, 3)]
     assert other.keys.sources.runs.made == 1
     assert other.keys.sources.runs.refused >= 1
     await other.close()

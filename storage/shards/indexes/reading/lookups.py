@@ -149,7 +149,8 @@ def _candidates(
         for lowest, highest, part in view.bounds(index):
             if lowest <= high and low <= highest:
                 if not index.hashed:
-                    run = yield from sources.run(part, index)
+                    ends = np.array([low], np.uint64), np.array([high], np.uint64)
+                    run = yield from sources.run_between(part, index, *ends)
                     found += [(part, position) for position in run.between(low, high)]
                     continue
                 holding = sources.runs.get(part, index)
@@ -361,7 +362,7 @@ def _places_by_order(
                 _, ids, positions = keys.by_order.between(lowest, highest)
                 found += _by_part(view, np.full(len(ids), number), ids, positions)
         for part in view.files:
-            run = yield from sources.run(part, index)
+            run = yield from sources.run_between(part, index, low, high)
             numbers, positions = yield from over_rows(len(low), partial(run.probe_between, low, high))
             if len(numbers):
                 found.append((part, numbers, positions))

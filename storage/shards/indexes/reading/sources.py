@@ -26,11 +26,11 @@ from storage.shards.indexes.durable_runs import durable_run
 from storage.shards.indexes.keys import Ints, Keys, Mask
 from storage.shards.indexes.reading.part_views import UNCOMMITTED, PartView, keys_of
 from storage.shards.indexes.reading.row_groups import RowGroup, RowGroups, decode_inline
-from storage.shards.indexes.reading.run_store import RunStore
+from storage.shards.indexes.reading.run_store import RunStore, StoredHead
 from storage.shards.indexes.reading.small_parts import DeletedRows, PartKeys, SmallParts, TableKeys
-from storage.shards.indexes.runs import KeyRun
+from storage.shards.indexes.runs import KeyRun, joined
 from storage.shards.part_store import PartStore
-from storage.shards.parts import ROW_ID, Part, read_table
+from storage.shards.parts import ROW_ID, Part, RunRef, read_table
 from storage.shards.shard import ShardSnapshot
 from storage.timestamps.csn import Csn
 
@@ -212,23 +212,74 @@ class Sources:
         return found
 
     def run_with(self, part: Part, index: IndexDefinition, hashed: Keys) -> Steps[KeyRun | None]:
-        """The key run of a file; None when a filter says that it has none of the hashes `hashed`."""
+        """The key run of a file, or so much of it as has the hashes `hashed`; None when a filter says that it has none
+        of them."""
         found = self.runs.get(part, index)
-        if found is not None:
-            return found
-        ref = durable_run(part, index)
-        if ref is not None:
-            filter_ = ref.filter
-            if filter_ is None:
-                head = self.runs.head(ref)
-                if head is None:
-                    head = yield lambda: self.runs.load_head(part, ref)
-                filter_ = None if head is None else head.filter
-            if filter_:
-                likely = yield from over_rows(len(hashed), partial(filters.may_hold_each, filter_, hashed))
-                if not likely.any():
-                    return None
-        return (yield from self.run(part, index))
+        ref = None if found is not None else durable_run(part, index)
+        if ref is None:
+            return found or (yield from self.run(part, index))
+        if ref.filter is not None:
+            # A small one, which is read whole.
+            likely = yield from self._likely(ref.filter, hashed)
+            return (yield from self.run(part, index)) if len(likely) else None
+        held = self.runs.head(ref)
+        if held is None:
+            held = yield lambda: self.runs.load_head(part, index, ref)
+        pages = None if held is None else held.head.by_hash
+        if held is None or pages is None:
+            return (yield from self.run(part, index))
+        numbers = yield from over_rows(len(hashed), partial(pages.holding, hashed, hashed))
+        if held.filter is None and self.runs.is_worth_whole(held, len(numbers)):
+            held = yield partial(self.runs.load_filter, ref, held)
+            if held is None:
+                return (yield from self.run(part, index))
+        if held.filter is not None:
+            hashed = yield from self._likely(held.filter, hashed)
+            if not len(hashed):
+                return None
+            numbers = yield from over_rows(len(hashed), partial(pages.holding, hashed, hashed))
+        return (yield from self._some_pages(part, index, ref, held, True, numbers))
+
+    def run_between(self, part: Part, index: IndexDefinition, low: Keys, high: Keys) -> Steps[KeyRun]:
+        """The key run of a file, or so much of it as has the prefixes from low[i] to high[i], for every i."""
+        found = self.runs.get(part, index)
+        ref = None if found is not None else durable_run(part, index)
+        if ref is None or ref.filter is not None:
+            return found or (yield from self.run(part, index))
+        held = self.runs.head(ref)
+        if held is None:
+            held = yield lambda: self.runs.load_head(part, index, ref)
+        pages = None if held is None else held.head.by_order
+        if held is None or pages is None:
+            return (yield from self.run(part, index))
+        numbers = yield from over_rows(len(low), partial(pages.holding, low, high))
+        return (yield from self._some_pages(part, index, ref, held, False, numbers))
+
+    def _some_pages(
+        self, part: Part, index: IndexDefinition, ref: RunRef, held: StoredHead, by_hash: bool, numbers: Ints
+    ) -> Steps[KeyRun]:
+        """The run with the pages `numbers` of one section; or the whole run, when it is better to read that."""
+        wanted: list[int] = numbers.tolist()
+        found = self.runs.pages(ref, by_hash, wanted)
+        missing = [number for number in wanted if number not in found]
+        if missing:
+            if self.runs.is_worth_whole(held, len(missing)):
+                return (yield from self.run(part, index))
+            loaded = yield lambda: self.runs.load_pages(part, index, ref, by_hash, missing)
+            if loaded is None:
+                made: KeyRun = yield lambda: self.runs.make(part, index)
+                return made
+            found.update(loaded)
+        section = joined([found[number] for number in wanted])
+        by_order = None if by_hash else section
+        return KeyRun(head=held.head, by_hash=section if by_hash else None, by_order=by_order)
+
+    def _likely(self, filter_: bytes, hashed: Keys) -> Steps[Keys]:
+        """Those of the hashes that a filter may have been built with."""
+        if not filter_:
+            return hashed
+        mask = yield from over_rows(len(hashed), partial(filters.may_hold_each, filter_, hashed))
+        return hashed[mask]
 
     def group(self, part: Part, number: int) -> Steps[RowGroup]:
         """A row group of `part`."""

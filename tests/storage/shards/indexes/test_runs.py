@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 
 from storage.errors import NewerFormat
 from storage.shards.indexes import filters, runs
-from storage.shards.indexes.definition import Computed, IndexDefinition, KeyColumn, StoredColumn
+from storage.shards.indexes.definition import RUN_VERSION, Computed, IndexDefinition, KeyColumn, StoredColumn
 from storage.shards.indexes.levels import Levels
 from storage.shards.parts import inline_part
 
-GOLDEN = Path(__file__).parent / "golden" / f"v{runs.RUN_VERSION}_key_run.hex"
+GOLDEN = Path(__file__).parent / "golden" / f"v{RUN_VERSION}_key_run.hex"
 C1 = StoredColumn(name="c1", type=pa.int64())
 C2 = StoredColumn(name="c2", type=pa.string())
 INDEX = IndexDefinition(id=7, columns=(KeyColumn(source=C2), KeyColumn(source=C1, descending=True)))
@@ -33,7 +33,7 @@ def decoded(data: bytes, index: IndexDefinition = INDEX, tag: bytes = TAG) -> ru
 
 
 def test_a_run_keeps_its_bytes() -> None:
-    """A deliberate change raises `runs.RUN_VERSION`; TIDEGATE_REWRITE_GOLDEN=1 writes a file that is missing."""
+    """A deliberate change raises `definition.RUN_VERSION`; TIDEGATE_REWRITE_GOLDEN=1 writes a file that is missing."""
     tag = bytes(range(16))
     data = runs.build(INDEX, ROWS, tag)
     if not GOLDEN.exists():
@@ -64,8 +64,8 @@ def test_every_row_is_found_and_few_others() -> None:
     assert sorted(zip(numbers.tolist(), positions.tolist(), strict=True)) == [(n, n) for n in range(10_000)]
     absent = hashes(values_of(index.columns, [pa.array(np.arange(20_000, 120_000))]))
     assert len(run.probe(absent)[0]) == 0
-    likely = filters.may_hold_each(run.head.filter, absent)
-    assert [filters.may_hold(run.head.filter, h) for h in absent[:500].tolist()] == likely[:500].tolist()
+    likely = filters.may_hold_each(run.filter, absent)
+    assert [filters.may_hold(run.filter, h) for h in absent[:500].tolist()] == likely[:500].tolist()
     assert likely.mean() < 0.02
     assert run.head.exact
     assert run.between(0, (1 << 64) - 1) == np.argsort(keys).tolist()
@@ -87,6 +87,48 @@ def test_a_run_of_no_rows() -> None:
     assert run.find(5) == []
     assert run.between(0, (1 << 64) - 1) == []
     assert len(run.probe(np.array([5], np.uint64))[0]) == 0
+
+
+def test_pages_find_what_the_whole_run_finds() -> None:
+    """Also where one key goes on over several pages."""
+    keys = np.concatenate([np.full(3 * runs.PAGE_ENTRIES, 77), np.arange(4 * runs.PAGE_ENTRIES) % 9_001]).astype("i8")
+    table = pa.table({"c1": keys})
+    index = IndexDefinition(id=1, columns=(KeyColumn(source=C1),))
+    data = runs.build(index, table, TAG)
+    run = decoded(data, index)
+    head = runs.read_head(index.fingerprint, TAG, data[: runs.first_bytes(index, len(keys))], "the run")
+    assert head.checksum == run.head.checksum
+    assert runs.encode(index, run, TAG) == data
+    for pages, whole in ((head.by_hash, run.by_hash), (head.by_order, run.by_order)):
+        assert pages is not None
+        assert whole is not None
+        assert len(pages.firsts) == 7
+        for at in (0, 1, 77, len(keys) // 2, len(keys) - 1):
+            low, high = whole.keys[at : at + 1], whole.keys[min(at + 500, len(keys) - 1) :][:1]
+            for top in (low, high):
+                numbers = pages.holding(low, top).tolist()
+                places = [pages.place_of(number) for number in numbers]
+                some = runs.joined(
+                    [
+                        pages.page(number, data[start : start + length], "the run")
+                        for number, (start, length) in zip(numbers, places, strict=True)
+                    ]
+                )
+                for one, other in zip(some.probe_between(low, top), whole.probe_between(low, top), strict=True):
+                    assert one.tolist() == other.tolist()
+        assert pages.holding(np.empty(0, np.uint64), np.empty(0, np.uint64)).tolist() == []
+        start, length = pages.place_of(2)
+        with pytest.raises(runs.CorruptRun, match="checksum"):
+            pages.page(2, data[start : start + length - 1] + b"!", "the run")
+        with pytest.raises(runs.CorruptRun, match="checksum"):
+            pages.page(1, data[start : start + length], "the run")
+
+
+def test_a_run_of_an_older_format_is_told_by_its_version() -> None:
+    data = bytes.fromhex((GOLDEN.parent / "v1_key_run.hex").read_text())
+    assert runs.version_of(data) == 1
+    with pytest.raises(runs.CorruptRun, match="the run has the older format 1"):
+        decoded(data, tag=bytes(range(16)))
 
 
 @pytest.mark.parametrize("at", [0, 9, 30, 41, 60, 75, 95, 110, 130, 170, 230, -1])
@@ -117,8 +159,8 @@ def test_a_run_of_something_else_is_refused() -> None:
 
 def test_a_newer_run_is_refused_by_name() -> None:
     data = bytearray(runs.build(INDEX, ROWS, TAG))
-    data[8] = runs.RUN_VERSION + 1
-    with pytest.raises(NewerFormat, match=rf"the run has format {runs.RUN_VERSION + 1}.*upgrade Tidegate"):
+    data[8] = RUN_VERSION + 1
+    with pytest.raises(NewerFormat, match=rf"the run has format {RUN_VERSION + 1}.*upgrade Tidegate"):
         decoded(bytes(data))
 
 
