@@ -149,8 +149,7 @@ def _candidates(
         for lowest, highest, part in view.bounds(index):
             if lowest <= high and low <= highest:
                 if not index.hashed:
-                    ends = np.array([low], np.uint64), np.array([high], np.uint64)
-                    run = yield from sources.run_between(part, index, *ends)
+                    run = yield from sources.run_within(part, index, low, high)
                     found += [(part, position) for position in run.between(low, high)]
                     continue
                 holding = sources.runs.get(part, index)

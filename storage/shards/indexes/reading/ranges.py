@@ -322,8 +322,7 @@ def _entries_between(
             found.append(_Entries(section, 0, len(seen), parts=ids[seen], positions=positions[seen], view=view))
         for lowest, highest, part in view.bounds(index):
             if lowest <= high and low <= highest:
-                ends = np.array([low], np.uint64), np.array([high], np.uint64)
-                run = yield from sources.run_between(part, index, *ends)
+                run = yield from sources.run_within(part, index, low, high)
                 assert run.by_order is not None
                 item = _Entries(run.by_order, *run.by_order.between(low, high), part=part)
                 if side is not None and not run.head.exact and item.start < item.stop:

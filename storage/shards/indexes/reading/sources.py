@@ -240,6 +240,13 @@ class Sources:
             numbers = yield from over_rows(len(hashed), partial(pages.holding, hashed, hashed))
         return (yield from self._some_pages(part, index, ref, held, True, numbers))
 
+    def run_within(self, part: Part, index: IndexDefinition, low: int, high: int) -> Steps[KeyRun]:
+        """As `run_between`, for one range."""
+        found = self.runs.get(part, index)
+        if found is not None:
+            return found
+        return (yield from self.run_between(part, index, np.array([low], np.uint64), np.array([high], np.uint64)))
+
     def run_between(self, part: Part, index: IndexDefinition, low: Keys, high: Keys) -> Steps[KeyRun]:
         """The key run of a file, or so much of it as has the prefixes from low[i] to high[i], for every i."""
         found = self.runs.get(part, index)
