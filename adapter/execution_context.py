@@ -43,6 +43,10 @@ class SessionFacts(Protocol):
         """Bytes that the table or index with this oid occupies; 0 for views and for what is stored in no shard."""
         ...
 
+    def database_size(self, oid: int) -> int:
+        """Bytes that the tables and indexes of the database with this oid occupy."""
+        ...
+
     def setting(self, name: str) -> str | None:
         """The value that SHOW prints for a setting, None when there is none of that name."""
         ...

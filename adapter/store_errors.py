@@ -3,8 +3,16 @@
 from __future__ import annotations
 
 from planner import errors as sql
-from planner.errors import DataCorrupted, DiskFull, IoError, SerializationFailure, SqlError
-from storage.errors import AsOfNotReadable, CorruptData, SnapshotTooOld, StorageError, StoreFull, UnknownShard
+from planner.errors import DataCorrupted, DiskFull, InvalidCatalogName, IoError, SerializationFailure, SqlError
+from storage.errors import (
+    AsOfNotReadable,
+    CorruptData,
+    SnapshotTooOld,
+    StorageError,
+    StoreFull,
+    UnknownDatabase,
+    UnknownShard,
+)
 
 FSCK_HINT = "Run tidegate admin fsck to see what else is damaged, and restore it from a copy."
 
@@ -22,6 +30,10 @@ def serialization_failure(reason: str) -> SerializationFailure:
 def sql_error(error: StorageError) -> SqlError:
     """The SQL error for `error`, of a statement that committed nothing."""
     match error:
+        case UnknownDatabase():
+            return InvalidCatalogName(
+                "the database does not exist any more", detail="It seems to have just been dropped.", fatal=True
+            )
         case StoreFull():
             return DiskFull(
                 f"could not write to the store: {error}", hint="Free space where the data are, then try again."

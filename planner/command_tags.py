@@ -48,6 +48,8 @@ _FIXED: dict[type, str] = {
     st.Reindex: "REINDEX",
     st.AlterDefaultPrivileges: "ALTER DEFAULT PRIVILEGES",
     st.CreateDatabase: "CREATE DATABASE",
+    st.AlterDatabase: "ALTER DATABASE",
+    st.RefreshCollation: "ALTER DATABASE",
     st.CreateExtension: "CREATE EXTENSION",
     st.DropDatabase: "DROP DATABASE",
     st.CreateRole: "CREATE ROLE",

@@ -465,6 +465,10 @@ class ObjectNotInPrerequisiteState(SqlError):
     sqlstate = "55000"
 
 
+class ObjectInUse(SqlError):
+    sqlstate = "55006"
+
+
 class CantChangeRuntimeParam(SqlError):
     sqlstate = "55P02"
 

@@ -92,6 +92,10 @@ class UnknownShard(StorageError):
     """The shard is not registered in this environment at the CSN asked for."""
 
 
+class UnknownDatabase(StorageError):
+    """There is no such database any more."""
+
+
 class PartPrevented(StorageError):
     """A promised part's key holds a tombstone: another process decided that the transaction aborts."""
 

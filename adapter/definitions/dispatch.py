@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from adapter.definitions import alter, drop, objects, rename, sequences, tables
+from adapter.definitions.databases import changes as databases
 from adapter.definitions.indexes import creation, rebuilding
 from adapter.definitions.types import changes, composites, enums
 from adapter.execution.guards import prevent_in_block
@@ -48,9 +49,11 @@ _HANDLERS: dict[type, _Handler] = {
     st.CreateRole: objects.create_role,
     st.AlterRole: objects.alter_role,
     st.DropRole: objects.drop_role,
-    st.CreateDatabase: objects.create_database,
+    st.CreateDatabase: databases.create_database,
+    st.AlterDatabase: databases.alter_database,
+    st.RefreshCollation: databases.refresh_collation,
     st.CreateExtension: objects.create_extension,
-    st.DropDatabase: objects.drop_database,
+    st.DropDatabase: databases.drop_database,
     st.AlterSetting: objects.alter_setting,
 }
 

@@ -1,4 +1,4 @@
-"""DDL on schemas, comments, sequences, roles, databases and stored settings."""
+"""DDL on schemas, comments, roles and stored settings."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import msgspec
 
 from adapter.definitions.common.catalog_changes import change, new_oid, owner_oid, role_oid
 from adapter.definitions.constraints.checks import find_constraint, refuse_duplicate
+from adapter.definitions.databases.changes import give_database, rename_database, require_database
 from adapter.definitions.dependents import remove
 from adapter.definitions.types.changes import rename_type
 from adapter.definitions.types.names import require_own_type
@@ -28,10 +29,9 @@ from adapter.execution.relation_names import (
 from adapter.execution.statement import Running
 from adapter.results import Notice
 from adapter.settings.values import canonical_value, check_changeable, require_setting
-from planner.common_errors import existing_relation, missing_column, missing_database, missing_role
+from planner.common_errors import existing_relation, missing_column, missing_role
 from planner.errors import (
     DependentObjectsStillExist,
-    DuplicateDatabase,
     DuplicateObject,
     DuplicateSchema,
     FeatureNotSupported,
@@ -76,7 +76,8 @@ async def create_schema(running: Running, statement: st.CreateSchema) -> None:
         running.session.notice(Notice(severity="NOTICE", sqlstate="42P06", message=message))
         return
     owner = owner_oid(running) if statement.owner is None else role_oid(catalog, running, statement.owner)
-    change(running, added=[Schema(oid=new_oid(running), name=statement.name, owner=owner)])
+    database = running.session.database_oid
+    change(running, added=[Schema(oid=new_oid(running), name=statement.name, owner=owner, database=database)])
     if statement.elements:
         raise FeatureNotSupported("CREATE SCHEMA with schema elements is not supported")
 
@@ -97,10 +98,7 @@ async def rename_object(running: Running, statement: st.RenameObject) -> None:
                 raise DuplicateObject(f'role "{statement.new_name}" already exists')
             change(running, removed=[role], added=[msgspec.structs.replace(role, name=statement.new_name)])
         case "database":
-            database = _database(catalog, statement.name)
-            if database.name == running.session.database:
-                raise FeatureNotSupported("current database cannot be renamed")
-            change(running, removed=[database], added=[msgspec.structs.replace(database, name=statement.new_name)])
+            await rename_database(running, statement.name, statement.new_name)
         case "type" if statement.relation is not None:
             rename_type(running, statement.relation, statement.new_name)
         case "constraint" if statement.relation is not None:
@@ -133,13 +131,12 @@ async def alter_owner(running: Running, statement: st.AlterOwner) -> None:
     """ALTER SCHEMA / DATABASE ... OWNER TO."""
     catalog = own_catalog(running)
     owner = role_oid(catalog, running, statement.owner)
-    record: Schema | Database
-    if statement.kind == "schema":
-        record = require_schema(catalog, statement.name)
-    elif statement.kind == "database":
-        record = _database(catalog, statement.name)
-    else:
+    if statement.kind == "database":
+        give_database(running, statement.name, owner)
+        return
+    if statement.kind != "schema":
         raise FeatureNotSupported(f"ALTER {statement.kind.upper()} ... OWNER TO is not supported")
+    record = require_schema(catalog, statement.name)
     change(running, removed=[record], added=[msgspec.structs.replace(record, owner=owner)])
 
 
@@ -153,7 +150,15 @@ async def comment(running: Running, statement: st.Comment) -> None:
     existing = [r for r in catalog.all() if isinstance(r, Comment) and r.object_oid == oid and r.subid == subid]
     added = []
     if statement.text:
-        added.append(Comment(oid=new_oid(running, oid), object_oid=oid, subid=subid, text=statement.text))
+        added.append(
+            Comment(
+                oid=new_oid(running, oid),
+                object_oid=oid,
+                subid=subid,
+                text=statement.text,
+                database=running.session.database_oid,
+            )
+        )
     change(running, removed=existing, added=added)
 
 
@@ -178,7 +183,7 @@ def _commented(running: Running, catalog: CatalogSnapshot, statement: st.Comment
         case "type" if statement.relation is not None:
             return require_own_type(running, statement.relation).oid, 0
         case "database":
-            return _database(catalog, statement.name).oid, 0
+            return require_database(catalog, statement.name).oid, 0
         case "role":
             return _role(catalog, statement.name).oid, 0
         case "constraint" if statement.relation is not None:
@@ -290,40 +295,13 @@ async def drop_role(running: Running, statement: st.DropRole) -> None:
         remove(running, catalog, [role])
 
 
-# ---------------------------------------------------------------- databases and stored settings
-
-
-def _database(catalog: CatalogSnapshot, name: str) -> Database:
-    for record in catalog.all():
-        if isinstance(record, Database) and record.name == name:
-            return record
-    raise missing_database(name)
-
-
-async def create_database(running: Running, statement: st.CreateDatabase) -> None:
-    """CREATE DATABASE. Databases share nothing but roles; schemas have no database in the catalog yet."""
-    catalog = own_catalog(running)
-    if any(isinstance(r, Database) and r.name == statement.name for r in catalog.all()):
-        raise DuplicateDatabase(f'database "{statement.name}" already exists')
-    raise FeatureNotSupported("CREATE DATABASE is not supported")
-
-
-async def drop_database(running: Running, statement: st.DropDatabase) -> None:
-    """DROP DATABASE."""
-    catalog = own_catalog(running)
-    if not any(isinstance(r, Database) and r.name == statement.name for r in catalog.all()) and statement.if_exists:
-        message = f'database "{statement.name}" does not exist, skipping'
-        running.session.notice(Notice(severity="NOTICE", sqlstate="00000", message=message))
-        return
-    if _database(catalog, statement.name).name == running.session.database:
-        raise DependentObjectsStillExist("cannot drop the currently open database")
-    raise FeatureNotSupported("DROP DATABASE is not supported")
+# ---------------------------------------------------------------- stored settings
 
 
 async def alter_setting(running: Running, statement: st.AlterSetting) -> None:
     """ALTER DATABASE / ROLE ... SET and RESET: defaults of new sessions."""
     catalog = own_catalog(running)
-    database = 0 if statement.database is None else _database(catalog, statement.database).oid
+    database = 0 if statement.database is None else require_database(catalog, statement.database).oid
     role = 0 if statement.role is None else _role(catalog, statement.role).oid
     known = [r for r in catalog.all() if isinstance(r, Setting) and r.database == database and r.role == role]
     if statement.name is None:

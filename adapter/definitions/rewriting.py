@@ -20,13 +20,13 @@ from adapter.definitions.common.catalog_changes import (
     with_column,
     without_column,
 )
+from adapter.definitions.common.table_rows import fill_table, make_shard, physical_schema
 from adapter.definitions.constraints.checks import retyped_checks
 from adapter.definitions.constraints.existing_rows import NewRules
 from adapter.definitions.constraints.generation import generated_from
 from adapter.definitions.indexes.exclusion import retype_exclusions
 from adapter.definitions.indexes.upkeep import retyped_indexes
 from adapter.definitions.sequences import altered, configured
-from adapter.definitions.tables import fill_table, make_shard, physical_schema
 from adapter.definitions.views import broken_views, drop_column_in_views
 from adapter.execution.guards import own_catalog
 from adapter.execution.relation_names import describe

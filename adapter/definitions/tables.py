@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from contextlib import aclosing
-from typing import Any
+from collections.abc import Sequence
 
 import msgspec
-import pyarrow as pa
 
-from adapter.changes.constraints.row_checks import check_rows
-from adapter.changes.constraints.target import target_with
 from adapter.changes.with_changes import run_rows
 from adapter.definitions.common.catalog_changes import (
     change,
@@ -20,6 +15,7 @@ from adapter.definitions.common.catalog_changes import (
     new_shard_id,
     owner_oid,
 )
+from adapter.definitions.common.table_rows import fill_table, make_shard
 from adapter.definitions.constraints.checks import copied_checks, declared_checks, with_constraints
 from adapter.definitions.constraints.generation import checked_default, with_generations
 from adapter.definitions.constraints.keys import declared_keys, name_in_parents, with_not_null
@@ -47,11 +43,10 @@ from planner.errors import (
     WrongObjectType,
 )
 from planner.ir.bound import BoundQuery
-from planner.ir.physical import arrow_type
 from planner.statements import records as st
 from planner.types import types as t
 from planner.types.type_names import format_type
-from planner.types.types import SqlType, column_type
+from planner.types.types import SqlType
 from storage.catalog.model import (
     CatalogSnapshot,
     Column,
@@ -62,21 +57,9 @@ from storage.catalog.model import (
 )
 from storage.catalog.model import Sequence as SequenceRecord
 from storage.catalog.temporary import is_temporary
-from storage.shards.parts import UploadedPart
 
 MAX_COLUMNS = 1600
 """PostgreSQL's limit of columns in a table."""
-
-
-def physical_schema(columns: Iterable[Column]) -> pa.Schema:
-    """The Arrow schema of a table's parts."""
-    return pa.schema(
-        [
-            pa.field(f"c{column.attnum}", arrow_type(column_type(column.type_oid, column.typmod)))
-            for column in columns
-            if not column.dropped
-        ]
-    )
 
 
 # ---------------------------------------------------------------- CREATE TABLE
@@ -136,16 +119,6 @@ async def create_table(running: Running, statement: st.CreateTable) -> None:
     name_in_parents(running, constraints)
     make_shard(running, relation)
     _at_commit(running, relation, statement.on_commit)
-
-
-def make_shard(running: Running, relation: Relation) -> None:
-    """Create the shard of a new table in the transaction. Nobody need know of a temporary table's."""
-    assert relation.shard is not None
-    if is_temporary(relation.oid):
-        return
-    txn = running.transaction.writable(running.services.env)
-    txn.create_shard(relation.shard, physical_schema(relation.columns))
-    running.transaction.created_shards.add(relation.shard)
 
 
 def _check_on_commit(schema: Schema, on_commit: str) -> None:
@@ -321,42 +294,6 @@ def stored_type(name: str, type_: SqlType) -> SqlType:
     if type_.oid in (t.RECORD, t.VOID, t.ANYARRAY, t.ANYELEMENT):
         raise InvalidTableDefinition(f'column "{name}" has pseudo-type {format_type(type_.oid)}')
     return type_
-
-
-async def fill_table(running: Running, relation: Relation, schema_name: str, read: PreparedRead) -> int:
-    """Write the rows of `read` (one column per live column, in order) into a new table. Returns their number."""
-    target = target_with(relation, schema_name)
-    txn = running.transaction.writable(running.services.env, target.shard)
-    if read.writer is not None and target.names and not target.not_null:
-        (parts,) = await read.writer.write(
-            read.query,
-            read.resolved.inputs,
-            read.params,
-            read.context,
-            shard=target.shard,
-            columns=[tuple(range(len(target.columns)))],
-            names=[target.names],
-        )
-        for part in parts:
-            await txn.write_part(target.shard, UploadedPart(key=part.key, rows=part.rows, bytes=part.bytes))
-        return sum(part.rows for part in parts)
-    count = 0
-    physical = physical_schema(target.columns)
-    stream: Any = read.stream()
-    async with aclosing(stream) as batches:
-        async for batch in batches:
-            if not batch.num_rows:
-                continue
-            arrays = [
-                array if array.type == field.type else array.cast(field.type)
-                for array, field in zip(batch.columns, physical, strict=True)
-            ]
-            rows = pa.record_batch(arrays, schema=physical) if arrays else batch
-            await check_rows(running, target, rows)
-            txn.write(target.shard, rows)
-            count += batch.num_rows
-            await txn.spill()
-    return count
 
 
 # ---------------------------------------------------------------- views

@@ -1,7 +1,7 @@
 """LISTEN and NOTIFY: the listeners of one server process, which also hears what other workers of the server notify.
 
 A transaction's notifications are published when it commits, in order, duplicates removed. Each listening session has a
-bounded queue, emptied when it is idle (PostgreSQL, "NOTIFY").
+bounded queue, emptied when it is idle (PostgreSQL, "NOTIFY"). The channels of each database are its own.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ class Listener(Struct, eq=False):
     """A session's side: what it listens to and what waits for it."""
 
     pid: int
+    database: int = 0
+    """The oid of its session's database."""
     channels: set[str] = field(default_factory=set)
     queue: deque[tuple[int, str, str]] = field(default_factory=lambda: deque(maxlen=MAX_QUEUED))
 
@@ -40,16 +42,18 @@ class NotificationHub:
         """Stop serving it."""
         self._listeners.pop(listener, None)
 
-    async def publish(self, pid: int, notifications: Iterable[tuple[str, str]]) -> None:
-        """Hand a committed transaction's (channel, payload) pairs to those who listen, at whatever worker: they have
-        them when this returns."""
+    async def publish(self, sender: Listener, notifications: Iterable[tuple[str, str]]) -> None:
+        """Hand the (channel, payload) pairs of a transaction that the session of `sender` has committed to those who
+        listen in its database, at whatever worker: they have them when this returns."""
         distinct = list(dict.fromkeys(notifications))
-        self.deliver(pid, distinct)
-        await self._colleagues.notify(pid, distinct)
+        self.deliver(sender.pid, sender.database, distinct)
+        await self._colleagues.notify(sender.pid, sender.database, distinct)
 
-    def deliver(self, pid: int, distinct: Sequence[tuple[str, str]]) -> None:
+    def deliver(self, pid: int, database: int, distinct: Sequence[tuple[str, str]]) -> None:
         """Hand (channel, payload) pairs to those who listen at this worker."""
         for listener, arrived in self._listeners.items():
+            if listener.database != database:
+                continue
             due = [(pid, channel, payload) for channel, payload in distinct if channel in listener.channels]
             if due:
                 listener.queue.extend(due)

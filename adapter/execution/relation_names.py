@@ -166,8 +166,9 @@ def _temporary_schema(running: Running) -> Schema:
     known = transaction.catalog.schema(TEMPORARY_SCHEMA)
     if known is not None:
         return known
-    space = running.session.temporary_space()
-    schema = Schema(oid=space.schema, name=space.name, owner=BOOTSTRAP_SUPERUSER_OID)
+    session = running.session
+    space = session.temporary_space()
+    schema = Schema(oid=space.schema, name=space.name, owner=BOOTSTRAP_SUPERUSER_OID, database=session.database_oid)
     transaction.change_catalog([CatalogUpdate(record=schema, diff=1)])
     return schema
 

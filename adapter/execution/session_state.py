@@ -21,6 +21,7 @@ from adapter.plans.lifted_constants import Lifted
 from adapter.plans.plan_cache import Plan, make_plan
 from adapter.results import Notice
 from adapter.settings.values import SettingValues, number_of, split_list
+from adapter.store_errors import sql_error
 from adapter.transactions.commit_request import ISOLATION_LEVELS
 from adapter.transactions.locks.lock import Owner, Patience
 from adapter.transactions.locks.lock_table import SessionLocks
@@ -34,6 +35,7 @@ from planner.syntax.parse import Parsed
 from planner.types.user_types import TYPE_SCOPE, TypeScope
 from storage.catalog.model import CatalogSnapshot
 from storage.catalog.temporary import TEMPORARY_SCHEMA, TemporaryObjects
+from storage.errors import UnknownDatabase
 from storage.timestamps.csn import Csn
 
 _LEVELS = ("debug5", "debug4", "debug3", "debug2", "debug1", "log", "notice", "warning", "error")
@@ -62,6 +64,7 @@ class SessionState:
         self.session_user = user
         self.user = user
         self.database = database
+        self.database_oid = database_oid
         self.values = values
         self.remote_address = remote_address
         self.started_at = utc_now()
@@ -75,7 +78,7 @@ class SessionState:
         self.locks = SessionLocks(services.locks, Owner(pid=backend_pid, database_oid=database_oid), self._patience)
         self.statements = PreparedStatements()
         self.portals = PortalTable()
-        self.listener = Listener(backend_pid)
+        self.listener = Listener(backend_pid, database_oid)
         self.notices: list[Notice] = []
         """What goes to the client with the next result."""
         self.sequence_values: dict[int, int] = {}
@@ -158,7 +161,7 @@ class SessionState:
         for action, channel in transaction.pending.listens:
             self._apply_listen(action, channel)
         if transaction.pending.notifications.length:
-            await self.services.notifications.publish(self.backend_pid, transaction.pending.notifications)
+            await self.services.notifications.publish(self.listener, transaction.pending.notifications)
 
     async def _commit_writes(self, transaction: Transaction) -> Csn | None:
         """Commit as the settings ask for; the CSN, None when it is not known yet."""
@@ -261,7 +264,11 @@ class SessionState:
         if self.transaction is not None:
             return self.transaction.planning_catalog(env)
         objects = None if self.temporary is None else self.temporary.objects
-        return env.catalog.current() if objects is None else objects.over(env.catalog.current())
+        try:
+            newest = env.catalog.current(self.database_oid)
+        except UnknownDatabase as error:
+            raise sql_error(error) from error
+        return newest if objects is None else objects.over(newest)
 
     def bind_context(self, catalog: CatalogSnapshot) -> BindContext:
         """What the binder needs of the session."""

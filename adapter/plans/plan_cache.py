@@ -62,6 +62,7 @@ _DEFINITIONS = (
     st.CreateTable, st.CreateTableAs, st.CreateView, st.Truncate, st.AlterTable, st.RenameColumn, st.RenameRelation,
     st.SetSchema, st.Drop, st.CreateSchema, st.RenameObject, st.AlterOwner, st.Comment, st.CreateSequence,
     st.AlterSequence, st.CreateIndex, st.CreateRole, st.AlterRole, st.DropRole, st.CreateDatabase, st.DropDatabase,
+    st.AlterDatabase, st.RefreshCollation,
     st.CreateExtension,
     st.AlterSetting, st.CreateEnum, st.CreateComposite, st.AddEnumValue, st.RenameEnumValue,
     st.ChangeTypeOwner,

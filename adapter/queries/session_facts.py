@@ -24,7 +24,7 @@ from planner.ir import nodes as ir
 from planner.ir.bound import BoundQuery
 from planner.ir.rewrite import walk
 from planner.types.table_indexes import constraint_of_index, indexes_of
-from storage.catalog.model import CatalogSnapshot, Database, Relation, Role
+from storage.catalog.model import WHOLE, CatalogSnapshot, Relation, Role
 from storage.catalog.temporary import is_temporary
 from storage.errors import UnknownShard
 
@@ -58,16 +58,22 @@ class Facts:
         session: SessionState,
         sessions: SessionRegistry,
         sizes: Mapping[int, int] | None = None,
+        database_sizes: Mapping[int, int] | None = None,
         elsewhere: Elsewhere = NOTHING_ELSEWHERE,
     ) -> None:
         self._session = session
         self._sessions = sessions
         self._sizes = sizes or {}
+        self._database_sizes = database_sizes or {}
         self._elsewhere = elsewhere
 
     def relation_size(self, oid: int) -> int:
         """Bytes that the table or index with this oid occupies; 0 for views and for what is stored in no shard."""
         return self._sizes.get(oid, 0)
+
+    def database_size(self, oid: int) -> int:
+        """Bytes that the tables and indexes of the database with this oid occupy."""
+        return self._database_sizes.get(oid, 0)
 
     def rows(self, relation: str) -> Sequence[Mapping[str, Any]]:
         """The rows of a session relation, by column name; none for a relation there is nothing to say about."""
@@ -141,7 +147,6 @@ def _activity(backend: Backend) -> Mapping[str, Any]:
     """A row of pg_stat_activity."""
     session, began_at = backend.state, backend.statement_began_at
     catalog = session.services.catalog()
-    database = next((r.oid for r in catalog.all() if isinstance(r, Database) and r.name == session.database), None)
     role = next((r.oid for r in catalog.all() if isinstance(r, Role) and r.name == session.session_user), None)
     transaction = session.transaction
     if began_at is not None:
@@ -157,7 +162,7 @@ def _activity(backend: Backend) -> Mapping[str, Any]:
     wait = ("Lock", lock) if lock is not None else (None, None) if state == "active" else ("Client", "ClientRead")
     address, _, port = (session.remote_address or "").rpartition(":")
     return {
-        "datid": database,
+        "datid": session.database_oid,
         "datname": session.database,
         "pid": session.backend_pid,
         "usesysid": role,
@@ -185,7 +190,22 @@ async def facts_for(running: Running, catalog: CatalogSnapshot, query: BoundQuer
     elsewhere = await _elsewhere(running, query) if asked else NOTHING_ELSEWHERE
     if not sizes and elsewhere is NOTHING_ELSEWHERE:
         return running.facts
-    return Facts(running.session, running.sessions, await _sizes(running, catalog) if sizes else None, elsewhere)
+    return Facts(
+        running.session,
+        running.sessions,
+        sizes=await _sizes(running, catalog) if sizes else None,
+        database_sizes=await _database_sizes(running) if sizes and _calls(query, "pg_database_size") else None,
+        elsewhere=elsewhere,
+    )
+
+
+def _calls(query: BoundQuery, name: str) -> bool:
+    return any(isinstance(node, ir.Call) and node.signature.name == name for node in walk(query.rel))
+
+
+async def _database_sizes(running: Running) -> Mapping[int, int]:
+    databases = running.services.catalog().databases
+    return {oid: sum((await _sizes(running, catalog)).values()) for oid, catalog in databases.items() if oid != WHOLE}
 
 
 async def _elsewhere(running: Running, query: BoundQuery) -> Elsewhere:

@@ -15,7 +15,7 @@ from adapter.workers.messages import HoldersOf, LetGo, Notified, SessionRows, Si
 def answer_colleagues(mesh: Mesh, services: Services, sessions: SessionRegistry) -> None:
     """Answer for these sessions, from now on."""
     mesh.answer(Signal, lambda asked: sessions.signal(asked.pid, terminate=asked.terminate))
-    mesh.answer(Notified, lambda asked: services.notifications.deliver(asked.pid, asked.notifications))
+    mesh.answer(Notified, lambda asked: services.notifications.deliver(asked.pid, asked.database, asked.notifications))
     mesh.answer(SessionRows, lambda asked: own_rows(asked.relation, sessions, services.locks))
     between = services.locks.between_workers
     if between is not None:

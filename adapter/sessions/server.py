@@ -17,6 +17,7 @@ from adapter.execution.services import Services
 from adapter.execution.session_registry import SessionRegistry
 from adapter.execution.session_state import SessionState
 from adapter.plans.key_indexes import ShardIndexes
+from adapter.queries.session_facts import own_rows
 from adapter.results import StartupParameters
 from adapter.sessions.answers import answer_colleagues
 from adapter.sessions.memory import MemoryKeeper
@@ -24,14 +25,16 @@ from adapter.sessions.options import ServerOptions, check_spark_reaches
 from adapter.sessions.scratch import Scratch
 from adapter.sessions.session import Session
 from adapter.sessions.statement_life import StatementLife
-from adapter.sessions.upgrade import enforce_recorded_keys
+from adapter.sessions.upgrade import upgrade
 from adapter.settings.values import SettingValues, canonical_value, check_changeable, require_setting
 from adapter.workers.colleagues import Colleagues
 from planner.common_errors import missing_database, shut_down
 from planner.errors import (
     CannotConnectNow,
     InvalidAuthorizationSpecification,
+    ObjectNotInPrerequisiteState,
     SqlError,
+    TooManyConnections,
 )
 from storage.catalog.model import CatalogSnapshot, Database, Role, Setting
 from storage.environment.environment import Environment
@@ -104,7 +107,7 @@ class Server:
         await server.services.provide_oids()
         server.services.committer.start()
         server.memory.start()
-        await enforce_recorded_keys(server.services)
+        await upgrade(server.services)
         if server.colleagues.mesh is not None:
             answer_colleagues(server.colleagues.mesh, server.services, server.sessions)
             await server.colleagues.mesh.open()
@@ -164,6 +167,7 @@ class Server:
         database = next((d for d in catalog.all() if isinstance(d, Database) and d.name == startup.database), None)
         if database is None:
             raise missing_database(startup.database, fatal=True)
+        await self._admit(database, role)
         state = SessionState(
             self.services,
             backend_pid=self.sessions.new_pid(),
@@ -177,6 +181,21 @@ class Server:
         self.sessions.add(life)
         self.services.notifications.add(state.listener, life.notification_arrived)
         return Session(life)
+
+    async def _admit(self, database: Database, role: Role) -> None:
+        """Raises (fatal) 55000 for a database that takes no connections, 53300 when it has as many as it may have."""
+        if not database.allows_connections:
+            raise ObjectNotInPrerequisiteState(
+                f'database "{database.name}" is not currently accepting connections', fatal=True
+            )
+        if database.connection_limit < 0 or role.superuser:
+            return
+        rows = [
+            *own_rows("pg_stat_activity", self.sessions, self.services.locks),
+            *await self.colleagues.rows("pg_stat_activity"),
+        ]
+        if sum(row["datid"] == database.oid for row in rows) >= database.connection_limit:
+            raise TooManyConnections(f'too many connections for database "{database.name}"', fatal=True)
 
     def _session_defaults(
         self, catalog: CatalogSnapshot, startup: StartupParameters, role: Role, database: Database

@@ -3,6 +3,8 @@
 Keys were recorded and not enforced once. Such a key is enforced from now on, for rows that are written; since rows that
 are there may break it, it is NOT VALID (pg_constraint.convalidated) until ALTER TABLE ... VALIDATE CONSTRAINT has
 looked at them. A server of the earlier version that serves the environment meanwhile does not enforce it.
+
+There was one database once, `postgres`; the templates that others are copied from are added.
 """
 
 from __future__ import annotations
@@ -14,26 +16,28 @@ from adapter.execution.services import Services
 from adapter.transactions.commit_request import CommitRequest, Isolation
 from planner.errors import SerializationFailure
 from storage.catalog.model import CatalogRecord, CatalogSnapshot, CatalogUpdate, Constraint, Relation
+from storage.catalog.standard_objects import TEMPLATE1_DATABASE_OID, standard_databases
 from storage.timestamps.csn import Csn
 
 log = structlog.get_logger(__name__)
 
 
-async def enforce_recorded_keys(services: Services) -> None:
-    """Enforce the keys of the environment that are only recorded. Several servers may do this at once."""
+async def upgrade(services: Services) -> None:
+    """Enforce the keys of the environment that are only recorded, and add the template databases when there are none.
+    Several servers may do this at once."""
     env = services.env
     while True:
         await env.oracle.read_ts("catalog")
         catalog = env.catalog.current()
-        found = _recorded(catalog)
-        if not found:
+        found, missing = _recorded(catalog), _missing(catalog)
+        if not found and not missing:
             return
         request = CommitRequest(
             txn=env.begin(),
             isolation=Isolation.SERIALIZABLE,
             snapshot=Csn(env.cache.upper - 1),
             reads=(),
-            catalog_updates=_updates(catalog, found),
+            catalog_updates=(*_updates(catalog, found), *missing),
             catalog_reads={},
             catalog_base=catalog.csn,
         )
@@ -59,6 +63,13 @@ def _recorded(catalog: CatalogSnapshot) -> list[Constraint]:
         for constraint in catalog.constraints(oid)
         if constraint.kind in "puf" and not constraint.enforced
     ]
+
+
+def _missing(catalog: CatalogSnapshot) -> tuple[CatalogUpdate, ...]:
+    """What an environment has had from the start only since there are several databases."""
+    if catalog.get(TEMPLATE1_DATABASE_OID) is not None:
+        return ()
+    return tuple(CatalogUpdate(record=r, diff=1) for r in standard_databases() if catalog.get(r.oid) is None)
 
 
 def _updates(catalog: CatalogSnapshot, found: list[Constraint]) -> tuple[CatalogUpdate, ...]:

@@ -25,7 +25,7 @@ async def moved_on(env: Environment, transaction: Transaction) -> bool:
     if snapshot is None or not transaction.may_move_on:
         return False
     csn = await env.oracle.read_ts("user")
-    if env.catalog.current() is not snapshot.catalog:
+    if env.catalog.current(transaction.locks.owner.database_oid) is not snapshot.catalog:
         return False
     try:
         for read in transaction.reads_before:

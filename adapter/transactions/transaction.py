@@ -65,7 +65,7 @@ from adapter.transactions.locks.tags import Tag
 from adapter.transactions.pending import DeferredKeys, Mark, Pending, Snapshot
 from adapter.transactions.temporary import TemporarySpace
 from planner.errors import ActiveSqlTransaction, InternalError, InvalidSavepointSpecification, ReadOnlySqlTransaction
-from storage.catalog.model import CatalogRecord, CatalogSnapshot, CatalogUpdate, Relation
+from storage.catalog.model import CatalogRecord, CatalogSnapshot, CatalogUpdate, Relation, net_updates
 from storage.catalog.temporary import FIRST_TEMPORARY_OID, TemporaryObjects
 from storage.ids import ShardId, is_temporary
 from storage.persistent_list import PersistentList
@@ -215,7 +215,7 @@ class Transaction(Struct, kw_only=True):
             or (state is not State.DEFINING and not self.isolation.keeps_snapshot)
         ):
             as_of = await env.oracle.read_ts("user") if reads else Csn(env.cache.upper - 1)
-            catalog = env.catalog.current()
+            catalog = env.catalog.current(self.locks.owner.database_oid)
             csn = max(as_of, catalog.csn)
             ahead: tuple[Txn, ...] = ()
             if self.isolation is Isolation.READ_UNCOMMITTED and reads and self.decided_after is not None:
@@ -311,7 +311,8 @@ class Transaction(Struct, kw_only=True):
         if self.snapshot is not None and (self.isolation.keeps_snapshot or self.pending.updates):
             return self.catalog
         temporary = self.pending.temporary
-        return env.catalog.current() if temporary is None else temporary.over(env.catalog.current())
+        newest = env.catalog.current(self.locks.owner.database_oid)
+        return newest if temporary is None else temporary.over(newest)
 
     async def refresh_catalog(self, env: Environment) -> None:
         """Let `planning_catalog` be as new as anything acknowledged so far, by whatever process."""
@@ -447,7 +448,10 @@ class Transaction(Struct, kw_only=True):
         if self.snapshot is None or self.pending.catalog is None:
             return ()
         before, after = self.snapshot.catalog, self.pending.catalog
-        net: list[CatalogUpdate] = []
+        # Objects of other databases are in neither.
+        net = net_updates(
+            u for u in self.pending.updates if u.record.oid not in before.records and u.record.oid not in after.records
+        )
         for oid in dict.fromkeys(update.record.oid for update in self.pending.updates):
             old, new = before.get(oid), after.get(oid)
             if old == new:

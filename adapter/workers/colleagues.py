@@ -65,11 +65,11 @@ class Colleagues:
             return False
         return bool(await self.mesh.ask(owner, Signal(pid, terminate)))
 
-    async def notify(self, pid: int, notifications: Sequence[tuple[str, str]]) -> None:
+    async def notify(self, pid: int, database: int, notifications: Sequence[tuple[str, str]]) -> None:
         """Tell the others what session `pid` has notified; they know it when this returns. Cannot be cancelled: the
         transaction has committed, and must not seem to have failed."""
         if self.mesh is not None and notifications:
-            telling = asyncio.ensure_future(self.mesh.ask_all(Notified(pid, tuple(notifications))))
+            telling = asyncio.ensure_future(self.mesh.ask_all(Notified(pid, database, tuple(notifications))))
             with contextlib.suppress(asyncio.CancelledError):
                 await asyncio.shield(telling)
 

@@ -30,6 +30,7 @@ class Notified(Question, frozen=True):
     sessions that listen know."""
 
     pid: int
+    database: int
     notifications: tuple[tuple[str, str], ...]
 
 

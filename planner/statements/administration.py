@@ -85,8 +85,23 @@ class AlterDefaultPrivileges(Struct, frozen=True, kw_only=True):
 
 
 class CreateDatabase(Struct, frozen=True, kw_only=True):
+    """CREATE DATABASE. An option whose value is DEFAULT has None."""
+
     name: str
-    options: tuple[tuple[str, str], ...] = ()
+    options: tuple[tuple[str, str | None], ...] = ()
+
+
+class AlterDatabase(Struct, frozen=True, kw_only=True):
+    """ALTER DATABASE ... WITH, or SET TABLESPACE."""
+
+    name: str
+    options: tuple[tuple[str, str | None], ...]
+
+
+class RefreshCollation(Struct, frozen=True, kw_only=True):
+    """ALTER DATABASE ... REFRESH COLLATION VERSION."""
+
+    name: str
 
 
 class DropDatabase(Struct, frozen=True, kw_only=True):

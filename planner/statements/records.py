@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from planner.statements.administration import (
+    AlterDatabase,
     AlterDefaultPrivileges,
     AlterRole,
     Call,
@@ -27,6 +28,7 @@ from planner.statements.administration import (
     Listen,
     Lock,
     Notify,
+    RefreshCollation,
     Reindex,
     RoleOptions,
     SetConstraints,
@@ -148,6 +150,8 @@ UtilityStatement: TypeAlias = (
     | GrantRole
     | AlterDefaultPrivileges
     | CreateDatabase
+    | AlterDatabase
+    | RefreshCollation
     | CreateExtension
     | DropDatabase
     | CreateRole
@@ -163,6 +167,7 @@ __all__ = [
     "AddConstraint",
     "AddEnumValue",
     "AddIdentity",
+    "AlterDatabase",
     "AlterDefaultPrivileges",
     "AlterOwner",
     "AlterRole",
@@ -219,6 +224,7 @@ __all__ = [
     "Prepare",
     "PreparedTransaction",
     "QualifiedName",
+    "RefreshCollation",
     "RefreshMaterializedView",
     "Reindex",
     "Release",

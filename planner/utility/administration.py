@@ -144,8 +144,19 @@ def _grant_role(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
 
 
 def _create_database(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
-    options = tuple((node.def_elem.defname, option_text(node.def_elem) or "") for node in tree.options)
-    return st.CreateDatabase(name=tree.dbname, options=options)
+    return st.CreateDatabase(name=tree.dbname, options=_database_options(tree))
+
+
+def _alter_database(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
+    return st.AlterDatabase(name=tree.dbname, options=_database_options(tree))
+
+
+def _refresh_collation(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
+    return st.RefreshCollation(name=tree.dbname)
+
+
+def _database_options(tree: Tree) -> tuple[tuple[str, str | None], ...]:
+    return tuple((node.def_elem.defname, option_text(node.def_elem)) for node in tree.options)
 
 
 def _drop_database(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
@@ -233,6 +244,8 @@ BUILDERS: Mapping[str, Callable[[Parsed, Tree], st.UtilityStatement]] = {
     "grant_role_stmt": _grant_role,
     "alter_default_privileges_stmt": lambda parsed, tree: st.AlterDefaultPrivileges(),
     "createdb_stmt": _create_database,
+    "alter_database_stmt": _alter_database,
+    "alter_database_refresh_coll_stmt": _refresh_collation,
     "create_extension_stmt": lambda parsed, tree: st.CreateExtension(name=tree.extname),
     "dropdb_stmt": _drop_database,
     "create_role_stmt": _create_role,

@@ -14,11 +14,12 @@ schema a relation name is unique; within a relation the names of live columns ar
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TypeAlias
+from typing import TypeAlias, assert_never
 
 import msgspec
 from immutables import Map
 from msgspec import Struct
+from msgspec.structs import replace
 
 from storage.ids import ShardId
 from storage.timestamps.csn import Csn
@@ -31,6 +32,9 @@ PG_CATALOG_OID = 11
 PUBLIC_SCHEMA_OID = 2200
 INFORMATION_SCHEMA_OID = 13000
 POSTGRES_DATABASE_OID = 5
+WHOLE = 0
+"""In place of a database's oid: what belongs to all of them."""
+
 DATABASE_OWNER_ROLE_OID = 6171
 """PostgreSQL's predefined role pg_database_owner, to which the schema public belongs."""
 
@@ -44,6 +48,11 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 class Database(Record, frozen=True, kw_only=True, tag="database"):
     name: str
     owner: int
+    is_template: bool = False
+    """Whether who may create databases may copy it; others copy only their own."""
+    allows_connections: bool = True
+    connection_limit: int = -1
+    """How many sessions of roles that are no superusers it may have at once; -1: any number."""
 
 
 class Role(Record, frozen=True, kw_only=True, tag="role"):
@@ -60,6 +69,10 @@ class Role(Record, frozen=True, kw_only=True, tag="role"):
 class Schema(Record, frozen=True, kw_only=True, tag="schema"):
     name: str
     owner: int
+    database: int = POSTGRES_DATABASE_OID
+    """The database whose schema it is. `pg_catalog` and `information_schema` are those of every database."""
+    origin: int | None = None
+    """Of another database's standard schema `public`: the oid of PostgreSQL's, whose privileges and comment it has."""
 
 
 class Column(msgspec.Struct, frozen=True, kw_only=True):
@@ -124,6 +137,8 @@ class Comment(Record, frozen=True, kw_only=True, tag="comment"):
     object_oid: int
     subid: int = 0
     text: str
+    database: int = POSTGRES_DATABASE_OID
+    """The database of the object. A role or a database is every database's, and so are the comments on it."""
 
 
 class Constraint(Record, frozen=True, kw_only=True, tag="constraint"):
@@ -286,8 +301,14 @@ class CatalogSnapshot(Struct, frozen=True, kw_only=True):
     csn: Csn
     next_oid: int
     records: Map[int, CatalogRecord]
+    database: int
+    """The database whose catalog it is, with what all share: roles, databases, settings, the standard schemas.
+    `WHOLE`: that of the environment, with the objects of every database."""
+    databases: Map[int, CatalogSnapshot]
+    """Of the whole: the catalog of each database by its oid, and under `WHOLE` what they share."""
     relation_names: Map[tuple[int, str], int]
-    schema_names: Map[str, int]
+    schema_names: Map[tuple[int, str], int]
+    """By database, `WHOLE` for those of every one."""
     constraint_oids: Map[int, tuple[int, ...]]
     """The constraints of a relation, and those of other relations that refer to it, in the order of their oids."""
     index_oids: Map[int, tuple[int, ...]]
@@ -302,6 +323,8 @@ class CatalogSnapshot(Struct, frozen=True, kw_only=True):
             csn=Csn(0),
             next_oid=FIRST_USER_OID,
             records=Map(),
+            database=WHOLE,
+            databases=Map(),
             relation_names=Map(),
             schema_names=Map(),
             constraint_oids=Map(),
@@ -310,12 +333,52 @@ class CatalogSnapshot(Struct, frozen=True, kw_only=True):
         )
 
     def apply(self, updates: Iterable[CatalogUpdate], csn: Csn) -> CatalogSnapshot:
-        """The snapshot after `updates` at `csn`; retractions take effect before additions.
+        """The snapshot after `updates` at `csn`; retractions take effect before additions. The catalog of one database
+        takes no notice of those to others.
 
         Raises ValueError when an update does not fit: a retraction of a record that is not there, or an
         addition that clashes with one that is.
         """
         ordered = sorted(updates, key=lambda update: update.diff)
+        touched = {update.record.oid: update.record for update in ordered}
+        places = [_database_of(update.record, touched, self.records) for update in ordered]
+        if self.database != WHOLE:
+            here = (WHOLE, self.database)
+            return self._with([update for update, place in zip(ordered, places, strict=True) if place in here], csn)
+        after = self._with(ordered, csn)
+        return replace(after, databases=self._divided(ordered, places, after))
+
+    def _divided(
+        self, ordered: list[CatalogUpdate], places: list[int], after: CatalogSnapshot
+    ) -> Map[int, CatalogSnapshot]:
+        """The catalogs of the databases that there are in `after`, once `ordered` has happened, each at its place."""
+        by_place: dict[int, list[CatalogUpdate]] = {}
+        for update, place in zip(ordered, places, strict=True):
+            by_place.setdefault(place, []).append(update)
+        for_all = by_place.pop(WHOLE, [])
+        shared = self.databases.get(WHOLE) or CatalogSnapshot.empty()
+        shared = replace(shared._with(for_all, after.csn), next_oid=after.next_oid)
+        divided = Map({WHOLE: shared})
+        oids = {update.record.oid for update in for_all if isinstance(update.record, Database)}
+        for oid in oids.union(self.databases, by_place):
+            if not isinstance(after.records.get(oid), Database):
+                continue
+            before = self.databases.get(oid)
+            own = by_place.get(oid, [])
+            if before is None:
+                catalog = replace(shared, database=oid)._with(own, after.csn)
+            else:
+                catalog = before._with([*for_all, *own], after.csn)
+            divided = divided.set(oid, replace(catalog, next_oid=after.next_oid))
+        return divided
+
+    def place(self, record: CatalogRecord) -> int:
+        """The database that `record`, which is in the catalog, belongs to; `WHOLE` for what all share."""
+        return _database_of(record, {}, self.records)
+
+    def _with(self, ordered: list[CatalogUpdate], csn: Csn) -> CatalogSnapshot:
+        if not ordered:
+            return replace(self, csn=csn)
         records, names, schemas, constraints, indexes, next_oid = (
             self.records,
             self.relation_names,
@@ -336,7 +399,7 @@ class CatalogSnapshot(Struct, frozen=True, kw_only=True):
                     if isinstance(record, Index):
                         indexes = _without(indexes, record.relation, record.oid)
                 elif isinstance(record, Schema):
-                    schemas = schemas.delete(record.name)
+                    schemas = schemas.delete(_schema_key(record))
                 elif isinstance(record, Constraint):
                     constraints = _without_constraint(constraints, record)
                 elif isinstance(record, EnumType):
@@ -354,16 +417,17 @@ class CatalogSnapshot(Struct, frozen=True, kw_only=True):
                     if isinstance(record, Index):
                         indexes = _with(indexes, record.relation, record.oid)
                 elif isinstance(record, Schema):
-                    if record.name in schemas:
+                    if _schema_key(record) in schemas:
                         raise ValueError(f"schema {record.name!r} exists")
-                    schemas = schemas.set(record.name, record.oid)
+                    schemas = schemas.set(_schema_key(record), record.oid)
                 elif isinstance(record, Constraint):
                     constraints = _with_constraint(constraints, record)
                 elif isinstance(record, EnumType):
                     if (record.schema, record.name) in types:
                         raise ValueError(f"type {record.name!r} exists in schema {record.schema}")
                     types = types.set((record.schema, record.name), record.oid)
-        return CatalogSnapshot(
+        return replace(
+            self,
             csn=csn,
             next_oid=next_oid,
             records=records,
@@ -379,8 +443,10 @@ class CatalogSnapshot(Struct, frozen=True, kw_only=True):
         return self.records.get(oid)
 
     def schema(self, name: str) -> Schema | None:
-        """The schema called `name`, or None."""
-        oid = self.schema_names.get(name)
+        """The schema called `name`, or None. The whole knows those of the database `postgres` by name."""
+        oid = self.schema_names.get((self.database or POSTGRES_DATABASE_OID, name))
+        if oid is None:
+            oid = self.schema_names.get((WHOLE, name))
         record = None if oid is None else self.records[oid]
         return record if isinstance(record, Schema) else None
 
@@ -421,6 +487,37 @@ class CatalogSnapshot(Struct, frozen=True, kw_only=True):
         return iter(records.values())
 
 
+def _schema_key(schema: Schema) -> tuple[int, str]:
+    return _database_of_schema(schema), schema.name
+
+
+def _database_of_schema(schema: Schema) -> int:
+    return WHOLE if schema.oid in (PG_CATALOG_OID, INFORMATION_SCHEMA_OID) else schema.database
+
+
+def _database_of(
+    record: CatalogRecord, touched: Mapping[int, CatalogRecord], known: Mapping[int, CatalogRecord]
+) -> int:
+    """The database that `record` belongs to, by the schema that it is in, `WHOLE` for what all share."""
+    match record:
+        case Schema():
+            return _database_of_schema(record)
+        case Relation() | Sequence() | Index() | EnumType():
+            above = record.schema
+        case Constraint():
+            above = record.relation
+        case Comment():
+            # The object may be gone by now, or be derived from one that has another oid.
+            owner = touched.get(record.object_oid) or known.get(record.object_oid)
+            return WHOLE if isinstance(owner, (Role, Database)) else record.database
+        case Database() | Role() | Setting():
+            return WHOLE
+        case _:
+            assert_never(record)
+    owner = touched.get(above) or known.get(above)
+    return WHOLE if owner is None else _database_of(owner, touched, known)
+
+
 def _relations_of(constraint: Constraint) -> Iterator[int]:
     yield constraint.relation
     if constraint.foreign_relation is not None and constraint.foreign_relation != constraint.relation:
@@ -446,19 +543,6 @@ def _with(oids: Map[int, tuple[int, ...]], relation: int, oid: int) -> Map[int, 
 def _without(oids: Map[int, tuple[int, ...]], relation: int, oid: int) -> Map[int, tuple[int, ...]]:
     rest = tuple(other for other in oids[relation] if other != oid)
     return oids.set(relation, rest) if rest else oids.delete(relation)
-
-
-def bootstrap_updates() -> tuple[CatalogUpdate, ...]:
-    """What a new environment's catalog holds: the superuser, the database `postgres`, the standard schemas."""
-    owner = BOOTSTRAP_SUPERUSER_OID
-    records: tuple[CatalogRecord, ...] = (
-        Role(oid=owner, name="postgres", superuser=True, create_db=True, create_role=True),
-        Database(oid=POSTGRES_DATABASE_OID, name="postgres", owner=owner),
-        Schema(oid=PG_CATALOG_OID, name="pg_catalog", owner=owner),
-        Schema(oid=INFORMATION_SCHEMA_OID, name="information_schema", owner=owner),
-        Schema(oid=PUBLIC_SCHEMA_OID, name="public", owner=DATABASE_OWNER_ROLE_OID),
-    )
-    return tuple(CatalogUpdate(record=record, diff=1) for record in records)
 
 
 def net_updates(updates: Iterable[CatalogUpdate]) -> list[CatalogUpdate]:

@@ -19,8 +19,8 @@ import msgspec
 import pyarrow as pa
 from msgspec import Struct
 
-from storage.catalog.model import CatalogRecord, CatalogSnapshot, CatalogUpdate
-from storage.errors import AsOfNotReadable, CatalogConflict, CorruptState
+from storage.catalog.model import WHOLE, CatalogRecord, CatalogSnapshot, CatalogUpdate
+from storage.errors import AsOfNotReadable, CatalogConflict, CorruptState, UnknownDatabase
 from storage.ids import CATALOG_SHARD, ShardId
 from storage.shards.part_store import PartStore
 from storage.shards.parts import ROW_ID, Part
@@ -79,9 +79,16 @@ class CatalogStore:
         self._current = self._base
         self._rows: dict[int, tuple[int, bytes]] = {}
 
-    def current(self) -> CatalogSnapshot:
-        """The newest catalog, from memory."""
-        return self._current
+    def current(self, database: int = WHOLE) -> CatalogSnapshot:
+        """The newest catalog, from memory: the whole, or what sessions of a database see. Raises
+        `UnknownDatabase` once that has been dropped."""
+        if database == WHOLE:
+            return self._current
+        # NOTE: each statement comes by here.
+        found = self._current.databases.get(database)
+        if found is None:
+            raise UnknownDatabase(f"there is no database with oid {database}")
+        return found
 
     @property
     def is_behind(self) -> bool:

@@ -94,7 +94,7 @@ class TemporaryObjects:
             names = above.schema_names
             for record in self.records.values():
                 if isinstance(record, Schema):
-                    names = names.set(TEMPORARY_SCHEMA, record.oid)
+                    names = names.set((record.database, TEMPORARY_SCHEMA), record.oid)
             self._below, self._above = catalog, replace(above, schema_names=names)
         return self._above
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from storage.catalog.model import bootstrap_updates
+from storage.catalog.standard_objects import bootstrap_updates
 from storage.catalog.store import CATALOG_SCHEMA, CatalogStore
 from storage.clock import Clock
 from storage.ids import CATALOG_SHARD

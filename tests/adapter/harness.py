@@ -160,12 +160,14 @@ async def open_server(
         await server.close()
 
 
-async def connect(server: Server, *, user: str = "postgres", shares_locks: bool = True, **settings: str) -> Client:
+async def connect(
+    server: Server, *, user: str = "postgres", database: str = "postgres", shares_locks: bool = True, **settings: str
+) -> Client:
     """A new session. One that does not share locks is to the others like another server's."""
     notified: list[tuple[int, str, str]] = []
     terminated: list[SqlError] = []
     startup = StartupParameters(
-        user=user, database="postgres", settings=tuple(settings.items()), remote_address="127.0.0.1:5"
+        user=user, database=database, settings=tuple(settings.items()), remote_address="127.0.0.1:5"
     )
     session = await server.open_session(startup, lambda *item: notified.append(item), terminated.append)
     if not shares_locks:

@@ -34,6 +34,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "sessions",
         "statements",
         "definitions",
+        "definitions.databases",
         "definitions.types",
         "definitions.indexes",
         "definitions.constraints",

@@ -41,7 +41,8 @@ from planner.types import types
 from planner.types.system_relations import BuiltinRelations
 from planner.types.types import SqlType, column_type
 from planner.values.text_values import parse_text
-from storage.catalog.model import CatalogSnapshot, CatalogUpdate, Column, Relation, bootstrap_updates
+from storage.catalog.model import CatalogSnapshot, CatalogUpdate, Column, Relation
+from storage.catalog.standard_objects import bootstrap_updates
 from storage.timestamps.csn import Csn
 
 HERE = Path(__file__).parent

@@ -14,15 +14,8 @@ from planner.statements.records import CreateTable, CreateView
 from planner.syntax.parse import split_and_parse
 from planner.types.system_relations import BuiltinRelations
 from planner.types.type_names import format_type
-from storage.catalog.model import (
-    PUBLIC_SCHEMA_OID,
-    CatalogSnapshot,
-    CatalogUpdate,
-    Column,
-    Constraint,
-    Relation,
-    bootstrap_updates,
-)
+from storage.catalog.model import PUBLIC_SCHEMA_OID, CatalogSnapshot, CatalogUpdate, Column, Constraint, Relation
+from storage.catalog.standard_objects import bootstrap_updates
 from storage.ids import ShardId
 from storage.timestamps.csn import Csn
 

@@ -11,7 +11,8 @@ import pytest
 from planner.analyze import BindContext, analyze
 from planner.errors import SqlError
 from planner.syntax.parse import split_and_parse
-from storage.catalog.model import CatalogSnapshot, bootstrap_updates
+from storage.catalog.model import CatalogSnapshot
+from storage.catalog.standard_objects import bootstrap_updates
 from storage.timestamps.csn import Csn
 from tests.planner.support import context_of, create, input_query, output_rel
 

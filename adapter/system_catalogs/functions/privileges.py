@@ -22,7 +22,7 @@ from adapter.system_catalogs.objects.objects import builtin_functions, publicly_
 from planner.catalog_data import content as catalog_data
 from planner.common_errors import missing_column, missing_database
 from planner.errors import InvalidParameterValue, UndefinedObject
-from storage.catalog.model import BOOTSTRAP_SUPERUSER_OID, FIRST_USER_OID, PUBLIC_SCHEMA_OID, Relation, Role
+from storage.catalog.model import BOOTSTRAP_SUPERUSER_OID, FIRST_USER_OID, Relation, Role, Schema
 
 _ALLOWED: dict[str, frozenset[str]] = {
     "table": frozenset({"SELECT", "INSERT", "UPDATE", "DELETE", "TRUNCATE", "REFERENCES", "TRIGGER", "RULE"}),
@@ -61,7 +61,8 @@ def _privileges(kind: str, text: str) -> list[tuple[str, bool]]:
     return wanted
 
 
-def _database_oid(context: Entered, name: str) -> int:
+def database_oid(context: Entered, name: str) -> int:
+    """The database called `name`. 3D000."""
     for database in context.objects.databases:
         if database.name == name:
             return database.oid
@@ -91,7 +92,7 @@ _RESOLVE: dict[str, Callable[[Entered, str], int]] = {
     "column": relation_oid,
     "sequence": relation_oid,
     "schema": namespace_oid,
-    "database": _database_oid,
+    "database": database_oid,
     "function": lambda context, name: (procedure_oid if "(" in name else function_oid)(context, name),
     "language": _static_oid("pg_language", "lanname", "language"),
     "type": type_oid,
@@ -124,11 +125,16 @@ def _is_superuser(context: Entered, role: int) -> bool:
     return isinstance(record, Role) and record.superuser
 
 
-def _public(kind: str, oid: int) -> frozenset[str]:
+def _is_public(context: Entered, oid: int) -> bool:
+    schema = context.objects.snapshot.get(oid)
+    return isinstance(schema, Schema) and schema.name == "public"
+
+
+def _public(context: Entered, kind: str, oid: int) -> frozenset[str]:
     if kind in ("table", "column"):
         return frozenset({"SELECT"}) if publicly_readable(oid) else frozenset()
     if kind == "schema":
-        return frozenset({"USAGE"}) if oid < FIRST_USER_OID or oid == PUBLIC_SCHEMA_OID else frozenset()
+        return frozenset({"USAGE"}) if oid < FIRST_USER_OID or _is_public(context, oid) else frozenset()
     return _PUBLIC.get(kind, frozenset())
 
 
@@ -150,7 +156,7 @@ def has_privilege(context: Entered, kind: str, role: str | int | None, target: s
         return None
     if role_id and (_is_superuser(context, role_id) or role_id == owner):
         return True
-    public = _public(kind, oid)
+    public = _public(context, kind, oid)
     return any(name in public and not grant for name, grant in wanted)
 
 

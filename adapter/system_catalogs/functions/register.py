@@ -155,15 +155,12 @@ def _indexes_size(context: Entered, oid: int) -> int | None:
 
 
 def _database_size(context: Entered, target: str) -> int | None:
-    """Bytes of all tables; `target` is the database as `_target` gives it."""
-    name = _target(target)
-    if isinstance(name, str):
-        privileges.has_privilege(context, "database", None, name, "CONNECT")
-    facts = context.facts
-    if facts is None:
-        return 0
-    tables = sum(facts.relation_size(relation.oid) for relation in context.objects.relations)
-    return tables + sum(facts.relation_size(index.oid) for index, _ in context.objects.indexes)
+    """Bytes of all tables; `target` is the database as `_target` gives it. None for an oid that no database has."""
+    database = _target(target)
+    oid = privileges.database_oid(context, database) if isinstance(database, str) else database
+    if all(known.oid != oid for known in context.objects.databases):
+        return None
+    return 0 if context.facts is None else context.facts.database_size(oid)
 
 
 def _blocking_pids(context: Entered, pid: int) -> list[int]:

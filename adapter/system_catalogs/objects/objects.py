@@ -233,7 +233,11 @@ class CatalogObjects:
     @cached_property
     def descriptions(self) -> Mapping[tuple[int, int, int], str]:
         """Comments on user objects by (class oid, object oid, sub-id)."""
-        found = {}
+        found = {
+            (PG_NAMESPACE, schema.oid, 0): static_descriptions()[PG_NAMESPACE, schema.origin, 0]
+            for schema in self.schemas
+            if schema.origin is not None
+        }
         for comment in self.comments:
             class_oid, oid = self.class_of(comment.object_oid), comment.object_oid
             if class_oid == PG_TYPE and comment.subid:

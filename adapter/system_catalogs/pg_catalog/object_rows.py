@@ -35,7 +35,12 @@ def pg_namespace(objects: CatalogObjects) -> Content:
     acl = dict(zip(builtin["oid"], builtin["nspacl"], strict=True))
     return Content(
         rows=[
-            {"oid": schema.oid, "nspname": schema.name, "nspowner": schema.owner, "nspacl": acl.get(schema.oid)}
+            {
+                "oid": schema.oid,
+                "nspname": schema.name,
+                "nspowner": schema.owner,
+                "nspacl": acl.get(schema.origin or schema.oid),
+            }
             for schema in objects.schemas
         ]
     )
@@ -79,9 +84,9 @@ def pg_database(objects: CatalogObjects) -> Content:
                 "datdba": database.owner,
                 "encoding": UTF8,
                 "datlocprovider": "c",
-                "datistemplate": False,
-                "datallowconn": True,
-                "datconnlimit": -1,
+                "datistemplate": database.is_template,
+                "datallowconn": database.allows_connections,
+                "datconnlimit": database.connection_limit,
                 "datfrozenxid": 0,
                 "datminmxid": 0,
                 "dattablespace": PG_DEFAULT_TABLESPACE,

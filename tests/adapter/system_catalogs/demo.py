@@ -13,8 +13,8 @@ from storage.catalog.model import (
     Role,
     Schema,
     Sequence,
-    bootstrap_updates,
 )
+from storage.catalog.standard_objects import bootstrap_updates
 from storage.timestamps.csn import Csn
 
 DDL = """

@@ -10,7 +10,8 @@ import pytest
 
 from adapter.system_catalogs.relations.contents import SystemCatalogs
 from planner.catalog_data import content as catalog_data
-from storage.catalog.model import CatalogSnapshot, bootstrap_updates
+from storage.catalog.model import CatalogSnapshot
+from storage.catalog.standard_objects import bootstrap_updates
 from storage.timestamps.csn import Csn
 from tests.adapter.system_catalogs.demo import DDL, demo_catalog
 from tests.support.postgres import PostgresServer

@@ -28,6 +28,9 @@ class ShownSettings:
     def relation_size(self, oid: int) -> int:
         return 0
 
+    def database_size(self, oid: int) -> int:
+        return 0
+
     def setting(self, name: str) -> str | None:
         return {"timezone": "Europe/Berlin"}.get(name.lower())
 

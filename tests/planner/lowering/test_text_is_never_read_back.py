@@ -10,7 +10,8 @@ from planner.dialects.of_engine import dialect_of
 from planner.ir.bound import BoundQuery
 from planner.lowering.lower import lower
 from planner.syntax.parse import split_and_parse
-from storage.catalog.model import CatalogSnapshot, bootstrap_updates
+from storage.catalog.model import CatalogSnapshot
+from storage.catalog.standard_objects import bootstrap_updates
 from storage.timestamps.csn import Csn
 from tests.planner.support import context_of, create
 

@@ -29,8 +29,8 @@ from storage.catalog.model import (
     EnumLabel,
     EnumType,
     Relation,
-    bootstrap_updates,
 )
+from storage.catalog.standard_objects import bootstrap_updates
 from storage.timestamps.csn import Csn
 
 MOOD = EnumType(

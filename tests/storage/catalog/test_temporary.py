@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from storage.catalog.model import CatalogSnapshot, CatalogUpdate, Column, Comment, Relation, Schema, bootstrap_updates
+from storage.catalog.model import CatalogSnapshot, CatalogUpdate, Column, Comment, Relation, Schema
+from storage.catalog.standard_objects import bootstrap_updates
 from storage.catalog.temporary import FIRST_TEMPORARY_OID, TemporaryObjects, is_temporary
 from storage.timestamps.csn import Csn
 

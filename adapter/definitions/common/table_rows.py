@@ -1,0 +1,76 @@
+"""The shard of a new table, and the rows that it begins with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import aclosing
+from typing import Any
+
+import pyarrow as pa
+
+from adapter.changes.constraints.row_checks import check_rows
+from adapter.changes.constraints.target import target_with
+from adapter.execution.statement import Running
+from adapter.queries.prepared_read import PreparedRead
+from planner.ir.physical import arrow_type
+from planner.types.types import column_type
+from storage.catalog.model import Column, Relation
+from storage.catalog.temporary import is_temporary
+from storage.shards.parts import UploadedPart
+
+
+def physical_schema(columns: Iterable[Column]) -> pa.Schema:
+    """The Arrow schema of a table's parts."""
+    return pa.schema(
+        [
+            pa.field(f"c{column.attnum}", arrow_type(column_type(column.type_oid, column.typmod)))
+            for column in columns
+            if not column.dropped
+        ]
+    )
+
+
+def make_shard(running: Running, relation: Relation) -> None:
+    """Create the shard of a new table in the transaction. Nobody need know of a temporary table's."""
+    assert relation.shard is not None
+    if is_temporary(relation.oid):
+        return
+    txn = running.transaction.writable(running.services.env)
+    txn.create_shard(relation.shard, physical_schema(relation.columns))
+    running.transaction.created_shards.add(relation.shard)
+
+
+async def fill_table(running: Running, relation: Relation, schema_name: str, read: PreparedRead) -> int:
+    """Write the rows of `read` (one column per live column, in order) into a new table. Returns their number."""
+    target = target_with(relation, schema_name)
+    txn = running.transaction.writable(running.services.env, target.shard)
+    if read.writer is not None and target.names and not target.not_null:
+        (parts,) = await read.writer.write(
+            read.query,
+            read.resolved.inputs,
+            read.params,
+            read.context,
+            shard=target.shard,
+            columns=[tuple(range(len(target.columns)))],
+            names=[target.names],
+        )
+        for part in parts:
+            await txn.write_part(target.shard, UploadedPart(key=part.key, rows=part.rows, bytes=part.bytes))
+        return sum(part.rows for part in parts)
+    count = 0
+    physical = physical_schema(target.columns)
+    stream: Any = read.stream()
+    async with aclosing(stream) as batches:
+        async for batch in batches:
+            if not batch.num_rows:
+                continue
+            arrays = [
+                array if array.type == field.type else array.cast(field.type)
+                for array, field in zip(batch.columns, physical, strict=True)
+            ]
+            rows = pa.record_batch(arrays, schema=physical) if arrays else batch
+            await check_rows(running, target, rows)
+            txn.write(target.shard, rows)
+            count += batch.num_rows
+            await txn.spill()
+    return count
