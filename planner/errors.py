@@ -185,6 +185,42 @@ class ArraySubscriptError(DataException):
     sqlstate = "2202E"
 
 
+class SqlJsonError(DataException):
+    """What a jsonpath meets in the JSON that it is applied to. `silent` leaves it out, filters make it unknown."""
+
+
+class InvalidArgumentForSqlJsonDatetimeFunction(SqlJsonError):
+    sqlstate = "22031"
+
+
+class InvalidSqlJsonSubscript(SqlJsonError):
+    sqlstate = "22033"
+
+
+class NonNumericSqlJsonItem(SqlJsonError):
+    sqlstate = "22036"
+
+
+class SingletonSqlJsonItemRequired(SqlJsonError):
+    sqlstate = "22038"
+
+
+class SqlJsonArrayNotFound(SqlJsonError):
+    sqlstate = "22039"
+
+
+class SqlJsonMemberNotFound(SqlJsonError):
+    sqlstate = "2203A"
+
+
+class SqlJsonNumberNotFound(SqlJsonError):
+    sqlstate = "2203B"
+
+
+class SqlJsonObjectNotFound(SqlJsonError):
+    sqlstate = "2203C"
+
+
 class IntegrityConstraintViolation(SqlError):
     sqlstate = "23000"
 

@@ -37,7 +37,8 @@ from planner.values.datetime_text import (
     parse_timetz,
 )
 from planner.values.interval_text import fields_kept, format_interval, parse_interval
-from planner.values.json_text import check_json, normalize_jsonb
+from planner.values.json.json_text import check_json, normalize_jsonb
+from planner.values.json.jsonpath_text import parse_jsonpath, show_jsonpath
 from planner.values.network_text import parse_cidr, parse_inet
 from planner.values.range_text import parse_ranges, show_ranges
 from planner.values.time_zones import setting_zone
@@ -241,6 +242,7 @@ _PARSERS: dict[int, Callable[[str, SqlType, Mapping[str, str]], object]] = {
     t.VARBIT: lambda text, type, settings: parse_bits(text),
     t.JSON: lambda text, type, settings: check_json(text),
     t.JSONB: lambda text, type, settings: normalize_jsonb(text),
+    t.JSONPATH: lambda text, type, settings: show_jsonpath(parse_jsonpath(text)),
     t.INET: lambda text, type, settings: parse_inet(text).inet(),
     t.CIDR: lambda text, type, settings: parse_cidr(text).cidr(),
     t.INT2VECTOR: _vector,

@@ -89,6 +89,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "functions.forms",
         "dialects",
         "values",
+        "values.json",
         "command_tags",
         "statements",
         "ir",

@@ -9,7 +9,7 @@ from typing import Any
 
 from planner.errors import ArraySubscriptError, InvalidParameterValue, InvalidTextRepresentation, NullValueNotAllowed
 from planner.functions.udfs.table import Udf
-from planner.values.json_text import check_json, normalize_jsonb, quote_json
+from planner.values.json.json_text import check_json, normalize_jsonb, quote_json
 
 _DECODER = json.JSONDecoder(parse_float=Decimal)
 _SPACE = " \t\n\r"

@@ -98,6 +98,10 @@ class Expression:
             start += first == start
 
 
+_NEWLINES = {"s": regex.S, "n": regex.M, "m": regex.M, "p": 0, "w": regex.M | regex.S}
+"""By option: whether ^ and $ match at lines (M), whether a dot and [^...] match a newline (S)."""
+
+
 @lru_cache(maxsize=1024)
 def compiled(pattern: str, flags: str) -> Expression:
     """The compiled form of an advanced regular expression. Raises 2201B, and 22023 for an unknown flag."""
@@ -114,13 +118,13 @@ def compiled(pattern: str, flags: str) -> Expression:
             mode |= regex.I
         elif flag == "c":
             mode &= ~regex.I
-        elif flag in "nm":
-            mode = (mode | regex.M) & ~regex.S
+        elif flag in _NEWLINES:
+            mode = (mode & ~(regex.M | regex.S)) | _NEWLINES[flag]
         elif flag == "x":
             mode |= regex.X
         elif flag == "q":
             literal = True
-        elif flag not in "gst":
+        elif flag not in "gt":
             raise InvalidParameterValue(f'invalid regular expression option: "{flag}"')
     try:
         if literal:
@@ -128,10 +132,11 @@ def compiled(pattern: str, flags: str) -> Expression:
         shortest, _ = _preference(pattern, 0)
         if not shortest and not first_is_longest(pattern):
             mode |= regex.POSIX
-        as_written = regex.compile(_translated(pattern, bool(mode & regex.M)), mode)
+        lines, stops = bool(mode & regex.M), not mode & regex.S
+        as_written = regex.compile(_translated(pattern, lines, stops), mode)
         if not shortest:
             return Expression(as_written)
-        return Expression(regex.compile(_translated(pattern, bool(mode & regex.M), lazy=True), mode), as_written)
+        return Expression(regex.compile(_translated(pattern, lines, stops, lazy=True), mode), as_written)
     except regex.error as error:
         reason = str(error).partition(" at position ")[0]
         texts = {
@@ -181,7 +186,7 @@ def _atom_end(pattern: str, index: int) -> int:
     """Where the escape, the bracket expression or the character at `index` ends."""
     if pattern[index] == "\\":
         return index + 2
-    return _bracket(pattern, index)[1] if pattern[index] == "[" else index + 1
+    return _bracket(pattern, index, False)[1] if pattern[index] == "[" else index + 1
 
 
 def first_is_longest(pattern: str) -> bool:
@@ -204,9 +209,9 @@ def first_is_longest(pattern: str) -> bool:
 _ESCAPES = {"y": r"\b", "Y": r"\B", "m": r"\b(?=\w)", "M": r"\b(?<=\w)", "A": r"\A", "Z": r"\Z"}
 
 
-def _translated(pattern: str, multiline: bool, *, lazy: bool = False) -> str:
-    """The pattern in the package's syntax; `lazy`: each quantifier takes as little as it can, as it does in
-    parentheses with a quantifier that prefers the shortest."""
+def _translated(pattern: str, multiline: bool, stops: bool, *, lazy: bool = False) -> str:
+    """The pattern in the package's syntax; `stops`: [^...] does not match a newline; `lazy`: each quantifier takes as
+    little as it can, as it does in parentheses with a quantifier that prefers the shortest."""
     out: list[str] = []
     lazy_groups = [lazy]
     index = 0
@@ -217,7 +222,7 @@ def _translated(pattern: str, multiline: bool, *, lazy: bool = False) -> str:
             out.append(_ESCAPES.get(escape, "\\" + escape))
             index += 2
         elif char == "[":
-            body, index = _bracket(pattern, index)
+            body, index = _bracket(pattern, index, stops)
             out.append(body)
         elif char == "(":
             opening = "(?" if pattern[index + 1 : index + 2] == "?" else "("
@@ -250,11 +255,11 @@ def _translated(pattern: str, multiline: bool, *, lazy: bool = False) -> str:
     return "".join(out)
 
 
-def _bracket(pattern: str, start: int) -> tuple[str, int]:
+def _bracket(pattern: str, start: int, stops: bool) -> tuple[str, int]:
     out = ["["]
     index = start + 1
     if pattern[index : index + 1] == "^":
-        out.append("^")
+        out.append("^\\n" if stops else "^")
         index += 1
     if pattern[index : index + 1] == "]":
         out.append("\\]")

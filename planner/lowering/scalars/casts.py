@@ -202,6 +202,8 @@ def _from_text(ctx: Context, target: SqlType) -> str:
         return ctx.python("tg_bits_in({0})")
     if target.oid in (types.INET, types.CIDR):
         return ctx.python(f"tg_{'inet' if target.oid == types.INET else 'cidr'}_in({{0}})")
+    if target.oid == types.JSONPATH:
+        return ctx.python("tg_jsonpath_in({0})")
     if ctx.dialect.reads_catalog and target.oid in REG_TYPES:
         return f"tg_{REG_TYPES[target.oid]}_in({quoted(ctx.dialect.string(ctx.settings.token))}, {{0}})"
     if ctx.dialect.reads_catalog and target.oid in OID_TYPES:

@@ -15,13 +15,13 @@ from planner.types.ranges import range_or_multirange
 from planner.types.type_names import format_type
 from planner.types.types import REG_TYPES, SqlType
 from planner.types.user_types import attributes, enum_of
-from planner.values.json_text import quote_json
+from planner.values.json.json_text import quote_json
 from storage.catalog.model import EnumType
 
 _TEXT_OIDS = frozenset(
     {types.TEXT, types.VARCHAR, types.BPCHAR, types.NAME, types.CHAR, types.UNKNOWN, types.UUID, types.JSON,
      types.JSONB, types.RECORD, types.PG_NODE_TREE, types.CSTRING, types.ACLITEM, types.TID, types.CIDR,
-     types.BIT, types.VARBIT}
+     types.BIT, types.VARBIT, types.JSONPATH}
 )  # fmt: skip
 
 
