@@ -35,9 +35,9 @@ from planner.types.types import SqlType
 
 AnyStatement: TypeAlias = BoundStatement | st.UtilityStatement
 
-_RECURSION_LIMIT = 6_000
-"""Python frames that binding may use: a chain of a thousand operators takes several for each. Comparing deep trees
-recurses in C, whose stack (8 MiB) sets the bound."""
+_RECURSION_LIMIT = 25_000
+"""Python frames that binding may use: what nests a thousand times takes up to twenty for each. Deep statements are
+bound on threads whose stacks have room for it."""
 
 
 def analyze(parsed: Parsed, context: BindContext, declared_param_types: Sequence[int] = ()) -> AnyStatement:

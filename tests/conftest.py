@@ -22,6 +22,22 @@ def postgres() -> Iterator[PostgresServer]:
         yield server
 
 
+LONGEST_SERVER_STALL = 2.0
+"""Seconds of processor time that a server may take from its event loop at once. Loading what is first needed takes
+most."""
+
+
+@pytest.fixture(autouse=True)
+def server_watch(request: pytest.FixtureRequest) -> Iterator[None]:
+    """The event loops of servers must be free for others; `stalls` marks a test that says why they are not."""
+    yield
+    marker = request.node.get_closest_marker("stalls")
+    limit = LONGEST_SERVER_STALL if marker is None else marker.args[0]
+    for running in TidegateServer.running:
+        for seconds, what in running.stalls():
+            assert seconds <= limit, f"a server's event loop was held up for {seconds:.3f} s by {what}"
+
+
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TidegateServer]:
     """Our server as a real process with a local Spark, shared by the whole run: each test has its own schema."""

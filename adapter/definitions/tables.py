@@ -272,7 +272,7 @@ async def _source_plan(running: Running, statement: st.CreateTableAs, catalog: C
     if statement.select_into:
         # Its query has the text and place of the statement itself, under which the cache knows another plan.
         return make_plan(statement.query, running.session.bind_context(catalog), running.declared)
-    if statement.query.is_long:
+    if not statement.query.is_brief:
         await running.session.plan_ahead(statement.query, catalog, running.declared)
     plan = running.session.plan(statement.query, catalog, running.declared)
     if isinstance(plan.statement, st.Execute):

@@ -33,6 +33,10 @@ class EngineWithFiles:
         """See `Engine.unsupported`."""
         return self.inner.unsupported(query)
 
+    def knows(self, query: BoundQuery) -> bool:
+        """See `Engine.knows`."""
+        return self.inner.knows(query)
+
     async def execute(
         self,
         query: BoundQuery,

@@ -18,7 +18,7 @@ from adapter.execution.portals import PortalTable
 from adapter.execution.prepared import PreparedStatements
 from adapter.execution.services import Services
 from adapter.plans.lifted_constants import Lifted
-from adapter.plans.plan_cache import Plan, make_plan
+from adapter.plans.plan_cache import Plan
 from adapter.results import Notice
 from adapter.settings.values import SettingValues, number_of, split_list
 from adapter.store_errors import sql_error
@@ -314,17 +314,24 @@ class SessionState:
         return self.services.templates.lift(text, self.bind_context(self.newest_catalog()))
 
     async def plan_ahead(self, parsed: Parsed, catalog: CatalogSnapshot, declared: tuple[int, ...] = ()) -> None:
-        """Let `plan` have its answer at hand for a long statement, which is made on a thread. Raises nothing: `plan`
-        says what is wrong."""
+        """Let `plan` have its answer at hand for a statement that is not brief, made on a thread. Raises nothing:
+        `plan` says what is wrong."""
         context = self.bind_context(catalog)
         known = self._planned
         if known is not None and known[0] is parsed and known[2] is context and known[1] == declared:
             return
         try:
-            plan = await asyncio.to_thread(make_plan, parsed, context, declared)
+            plan = await self.services.plans.plan_aside(parsed, context, declared)
             self._planned = parsed, declared, context, plan
         except SqlError:
             return
+
+    def stands_for(self, parsed: Parsed, plan: Plan) -> None:
+        """`plan` was made of `parsed` with fewer types of parameters given than it found: with all of them given it is
+        the same."""
+        if self._planned is not None and self._planned[3] is plan:
+            declared = tuple([type_.oid for type_ in plan.param_types])
+            self._planned = parsed, declared, self._planned[2], plan
 
     def forget_long_plan(self) -> None:
         """Do not keep the plan of a long statement, which has run."""

@@ -7,7 +7,9 @@ sessions of a server process and holds the most recently used plans.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import ParamSpec, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -17,6 +19,7 @@ from adapter.plans.predicates import ScanTemplate, scan_templates
 from adapter.plans.row_values import GIVEN
 from adapter.results import ColumnDescription
 from adapter.system_catalogs.functions.reg_columns import has_reg_columns
+from adapter.threads import Workers
 from adapter.transactions.locks import tags
 from adapter.transactions.locks.modes import Mode
 from adapter.transactions.locks.tags import Tag
@@ -35,11 +38,17 @@ from planner.ir.bound import (
 from planner.ir.rewrite import walk
 from planner.resolution.session_values import ACTS
 from planner.statements import records as st
-from planner.syntax.parse import LONG_TEXT_CHARS, Parsed, split_and_parse
+from planner.syntax.parse import BRIEF_TEXT_CHARS, LONG_TEXT_CHARS, Parsed, split_and_parse
 from planner.types.types import SqlType
 from storage.bounded_map import BoundedMap
 from storage.cache_memory import aging
 from storage.catalog.model import CatalogRecord, CatalogSnapshot
+
+_Given = ParamSpec("_Given")
+_Result = TypeVar("_Result")
+
+MAX_THREADS = 4
+"""Large statements that are parsed and planned at once; others wait. Each takes time from the event loop."""
 
 MAX_PLANS = 1000
 """Plans kept: the distinct statements of a busy application, a few KiB each."""
@@ -239,12 +248,21 @@ def _locks(written: tuple[int, ...], query: BoundQuery | None) -> tuple[tuple[Ta
     return tuple((tags.relation(oid), modes[oid]) for oid in sorted(modes))
 
 
+class _NotKnown(Exception):
+    """There is no plan at hand."""
+
+
+def _make_none(parsed: Parsed, context: BindContext, declared: tuple[int, ...]) -> Plan:
+    raise _NotKnown
+
+
 class PlanCache:
     """The plans of a server process. Belongs to the event loop."""
 
     def __init__(self) -> None:
         self._plans: BoundedMap[tuple[object, ...], Plan] = aging(BoundedMap(max_entries=MAX_PLANS))
         self._parsed: BoundedMap[str, tuple[Parsed, ...]] = aging(BoundedMap(max_entries=MAX_PLANS))
+        self._threads = Workers(MAX_THREADS, "planner")
         self.hits = 0
         self.misses = 0
 
@@ -253,19 +271,26 @@ class PlanCache:
         return self._parsed.get(text) is not None
 
     async def parse(self, text: str) -> tuple[Parsed, ...]:
-        """The statements of a query string, a long one's on a thread. Raises 42601."""
+        """The statements of a query string, parsed on a thread unless it is brief. Raises 42601."""
         if len(text) > LONG_TEXT_CHARS:
-            return await asyncio.to_thread(split_and_parse, text)
+            return await self.aside(split_and_parse, text)
         known = self._parsed.get(text)
         if known is not None:
             self._parsed.touch(text)
             return known
-        parsed = split_and_parse(text)
+        brief = len(text) <= BRIEF_TEXT_CHARS
+        parsed = split_and_parse(text) if brief else await self.aside(split_and_parse, text)
         self._parsed.put(text, parsed)
         return parsed
 
-    def plan(self, parsed: Parsed, context: BindContext, declared: tuple[int, ...]) -> Plan:
-        """The plan of `parsed` in `context`, from the cache when it holds one that fits."""
+    def plan(
+        self,
+        parsed: Parsed,
+        context: BindContext,
+        declared: tuple[int, ...],
+        make: Callable[[Parsed, BindContext, tuple[int, ...]], Plan] = make_plan,
+    ) -> Plan:
+        """The plan of `parsed` in `context`, from the cache when it holds one that fits; otherwise `make` makes it."""
         settings: Mapping[str, str] = context.settings
         key = (
             parsed.text,
@@ -283,10 +308,28 @@ class PlanCache:
             self.hits += 1
             return known
         self.misses += 1
-        plan = make_plan(parsed, context, declared)
+        plan = make(parsed, context, declared)
         if not parsed.is_long:
             self._plans.put(key, plan)
         return plan
+
+    async def plan_aside(self, parsed: Parsed, context: BindContext, declared: tuple[int, ...]) -> Plan:
+        """Like `plan`, with a new plan made on a thread."""
+        try:
+            return self.plan(parsed, context, declared, _make_none)
+        except _NotKnown:
+            made = await self.aside(make_plan, parsed, context, declared)
+            return self.plan(parsed, context, declared, lambda *_: made)
+
+    def aside(
+        self, work: Callable[_Given, _Result], *given: _Given.args, **named: _Given.kwargs
+    ) -> asyncio.Future[_Result]:
+        """Runs `work` on one of the threads for what planning takes. Who is cancelled leaves it running."""
+        return self._threads.run(partial(work, *given, **named))
+
+    def close(self) -> None:
+        """Ends the threads; blocks until what they do is done."""
+        self._threads.close()
 
     def clear(self) -> None:
         """Forget all plans."""

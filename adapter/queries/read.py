@@ -6,7 +6,6 @@ engine starts when the first batch is asked for. Rows of constants come straight
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing
@@ -124,7 +123,7 @@ async def prepare_read(
     rows = None
     if constants and not scanned and not query.system:
         if running.parsed.is_long:
-            rows = await asyncio.to_thread(constant_batch, query.rel, running.params)
+            rows = await running.services.plans.aside(constant_batch, query.rel, running.params)
         else:
             rows = running.services.constant_rows.of(query, running.params)
     if rows is not None:
@@ -133,9 +132,9 @@ async def prepare_read(
             query=query, params=running.params, context=context, resolved=empty, rows=rows, engine=None,
             reason="its rows are constants", stream=partial(batches_of, rows),
         )  # fmt: skip
-    if running.parsed.is_long:
+    if not running.parsed.is_brief and not running.engines.local.knows(query):
         # Whether an engine can run it is seen by making its text of it.
-        await asyncio.to_thread(running.engines.local.unsupported, query)
+        await running.services.plans.aside(running.engines.local.unsupported, query)
     resolved = await resolve(
         running.services.env,
         running.transaction,

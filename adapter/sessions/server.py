@@ -141,6 +141,7 @@ class Server:
         await self.memory.stop()
         await self.services.committer.close()
         await self.engines.close()
+        await asyncio.to_thread(self.services.plans.close)
         await self.env.close()
         await asyncio.to_thread(self._scratch.remove)
 

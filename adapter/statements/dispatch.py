@@ -60,7 +60,9 @@ async def _begin_and_run(running: Running, parsed: Parsed) -> Outcome:
     """Take the snapshot that a statement runs at, plan it, and run it."""
     env, transaction = running.services.env, running.transaction
     plan: Plan | None = None
-    if parsed.is_long:
+    if not parsed.is_brief:
+        if not running.params and "$" in parsed.text:
+            await running.services.plans.aside(_refuse_parameters, parsed)
         await running.session.plan_ahead(parsed, transaction.planning_catalog(env), running.declared)
     if parsed.kind == "insert_stmt" or (parsed.kind not in _READING and env.oracle.asks_store):
         try:
@@ -163,13 +165,15 @@ async def _run_by_what_is_known(running: Running, plan: Plan) -> Outcome | None:
 def _plan(running: Running, parsed: Parsed, catalog: CatalogSnapshot | None = None) -> Plan:
     session = running.session
     catalog = catalog or running.transaction.planning_catalog(running.services.env)
-    if not running.params and "$" in parsed.text and parsed.kind != "prepare_stmt":
+    if not running.params and (parsed.is_brief or parsed.kind in WITHOUT_CATALOG) and "$" in parsed.text:
         _refuse_parameters(parsed)
     return session.plan(parsed, catalog, running.declared)
 
 
 def _refuse_parameters(parsed: Parsed) -> None:
-    """A statement of a query string has no values for parameters."""
+    """A statement of a query string has no values for parameters, unless it prepares one that will have them."""
+    if parsed.kind == "prepare_stmt":
+        return
     found = [tree for tree in subtrees(parsed.tree) if tree.DESCRIPTOR.name == "ParamRef"]
     if found:
         first = min(found, key=lambda tree: tree.location)

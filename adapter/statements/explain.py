@@ -31,7 +31,7 @@ async def run_explain(running: Running, statement: st.Explain) -> Outcome:
     session = running.session
     began = utc_now()
     catalog = running.transaction.catalog
-    if statement.query.is_long:
+    if not statement.query.is_brief:
         await session.plan_ahead(statement.query, catalog, running.declared)
     plan = session.plan(statement.query, catalog, running.declared)
     match plan.statement:

@@ -40,11 +40,11 @@ async def parse(session: SessionState, name: str, text: str, declared: tuple[int
     if len(parsed) > 1:
         raise SqlSyntaxError("cannot insert multiple commands into a prepared statement")
     statements.check_free(name)
-    if parsed and parsed[0].is_long:
+    if parsed and not parsed[0].is_brief:
         await session.plan_ahead(parsed[0], _catalog(session), declared)
     if not parsed or not _tells_nothing_new(session, parsed[0], declared):
         await session.refresh_catalog()
-        if parsed and parsed[0].is_long:
+        if parsed and not parsed[0].is_brief:
             await session.plan_ahead(parsed[0], _catalog(session), declared)
     prepare(session, name, text, parsed[0] if parsed else None, declared, from_sql=False)
 
@@ -75,6 +75,7 @@ def prepare(
             raise in_failed_transaction()
         plan = _plan(session, parsed, declared)
         param_types, columns = plan.param_types, _columns_of(session, plan)
+        session.stands_for(parsed, plan)
     if not from_sql:
         param_types += _unused(declared, len(param_types))
     session.statements.keep(
@@ -134,7 +135,7 @@ async def plan_long(session: SessionState, name: str) -> None:
     is a long one. Raises nothing."""
     statement = session.statements.by_name.get(name)
     transaction = session.transaction
-    if statement is None or statement.parsed is None or not statement.parsed.is_long:
+    if statement is None or statement.parsed is None or statement.parsed.is_brief:
         return
     if transaction is None or transaction.state is not State.FAILED:
         await session.plan_ahead(statement.parsed, _catalog(session), _declared(statement))

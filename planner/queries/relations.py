@@ -37,7 +37,7 @@ from planner.types.table_indexes import index_called
 from planner.types.types import BOOL, INT8, OID, SqlType, column_type
 from storage.catalog.model import COMPOSITE, Index, Relation, Sequence
 
-MAX_VIEW_DEPTH = 100
+MAX_VIEW_DEPTH = 600
 """Views inside views: deeper nesting is refused before Python's stack is."""
 
 

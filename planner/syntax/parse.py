@@ -31,6 +31,10 @@ LONG_TEXT_CHARS = 32 * 1024
 """Texts up to this length cannot nest deep enough to exhaust the stack inside the parser, which is C and does not
 check; longer ones are looked at first."""
 
+BRIEF_TEXT_CHARS = 1000
+"""Texts up to this length are parsed and planned in a few milliseconds at most; longer ones may hold up an event loop,
+and are worked on in a thread unless their plan is known."""
+
 MAX_CHAIN = 15_000
 """Operators in a row that the parser's recursion survives on a stack of 8 MiB."""
 
@@ -60,8 +64,10 @@ class Parsed:
     tree: Tree = field(compare=False, repr=False)
     kind: str
     ascii: bool = True
+    is_brief: bool = field(default=True, compare=False, repr=False)
+    """Whether the text is short enough to be planned on an event loop."""
     is_long: bool = field(default=False, compare=False, repr=False)
-    """Whether the text is so long that working on the statement would hold up an event loop."""
+    """Whether the text is so long that it carries data: its plan is not kept."""
 
     @property
     def source(self) -> str:
@@ -174,6 +180,7 @@ def split_and_parse(text: str) -> tuple[Parsed, ...]:
                 tree=getattr(raw.stmt, kind),
                 kind=kind,
                 ascii=is_ascii,
+                is_brief=len(text) <= BRIEF_TEXT_CHARS,
                 is_long=len(text) > LONG_TEXT_CHARS,
             )
         )

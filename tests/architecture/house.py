@@ -64,6 +64,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "execution_context",
         "results",
         "store_errors",
+        "threads",
         "wall_clock",
     ),
     "planner": (

@@ -11,6 +11,7 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import ClassVar
 
 from tests.support.postgres import free_port
 
@@ -20,6 +21,9 @@ START_TIMEOUT_S = 240.0
 AUDITED = {"TIDEGATE_PRUNING_AUDIT": "1"}
 """Every file that a read leaves out by its statistics is checked."""
 
+WATCHED = "tests.support.watched_server"
+"""What runs where servers are audited: it tells what holds up their event loops."""
+
 AS_SHIPPED: dict[str, str] = {}
 """The server as its users have it."""
 
@@ -28,8 +32,12 @@ class TidegateServer:
     """A `tidegate serve` process over `data_dir`, accepting connections on `port`; its output goes to `log`.
 
     `environment` are variables for it besides those of this process; `AUDITED` when not given. `checkout` is the folder
-    of the code that it runs, this one when not given; `module` is run in place of the command line that it declares.
+    of the code that it runs, this one when not given; `module` is run in place of the command line that it declares. An
+    audited server has its loops watched: see `stalls`.
     """
+
+    running: ClassVar[set[TidegateServer]] = set()
+    """The servers of this process."""
 
     def __init__(
         self,
@@ -40,6 +48,8 @@ class TidegateServer:
         checkout: Path = ROOT,
         module: str | None = None,
     ) -> None:
+        if module is None and environment is None and checkout == ROOT:
+            module = WATCHED
         self.module = module
         self.data_dir = data_dir
         self.checkout = checkout
@@ -49,6 +59,8 @@ class TidegateServer:
         self.port = free_port()
         self.log = data_dir.with_name(data_dir.name + ".log")
         self.process: subprocess.Popen[bytes] | None = None
+        self._stalls = data_dir.with_name(data_dir.name + ".stalls")
+        self._stalls_read = 0
 
     def start(self) -> None:
         """Starts the process and waits until it says how to connect; RuntimeError with its output if it ends."""
@@ -63,13 +75,26 @@ class TidegateServer:
                 cwd=self.checkout,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                env={**os.environ, **self.environment},
+                env={**os.environ, "LOOP_STALLS_FILE": str(self._stalls), **self.environment},
             )
+        self.running.add(self)
         deadline = time.monotonic() + START_TIMEOUT_S
         while b'psql "host=' not in self.log.read_bytes()[printed_before:]:
             if self.process.poll() is not None or time.monotonic() > deadline:
                 raise RuntimeError(f"the server did not start:\n{self.output()}")
             time.sleep(0.02)
+
+    def stalls(self) -> list[tuple[float, str]]:
+        """What has held up the loops of a watched server since this was last asked: processor seconds, each longer than
+        any before, and what ran."""
+        if not self._stalls.exists():
+            return []
+        with self._stalls.open(encoding="utf-8") as file:
+            file.seek(self._stalls_read)
+            lines = file.readlines()
+            self._stalls_read = file.tell()
+        found = [line.split(maxsplit=2) for line in lines]
+        return [(float(seconds), what) for seconds, _, what in found]
 
     def output(self) -> str:
         """What the process has printed so far, over all its starts."""
@@ -87,6 +112,7 @@ class TidegateServer:
             self.process.send_signal(signal.SIGKILL)
             self.process.wait()
             self.process = None
+            self.running.discard(self)
 
     def stop(self) -> int:
         """SIGTERM, and the exit status once it has drained."""
@@ -98,6 +124,7 @@ class TidegateServer:
             self.kill()
             raise
         self.process = None
+        self.running.discard(self)
         return status
 
     def dsn(self, database: str = "postgres") -> str:

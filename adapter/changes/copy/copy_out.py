@@ -19,7 +19,7 @@ async def run_copy_out(running: Running, statement: st.Copy) -> CopyOut:
     """COPY table TO STDOUT and COPY (query) TO STDOUT."""
     refuse_files(statement)
     catalog = running.transaction.catalog
-    if statement.query is not None and statement.query.is_long:
+    if statement.query is not None and not statement.query.is_brief:
         await running.session.plan_ahead(statement.query, catalog)
     plan = _plan(running, catalog, statement)
     if plan.columns is None:

@@ -62,6 +62,10 @@ class Engine(Protocol):
         """Why this engine cannot run `query` (naming the construct), or None when it can."""
         ...
 
+    def knows(self, query: BoundQuery) -> bool:
+        """Whether it has been asked for this query before, so that `unsupported` has its answer at hand."""
+        ...
+
     def execute(
         self,
         query: BoundQuery,

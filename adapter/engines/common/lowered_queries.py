@@ -169,6 +169,11 @@ class KnownQueries:
         self._lock = threading.Lock()
         self._known: BoundedMap[int, KnownQuery] = aging(BoundedMap(max_entries=MAX_QUERIES))
 
+    def has(self, query: BoundQuery) -> bool:
+        """Whether anything is known of `query`."""
+        known = self._known.get(id(query))
+        return known is not None and known.query is query
+
     def of(self, query: BoundQuery) -> KnownQuery:
         """What is known of `query`."""
         with self._lock:

@@ -42,10 +42,10 @@ from adapter.engines.local.scans import (
     small_scan,
 )
 from adapter.engines.local.small_tables import SmallTables
-from adapter.engines.local.workers import Workers
 from adapter.execution_context import ExecutionContext
 from adapter.system_catalogs.local_engine import LocalCatalog, Scope
 from adapter.system_catalogs.relations.contents import SystemCatalogs
+from adapter.threads import Workers
 from planner.common_errors import canceled
 from planner.errors import ObjectNotInPrerequisiteState
 from planner.functions.engines import local as local_udfs
@@ -163,6 +163,10 @@ class LocalEngine:
         """See `Engine.unsupported`."""
         known = self._known.of(query)
         return None if known.lookup is not None and known.lookup.is_certain else known.unsupported
+
+    def knows(self, query: BoundQuery) -> bool:
+        """See `Engine.knows`."""
+        return self._known.has(query)
 
     async def execute(
         self,

@@ -154,6 +154,10 @@ class SparkEngine:
             return "a system catalog cannot be read on the spark engine"
         return self._known.of(query).unsupported
 
+    def knows(self, query: BoundQuery) -> bool:
+        """See `Engine.knows`."""
+        return query.system or self._known.has(query)
+
     async def execute(
         self,
         query: BoundQuery,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from planner.common_errors import too_deep
 from planner.dialects.dialect import Dialect
 from planner.dialects.engine_name import EngineName
 from planner.dialects.of_engine import dialect_of
@@ -19,6 +20,10 @@ _IN_PYTHON: Mapping[EngineName, Callable[[str], str | None]] = {"local": str, "s
 _RAISING: Mapping[EngineName, Callable[[str], str]] = {"local": str, "spark": checked}
 
 _FIRST_ADDED = 1 << 30
+
+MAX_CHARS = 16 * 1024 * 1024
+"""Characters of SQL that one expression may come to, beside those of its literals: some forms repeat what is in them,
+and nested in themselves they double at each level."""
 
 
 @dataclass(slots=True)
@@ -49,6 +54,8 @@ class Context:
     """By id of an `ir.Let`: what stands for its value."""
     hoisted: Hoisted | None = None
     """Where no subquery may stand: those taken out so far."""
+    literal_chars: int = 0
+    """Characters of the literals so far."""
     aliases: int = 0
     variables: int = 0
     added: int = 0
@@ -79,6 +86,12 @@ class Context:
         """A new name for a bound value."""
         self.variables += 1
         return f"v{self.variables}"
+
+    def fits(self, fragment: Fragment) -> Fragment:
+        """`fragment`, unless it has become larger than anything that a statement needs. Raises 54001."""
+        if len(fragment.sql) > MAX_CHARS + 8 * self.literal_chars:
+            raise too_deep()
+        return fragment
 
     def value(self, param: Param) -> object:
         """The value of a parameter, which becomes part of the text."""

@@ -227,9 +227,16 @@ class Relations:
                 return self.build(compared_by_rows(rel, self.ctx.new_id))
             if not rel.all:
                 return self.build(ir.Deduplicate(input=replace(rel, all=True), on=(), order_by=(), fields=rel.fields))
+        members = _united(rel)
+        if len(members) > 2 and not rel.all:
+            # An engine would remove duplicates once for each member.
+            whole = members[0]
+            for member in members[1:]:
+                whole = replace(rel, all=True, left=whole, right=member)
+            return self.build(ir.Deduplicate(input=whole, on=(), order_by=(), fields=rel.fields))
         names = [f"c{field.id}" for field in rel.fields]
         sides: list[Fragment] = []
-        for side in (rel.left, rel.right):
+        for side in members:
             select = self.build(side)
             if any(
                 field.type.shape != output.type.shape for field, output in zip(side.fields, rel.fields, strict=True)
@@ -245,7 +252,7 @@ class Relations:
         return Select(
             self.ctx,
             {field.id: simple(f"c{field.id}") for field in rel.fields},
-            set_operation=made(f"{sides[0]} {operator} {sides[1]}", *sides),
+            set_operation=made(listed(sides, f" {operator} "), *sides),
         )
 
     def _with(self, rel: ir.With) -> Select:
@@ -296,6 +303,26 @@ def _renames_all(rel: ir.Project) -> bool:
     """Whether a projection is its input's columns, each once."""
     ids = [expr.id for expr in rel.exprs if isinstance(expr, ir.ColumnRef)]
     return len(ids) == len(rel.exprs) and sorted(ids) == sorted(field.id for field in rel.input.fields)
+
+
+def _united(rel: ir.SetOperation) -> list[ir.Rel]:
+    """What `rel` unites, in order: the sides of a set operation, and in place of a side those that it unites itself, if
+    that makes no difference."""
+    members: list[ir.Rel] = []
+    sides: list[ir.Rel] = [rel.right, rel.left]
+    while sides:
+        side = sides.pop()
+        if (
+            rel.op == "union"
+            and isinstance(side, ir.SetOperation)
+            and side.op == "union"
+            and (side.all or not rel.all)
+            and all(field.type == whole.type for field, whole in zip(side.fields, rel.fields, strict=True))
+        ):
+            sides += [side.right, side.left]
+        else:
+            members.append(side)
+    return members
 
 
 def _flat(select: Select) -> bool:

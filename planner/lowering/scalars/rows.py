@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from planner.errors import ProgramLimitExceeded
 from planner.ir import nodes as ir
 from planner.lowering.fragments.fragment import Fragment, made
 from planner.lowering.fragments.templates import fill
@@ -32,8 +33,29 @@ def _unless_absent(scalars: Scalars, expr: ir.RowConstructor, text: Fragment) ->
     return made(f"CASE WHEN {present} THEN {text} END", text, *items)
 
 
+MAX_NESTED_ROWS = 24
+"""Rows in rows that are printed: each level doubles the quotes of those inside, and PostgreSQL's limit of 1 GB for a
+text is reached by the 29th."""
+
+
+def _nests_too_deep(expr: ir.RowConstructor) -> bool:
+    level: list[ir.RowConstructor] = [expr]
+    for _ in range(MAX_NESTED_ROWS):
+        level = [
+            item
+            for row in level
+            for item in row.items
+            if isinstance(item, ir.RowConstructor) and attributes(item.type.oid) is None
+        ]
+        if not level:
+            return False
+    return True
+
+
 def _row(scalars: Scalars, expr: ir.RowConstructor) -> Fragment:
     fields = attributes(expr.type.oid)
+    if fields is None and _nests_too_deep(expr):
+        raise ProgramLimitExceeded("out of memory", detail=f"Rows nest more than {MAX_NESTED_ROWS} levels deep.")
     if fields is not None:
         items = [scalars.typed(item, field.type) for item, field in zip(expr.items, fields, strict=True)]
         members = [(field.physical, item.sql) for field, item in zip(fields, items, strict=True)]

@@ -44,7 +44,7 @@ class Scalars:
 
     def lower(self, expr: ir.Scalar) -> Fragment:
         """The expression's SQL."""
-        fragment = self._handlers[expr.__class__](self, expr)
+        fragment = self.ctx.fits(self._handlers[expr.__class__](self, expr))
         if fragment.subquery and self.ctx.hoisted is not None:
             return self.ctx.hoisted.take(fragment)
         return fragment
@@ -73,7 +73,9 @@ class Scalars:
     def literal(self, value: object, type: SqlType) -> Fragment:
         """A literal of the physical type of `type`."""
         plain = value is None or (not isinstance(value, (tuple, list, bytes)) and type.oid != types.INTERVAL)
-        return Fragment(self.ctx.dialect.literal(value, type), simple=plain)
+        sql = self.ctx.dialect.literal(value, type)
+        self.ctx.literal_chars += len(sql)
+        return Fragment(sql, simple=plain)
 
     def null(self, type: SqlType) -> Fragment:
         """A NULL of the physical type of `type`."""

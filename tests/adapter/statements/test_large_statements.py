@@ -85,6 +85,59 @@ async def test_a_large_insert(rows: Client, without_gc: None) -> None:
     assert (error.sqlstate, error.detail) == ("23505", f"Key (k)=({ROWS + 1}) already exists.")
 
 
+def nested(opening: str, inside: str, closing: str, depth: int = 1_000) -> str:
+    return opening * depth + inside + closing * depth
+
+
+NESTED = {
+    "parentheses": (f"select {nested('(', '1', ')')}", 1),
+    "sums": (f"select {nested('1+(', '1', ')')}", 1_001),
+    "calls": (f"select {nested('abs(', '1', ')')}", 1),
+    "cases": (f"select {nested('case when true then ', '1', ' end')}", 1),
+    "cases in else": (f"select {nested('case when false then 0 else ', '1', ' end')}", 1),
+    "alternatives": (f"select {nested('coalesce(null, ', '1', ')')}", 1),
+    "conditions": (f"select {nested('(true and ', 'true', ')')}", True),
+    "negations": (f"select {nested('not (', 'true', ')')}", True),
+    "casts": (f"select 1{'::int::bigint' * 1_000}", 1),
+    "texts": (f"select length({'||'.join(['repeat($$a$$, 1)'] * 1_000)})", 1_000),
+    "FROM": (f"select * from {nested('(select * from ', '(select 1 a) q', ') q')}", 1),
+    "WHERE": (f"select 1 where 1 in ({nested('select 1 where 1 in (', 'select 1', ')', 500)})", 1),
+    "EXISTS": (f"select 1 where {nested('exists (select 1 where ', 'true', ')', 500)}", 1),
+    "scalar subqueries": (f"select {nested('(select ', '1', ')', 500)}", 1),
+    "UNION": (" union ".join(["select 1"] * 1_000), 1),
+    "UNION in UNION": (f"select count(*) from ({nested('(select 1 union ', 'select 2', ')')}) q", 2),
+    "WITH": (
+        "with c0 as (select 1 a)"
+        f"{''.join(f', c{n} as (select a + 1 a from c{n - 1})' for n in range(1, 1_000))} select * from c999",
+        1_000,
+    ),
+    "WITH in WITH": (f"{nested('with q as (', 'select 1 a', ') select * from q')}", 1),
+    "JSON arrays": (f"select length('{nested('[', '', ']')}'::jsonb::text)", 2_000),
+    "JSON objects": (f"""select length('{nested('{"a":', "1", "}")}'::json::text)""", 6_001),
+    "rows": (f"select length(({nested('row(', '1', ')', 10)})::text)", 1_043),
+}
+
+
+@pytest.mark.parametrize("name", NESTED)
+async def test_what_nests_a_thousand_times(client: Client, without_gc: None, name: str) -> None:
+    text, expected = NESTED[name]
+    await client.run("select abs(1)")
+    with watched() as longest:
+        assert await client.value(text) == expected
+    assert longest.seconds < LONGEST_STALL, longest.what
+
+
+async def test_views_over_views(client: Client) -> None:
+    await client.run("create view v0 as select 1 a, 2 b")
+    for number in range(1, 200):
+        await client.run(f"create view v{number} as select a, b from v{number - 1} where a > 0")
+    assert await client.rows("select * from v199") == [(1, 2)]
+
+
+async def test_rows_that_would_double_with_each_level(client: Client) -> None:
+    assert (await client.error(f"select {nested('row(', '1', ')', 30)}")).sqlstate == "54000"
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -92,7 +145,7 @@ async def test_a_large_insert(rows: Client, without_gc: None) -> None:
         f"select {'not ' * 5_000}true",
         "select " + "||".join(["'a'"] * 20_000),
         f"select {'abs(' * 6_000}1{')' * 6_000}",
-        f"select {'case when true then ' * 1_500}1{' end' * 1_500}",
+        f"select {'case when true then ' * 6_000}1{' end' * 6_000}",
         f"select * from {'(select * from ' * 2_000}(select 1) q{') q' * 2_000}",
         f"{' union '.join(['select 1'] * 20_000)}",
         f"select '{'[' * 50_000}{']' * 50_000}'::jsonb",

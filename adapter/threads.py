@@ -1,4 +1,4 @@
-"""Threads that do one engine's blocking work for the event loop.
+"""Threads that do blocking work for the event loop: an engine's, or planning.
 
 Reads of a few milliseconds come here, so handing a job over is kept short: no locks but the queue's own, and one call
 back to the loop for each job. Jobs start in the order they came, as many at once as there are threads.
@@ -15,6 +15,10 @@ from functools import partial
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+
+STACK_BYTES = 256 * 1024 * 1024
+"""Stack of each thread: parsing, planning and engines recurse as deep as a statement nests. The system gives memory to
+what is used of it only."""
 
 
 class Workers:
@@ -39,7 +43,11 @@ class Workers:
                 target=self._work, args=(loop,), name=f"{self._name}_{len(self._threads)}", daemon=True
             )
             self._threads.append(thread)
-            thread.start()
+            before = threading.stack_size(STACK_BYTES)
+            try:
+                thread.start()
+            finally:
+                threading.stack_size(before)
         self._jobs.put((future, partial(copy_context().run, work)))
         return future
 

@@ -8,7 +8,7 @@ from functools import partial
 
 import pytest
 
-from adapter.engines.local.workers import Workers
+from adapter.threads import Workers
 
 
 async def test_results_and_errors_come_back() -> None:
