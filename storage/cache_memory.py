@@ -1,6 +1,7 @@
-"""What the caches of a process keep in memory: together no more than `CACHE_BYTES`, and little once they are not used.
+"""What the caches of a server keep in memory: together no more than `CACHE_BYTES`, and little once they are not used.
 
-The budget is dealt out by shares (`share`), so that no cache has to ask another. A cache that joins (`aging`) is asked
+The budget is dealt out by shares (`share`), so that no cache has to ask another; each of several processes of one
+server has an equal part of it (`divide_among`). A cache that joins (`aging`) is asked
 now and then to drop what was not used since it was last asked (`give_back_unused`): whatever a load has left behind is
 gone within two rounds. Mapped files are the system's to keep or to drop; caches of them age like the others.
 
@@ -17,7 +18,7 @@ from typing import Any, TypeVar
 from storage.bounded_map import BoundedMap
 
 CACHE_BYTES = 512 * 1024 * 1024
-"""Bytes that all caches of a process keep in memory, those of mapped files not counted."""
+"""Bytes that all caches of a server keep in memory, those of mapped files not counted."""
 
 AT_ONCE = 256
 """Entries that one cache drops before others get a turn of the event loop."""
@@ -27,9 +28,30 @@ M = TypeVar("M", bound=BoundedMap[Any, Any])
 _aging: list[weakref.WeakMethod[Callable[[int], Sequence[object]]]] = []
 
 
+class _Division:
+    """Among how many processes the budget is divided, and whether some of it has been dealt out."""
+
+    processes = 1
+    is_dealt_out = False
+
+
+def divide_among(processes: int) -> None:
+    """Let this process have its part of what is for so many. To be called before any cache is loaded, for those know
+    their share from then on: RuntimeError afterwards."""
+    if _Division.is_dealt_out and processes != _Division.processes:
+        raise RuntimeError("the caches have their shares already")
+    _Division.processes = processes
+
+
 def share(of: int) -> int:
-    """One `of`-th of the budget, in bytes."""
-    return CACHE_BYTES // of
+    """One `of`-th of this process's part of the budget, in bytes."""
+    return portion(CACHE_BYTES // of)
+
+
+def portion(size: int) -> int:
+    """This process's part of `size` bytes that all processes of the server have together."""
+    _Division.is_dealt_out = True
+    return size // _Division.processes
 
 
 def aging(cache: M) -> M:

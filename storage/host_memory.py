@@ -12,8 +12,11 @@ import mmap
 MAX_PROCESSES = 64
 """Processes that one piece of memory has room for."""
 
-_KINDS = 5
+_KINDS = 6
 _NUMBER_BYTES = 8
+
+SILENT_MS = 5_000
+"""A process that has not beaten for so long leaves the upkeep to the others: it has ended, or is stopped."""
 
 
 class OwnNumber:
@@ -60,6 +63,7 @@ class HostMemory:
     `heads`: how far the process has seen its environment come. `sessions`: how many sessions it has. `pids`: how many
     backend pids it has given out, also under earlier processes with its number. `closed`: how many of the connections
     that it was given have ended. `wanted`: what it waits for that others have (`adapter.transactions.locks.outside`).
+    `beats`: when it last said that it lives, by the host's monotonic clock in milliseconds; 0 before that.
     """
 
     def __init__(self, memory: mmap.mmap, own: int, count: int, name: str) -> None:
@@ -68,7 +72,17 @@ class HostMemory:
         self.count = count
         numbers = memoryview(memory).cast("Q")
         rows = [numbers[kind * MAX_PROCESSES : kind * MAX_PROCESSES + count] for kind in range(_KINDS)]
-        self.heads, self.sessions, self.pids, self.closed, self.wanted = (OwnNumber(row, own) for row in rows)
+        self.heads, self.sessions, self.pids, self.closed, self.wanted, self.beats = (
+            OwnNumber(row, own) for row in rows
+        )
+
+    def beat(self, now_ms: int) -> None:
+        """Say that this process lives."""
+        self.beats.own = now_ms
+
+    def does_upkeep(self, now_ms: int) -> bool:
+        """Whether this process is the one that does what one of them is to do for all: the first that lives."""
+        return all(not beat or now_ms - beat > SILENT_MS for beat in self.beats.of_all()[: self.own])
 
     @staticmethod
     def make() -> mmap.mmap:

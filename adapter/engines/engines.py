@@ -20,6 +20,7 @@ from adapter.engines.common.engine import Engine, TableInput
 from adapter.engines.router import choose
 from adapter.engines.with_files import EngineWithFiles
 from adapter.settings.values import number_of
+from adapter.workers.colleagues import WorkerPlace
 from planner.errors import SqlError
 from planner.ir.bound import BoundQuery
 from storage.environment.environment import Environment
@@ -36,7 +37,8 @@ log = structlog.get_logger(__name__)
 
 class Engines:
     """See the module's contract. `blob_root` is the folder where engines find the blob store's files, None when they
-    are in memory; `scratch` is a private folder of this server."""
+    are in memory; `scratch` is a private folder of this process, and `worker` its place among those that share Spark
+    with it."""
 
     def __init__(
         self,
@@ -47,6 +49,7 @@ class Engines:
         spark_master: str,
         spark_remote: str | None,
         spark_conf: Sequence[tuple[str, str]],
+        worker: WorkerPlace | None = None,
     ) -> None:
         self._env = env
         self._files = env.blob if isinstance(env.blob, BlobFiles) else None
@@ -54,6 +57,7 @@ class Engines:
         self._spark_master = spark_master
         self._spark_remote = spark_remote
         self._spark_conf = spark_conf
+        self._worker = worker
         self._spark_engine: SparkEngine | None = None
         self._warming: asyncio.Task[None] | None = None
         self._blob_root = blob_root
@@ -106,12 +110,15 @@ class Engines:
         if self._spark_engine is None:
             from adapter.engines.spark.engine import SparkEngine
 
+            shared = None if self._worker is None else self._worker.folder / "spark"
             self._spark_engine = SparkEngine(
                 self._env,
                 master=self._spark_master,
                 remote=self._spark_remote,
                 conf=self._spark_conf,
-                directory=self._scratch / "spark",
+                directory=self._scratch / "spark" if shared is None else shared / self._scratch.name,
+                shared=shared,
+                worker=0 if self._worker is None else self._worker.memory.own,
             )
         return self._spark_engine
 
@@ -123,6 +130,9 @@ class Engines:
     async def _warm(self, *, spark: bool) -> None:
         await asyncio.to_thread(load_local_engine)
         self._local_engine.warm()
+        if self._worker is not None:
+            await asyncio.to_thread(load_spark_engine)
+            await self.spark().take_over()
         if spark:
             await self.warm_spark()
 
@@ -156,3 +166,8 @@ class Engines:
 def load_local_engine() -> None:
     """Load the local engine's code, which takes a fifth of a second."""
     from adapter.engines.local import engine as _  # noqa: F401 - loaded, not used
+
+
+def load_spark_engine() -> None:
+    """Load the code of Spark's engine, and nothing of PySpark."""
+    from adapter.engines.spark import engine as _  # noqa: F401 - loaded, not used

@@ -97,6 +97,7 @@ class Server:
             spark_master=options.spark_master,
             spark_remote=options.spark_remote,
             spark_conf=options.spark_conf,
+            worker=options.worker,
         )
         server = Server(env, Services(env, Colleagues(options.worker)), engines, options, scratch)
         env.keys.use_scratch(scratch.path)

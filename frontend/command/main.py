@@ -127,9 +127,11 @@ def _serve(
 ) -> int:
     # The linear algebra of NumPy, which nothing here uses, would start its threads when it is loaded.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    from storage import free_memory
+    from storage import cache_memory, free_memory
 
     free_memory.configure()
+    # NOTE: before anything is loaded that has caches.
+    cache_memory.divide_among(configuration.workers)
     from frontend.command.serve import StartFailed, serve
     from storage.errors import InvalidStore
 

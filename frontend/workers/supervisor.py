@@ -190,6 +190,7 @@ class Supervisor:
         code = os.waitstatus_to_exitcode(status)
         was_ready, worker.ready = worker.ready, False
         self._numbers.sessions.set(worker.number, 0)
+        self._numbers.beats.set(worker.number, 0)
         if self._stopping:
             self._status = max(self._status, code if code >= 0 else 1)
             return

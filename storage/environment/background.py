@@ -2,6 +2,10 @@
 
 A store that fails is reported once and tried again at the next round; a process that learns that it was deposed says
 so, and does nothing more of use.
+
+Each applies what it has committed. Of processes that share memory (`storage.host_memory`) the first that lives
+maintains for all: it learns which shards were written to as it follows the txns shard. When it ends or is stopped the
+next one does it, within seconds; for so long nobody waits, as nothing of it is urgent.
 """
 
 from __future__ import annotations
@@ -15,6 +19,7 @@ import structlog
 from storage.catalog.store import CatalogStore
 from storage.clock import Clock
 from storage.errors import EnvironmentFenced, StorageClosed, StorageError
+from storage.host_memory import HostMemory
 from storage.membership.leases import Leases
 from storage.membership.peers import Peers
 from storage.transactions.applier import Applier
@@ -33,6 +38,9 @@ copying takes a turn of the disk from the commits."""
 
 MAINTENANCE_S = 1.0
 """Pause between rounds of maintenance."""
+
+BEAT_S = 1.0
+"""How often a process says in shared memory that it lives."""
 
 ORPHAN_ROUNDS = 120
 """Rounds of maintenance between listings of the blob store for uploads that were never committed."""
@@ -56,6 +64,7 @@ class Background:
         troubles: Troubles,
         clock: Clock,
         process: str,
+        host: HostMemory | None = None,
     ) -> None:
         self._cache = cache
         self._applier = applier
@@ -66,6 +75,7 @@ class Background:
         self._troubles = troubles
         self._clock = clock
         self._process = process
+        self._host = host
         self.tasks: list[asyncio.Task[None]] = []
         """The running loops, each with its name."""
 
@@ -78,6 +88,10 @@ class Background:
             "storage-catalog": self._react(),
             "storage-maintenance": self._maintain(),
         }
+        if self._host is not None:
+            # NOTE: at once, so that nobody else begins with the upkeep of all.
+            self._host.beat(self._now_ms())
+            loops["storage-beat"] = self._beat(self._host)
         loop = asyncio.get_running_loop()
         self.tasks = [loop.create_task(work, name=name) for name, work in loops.items()]
 
@@ -86,6 +100,8 @@ class Background:
         for task in self.tasks:
             task.cancel()
         await asyncio.gather(*self.tasks, return_exceptions=True)
+        if self._host is not None:
+            self._host.beat(0)
 
     async def _apply(self) -> None:
         while True:
@@ -93,6 +109,18 @@ class Background:
             await self._clock.sleep(APPLY_PAUSE_S)
             self._applier.wanted.clear()
             await self._surviving(self._applier.apply_all(), "apply")
+
+    def _does_upkeep(self) -> bool:
+        """Whether this process maintains: for itself, or for all that share its memory."""
+        return self._host is None or self._host.does_upkeep(self._now_ms())
+
+    def _now_ms(self) -> int:
+        return int(self._clock.monotonic() * 1000)
+
+    async def _beat(self, host: HostMemory) -> None:
+        while True:
+            await self._clock.sleep(BEAT_S)
+            host.beat(self._now_ms())
 
     async def _keep_alive(self) -> None:
         while True:
@@ -105,13 +133,26 @@ class Background:
             if self._catalog.is_behind:
                 await self._surviving(self._catalog.catch_up(), "catalog")
             await self._surviving(self._peers.react(), "peers")
+            if self._host is not None and self._does_upkeep():
+                # What others may have applied.
+                self._applier.touched.update(self._cache.state.pending)
             await self._cache.changed()
 
     async def _maintain(self) -> None:
         rounds = 0
+        ours = self._does_upkeep()
         while True:
             await self._clock.sleep(MAINTENANCE_S)
-            await self._surviving(self._maintenance.run(self._applier.touched), "maintenance")
+            before, ours = ours, self._does_upkeep()
+            if not ours:
+                await self._surviving(self._maintenance.look_after_the_dead(), "maintenance")
+                continue
+            if not before:
+                # What another process has applied and not maintained.
+                self._applier.touched.update(self._cache.state.registered)
+            await self._surviving(
+                self._maintenance.run(self._applier.touched, by_others=self._host is not None), "maintenance"
+            )
             rounds += 1
             if rounds % ORPHAN_ROUNDS == 0:
                 await self._surviving(self._maintenance.orphans.collect_new(), "orphans")

@@ -29,7 +29,7 @@ from storage.environment.opening import open_on_stores
 from storage.errors import ForeignEnvironment, InvalidStore
 from storage.host_memory import HostMemory
 from storage.stores.blob import Blob
-from storage.stores.blob_files import BlobFiles
+from storage.stores.blob_files import DEFAULT_LIMIT_BYTES, BlobFiles
 from storage.stores.blob_local import LocalBlob
 from storage.stores.blob_object import ObjectBlob
 from storage.stores.consensus import Consensus
@@ -77,7 +77,7 @@ async def open_environment(
     clock, random = SystemClock(), SystemRandomness()
     blob = None if names.blob is None else _open_blob(names)
     if blob is not None and files is not None and names.blob_folder is None:
-        blob = BlobFiles(blob, files)
+        blob = BlobFiles(blob, files, limit_bytes=DEFAULT_LIMIT_BYTES // (1 if host is None else host.count))
     if names.consensus is None:
         return await open_local_environment(
             names.data_dir, clock=clock, random=random, process=process, peers=True, host=host, blob=blob

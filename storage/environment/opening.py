@@ -244,5 +244,6 @@ def _assemble(
             troubles=troubles,
             clock=clock,
             process=process,
+            host=host,
         ),
     )

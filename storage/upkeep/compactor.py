@@ -41,6 +41,12 @@ class Compactor:
         self._folded_in_vain: dict[ShardId, dict[int, int]] = {}
         """By part that was rewritten for nothing, how many deletions had seemed to hit it."""
 
+    async def look(self, shard: ShardId) -> int:
+        """Bring in what other processes have written to `shard`. Returns the number of its parts."""
+        handle = await self._handles.open(shard)
+        await handle.durable.refresh()
+        return len(handle.state.parts)
+
     def is_due(self, shard: ShardId) -> bool:
         """A cheap look at whether `shard` may need compaction."""
         handle = self._handles.opened(shard)

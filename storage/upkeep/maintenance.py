@@ -1,6 +1,7 @@
 """What keeps an environment small, in rounds: compaction, the end of dead processes, and the removal of garbage.
 
-Any process may do any of this at any time; whoever comes second finds it done. A crash loses work, never data.
+Any process may do any of this at any time; whoever comes second finds it done. Of those that share memory one does it
+for all (`storage.environment.background`), and each looks after the dead. A crash loses work, never data.
 
 How far history may be folded: a process reads at its lease's `read_lower` and above. A shard's since may follow the
 lowest of all live leases, and stops at the shard's own holds.
@@ -43,19 +44,26 @@ class Maintenance:
         self._staging = staging
         self._troubles = troubles
 
-    async def run(self, touched: set[ShardId]) -> None:
-        """One round: compact what was written to, index that and what has other indexes now, then remove garbage."""
+    async def run(self, touched: set[ShardId], *, by_others: bool = False) -> None:
+        """One round: compact what was written to, index that and what has other indexes now, then remove garbage.
+        `by_others`: other processes have written to it too, so that this one has to look."""
         for shard in sorted(self.indexer.changed()):
             await self._work(f"key runs of {shard}", self.indexer.index, shard, touched)
         for shard in sorted(touched):
             touched.discard(shard)
+            if by_others:
+                await self._work(f"the state of {shard}", self.compactor.look, shard, touched)
             if self.compactor.is_due(shard):
                 await self._work(f"compaction of {shard}", self.compactor.compact, shard, touched)
             if self.indexer.is_due(shard):
                 await self._work(f"key runs of {shard}", self.indexer.index, shard, touched)
+        await self.look_after_the_dead()
+        await self.garbage.collect()
+
+    async def look_after_the_dead(self) -> None:
+        """End the leases of dead processes, and the transactions that they left undecided."""
         await self.watch.bury_dead()
         await self._staging.resolve_overdue()
-        await self.garbage.collect()
 
     async def _work(
         self, name: str, work: Callable[[ShardId], Awaitable[int]], shard: ShardId, touched: set[ShardId]

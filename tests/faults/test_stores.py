@@ -33,9 +33,8 @@ def s3() -> Iterator[S3Server]:
     server.stop()
 
 
-@pytest.fixture
-def store_options(postgres: PostgresServer, s3: S3Server) -> tuple[str, ...]:
-    """The options that name a new environment."""
+def stores_in(postgres: PostgresServer, s3: S3Server) -> tuple[str, ...]:
+    """The options that name a new environment in these."""
     bucket = s3.new_bucket()
     return (
         *("--consensus", postgres_url(postgres) + f"?schema={bucket.replace('-', '_')}"),
@@ -43,6 +42,12 @@ def store_options(postgres: PostgresServer, s3: S3Server) -> tuple[str, ...]:
         *("--blob-option", f"endpoint={s3.endpoint}", "--blob-option", "region=us-east-1"),
         *("--blob-option", "access_key_id=test", "--blob-option", "secret_access_key=test"),
     )
+
+
+@pytest.fixture
+def store_options(postgres: PostgresServer, s3: S3Server) -> tuple[str, ...]:
+    """The options that name a new environment."""
+    return stores_in(postgres, s3)
 
 
 @pytest.fixture

@@ -13,8 +13,11 @@ import psycopg
 import pytest
 
 from tests.faults.history import History, Plain, Session, read_all
+from tests.faults.test_stores import postgres, s3, stores_in
 from tests.simulation.checker import ReadList, check
 from tests.support.server import TidegateServer, run_server
+
+__all__ = ["postgres", "s3"]
 
 SESSIONS = 8
 WORKERS = ("--spark-start", "lazy", "--set", "engine=local", "--workers", "2")
@@ -23,9 +26,12 @@ AFTER_KILL = 150
 """Acknowledged transactions before a worker is killed, and afterwards."""
 
 
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[TidegateServer]:
-    with run_server(tmp_path / "data", arguments=WORKERS) as running:
+@pytest.fixture(params=["a folder", "PostgreSQL and S3"])
+def server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[TidegateServer]:
+    stores: tuple[str, ...] = ()
+    if request.param != "a folder":
+        stores = stores_in(request.getfixturevalue("postgres"), request.getfixturevalue("s3"))
+    with run_server(tmp_path / "data", arguments=(*WORKERS, *stores)) as running:
         yield running
 
 

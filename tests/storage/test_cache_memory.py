@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import re
+import subprocess
+import sys
 from fractions import Fraction
 from pathlib import Path
 
@@ -24,6 +26,24 @@ def test_the_shares_are_no_more_than_the_budget() -> None:
                 given += sum(MAPS_OF.get(line, 1) * Fraction(1, int(of)) for of in GIVEN.findall(line))
     assert Fraction(1, 2) < given <= 1
     assert share(4) == CACHE_BYTES // 4
+
+
+def test_processes_of_one_server_divide_the_budget_among_them_before_it_is_dealt_out() -> None:
+    code = """if True:
+        from storage import cache_memory
+        cache_memory.divide_among(4)
+        from storage.shards import part_store
+        from adapter.engines.spark import plans
+        assert part_store.CACHE_BYTES == cache_memory.CACHE_BYTES // 16
+        assert plans.MAX_BYTES == 16 << 20
+        cache_memory.divide_among(4)
+        try:
+            cache_memory.divide_among(1)
+        except RuntimeError:
+            print("too late")
+    """
+    run = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert run.stdout == "too late\n", run.stderr
 
 
 async def test_what_is_not_used_is_given_back_within_two_rounds() -> None:

@@ -16,7 +16,7 @@ import os
 import shutil
 import threading
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -86,7 +86,8 @@ class SparkEngine:
     """`Engine` on Spark. `start` begins to start it in the background; the first statement waits for it.
 
     `master` and `conf` as spark-submit has them (``spark.driver.memory`` is the JVM's heap); `directory` is a private
-    scratch directory of this server. Several engines may share a `runtime`; it is then given instead.
+    scratch directory of this process. `shared` is the folder where the workers of a server meet that share a JVM, and
+    `worker` the number of this one. Several engines may share a `runtime`; it is then given instead.
     """
 
     name: EngineName = "spark"
@@ -99,10 +100,22 @@ class SparkEngine:
         master: str = "local[*]",
         remote: str | None = None,
         conf: Sequence[tuple[str, str]] = (),
+        shared: Path | None = None,
+        worker: int = 0,
         runtime: SparkRuntime | None = None,
     ) -> None:
-        settings = SparkSettings(directory=directory.absolute(), master=master, remote=remote, conf=tuple(conf))
         self._env = env
+        self._numbers = itertools.count(1)
+        settings = SparkSettings(
+            directory=directory.absolute(),
+            shared=shared,
+            worker=worker,
+            tag=f"process-{env.process}",
+            folders=_written_folders(env),
+            master=master,
+            remote=remote,
+            conf=tuple(conf),
+        )
         self._runtime = SparkRuntime(settings) if runtime is None else runtime
         self._settings = self._runtime.settings
         self._deleted = DeletedRows(env.reader)
@@ -110,7 +123,6 @@ class SparkEngine:
         self._kept_lock = threading.Lock()
         self._kept: tuple[Spark, SparkViews, SparkPlans] | None = None
         self._running: dict[str, set[_Execution]] = {}
-        self._numbers = itertools.count(1)
         self._closing = False
 
     @property
@@ -121,6 +133,10 @@ class SparkEngine:
     def start(self) -> None:
         """Begins to start Spark; returns at once."""
         self._runtime.start()
+
+    async def take_over(self) -> None:
+        """Ends what an earlier process in this worker's place has left in Spark."""
+        await self._runtime.run(self._runtime.take_over)
 
     async def warm(self) -> None:
         """Starts Spark, and exercises it while nobody else uses it. Raises 55000 when it cannot be started."""
@@ -139,14 +155,16 @@ class SparkEngine:
 
     def _clear_abandoned(self) -> None:
         """Removes what a server that was killed a day ago or longer left in the blob store's scratch folder."""
-        try:
-            scratch = self._blob_scratch()
-        except (FeatureNotSupported, StorageError):
-            return
         limit = self._env.clock.now_ms() / 1000 - ABANDONED_AFTER_SECONDS
-        for folder in scratch.glob("*"):
-            if folder.stat().st_mtime < limit:
-                shutil.rmtree(folder, ignore_errors=True)
+        for own in _written_folders(self._env):
+            for folder in own.parent.glob("*/*"):
+                if folder.stat().st_mtime < limit:
+                    shutil.rmtree(folder, ignore_errors=True)
+            for process in own.parent.glob("*"):
+                # Those of processes that live, and use theirs, are made again.
+                if process.stat().st_mtime < limit:
+                    with suppress(OSError):
+                        process.rmdir()
 
     def unsupported(self, query: BoundQuery) -> str | None:
         """See `Engine.unsupported`."""
@@ -212,7 +230,7 @@ class SparkEngine:
     ) -> Sequence[Sequence[WrittenPart]]:
         """See `Engine.write`."""
         spark = await self._runtime.ready()
-        scratch = self._blob_scratch() / f"{self._env.process}-{next(self._numbers)}"
+        scratch = self._blob_scratch() / str(next(self._numbers))
         outputs = [_outputs(query, *pair) for pair in zip(columns, names, strict=True)]
         with self._execution(context) as execution:
             scans = await self._scans(query, tables)
@@ -238,7 +256,8 @@ class SparkEngine:
         for token in list(self._running):
             await self.cancel(token)
         await asyncio.to_thread(self._runtime.close)
-        await asyncio.to_thread(shutil.rmtree, self._settings.directory, ignore_errors=True)
+        for folder in (self._settings.directory, *_written_folders(self._env)):
+            await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
 
     # ------------------------------------------------------------ one execution
 
@@ -354,7 +373,7 @@ class SparkEngine:
         return self._known.of(query).folds and not any(scan.plan.files for scan in scans.values())
 
     def _spool(self, statement: _Statement) -> SpooledResult:
-        spool = SpooledResult(self._shared_scratch() / f"spool-{self._env.process}-{next(self._numbers)}")
+        spool = SpooledResult(self._shared_scratch() / f"spool-{next(self._numbers)}")
         try:
             _write_parquet(statement.frame(), spool.directory, "snappy", ROW_GROUP_BYTES)
         except BaseException:
@@ -369,11 +388,11 @@ class SparkEngine:
         return self._settings.directory if self._settings.local else self._blob_scratch()
 
     def _blob_scratch(self) -> Path:
-        """A folder on the blob store's file system that holds no objects (their names never begin with a dot)."""
-        uri = self._env.blob.uri("x")
-        if not uri.startswith("/"):
+        """A folder of this process on the blob store's file system."""
+        folders = _written_folders(self._env)
+        if not folders:
             raise FeatureNotSupported("Spark can write parts only to a blob store that is a folder")
-        return Path(uri).parent / ".spark"
+        return folders[0]
 
     async def _adopt(self, folder: Path, shard: ShardId) -> list[WrittenPart]:
         """Makes the files that executors wrote to `folder` durable objects of the blob store."""
@@ -387,6 +406,16 @@ class SparkEngine:
                 raise IoError(f"a written part is gone: {key}")
             parts.append(WrittenPart(key=key, rows=rows, bytes=size))
         return parts
+
+
+def _written_folders(env: Environment) -> tuple[Path, ...]:
+    """Where executors write what this process makes parts of: on the blob store's file system, in a folder that holds
+    no objects (their names never begin with a dot). None when the blob store is no folder."""
+    try:
+        uri = env.blob.uri("x")
+    except StorageError:
+        return ()
+    return (Path(uri).parent / ".spark" / env.process,) if uri.startswith("/") else ()
 
 
 class _Statement(Struct, frozen=True, kw_only=True):

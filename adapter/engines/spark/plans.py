@@ -26,11 +26,12 @@ from adapter.engines.common.engine import RecordBatch
 from adapter.engines.spark.results import ResultTooLarge
 from adapter.engines.spark.runtime import MAX_RESULT_BYTES, Profile, Spark
 from storage.bounded_map import BoundedMap
+from storage.cache_memory import portion
 
 MAX_PLANS = 512
-MAX_BYTES = 64 << 20
+MAX_BYTES = portion(64 << 20)
 """Plans kept, and the bytes of the tables that they read, which may be copied into them: they live in the driver's
-heap."""
+heap, which all workers share."""
 
 PLAN_BYTES = 32 << 10
 """Taken for a plan without any data."""

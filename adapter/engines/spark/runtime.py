@@ -1,4 +1,6 @@
-"""The Spark that the server owns: started in the background, one set of sessions, restarted when its JVM dies.
+"""The Spark of the server: started in the background, one set of sessions, restarted when its JVM dies.
+
+Workers of one server share a JVM and the Spark context in it (`sharing`), and each has sessions of its own there.
 
 PySpark is imported only here and below, and only in a thread. All calls into the JVM run on the runtime's own threads;
 py4j pins each to a Java thread, so thread-bound properties (job group, pool) belong to one statement.
@@ -14,6 +16,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -31,7 +34,8 @@ from msgspec import Struct
 
 from adapter.engines.spark import gateway as spark_gateway
 from adapter.engines.spark.functions import PYTHON_PATH, define
-from adapter.engines.spark.gateway import GatewayOptions, SparkGateway, SparkUnavailable
+from adapter.engines.spark.gateway import GatewayOptions, RunningJava, SparkGateway, SparkUnavailable, kill
+from adapter.engines.spark.sharing import JavaFolder, JavaUse, User, is_worn, unused, wear_out
 from planner.errors import ObjectNotInPrerequisiteState
 from planner.functions.engines.spark import used
 
@@ -49,6 +53,9 @@ STUCK_SECONDS = 15.0
 REAP_SECONDS = 0.5
 SETTLE_LOOKS = 6
 """How long the tasks of a cancelled job may go on, how often they are looked at, and how often at least."""
+
+LEAVE_SECONDS = 10.0
+"""How long a worker that stops waits for another one that starts Spark or ends it."""
 
 LAUNCH_SETTINGS = ("spark.jars", "spark.driver.", "spark.yarn.", "spark.kubernetes.", "spark.submit.", "spark.archives")
 """Prefixes of settings that the launch of the JVM needs; the others are given to the context."""
@@ -86,9 +93,15 @@ def profile_for(read_bytes: int, read_rows: int, *, generates: bool) -> Profile:
 
 class SparkSettings(Struct, frozen=True, kw_only=True):
     """How to run Spark. `master`, `remote` and `conf` as spark-submit has them; `directory` is a private scratch
-    directory of this server."""
+    directory of this process. `shared` is the folder where the workers of a server meet, and `worker` the number of
+    this one; a server of one process meets nobody. `tag` names this process's jobs, and `folders` are what else it
+    uses for them."""
 
     directory: Path
+    shared: Path | None = None
+    worker: int = 0
+    tag: str = "tidegate"
+    folders: tuple[Path, ...] = ()
     master: str = "local[*]"
     remote: str | None = None
     conf: tuple[tuple[str, str], ...] = ()
@@ -111,8 +124,11 @@ class SparkSettings(Struct, frozen=True, kw_only=True):
 class Spark:
     """A running Spark: the JVM, the context and a session for each profile."""
 
-    def __init__(self, gateway: SparkGateway, context: Any, sessions: Mapping[Profile, Any]) -> None:
+    def __init__(
+        self, gateway: SparkGateway, use: JavaUse, tag: str, context: Any, sessions: Mapping[Profile, Any]
+    ) -> None:
         self.gateway = gateway
+        self.use = use
         self.context = context
         self.sessions = sessions
         # Looked up once: each name on the way to a Java class or static method is a call.
@@ -120,7 +136,7 @@ class Spark:
         self._scala_context = context._jsc.sc()
         self._activate = jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession
         self._no_properties = jvm.java.util.Properties()
-        self._properties = {profile: _job_properties(jvm, session) for profile, session in sessions.items()}
+        self._properties = {profile: _job_properties(jvm, session, tag) for profile, session in sessions.items()}
         self._lock = threading.Lock()
         self._statements = 0
         self._reaping = False
@@ -140,6 +156,8 @@ class Spark:
         """Makes this thread run a statement of `profile`: its session is the active one, the jobs that the thread
         starts belong to `group`, and their tasks see the session's settings; blocks."""
         with self._lock:
+            if not self._statements:
+                self.use.begin()
             self._statements += 1
         properties = self._properties[profile].clone()
         properties.setProperty("spark.jobGroup.id", group)
@@ -155,10 +173,28 @@ class Spark:
 
     def leave(self) -> None:
         """Ends `enter`; also when the JVM is gone."""
-        with self._lock:
-            self._statements -= 1
-        if self.alive:
-            self._scala_context.setLocalProperties(self._no_properties.clone())
+        try:
+            if self.alive:
+                self._scala_context.setLocalProperties(self._no_properties.clone())
+        finally:
+            with self._lock:
+                self._statements -= 1
+                if not self._statements:
+                    self.use.end()
+            if is_worn(self.gateway.java):
+                self.give_up_if_unused("a worker that used it was killed")
+
+    def give_up_if_unused(self, reason: str) -> bool:
+        """End the JVM unless a statement runs in it, of this worker or of another one; whether that was done."""
+        with unused(self.gateway.java) as free:
+            if free:
+                log.warning("spark.restarted", reason=reason)
+                self.gateway.kill()
+        return free
+
+    def cancel_tag(self, tag: str) -> None:
+        """Ends the jobs of another process, which is gone; blocks."""
+        self._scala_context.cancelJobsWithTag(tag)
 
     def cancel_group(self, group: str) -> None:
         """Ends the jobs of `group`, and those that it would still start; blocks. A JVM that is gone runs none."""
@@ -193,9 +229,8 @@ class Spark:
             looks = 0
             # Cancelling takes a moment: until then the job's tasks do not count as left over.
             while self.alive and (self.stuck_tasks() or looks < SETTLE_LOOKS):
-                if looks >= STUCK_SECONDS / REAP_SECONDS and looks >= SETTLE_LOOKS and not self._statements:
-                    log.warning("spark.restarted", reason="a cancelled statement did not stop")
-                    self.gateway.kill()
+                long = looks >= STUCK_SECONDS / REAP_SECONDS and looks >= SETTLE_LOOKS
+                if long and self.give_up_if_unused("a cancelled statement did not stop"):
                     return
                 looks += 1
                 time.sleep(REAP_SECONDS)
@@ -226,6 +261,7 @@ class SparkRuntime:
 
     def __init__(self, settings: SparkSettings) -> None:
         self.settings = settings
+        self._folder = JavaFolder(settings.shared or settings.directory, settings.worker)
         self.progress = "not started"
         self._threads = ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="spark-engine")
         self._lock = threading.Lock()
@@ -289,26 +325,46 @@ class SparkRuntime:
             if self._closed:
                 raise SparkUnavailable("the server stops")
 
+    def take_over(self) -> None:
+        """End what the process that had this worker's place before has left in Spark; blocks."""
+        if not self._folder.path.exists():
+            return
+        with self._folder.starting(lambda: self._closed):
+            java = self._folder.running()
+            left = None if java is None else self._folder.predecessor(java)
+            if java is None or left is None:
+                return
+            wear_out(java)
+            with unused(java) as free:
+                if free:
+                    log.warning("spark.restarted", reason="a worker that used it was killed")
+                    kill(java)
+        if not free:
+            self._cancel_left(left)
+        for folder in left.folders:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def _cancel_left(self, left: User) -> None:
+        """End the jobs of `left` while statements of others go on. Between two jobs of one statement there is nothing
+        to cancel, so this is repeated for a while."""
+        from py4j.protocol import Py4JError
+
+        try:
+            spark = self.start().result()
+            until = time.monotonic() + STUCK_SECONDS
+            while time.monotonic() < until and spark.alive and not self._closed:
+                spark.cancel_tag(left.tag)
+                time.sleep(REAP_SECONDS)
+        except (SparkUnavailable, Py4JError, OSError) as error:
+            log.warning("spark.not_cancelled", tag=left.tag, reason=_first_line(error))
+
     def _start(self) -> Spark:
         try:
             if self.settings.remote is not None:
                 raise SparkUnavailable("Spark Connect is not supported; give a Spark master instead")
             self.progress = "starting the Java process"
-            self.settings.directory.mkdir(parents=True, exist_ok=True)
-            gateway = spark_gateway.launch(
-                GatewayOptions(
-                    master=self.settings.master,
-                    memory=self.settings.memory,
-                    conf=tuple(pair for pair in self.settings.conf if pair[0].startswith(LAUNCH_SETTINGS)),
-                    directory=self.settings.directory,
-                ),
-                self._launched,
-            )
-            try:
-                spark = self._connect(gateway)
-            except BaseException:
-                gateway.stop()
-                raise
+            with self._folder.starting(lambda: self._closed):
+                spark = self._attached() or self._launch()
         except Exception as error:
             self.progress = f"not available: {error}"
             if self._closed:
@@ -318,10 +374,53 @@ class SparkRuntime:
                 raise
             raise SparkUnavailable(_first_line(error)) from error
         self.progress = "ready"
-        log.info("spark.ready", master=self.settings.master)
+        log.info("spark.ready", master=self.settings.master, java=spark.gateway.java.pid)
         return spark
 
-    def _connect(self, gateway: SparkGateway) -> Spark:
+    def _attached(self) -> Spark | None:
+        """The Spark that another worker has started, if it runs."""
+        java = self._folder.running()
+        gateway = None if java is None else spark_gateway.attach(java)
+        if gateway is None:
+            return None
+        self.progress = "attaching to the Spark context"
+        try:
+            companion = getattr(gateway.gateway.jvm.org.apache.spark, "SparkContext$")
+            context = getattr(companion, "MODULE$").getActive()
+            if context.isEmpty():
+                # It has stopped by itself, and nobody has noticed yet.
+                gateway.kill()
+                gateway.leave()
+                return None
+            return self._connect(gateway, context.get())
+        except BaseException:
+            ended = not gateway.alive
+            gateway.leave()
+            if ended:
+                return None  # While it was attached to.
+            raise
+
+    def _launch(self) -> Spark:
+        self.settings.directory.mkdir(parents=True, exist_ok=True)
+        gateway = spark_gateway.launch(
+            GatewayOptions(
+                master=self.settings.master,
+                memory=self.settings.memory,
+                conf=tuple(pair for pair in self.settings.conf if pair[0].startswith(LAUNCH_SETTINGS)),
+                directory=self._folder.path,
+            ),
+            self._launched,
+        )
+        try:
+            spark = self._connect(gateway, None)
+        except BaseException:
+            gateway.stop()
+            raise
+        self._folder.announce(gateway.java)
+        return spark
+
+    def _connect(self, gateway: SparkGateway, existing: Any) -> Spark:
+        """Spark in the JVM of `gateway`, with its context `existing` (Scala) or a new one."""
         self.progress = "creating the Spark context"
         from pyspark import SparkConf, SparkContext
         from pyspark.sql import SparkSession
@@ -330,13 +429,20 @@ class SparkRuntime:
         logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL + 1)
         # A context of an earlier JVM that died is of no use, and PySpark allows one at a time.
         _forget_context(SparkContext)
-        # What the launch was given, and what it resolved (packages), is in the JVM's properties.
-        conf = SparkConf(_jvm=gateway.gateway.jvm)
         given = dict(self.settings.conf)
-        for name, value in {**self._context_settings(), **given}.items():
-            if name not in given or not name.startswith(LAUNCH_SETTINGS):
-                conf.set(name, value)
-        context = SparkContext(conf=conf, gateway=gateway.gateway, environment={"PYTHONPATH": PYTHON_PATH})
+        jvm = gateway.gateway.jvm
+        if existing is None:
+            # What the launch was given, and what it resolved (packages), is in the JVM's properties.
+            conf, java_context = SparkConf(_jvm=jvm), None
+            for name, value in {**self._context_settings(gateway.java), **given}.items():
+                if name not in given or not name.startswith(LAUNCH_SETTINGS):
+                    conf.set(name, value)
+        else:
+            java_context = jvm.org.apache.spark.api.java.JavaSparkContext.fromSparkContext(existing)
+            conf = SparkConf(_jconf=existing.getConf())
+        context = SparkContext(
+            conf=conf, gateway=gateway.gateway, jsc=java_context, environment={"PYTHONPATH": PYTHON_PATH}
+        )
         context.pythonExec = sys.executable
         root = SparkSession(context)
         cores = int(context.defaultParallelism)
@@ -347,10 +453,11 @@ class SparkRuntime:
                 if name not in given:
                     session.conf.set(name, value)
             sessions[profile] = session
-        return Spark(gateway, context, sessions)
+        folders = tuple(map(str, (self.settings.directory, *self.settings.folders)))
+        use = self._folder.use(gateway.java, User(tag=self.settings.tag, folders=folders))
+        return Spark(gateway, use, self.settings.tag, context, sessions)
 
-    def _context_settings(self) -> dict[str, str]:
-        directory = self.settings.directory
+    def _context_settings(self, java: RunningJava) -> dict[str, str]:
         settings = {
             "spark.master": self.settings.master,
             "spark.app.name": "tidegate",
@@ -368,7 +475,7 @@ class SparkRuntime:
             "spark.task.reaper.killTimeout": "60s",
             "spark.driver.maxResultSize": str(MAX_RESULT_BYTES),
             "spark.sql.catalogImplementation": "in-memory",
-            "spark.sql.warehouse.dir": str(directory / "warehouse"),
+            "spark.sql.warehouse.dir": str(java.directory / "warehouse"),
             "spark.sql.session.timeZone": "UTC",
             "spark.sql.ansi.enabled": "true",
             "spark.sql.timeType.enabled": "true",
@@ -395,16 +502,25 @@ class SparkRuntime:
                 {
                     "spark.driver.host": "localhost",
                     "spark.driver.bindAddress": "127.0.0.1",
-                    "spark.local.dir": str(directory / "local"),
+                    "spark.local.dir": str(java.local),
                 }
             )
         return settings
 
     def _stop(self, spark: Spark) -> None:
+        """Use `spark` no more, and end it when no other worker uses it."""
         self.progress = "stopped"
-        if spark.alive:
-            spark.context.stop()
-        spark.gateway.stop()
+        deadline = time.monotonic() + LEAVE_SECONDS
+        with self._folder.starting(lambda: time.monotonic() > deadline):
+            shared = spark.alive and spark.use.is_shared()
+            spark.use.close()
+            if shared:
+                spark.gateway.leave()
+                return
+            if spark.alive:
+                spark.context.stop()
+            spark.gateway.stop()
+            self._folder.running()
 
 
 def _profile_settings(profile: Profile, cores: int) -> dict[str, str]:
@@ -440,12 +556,13 @@ def _profile_settings(profile: Profile, cores: int) -> dict[str, str]:
             }
 
 
-def _job_properties(jvm: Any, session: Any) -> Any:
+def _job_properties(jvm: Any, session: Any, tag: str) -> Any:
     """The local properties (java.util.Properties) of jobs that `session` starts, but for their group: Spark hands a
-    session's settings to the tasks in them."""
+    session's settings to the tasks in them. `tag` says whose jobs they are."""
     properties = jvm.java.util.Properties()
     for name, value in session.conf.getAll.items():
         properties.setProperty(name, value)
+    properties.setProperty("spark.job.tags", tag)
     properties.setProperty("spark.job.description", "statement")
     properties.setProperty("spark.job.interruptOnCancel", "true")
     return properties

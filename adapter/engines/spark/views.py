@@ -38,12 +38,14 @@ from adapter.engines.spark.runtime import Profile, Spark
 from planner.dialects.of_engine import dialect_of
 from planner.errors import InternalError
 from storage.bounded_map import BoundedMap
+from storage.cache_memory import portion
 from storage.shards.parts import ROW_ID, Part
 from storage.stores.blob import Blob
 
 MAX_VIEWS = 512
-MAX_INLINE_BYTES = 64 << 20
-"""Views kept, and Arrow bytes of the local relations in them: they live in the driver's heap."""
+MAX_INLINE_BYTES = portion(64 << 20)
+"""Views kept, and Arrow bytes of the local relations in them: they live in the driver's heap, which
+all workers share."""
 
 LITERAL_ROW_IDS = 2000
 """Up to so many deleted rows are listed in the plan, as a set; more are joined, which takes a job of its own."""

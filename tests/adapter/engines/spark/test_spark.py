@@ -267,7 +267,7 @@ import sys, time
 from pathlib import Path
 from adapter.engines.spark.gateway import GatewayOptions, launch
 gateway = launch(GatewayOptions(master="local[1]", memory="256m", conf=(), directory=Path(sys.argv[1])))
-print(gateway.process.pid, flush=True)
+print(gateway.java.pid, flush=True)
 time.sleep(600)
 """
 
@@ -299,8 +299,9 @@ async def test_a_jvm_that_dies_is_replaced(world: World, tmp_path: Path) -> None
                                  conf=[("spark.driver.memory", "512m")])
             assert await world.rows(engine, constants(literal(1)), {}) == [(1,)]
             spark = engine._runtime.current()
-            os.kill(spark.gateway.process.pid, 9)
-            spark.gateway.process.wait()
+            os.kill(spark.gateway.java.pid, 9)
+            while spark.alive:
+                await asyncio.sleep(0.01)
             assert await world.rows(engine, constants(literal(2)), {}) == [(2,)]
             assert engine._runtime.current() is not spark
             await engine.close()
