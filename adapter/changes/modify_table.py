@@ -32,6 +32,7 @@ from adapter.changes.change_locks import (
     locked_rows,
     merged_batches,
 )
+from adapter.changes.constraints.deferred_checks import end_statement
 from adapter.changes.constraints.row_checks import check_parts, check_rows
 from adapter.changes.constraints.statement_keys import StatementKeys
 from adapter.changes.constraints.target import Target, target_of
@@ -78,6 +79,7 @@ async def run_change(running: Running, plan: Plan) -> Outcome:
     else:
         await change.run()
     await change.finish()
+    await end_statement(running)
     return change.outcome()
 
 

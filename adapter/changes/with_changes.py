@@ -15,6 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from adapter.changes.constraints.deferred_checks import end_statement
 from adapter.changes.modify_table import Change, changes_temporary_table, run_change
 from adapter.changes.rows.changed_rows import ChangedRows
 from adapter.execution.spool import RowSpool
@@ -53,6 +54,7 @@ async def _run_with_changes(running: Running, plan: Plan) -> Outcome:
             outcome = await parts.run()
         for change in parts.changes:
             await change.finish()
+        await end_statement(running)
     except BeginAgain:
         # A part had to wait for rows that another transaction has changed, when others had written theirs.
         transaction.undo(mark)

@@ -18,6 +18,13 @@ from storage.catalog.model import Constraint, Index, Relation
 from storage.off_loop import computed
 
 
+async def end_statement(running: Running) -> None:
+    """A statement that changes rows is at its end. Outside a block it is all of its transaction, so that what is
+    deferred is checked now: after everything that is not."""
+    if running.transaction.implicit and running.transaction.pending.deferred.length:
+        await check_deferred(running)
+
+
 async def check_deferred(running: Running, constraints: frozenset[int] | None = None) -> None:
     """Check what was deferred: of `constraints`, or of all."""
     transaction = running.transaction

@@ -50,7 +50,7 @@ def is_deferred(running: Running, constraint: Constraint | Index) -> bool:
     if isinstance(constraint, Index):
         owner = constraint_of_index(own_catalog(running), constraint.oid)
         return owner is not None and is_deferred(running, owner)
-    if not constraint.deferrable or running.transaction.implicit:
+    if not constraint.deferrable:
         return False
     timings = running.transaction.pending.timings
     return timings.get(constraint.oid, timings.get(0, constraint.deferred))

@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 from msgspec import Struct
 
+from adapter.changes.constraints.deferred_checks import end_statement
 from adapter.changes.constraints.row_checks import check_rows
 from adapter.changes.constraints.statement_keys import StatementKeys
 from adapter.changes.constraints.target import Target, target_of
@@ -183,6 +184,7 @@ class _Load:
         """All rows have come: their number. Raises 23505 and 23503."""
         if self._keys is not None:
             await self._keys.finish()
+            await end_statement(self._running)
         return self._rows
 
     async def abort(self, reason: BaseException | None) -> None:

@@ -393,7 +393,7 @@ class SparkRuntime:
                 gateway.leave()
                 return None
             return self._connect(gateway, context.get())
-        except BaseException:
+        except Exception:
             ended = not gateway.alive
             gateway.leave()
             if ended:
