@@ -429,6 +429,10 @@ class InvalidColumnReference(SyntaxErrorOrAccessRuleViolation):
     sqlstate = "42P10"
 
 
+class InvalidSchemaDefinition(SyntaxErrorOrAccessRuleViolation):
+    sqlstate = "42P15"
+
+
 class InvalidTableDefinition(SyntaxErrorOrAccessRuleViolation):
     sqlstate = "42P16"
 

@@ -9,18 +9,25 @@ outside a block, runs the statement again against the new catalog.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from copy import copy
 from typing import Any
+
+from msgspec.structs import replace
 
 from adapter.definitions import alter, drop, objects, rename, sequences, tables
 from adapter.definitions.databases import changes as databases
 from adapter.definitions.indexes import creation, rebuilding
 from adapter.definitions.types import changes, composites, enums
-from adapter.execution.guards import prevent_in_block
+from adapter.execution.guards import own_catalog, prevent_in_block
 from adapter.execution.statement import Running
+from adapter.plans.plan_cache import Plan, make_plan
 from adapter.results import Command
-from planner.errors import FeatureNotSupported, SqlSyntaxError
+from planner.command_tags import command_tag
+from planner.errors import FeatureNotSupported, InvalidSchemaDefinition, SqlSyntaxError
 from planner.statements import records as st
+from planner.syntax.identifiers import quote_identifier
+from planner.syntax.qualified_names import QualifiedName
 
 _Handler = Callable[[Running, Any], Awaitable[None]]
 
@@ -86,4 +93,59 @@ async def run_definition(running: Running, statement: object, tag: str) -> Comma
         prevent_in_block(running, _OUTSIDE_BLOCKS[type(statement)])
     await running.services.provide_oids()
     await handler(running, statement)
+    if isinstance(statement, st.CreateSchema) and statement.elements:
+        await _make_elements(running, statement)
     return Command(tag=tag)
+
+
+_ELEMENTS: Mapping[str, int] = {
+    "create_seq_stmt": 0,
+    "create_stmt": 1,
+    "view_stmt": 2,
+    "index_stmt": 3,
+    "create_trig_stmt": 4,
+    "grant_stmt": 5,
+}
+"""The statements that may stand in CREATE SCHEMA, and when each is carried out: what others refer to comes first
+(PostgreSQL's transformCreateSchemaStmtElements)."""
+
+
+async def _make_elements(running: Running, schema: st.CreateSchema) -> None:
+    """Carry out the statements inside CREATE SCHEMA, with the new schema first in the search path.
+
+    Raises what they raise, and 42P15 for one that names another schema."""
+    session = running.session
+    values = session.values
+    path = f"{quote_identifier(schema.name)}, {values['search_path']}"
+    session.values = values.with_local("search_path", path)
+    try:
+        made = []
+        for element in sorted(schema.elements, key=lambda element: _ELEMENTS[element.kind]):
+            context = session.bind_context(own_catalog(running))
+            made.append((element, _in_schema(make_plan(element, context, ()), schema.name)))
+        for element, plan in made:
+            await running.transaction.lock(plan.locks, begin_again=False)
+            within = copy(running)
+            within.parsed = element
+            await run_definition(within, plan.statement, command_tag(plan.statement))
+    finally:
+        session.values = values
+
+
+def _in_schema(plan: Plan, schema: str) -> Plan:
+    statement = plan.statement
+    match statement:
+        case st.CreateTable() | st.CreateView() | st.CreateSequence():
+            return replace(plan, statement=replace(statement, name=_qualified(statement.name, schema)))
+        case st.CreateIndex():
+            return replace(plan, statement=replace(statement, table=_qualified(statement.table, schema)))
+        case _:
+            return plan
+
+
+def _qualified(name: QualifiedName, schema: str) -> QualifiedName:
+    if name.schema not in (None, schema):
+        raise InvalidSchemaDefinition(
+            f"CREATE specifies a schema ({name.schema}) different from the one being created ({schema})"
+        )
+    return replace(name, schema=schema)

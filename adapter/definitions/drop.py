@@ -172,8 +172,8 @@ def _drop_all(running: Running, catalog: CatalogSnapshot, targets: dict[int, Rec
         doomed[record.oid] = record
         if not _is_part_of(record, parent):
             reports.append((record, parent))
-    # A constraint goes with its table, without a word.
-    reports = [pair for pair in reports if not isinstance(pair[0], Constraint) or pair[0].relation not in doomed]
+    # A constraint goes with its table, and so does what numbers its columns, without a word.
+    reports = [(record, parent) for record, parent in reports if _goes_with(record) not in doomed]
     _refuse_identities(running, catalog, doomed)
     lines = [(named(running, catalog, record), named(running, catalog, parent)) for record, parent in reports]
     defaults = _defaults_using(catalog, doomed)
@@ -243,6 +243,13 @@ def _constants(catalog: CatalogSnapshot, sequence: SequenceRecord) -> tuple[str,
     if isinstance(schema, Schema):
         name = f"{quote_identifier(schema.name)}.{name}"
     return f"'{sequence.oid}'::regclass", f"{quote_literal(name)}::regclass"
+
+
+def _goes_with(record: Record) -> int | None:
+    """The oid of the table that `record` is a part of."""
+    if isinstance(record, Constraint):
+        return record.relation
+    return record.owned_by[0] if isinstance(record, SequenceRecord) and record.owned_by is not None else None
 
 
 def _is_part_of(record: Record, parent: Record) -> bool:

@@ -66,7 +66,7 @@ def _require_superuser(running: Running, what: str) -> None:
 
 
 async def create_schema(running: Running, statement: st.CreateSchema) -> None:
-    """CREATE SCHEMA, with the statements inside it."""
+    """CREATE SCHEMA; the statements inside it come after."""
     catalog = own_catalog(running)
     check_schema_name(statement.name)
     if catalog.schema(statement.name) is not None:
@@ -78,8 +78,6 @@ async def create_schema(running: Running, statement: st.CreateSchema) -> None:
     owner = owner_oid(running) if statement.owner is None else role_oid(catalog, running, statement.owner)
     database = running.session.database_oid
     change(running, added=[Schema(oid=new_oid(running), name=statement.name, owner=owner, database=database)])
-    if statement.elements:
-        raise FeatureNotSupported("CREATE SCHEMA with schema elements is not supported")
 
 
 async def rename_object(running: Running, statement: st.RenameObject) -> None:

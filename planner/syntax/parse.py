@@ -187,6 +187,10 @@ def split_and_parse(text: str) -> tuple[Parsed, ...]:
     return tuple(statements)
 
 
+_NOT_SUPPORTED = re.compile("not supported|not (yet )?implemented|cannot be marked|cannot include schema elements")
+"""What PostgreSQL's grammar knows and PostgreSQL does not have (gram.y's ERRCODE_FEATURE_NOT_SUPPORTED)."""
+
+
 def _nests_too_deep(text: str) -> bool:
     """Whether a long text chains so many operators between two commas that its tree could exhaust the stack."""
     plain = _QUOTED.sub("0", text)
@@ -201,7 +205,7 @@ def _syntax_error(error: PgQueryError, text: str) -> SqlError:
     position = error.cursorpos or None
     if message.startswith("syntax error") or message.startswith("unterminated"):
         return SqlSyntaxError(message, position=position)
-    if "is not supported" in message or "not implemented" in message or "are not implemented" in message:
+    if _NOT_SUPPORTED.search(message):
         return FeatureNotSupported(message, position=position)
     if "escape" in message.lower():
         if message == "invalid Unicode escape":
