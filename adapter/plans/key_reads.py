@@ -75,6 +75,14 @@ def _parts(condition: ir.Scalar) -> list[ir.Scalar]:
     return [condition]
 
 
+def program_over(
+    scan: ir.Scan, relation: Relation, nodes: Sequence[ir.Rel], fields: Sequence[ir.Field]
+) -> RowProgram | None:
+    """What makes the result, `fields`, of rows of `scan` as `nodes` (the last one first) do."""
+    maker = _program(scan, relation, nodes, ())
+    return None if maker is None else maker.made(fields)
+
+
 def _program(
     scan: ir.Scan, relation: Relation, nodes: Sequence[ir.Rel], tests: Sequence[ir.Scalar]
 ) -> ProgramMaker | None:

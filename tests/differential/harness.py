@@ -18,6 +18,8 @@ import pyarrow as pa
 
 from adapter.engines.common.lookups import Indexes, lookup_of
 from adapter.engines.common.result_batches import ResultShape
+from adapter.engines.common.row_scans import row_scan_of
+from adapter.engines.common.scan_sources import scan_needs
 from adapter.engines.local.database import RowSource
 from adapter.engines.local.scans import ConstantColumns
 from adapter.engines.spark.functions import PYTHON_PATH, define
@@ -29,8 +31,9 @@ from planner.errors import SqlError
 from planner.functions.engines.spark import NAMES
 from planner.functions.forms.form import SessionSettings
 from planner.ir.bound import BoundQuery
-from planner.ir.nodes import Field, Literal
+from planner.ir.nodes import Field, Limit, Literal
 from planner.ir.physical import arrow_schema, arrow_type
+from planner.ir.rewrite import walk
 from planner.lowering.engine_errors import translate
 from planner.lowering.fragments.sources import ScanSource, constants_layout
 from planner.lowering.lower import lower
@@ -161,22 +164,40 @@ class Engines:
             rows = _rows(self.execute(text, engine), fields, FormatSettings(time_zone=timezone))
             if engine == "local":
                 self._check_lookup(bound, sql, rows, FormatSettings(time_zone=timezone))
+                self._check_row_scan(bound, sql, rows, FormatSettings(time_zone=timezone))
             return rows
         except SqlError as error:
             return Error(error.sqlstate, error.message)
 
-    def _check_lookup(self, bound: BoundQuery, sql: str, rows: Outcome, settings: FormatSettings) -> None:
+    def _check_lookup(self, bound: BoundQuery, sql: str, rows: list[Row], settings: FormatSettings) -> None:
         """What the local engine answers without its database is what it answers with it."""
         lookup = lookup_of(bound.rel)
         if lookup is not None:
             held, indexes = self.tables[self.oids[lookup.relation_oid]].combine_chunks(), Indexes()
             for how in ("without an index", "with an index"):
-                picked = lookup.pick(held, (), indexes)
+                picked = lookup.answer(held, (), indexes)
                 if picked is None:
                     return
                 table = pa.Table.from_batches([ResultShape(bound.rel.fields).conform(picked)])
                 found = _rows(table, bound.rel.fields, settings)
                 assert found == rows, f"{sql}\n  looked up {how}: {found}\n  by the database: {rows}"
+
+    def _check_row_scan(self, bound: BoundQuery, sql: str, rows: list[Row], settings: FormatSettings) -> None:
+        """What the local engine computes with Python's values is what it computes with its database."""
+        tables = scan_needs(bound.rel).tables
+        relation = self.catalog.get(*tables) if len(tables) == 1 else None
+        scan = row_scan_of(bound.rel, relation) if isinstance(relation, Relation) else None
+        if scan is not None and relation is not None:
+            held = self.tables[self.oids[relation.oid]].combine_chunks()
+            computed = scan.answer(held, (), Indexes())
+            if computed is None:
+                return
+            table = pa.Table.from_batches([ResultShape(bound.rel.fields).conform(computed)])
+            found = _rows(table, bound.rel.fields, settings)
+            # Which of several rows a LIMIT leaves, and the order of equal ones, is nobody's to say.
+            is_cut = any(isinstance(node, Limit) for node in walk(bound.rel))
+            same = len(found) == len(rows) if is_cut else sorted(map(repr, found)) == sorted(map(repr, rows))
+            assert same, f"{sql}\n  row by row: {found}\n  by the database: {rows}"
 
     def lower(self, bound: BoundQuery, engine: EngineName, timezone: str = "UTC") -> tuple[str, tuple[Field, ...]]:
         """The engine's SQL."""

@@ -70,7 +70,7 @@ class Lookup(Struct, frozen=True, kw_only=True):
         """Whether it is answered here whatever the parameters are."""
         return not any(isinstance(output, (ir.Cast, ir.Collate)) for output in self.outputs)
 
-    def pick(self, rows: pa.Table, params: Sequence[ir.Literal], indexes: Indexes) -> pa.RecordBatch | None:
+    def answer(self, rows: pa.Table, params: Sequence[ir.Literal], indexes: Indexes) -> pa.RecordBatch | None:
         """The answer over `rows`, in their order, under any names; None when a constant is an engine's to compute or to
         repeat.
 

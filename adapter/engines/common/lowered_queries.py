@@ -15,6 +15,7 @@ from msgspec import Struct
 from adapter.engines.common.engine import EngineName
 from adapter.engines.common.lookups import Lookup, lookup_of
 from adapter.engines.common.result_batches import ResultShape
+from adapter.engines.common.row_scans import RowScan, row_scan_of
 from adapter.engines.common.scan_sources import ScanNeeds, scan_needs
 from adapter.execution_context import ExecutionContext
 from planner.errors import FeatureNotSupported, SqlError
@@ -27,6 +28,7 @@ from planner.lowering.fragments.sources import ScanSource
 from planner.lowering.lower import LoweredQuery, lower
 from storage.bounded_map import BoundedMap
 from storage.cache_memory import aging
+from storage.catalog.model import Relation
 
 MAX_QUERIES = 512
 """Bound queries known; about as many as plan caches hold between them."""
@@ -68,6 +70,7 @@ class KnownQuery:
         self._lock = threading.Lock()
         self._unsupported: tuple[str | None] | None = None
         self._lookup: tuple[Lookup | None] | None = None
+        self._row_scan: tuple[Relation, RowScan | None] | None = None
         self._shape: ResultShape | None = None
         self._folds: bool | None = None
         self._texts: BoundedMap[object, LoweredQuery] = BoundedMap(max_entries=MAX_TEXTS)
@@ -96,6 +99,12 @@ class KnownQuery:
         if self._lookup is None:
             self._lookup = (lookup_of(self.query.rel),)
         return self._lookup[0]
+
+    def row_scan(self, relation: Relation) -> RowScan | None:
+        """The query as one that is computed from the rows of `relation`, or None when it is more than that."""
+        if self._row_scan is None or self._row_scan[0] is not relation:
+            self._row_scan = (relation, row_scan_of(self.query.rel, relation))
+        return self._row_scan[1]
 
     @property
     def unsupported(self) -> str | None:

@@ -30,7 +30,7 @@ from adapter.engines.common.engine import ArrowTable, EngineName, RecordBatch, T
 from adapter.engines.common.lookups import Indexes
 from adapter.engines.common.lowered_queries import KnownQueries, KnownQuery
 from adapter.engines.common.part_files import PartFileWriter
-from adapter.engines.common.scan_sources import DeletedRows
+from adapter.engines.common.scan_sources import DeletedRows, ScanPlan
 from adapter.engines.local.inline_pool import InlinePool
 from adapter.engines.local.scans import (
     ConstantColumns,
@@ -182,15 +182,10 @@ class LocalEngine:
         shape = known.shape
         plans = {oid: plan_local(tables[oid], row_ids=row_ids) for oid, row_ids in known.needs.tables.items()}
         small = all(map(is_small, plans.values()))
-        lookup = known.lookup if small else None
-        if lookup is not None:
-            plan = plans[lookup.relation_oid]
-            rows, indexes = tables[lookup.relation_oid].picked, Indexes()
-            if rows is None:
-                rows, indexes = await self._small.rows(plan.columns, plan.inline, plan.deletes), self._indexes
-            picked = lookup.pick(rows, params, indexes)
-            if picked is not None:
-                yield shape.conform(picked)
+        if small and len(plans) == 1:
+            answer = await self._answer(known, tables, plans, params)
+            if answer is not None:
+                yield shape.conform(answer)
                 return
         opened = await self._opened(small)
         execution = _Execution(opened=opened, cursor=opened.database.acquire(), small=small)
@@ -218,6 +213,23 @@ class LocalEngine:
                 self._running.pop(context.token, None)
             if not execution.ended:
                 await asyncio.shield(self._workers.run(lambda: self._end(execution)))
+
+    async def _answer(
+        self,
+        known: KnownQuery,
+        tables: Mapping[int, TableInput],
+        plans: Mapping[int, ScanPlan],
+        params: Sequence[LiteralValue],
+    ) -> RecordBatch | None:
+        """The result of a query of one small table, without a database; None when it takes one."""
+        ((oid, plan),) = plans.items()
+        source = known.lookup or known.row_scan(tables[oid].relation)
+        if source is None:
+            return None
+        rows, indexes = tables[oid].picked, Indexes()
+        if rows is None:
+            rows, indexes = await self._small.rows(plan.columns, plan.inline, plan.deletes), self._indexes
+        return source.answer(rows, params, indexes)
 
     async def write(
         self,

@@ -59,7 +59,7 @@ async def test_other_conditions_hold_too(world: World, local: LocalEngine, same:
 def test_long_constants_are_left_to_an_engine(length: int, looked_up: bool) -> None:
     text = literal("x" * length, SqlType(types.TEXT))
     lookup = Lookup(relation_oid=1, conditions=(), outputs=(text, "c1"))
-    picked = lookup.pick(table(*range(10)), (), Indexes())
+    picked = lookup.answer(table(*range(10)), (), Indexes())
     assert (picked is not None) == looked_up
 
 
