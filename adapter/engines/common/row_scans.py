@@ -26,9 +26,9 @@ from storage.catalog.model import Relation
 from storage.shards.indexes.reading.found import Found
 from storage.shards.parts import ROW_ID
 
-MAX_PICKED = 500
-"""Rows that are computed with here, which takes about half a millisecond at most. An engine takes as long for as many,
-and computes more in a thread."""
+MAX_PICKED = 1000
+"""Rows that are computed with here, which takes about half a millisecond. An engine takes as long for as many, and
+computes more in a thread."""
 
 _NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -43,14 +43,19 @@ class RowScan(Struct, frozen=True, kw_only=True, eq=False):
     def answer(self, rows: pa.Table, params: Sequence[ir.Literal], indexes: Indexes) -> pa.RecordBatch | None:
         """The result over `rows`; None when an engine has to compute it. Raises the errors of values that do not fit
         their types."""
+        if self._are_many(rows.num_rows) and not self.lookup.conditions:
+            return None
         picked = self.lookup.answer(rows, params, indexes)
-        if picked is None or (picked.num_rows > MAX_PICKED and self.program.read):
+        if picked is None or self._are_many(picked.num_rows):
             return None
         row_ids = np.arange(picked.num_rows)
         if self.row_ids:
             row_ids, picked = picked.column(0).to_numpy(), picked.remove_column(0)
         found = Found(keys=np.empty(0, np.int64), row_ids=row_ids, rows=picked)
         return self.program.answer(found, Given(params, _NEVER, _NEVER))
+
+    def _are_many(self, rows: int) -> bool:
+        return rows > MAX_PICKED and bool(self.program.read)
 
 
 def row_scan_of(rel: ir.Rel, relation: Relation) -> RowScan | None:
