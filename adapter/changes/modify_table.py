@@ -265,25 +265,26 @@ class Change:
             batch = self._changed.first_time(self.target.relation.oid, batch)
         if not batch.num_rows:
             return
-        columns = batch.columns
         match statement:
             case BoundMerge():
                 await self._merge_rows(batch)
             case BoundInsert() if statement.on_conflict is not None:
-                await self._upsert(await self._completed(statement, batch))
+                await self._upsert((await self._completed(statement, batch)).columns)
                 return
             case BoundInsert():
-                columns = await self._completed(statement, batch)
-                await self.insert(columns)
+                rows = await self._completed(statement, batch)
+                await self.insert(rows)
                 if self._keys is not None:
-                    self._keys.add(columns)
+                    self._keys.add(rows.columns)
             case BoundUpdate():
+                columns = batch.columns
                 old, new = columns[1 : 1 + width], columns[1 + width : 1 + 2 * width]
                 self.delete(columns[0], old)
-                self._replaced(columns[0], await self.insert(new, columns[1 + 2 * width :]))
+                self._replaced(columns[0], await self.insert(self._batch(new), columns[1 + 2 * width :]))
                 if self._keys is not None:
                     self._keys.move(old, new)
             case BoundDelete():
+                columns = batch.columns
                 old = columns[1 : 1 + width]
                 self.delete(columns[0], old)
                 self._replaced(columns[0], DELETED)
@@ -301,13 +302,13 @@ class Change:
         written: list[tuple[Any, list[Any]]] = []
         if len(resolved.inserted):
             new = taken(columns, resolved.inserted)
-            await self._write(new)
+            await self._write(self._batch(new))
             if self._keys is not None:
                 self._keys.add(new)
             written.append((resolved.inserted, new))
         if resolved.old is not None and resolved.new is not None:
             self.delete(resolved.row_ids, resolved.old)
-            self._replaced(resolved.row_ids, await self._write(resolved.new))
+            self._replaced(resolved.row_ids, await self._write(self._batch(resolved.new)))
             if self._keys is not None:
                 self._keys.move(resolved.old, resolved.new)
             written.append((resolved.changed, resolved.new))
@@ -343,27 +344,30 @@ class Change:
                 self._keys.add(new)
         await self._return([*merged.new, *merged.joined])
 
-    async def _completed(self, statement: BoundInsert, batch: RecordBatch) -> list[Any]:
-        """The columns of proposed rows, with their numbers and generated columns."""
-        columns: list[Any] = batch.columns or [pa.nulls(batch.num_rows, pa.bool_())]
-        for index, sequence in self._numbered.items():
-            values = await next_values(self._running, sequence, batch.num_rows)
-            columns[index] = pa.array(values, pa.int64()).cast(arrow_type(self.target.types[index]))
+    async def _completed(self, statement: BoundInsert, batch: RecordBatch) -> RecordBatch:
+        """Proposed rows, with their numbers and generated columns."""
+        rows = batch
+        if not batch.num_columns or batch.schema.names != self.target.names:
+            rows = self._batch(batch.columns or [pa.nulls(batch.num_rows, pa.bool_())])
+        if self._numbered:
+            columns: list[Any] = rows.columns
+            for index, sequence in self._numbered.items():
+                values = await next_values(self._running, sequence, batch.num_rows)
+                columns[index] = pa.array(values, pa.int64()).cast(arrow_type(self.target.types[index]))
+            rows = self._batch(columns)
         if statement.computed is not None and (self._numbered or statement.complete is None):
-            rows = await computed_rows(self._running, statement.computed, self._batch(columns), "generated")
-            columns = rows.columns
-        return columns
+            rows = self._batch((await computed_rows(self._running, statement.computed, rows, "generated")).columns)
+        return rows
 
-    async def insert(self, columns: SequenceOf[Any], joined: SequenceOf[Any] = ()) -> int:
-        """Add rows given as one array for each live column; `joined` is what RETURNING needs besides. Returns the
-        provisional id of the first."""
-        first = await self._write(columns)
-        await self._return([*columns, *joined])
+    async def insert(self, rows: RecordBatch, joined: SequenceOf[Any] = ()) -> int:
+        """Add rows; `joined` is what RETURNING needs besides. Returns the provisional id of the first."""
+        first = await self._write(rows)
+        if self.returned is not None:
+            await self.returned.add([*rows.columns, *joined])
         return first
 
-    async def _write(self, columns: SequenceOf[Any]) -> int:
+    async def _write(self, rows: RecordBatch) -> int:
         """Check rows and add them. Returns the provisional id of the first."""
-        rows = self._batch(columns)
         await check_rows(self._running, self.target, rows)
         if self._views is not None:
             await self._views.check(rows)

@@ -78,6 +78,8 @@ def _taken(keys: Keys, rows: Any) -> Keys:
 
 def _not_found(keys: Keys, found: Found) -> Any:
     """The numbers of `keys` that are not `found`."""
+    if len(found.keys) and len(keys[0]) == 1:
+        return found.keys[:0]
     is_there = np.zeros(len(keys[0]), bool)
     is_there[found.keys] = True
     return np.flatnonzero(~is_there)

@@ -73,7 +73,9 @@ def _plain(column: Any, scalar: pa.Scalar) -> Any:
 
 
 def _committed_ids(found: Found) -> np.ndarray[Any, Any]:
-    ids = np.unique(np.asarray(found.row_ids, np.int64))
+    ids = np.asarray(found.row_ids, np.int64)
+    if len(ids) > 1:
+        ids = np.unique(ids)
     return ids[ids < PROVISIONAL_ROW_ID]
 
 

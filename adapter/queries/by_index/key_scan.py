@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from adapter.plans.key_indexes import key_arrays
 from adapter.transactions.snapshots import own_parts
@@ -136,11 +135,12 @@ async def visible_parts(
 
 def distinct_keys(keys: Sequence[pa.Array]) -> tuple[pa.Array, ...]:
     """Keys by columns, each once, those with a NULL left out: what a foreign key or a join looks for."""
-    valid = pa.array(np.ones(len(keys[0]), bool))
-    for column in keys:
-        if column.null_count:
-            valid = pc.and_(valid, column.is_valid())
-    kept = tuple(column.filter(valid) for column in keys)
+    kept = tuple(keys)
+    if any(column.null_count for column in keys):
+        valid = np.ones(len(keys[0]), bool)
+        for column in keys:
+            valid &= np.asarray(column.is_valid())
+        kept = tuple(column.filter(pa.array(valid)) for column in keys)
     if len(kept[0]) < 2:
         return kept
     try:
