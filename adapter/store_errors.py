@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import structlog
+
 from planner import errors as sql
 from planner.errors import DataCorrupted, DiskFull, InvalidCatalogName, IoError, SerializationFailure, SqlError
 from storage.errors import (
     AsOfNotReadable,
     CorruptData,
+    Determinate,
+    Indeterminate,
+    NotPrepared,
+    PreparedAlready,
     SnapshotTooOld,
     StorageError,
     StoreFull,
     UnknownDatabase,
     UnknownShard,
 )
+
+log = structlog.get_logger(__name__)
 
 FSCK_HINT = "Run tidegate admin fsck to see what else is damaged, and restore it from a copy."
 
@@ -42,7 +50,29 @@ def sql_error(error: StorageError) -> SqlError:
             return sql.SnapshotTooOld(f"snapshot too old: {error}")
         case CorruptData():
             return DataCorrupted(str(error), hint=FSCK_HINT)
+        case NotPrepared():
+            return sql.UndefinedObject(f'prepared transaction with identifier "{error}" does not exist')
+        case PreparedAlready():
+            return sql.DuplicateObject(f'transaction identifier "{error}" is already in use')
         case AsOfNotReadable() | UnknownShard():
             return serialization_failure(CONCURRENT_DDL)
         case _:
             return IoError(str(error))
+
+
+def commit_error(error: Exception) -> SqlError:
+    """The SQL error for `error`, which ended a commit."""
+    match error:
+        case SqlError():
+            return error
+        case NotPrepared() | PreparedAlready():
+            return sql_error(error)
+        case Indeterminate():
+            return sql.StatementCompletionUnknown(f"the outcome of the commit is not known: {error}")
+        case Determinate() if not isinstance(error, StoreFull):
+            return IoError(f"could not write to the store: {error}")
+        case StorageError():
+            return sql_error(error)
+        case _:
+            log.error("group commit failed", exc_info=error)
+            return sql.StatementCompletionUnknown("the outcome of the commit is not known")

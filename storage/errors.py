@@ -108,6 +108,14 @@ class CatalogConflict(Determinate):
     """The catalog has changed since the snapshot that a definition was worked out from. Read it again, and retry."""
 
 
+class NotPrepared(Determinate):
+    """No transaction is prepared under the name that is the message: it never was, or somebody has ended it."""
+
+
+class PreparedAlready(Determinate):
+    """Another transaction is prepared under the name that is the message."""
+
+
 # ---------------------------------------------------------------- errors that are raised in several places
 
 

@@ -21,6 +21,7 @@ from adapter.transactions.locks.lock_table import LockTable
 from adapter.transactions.row_versions import RowVersions
 from adapter.transactions.temporary import TemporarySpace
 from adapter.transactions.transaction import State, Transaction
+from adapter.transactions.two_phase.prepared import PreparedTransactions
 from adapter.wall_clock import utc_now
 from adapter.workers.colleagues import Colleagues
 from planner.errors import InvalidParameterValue
@@ -33,6 +34,7 @@ from storage.catalog.temporary import FIRST_TEMPORARY_OID, LAST_TEMPORARY_OID
 from storage.environment.environment import Environment
 from storage.reading.outcomes import TxidStatus
 from storage.timestamps.csn import Csn, csn_ms
+from storage.transactions.txns_state import Prepared
 from storage.transactions.xids import Xid, XidMap
 
 TEMPORARY_OIDS = LAST_TEMPORARY_OID - FIRST_TEMPORARY_OID
@@ -56,7 +58,8 @@ class Services:
             between.catch_up = lambda: env.oracle.read_ts("user")
         self.locks = LockTable(env.clock, between)
         self.row_versions = RowVersions(self.locks)
-        self.committer = GroupCommitter(env, self.row_versions)
+        self.prepared = PreparedTransactions(env, self.locks, self.prepared_ended)
+        self.committer = GroupCommitter(env, self.row_versions, self.prepared)
         self.notifications = NotificationHub(self.colleagues)
         self.system_relations = BuiltinRelations()
         blocks = None if place is None else BlockFiles(place.folder / "sequences", env.clock)
@@ -130,6 +133,19 @@ class Services:
             self._xids.forget(xid)
         else:
             self._xids.note_aborted(xid)
+
+    def prepared_ended(self, record: Prepared) -> None:
+        """Note what became of a prepared transaction, if its id is one of this process's."""
+        xid, newest = Xid(record.xid), Csn(self.env.cache.upper - 1)
+        self.env.xids.ended(xid, in_doubt=False)
+        if not self._xids.is_running(xid):
+            return
+        self._xids.publish(newest)
+        committed_at = self.env.cache.state.outcomes.get(xid)
+        if committed_at is None:
+            self._xids.note_aborted(xid)
+        else:
+            self._xids.note_committed(xid, committed_at)
 
     async def transaction_status(self, xid: int) -> TxidStatus:
         """What became of the transaction with this id, in whatever process it ran. 22023 for one not given out yet."""

@@ -183,6 +183,17 @@ class SessionState:
         self._unsettled.add_done_callback(lambda _: self.locks.let_go(heir))
         return None
 
+    def transaction_prepared(self) -> None:
+        """The session's transaction has been prepared: it runs on, and the session is rid of it."""
+        transaction = self.transaction
+        assert transaction is not None
+        self.transaction = None
+        transaction.end(State.COMMITTED)
+        if self.temporary is not None:
+            self.temporary.commit(transaction.pending.temporary)
+        if self.values.local:
+            self.values = self.values.without_local()
+
     def _settled(self, transaction: Transaction, done: asyncio.Future[Csn]) -> None:
         """A commit that was answered early is visible, or has failed after all."""
         if done.cancelled() or done.exception() is not None:

@@ -2,7 +2,7 @@
 
 Beside relations and advisory locks pg_locks has the rows that somebody waits for or shares, each session's own virtual
 transaction, and its transaction id where one was given out. Who waits for a row waits for its ``tuple``; PostgreSQL
-shows the transaction that has it.
+shows the transaction that has it. A prepared transaction has no process, and its id instead of a number of its own.
 """
 
 from __future__ import annotations
@@ -35,6 +35,11 @@ def lock_rows(table: LockTable, backends: Iterable[Backend]) -> list[Mapping[str
         rows.append({**own, "locktype": "virtualxid", "virtualxid": _virtual(owner)})
         if transaction.id is not None:
             rows.append({**own, "locktype": "transactionid", "transactionid": transaction.id})
+    prepared = {owner: None for _, owner, _ in table.held() if not owner.pid}
+    rows += [
+        {**_row(owner, Mode.EXCLUSIVE, granted=True), "locktype": "transactionid", "transactionid": owner.transactions}
+        for owner in prepared
+    ]
     for lock, owner, held in table.held():
         rows.extend({**_row(owner, mode, granted=True), **_named(lock.tag, owner)} for mode in modes_of(held))
     for request in table.waiting():
@@ -51,13 +56,15 @@ def wait_event(owner: Owner) -> str | None:
 
 
 def _virtual(owner: Owner) -> str:
+    if not owner.pid:
+        return f"-1/{owner.transactions}"
     return f"{owner.pid}/{owner.transactions + 1}"
 
 
 def _row(owner: Owner, mode: Mode, *, granted: bool) -> Mapping[str, Any]:
     return {
         "virtualtransaction": _virtual(owner),
-        "pid": owner.pid,
+        "pid": owner.pid or None,
         "mode": mode.lock_name,
         "granted": granted,
         "fastpath": False,

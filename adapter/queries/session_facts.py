@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from datetime import UTC, datetime
 from typing import Any
 
 from msgspec import Struct
@@ -80,11 +81,23 @@ class Facts:
         match relation:
             case "pg_stat_activity" | "pg_locks":
                 own = own_rows(relation, self._sessions, self._session.services.locks)
-                return [*own, *self._elsewhere.rows.get(relation, ())]
+                # What prepared transactions have locked, each worker knows.
+                return [*own, *(row for row in self._elsewhere.rows.get(relation, ()) if row["pid"] is not None)]
             case "pg_cursors":
                 return self._cursors()
             case "pg_prepared_statements":
                 return self._prepared()
+            case "pg_prepared_xacts":
+                return [
+                    {
+                        "transaction": record.xid,
+                        "gid": record.gid,
+                        "prepared": datetime.fromtimestamp(note.prepared_us / 1_000_000, UTC),
+                        "owner": note.user,
+                        "database": note.database,
+                    }
+                    for record, note, _ in self._session.services.prepared.all()
+                ]
             case "pg_settings":
                 return setting_rows(self._session)
             case _:

@@ -106,6 +106,7 @@ class Server:
         if options.pruning_audit is not None:
             env.pruning.share = options.pruning_audit
         await server.services.provide_oids()
+        server.services.prepared.start()
         server.services.committer.start()
         server.memory.start()
         await upgrade(server.services)

@@ -278,6 +278,8 @@ max_parallel_workers|integer|user|8|-|0..1024|-|-|Resource Usage / Asynchronous 
     Sets the maximum number of parallel workers that can be active at one time.
 max_parallel_workers_per_gather|integer|user|2|-|0..1024|-|-|Resource Usage / Asynchronous Behavior
     Sets the maximum number of parallel processes per executor node.
+max_prepared_transactions|integer|postmaster|0|-|0..262143|-|-|Resource Usage / Memory
+    Sets the maximum number of simultaneously prepared transactions.
 max_stack_depth|integer|superuser|100|kB|100..2147483647|-|-|Resource Usage / Memory
     Sets the maximum stack depth, in kilobytes.
 min_parallel_index_scan_size|integer|user|64|8kB|0..715827882|-|-|Query Tuning / Planner Cost Constants

@@ -10,13 +10,13 @@ from adapter.changes.constraints.deferred_checks import check_deferred
 from adapter.execution.guards import in_failed_transaction
 from adapter.execution.statement import Running
 from adapter.results import Command
+from adapter.statements import two_phase
 from adapter.transactions.commit_request import Isolation
 from adapter.transactions.transaction import State, Transaction
 from adapter.wall_clock import utc_now
 from planner.errors import (
     InvalidParameterValue,
     NoActiveSqlTransaction,
-    ObjectNotInPrerequisiteState,
     UndefinedObject,
     WrongObjectType,
 )
@@ -31,6 +31,13 @@ _CONTROL = (
 _ALLOWED_WHEN_FAILED = (st.Commit, st.Rollback, st.RollbackTo)
 
 
+def _may_end_failed(statement: object) -> bool:
+    """Whether a failed transaction lets `statement` run; PREPARE TRANSACTION then rolls it back, as COMMIT does."""
+    if isinstance(statement, st.PreparedTransaction):
+        return statement.action == "prepare"
+    return isinstance(statement, _ALLOWED_WHEN_FAILED)
+
+
 def is_control(statement: object) -> bool:
     """Whether `statement` is handled by `run_control`."""
     return isinstance(statement, _CONTROL)
@@ -39,7 +46,7 @@ def is_control(statement: object) -> bool:
 async def run_control(running: Running, statement: object) -> Command:
     """Carry out a statement of transaction control."""
     session, transaction = running.session, running.transaction
-    if transaction.state is State.FAILED and not isinstance(statement, _ALLOWED_WHEN_FAILED):
+    if transaction.state is State.FAILED and not _may_end_failed(statement):
         raise in_failed_transaction()
     match statement:
         case st.Begin():
@@ -67,10 +74,10 @@ async def run_control(running: Running, statement: object) -> Command:
             session.values = session.values.undone_to(values)
             await session.portals.drop_deeper(depth)
             return Command(tag="ROLLBACK")
+        case st.PreparedTransaction(action="prepare"):
+            return await _prepare(running, statement.gid)
         case st.PreparedTransaction():
-            raise ObjectNotInPrerequisiteState(
-                "prepared transactions are disabled", hint="Set max_prepared_transactions to a nonzero value."
-            )
+            return await two_phase.finish(running, statement)
         case _:
             raise AssertionError(statement)
 
@@ -90,6 +97,18 @@ async def _commit(running: Running, statement: st.Commit) -> Command:
     if statement.chain:
         _chain(running, transaction)
     return Command(tag="COMMIT")
+
+
+async def _prepare(running: Running, gid: str) -> Command:
+    session, transaction = running.session, running.transaction
+    if transaction.state is State.FAILED:
+        return await _rollback(running, chain=False)
+    if transaction.implicit:
+        session.warn("25P01", NO_TRANSACTION)
+        return Command(tag="ROLLBACK")
+    if transaction.pending.deferred.length:
+        await _check_at_commit(running)
+    return await two_phase.prepare(running, gid)
 
 
 async def _check_at_commit(running: Running) -> None:

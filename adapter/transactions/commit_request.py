@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from enum import Enum
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from msgspec import Struct
 
@@ -12,7 +13,7 @@ from adapter.plans.predicates import Conjunction
 from adapter.transactions.claims import Claim
 from adapter.transactions.decided_rows import Decided, Replacement
 from adapter.transactions.locks.lock import Owner
-from storage.catalog.model import CatalogRecord, CatalogUpdate
+from storage.catalog.model import CatalogRecord, CatalogSnapshot, CatalogUpdate
 from storage.ids import ShardId
 from storage.timestamps.csn import Csn
 
@@ -69,6 +70,23 @@ class CommitRequest(Struct, frozen=True, kw_only=True):
     """Transactions that have to commit before, or together with it."""
     seen: Mapping[ShardId, frozenset[int]] = {}
     """Rows whose changes since the snapshot the transaction knows: it has gone on from the last of them."""
+    prepare: tuple[str, bytes] | None = None
+    """It is not committed, but prepared under this name, with this note (`adapter.transactions.two_phase`)."""
+    ends: str | None = None
+    """It is the second phase of the transaction that is prepared under this name, and cannot fail."""
     catalog_base: Csn | None = None
     """The catalog's CSN that no other change may have followed, for definitions that were worked out without asking for
     the newest catalog."""
+
+
+class PreparedGuard(Protocol):
+    """What is known of prepared transactions (`adapter.transactions.two_phase`)."""
+
+    @property
+    def one_ends(self) -> asyncio.Event:
+        """Is set when the next one ends."""
+        ...
+
+    async def exclude(self, request: CommitRequest, catalog: CatalogSnapshot, until: Csn) -> bool:
+        """Whether one of them could not commit any more after `request`, which was validated up to `until`."""
+        ...

@@ -29,6 +29,9 @@ What holds throughout:
   planned with the catalog that they are validated with, and those after it are validated with the new one.
 - A request that follows others (`adapter.transactions.decided_rows`) commits with them or after them, and is refused
   when one of them has been. Whoever follows it then is refused in turn.
+- A request that a prepared transaction could not commit after (`adapter.transactions.two_phase`) is parked until one of
+  those has ended; if it is to be prepared, it is refused. What prepares a transaction, or ends a prepared one, is a
+  group of its own.
 - A request can be withdrawn while it is queued or parked. Once it is taken, the compare-and-set alone decides, and a
   caller that is cancelled waits for that: no client is told of a failure that did not happen.
 - A transaction whose files are still being uploaded is a group of its own and *staged*: its record, which says that it
@@ -51,16 +54,21 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import structlog
 from msgspec import Struct, field
 
-from adapter.store_errors import CONCURRENT_UPDATE, serialization_failure, sql_error
+from adapter.store_errors import (
+    CONCURRENT_UPDATE,
+    READ_WRITE_DEPENDENCIES,
+    commit_error,
+    serialization_failure,
+)
 from adapter.transactions.claims import broken
-from adapter.transactions.commit_request import CommitRequest
+from adapter.transactions.commit_request import CommitRequest, PreparedGuard
 from adapter.transactions.decided_rows import Decided
 from adapter.transactions.group_changes import NONE_ACCEPTED, Accepted
 from adapter.transactions.row_versions import CommittedChanges, RowVersions
@@ -68,9 +76,7 @@ from adapter.transactions.validation import conflict, followed
 from planner.common_errors import shut_down
 from planner.errors import (
     InsufficientResources,
-    IoError,
     SqlError,
-    StatementCompletionUnknown,
 )
 from storage.catalog.model import CatalogSnapshot
 from storage.errors import (
@@ -80,13 +86,12 @@ from storage.errors import (
     Indeterminate,
     StorageClosed,
     StorageError,
-    StoreFull,
     UnknownShard,
 )
 from storage.ids import CATALOG_SHARD, ShardId
 from storage.shards.parts import INLINE_LIMIT_BYTES
 from storage.timestamps.csn import Csn
-from storage.transactions.txns_shard import CommitResult, UpperMismatch
+from storage.transactions.txns_shard import CommitResult, Phase, UpperMismatch
 from storage.transactions.txns_state import Staged
 
 if TYPE_CHECKING:
@@ -155,6 +160,7 @@ class GroupCommitter(Struct, eq=False):
     env: Environment
     versions: RowVersions | None = None
     """Who wants to know what became of rows."""
+    prepared: PreparedGuard | None = None
     _queue: deque[_Waiting] = field(default_factory=deque)
     _arrived: asyncio.Event = field(default_factory=asyncio.Event)
     _task: asyncio.Task[None] | None = None
@@ -299,6 +305,8 @@ class GroupCommitter(Struct, eq=False):
     def _may_promise(self, waiting: _Waiting) -> bool:
         if waiting.request.txn.xid is None:
             return False  # An attempt whose answer was lost could not be told from one that failed.
+        if self.env.cache.state.prepared:
+            return False
         return self.env.peers.alone and not waiting.staged and not waiting.request.catalog_updates and not self._closed
 
     def _promise(self, waiting: _Waiting) -> None:
@@ -347,7 +355,7 @@ class GroupCommitter(Struct, eq=False):
         try:
             await self._commit_group(group, recorded)
         except Exception as error:  # noqa: BLE001 - whatever it is, those who wait must learn of it
-            failure = _as_sql_error(error)
+            failure = commit_error(error)
             for waiting in group:
                 if not waiting.done.done():
                     waiting.done.set_exception(failure)
@@ -368,7 +376,7 @@ class GroupCommitter(Struct, eq=False):
                     raise failure
             waiting.staged = bool(unfinished) and not sealed.has_definitions
         except StorageError as error:
-            raise _as_sql_error(error) from error
+            raise commit_error(error) from error
 
     def _take(self) -> list[_Waiting]:
         group: list[_Waiting] = []
@@ -378,16 +386,19 @@ class GroupCommitter(Struct, eq=False):
             undecided = self._undecided(waiting.request)
             if undecided is not None:
                 self._queue.popleft()
-                waiting.parked = asyncio.get_running_loop().create_task(self._park(waiting, undecided))
+                waiting.parked = asyncio.get_running_loop().create_task(
+                    self._park(waiting, self.env.staging.wait_resolved(undecided))
+                )
                 self._keep(waiting.parked)
                 continue
             size += waiting.request.txn.buffered_bytes
-            if group and (waiting.staged or size > MAX_GROUP_BYTES):
+            phase = waiting.request.prepare is not None or waiting.request.ends is not None
+            if group and (waiting.staged or phase or size > MAX_GROUP_BYTES):
                 break
             self._queue.popleft()
             waiting.taken = True
             group.append(waiting)
-            if waiting.staged or waiting.request.catalog_updates:
+            if waiting.staged or phase or waiting.request.catalog_updates:
                 break
         return group
 
@@ -400,12 +411,12 @@ class GroupCommitter(Struct, eq=False):
         needed = {read.shard for read in request.reads} | {claim.shard for claim in request.claims} | changed
         return next((record for shard in needed if (record := cache.undecided(shard)) is not None), None)
 
-    async def _park(self, waiting: _Waiting, record: Staged) -> None:
-        """Put `waiting` back at the head of the queue once the outcome of `record` is known."""
+    async def _park(self, waiting: _Waiting, known: Coroutine[Any, Any, Any]) -> None:
+        """Put `waiting` back at the head of the queue once the outcome of a transaction is `known`."""
         try:
-            await self.env.staging.wait_resolved(record)
+            await known
         except StorageError as error:
-            waiting.done.set_exception(_as_sql_error(error))
+            waiting.done.set_exception(commit_error(error))
             return
         self._queue.appendleft(waiting)
         self._arrived.set()
@@ -427,6 +438,7 @@ class GroupCommitter(Struct, eq=False):
             # by the commit's compare-and-set: it refuses when one of the shards was written after `until`.
             await env.catalog.catch_up()
             until, catalog = Csn(env.cache.upper - 1), env.catalog.current()
+            known = env.cache.state.prepares
             group = await self._validate(group, until, catalog)
             if not group:
                 return
@@ -437,7 +449,7 @@ class GroupCommitter(Struct, eq=False):
             ts = await env.oracle.write_ts("user")
             flying.ts, flying.members = ts, tuple(waiting.request.txn for waiting in group)
             try:
-                ts, result = await self._write(group, merged, ts, Csn(until + 1), recorded)
+                ts, result = await self._write(group, merged, ts, Csn(until + 1), recorded, known)
             except (CatalogConflict, UnknownShard):
                 env.oracle.abandon_write("user", ts)
                 continue
@@ -486,14 +498,23 @@ class GroupCommitter(Struct, eq=False):
         return merged
 
     async def _write(
-        self, group: list[_Waiting], merged: Txn, ts: Csn, validated: Csn, recorded: Callable[[], None]
+        self,
+        group: list[_Waiting],
+        merged: Txn,
+        ts: Csn,
+        validated: Csn,
+        recorded: Callable[[], None],
+        known: int,
     ) -> tuple[Csn, CommitResult]:
         """Make `merged` durable; the CSN, and what came of it. What was answered is tried until it is."""
-        env, shards = self.env, _shards(group)
+        env, shards, request = self.env, _shards(group), group[0].request
+        # Nothing that has committed since it was prepared can be in the way of a second phase.
+        checked = validated if request.ends is None else None
+        phase = Phase(prepare=request.prepare, ends=request.ends, known=known if request.ends is None else None)
         while True:
             try:
                 return ts, await env.committer.commit(
-                    merged, ts=ts, validated=validated, shards=shards, recorded=recorded
+                    merged, ts=ts, validated=checked, shards=shards, recorded=recorded, phase=phase
                 )
             except (CatalogConflict, StorageClosed):
                 raise
@@ -517,7 +538,14 @@ class GroupCommitter(Struct, eq=False):
                     waiting.done.set_exception(serialization_failure(CONCURRENT_UPDATE))
                     continue
                 waiting.request = request
+            if waiting.request.ends is not None:
+                return group
             failure = await conflict(self.env, catalog, waiting.request, until, earlier)
+            if failure is None and await self._waits_for_prepared(waiting, catalog, until):
+                if waiting.request.prepare is None:
+                    continue
+                # Who ends the other may be waiting for this one.
+                failure = serialization_failure(READ_WRITE_DEPENDENCIES)
             if failure is None:
                 accepted.append(waiting)
                 if waiting is not group[-1]:
@@ -525,6 +553,21 @@ class GroupCommitter(Struct, eq=False):
             else:
                 waiting.done.set_exception(failure)
         return accepted
+
+    async def _waits_for_prepared(self, waiting: _Waiting, catalog: CatalogSnapshot, until: Csn) -> bool:
+        """Whether a prepared transaction could not commit after `waiting`; that is parked until one ends, unless it
+        is to be prepared itself."""
+        prepared = self.prepared
+        if prepared is None or not self.env.cache.state.prepared:
+            return False
+        one_ends = prepared.one_ends
+        if not await prepared.exclude(waiting.request, catalog, until):
+            return False
+        if waiting.request.prepare is None:
+            waiting.taken = False
+            waiting.parked = asyncio.get_running_loop().create_task(self._park(waiting, one_ends.wait()))
+            self._keep(waiting.parked)
+        return True
 
 
 def _answered(group: list[_Waiting]) -> tuple[Txn, ...]:
@@ -545,18 +588,3 @@ def _shards(group: list[_Waiting]) -> set[ShardId]:
         if waiting.request.catalog_reads or waiting.request.catalog_updates:
             shards.add(CATALOG_SHARD)
     return shards
-
-
-def _as_sql_error(error: Exception) -> SqlError:
-    match error:
-        case SqlError():
-            return error
-        case Indeterminate():
-            return StatementCompletionUnknown(f"the outcome of the commit is not known: {error}")
-        case Determinate() if not isinstance(error, StoreFull):
-            return IoError(f"could not write to the store: {error}")
-        case StorageError():
-            return sql_error(error)
-        case _:
-            log.error("group commit failed", exc_info=error)
-            return StatementCompletionUnknown("the outcome of the commit is not known")

@@ -150,6 +150,8 @@ class Transaction(Struct, kw_only=True):
     id: int | None = None
     pg_snapshot: tuple[Csn, str] | None = None
     """PostgreSQL's form of the snapshot at this CSN, once somebody has asked for it."""
+    exported: bool = False
+    """Whether others may read at its snapshot (pg_export_snapshot)."""
     followed: list[Decided] = field(default_factory=list)
     """Those whose rows it has gone on from before they were durable: its client hears nothing before they are."""
     seen: dict[ShardId, set[int]] = field(default_factory=dict)

@@ -117,11 +117,16 @@ def catalog_conflict(catalog: CatalogSnapshot, request: CommitRequest) -> str | 
             return CONCURRENT_DDL
     if not request.catalog_updates:
         return None
+    return None if fits_after(catalog, (), request.catalog_updates) else CONCURRENT_DDL
+
+
+def fits_after(catalog: CatalogSnapshot, first: Sequence[CatalogUpdate], updates: Sequence[CatalogUpdate]) -> bool:
+    """Whether `updates` can be carried out after those that are `first`."""
     try:
-        after = catalog.apply(request.catalog_updates, catalog.csn)
+        after = catalog.apply(first, catalog.csn).apply(updates, catalog.csn)
     except ValueError:
-        return CONCURRENT_DDL
-    return None if _references_resolve(after, request.catalog_updates) else CONCURRENT_DDL
+        return False
+    return _references_resolve(after, updates) and _references_resolve(after, first)
 
 
 def _has_only_more_constraints(now: CatalogRecord | None, record: CatalogRecord) -> bool:

@@ -24,7 +24,7 @@ from storage.transactions.applier import Applier
 from storage.transactions.parallel_commit import ParallelCommit
 from storage.transactions.shard_handles import ShardHandles
 from storage.transactions.txn import Txn
-from storage.transactions.txns_shard import CommitResult, Committed, TxnsShard, UpperMismatch
+from storage.transactions.txns_shard import ONE_PHASE, CommitResult, Committed, Phase, TxnsShard, UpperMismatch
 
 log = structlog.get_logger(__name__)
 
@@ -66,8 +66,9 @@ class Committer:
         validated: Csn | None = None,
         shards: Collection[ShardId] | None = None,
         recorded: Callable[[], None] | None = None,
+        phase: Phase = ONE_PHASE,
     ) -> CommitResult:
-        """Make `txn` durable at `ts` with one write to the txns shard. Does not apply it.
+        """Make `txn` durable at `ts` with one write to the txns shard. Does not apply it. `phase`: of two-phase commit.
 
         `UpperMismatch`: nothing happened, commit again at the CSN it names or above; nothing is rewritten.
         `validated`: the caller has checked the transaction against every commit below this CSN; the result is
@@ -75,11 +76,12 @@ class Committer:
         `recorded` is called once the txns shard names the transaction, before its last uploads are waited for.
 
         Raises CatalogConflict (definitions changed since the snapshot they were worked out from), UnknownShard
-        (a table was dropped meanwhile), Determinate (nothing happened), Indeterminate (cannot be known).
+        (a table was dropped meanwhile), NotPrepared, PreparedAlready, Determinate (nothing happened), Indeterminate
+        (cannot be known).
         """
         self._leases.check_not_deposed()
         # NOTE: a caller that is cancelled must not leave a commit half finished in this process.
-        return await asyncio.shield(self._commit(txn, ts, validated, shards, recorded))
+        return await asyncio.shield(self._commit(txn, ts, validated, shards, recorded, phase))
 
     async def _commit(
         self,
@@ -88,10 +90,11 @@ class Committer:
         validated: Csn | None,
         shards: Collection[ShardId] | None,
         recorded: Callable[[], None] | None,
+        phase: Phase,
     ) -> CommitResult:
         sealed = await txn.seal()
         catalog = None
-        if sealed.catalog_updates:
+        if sealed.catalog_updates and phase.prepare is None:
             expected = sealed.catalog_expected
             assert expected is not None
             if self._catalog.is_behind:
@@ -99,9 +102,10 @@ class Committer:
             catalog = await self._catalog.writes_for(sealed.catalog_updates, expected)
         watched = txn.shards if shards is None else shards
         parts = [part for item in sealed.shards for part in item.parts]
-        owners = self._parts.other_owners(parts)
+        # The files of a prepared transaction are the environment's, whoever wrote them.
+        owners = self._parts.other_owners(parts) if phase.ends is None else frozenset()
         promised = self._parts.unfinished(parts)
-        if promised and sealed.has_definitions:
+        if promised and (sealed.has_definitions or phase.prepare is not None):
             # Definitions are never staged: a reader of the catalog does not wait for somebody's upload.
             failure = await self._parts.finished(part.key for part in promised)
             if failure is not None:
@@ -124,6 +128,7 @@ class Committer:
                     shards=watched,
                     owners=owners,
                     recorded=publish,
+                    known=phase.known,
                 )
             except PartPrevented:
                 txn.unseal()
@@ -133,10 +138,12 @@ class Committer:
                 raise
         else:
             result = await self._txns_shard.commit_at(
-                sealed, ts=ts, catalog=catalog, validated=validated, shards=watched, owners=owners
+                sealed, ts=ts, catalog=catalog, validated=validated, shards=watched, owners=owners, phase=phase
             )
         if isinstance(result, Committed):
             self._parts.committed(parts)
+            if phase.prepare is not None:
+                return result
             for item in sealed.shards:
                 if item.create:
                     self._handles.created(item.shard)

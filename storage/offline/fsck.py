@@ -88,6 +88,7 @@ class Fsck:
             for part in write.parts
             for key in part.files
         }
+        needed.update(key for record in txns.prepared.values() for key in record.files())
         for key in (TXNS_KEY, *(shard_key(s) for s in {*txns.registered, *txns.forgotten})):
             needed |= await self._check_rollups(key)
         await self._check_catalog(txns)

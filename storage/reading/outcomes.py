@@ -19,6 +19,9 @@ from storage.transactions.txns_state import TxnsState
 from storage.transactions.xid_blocks import XidBlocks, pg_snapshot
 from storage.transactions.xids import PgSnapshot
 
+UNDECIDED = Csn(2**63 - 1)
+"""In place of the CSN of a commit that is yet to come."""
+
 TxidStatus: TypeAlias = Literal["committed", "aborted", "in progress", "unknown"]
 
 
@@ -52,6 +55,8 @@ class Outcomes:
         """
         if await self._has_committed(xid):
             return "committed"
+        if any(record.xid == xid for record in self._cache.state.prepared.values()):
+            return "in progress"
         block = await self._xids.block_of(xid)
         if block is None:
             return "unknown"
@@ -104,6 +109,8 @@ class Outcomes:
             # NOTE: also one whose process is gone. It has not ended: whoever resolves it may yet find it committed.
             if record.csn > csn or record.txid in self._cache.implicit:
                 committed.update(dict.fromkeys(record.xids, record.csn))
+        # One that is prepared runs on, also without the process that drew its xid.
+        committed.update((record.xid, UNDECIDED) for record in state.prepared.values())
         return pg_snapshot(look, csn, committed, {*state.leases, self._process})
 
     def committed_at(self, xid: int) -> Csn | None:

@@ -59,7 +59,7 @@ from storage.shards.writes import PromisedPart
 from storage.stores.blob import Blob
 from storage.timestamps.csn import Csn
 from storage.transactions.txn import SealedTxn
-from storage.transactions.txns_shard import CommitResult, Committed, TxnsShard
+from storage.transactions.txns_shard import CommitResult, Committed, Phase, TxnsShard
 from storage.transactions.txns_state import Staged
 
 STAGED_LIMIT_S = 8.0
@@ -119,18 +119,27 @@ class ParallelCommit:
         shards: Collection[ShardId],
         owners: frozenset[str],
         recorded: Callable[[], Awaitable[None]],
+        known: int | None = None,
     ) -> CommitResult:
         """Commit `sealed`, whose parts `promised` are being uploaded, at `ts`.
 
         Results and errors as of `TxnsShard.commit_at`; `PartPrevented` when another process has aborted it, and
-        Determinate when an upload failed and it has been aborted for that. `recorded` is awaited once the record is
-        durable: other shards may be read past `ts` at once, and those named in the record wait for its outcome.
+        Determinate when an upload failed and it has been aborted for that. `known`: see `Phase`. `recorded` is awaited
+        once the record is durable: other shards may be read past `ts` at once, and those named in the record wait for
+        its outcome.
         """
         txid = new_token(self._random)
         self._coordinated.add(txid)
         try:
             append = self._txns_shard.commit_at(
-                sealed, ts=ts, validated=validated, shards=shards, promised=promised, txid=txid, owners=owners
+                sealed,
+                ts=ts,
+                validated=validated,
+                shards=shards,
+                promised=promised,
+                txid=txid,
+                owners=owners,
+                phase=Phase(known=known),
             )
             result = await self._appended(append, promised)
             if isinstance(result, Committed):

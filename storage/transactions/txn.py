@@ -429,19 +429,22 @@ class Txn:
 
     @staticmethod
     def imported(writer: PartWriter, catalog_csn: Csn, data: bytes) -> Txn:
-        """The inverse of `export`. Its rows keep their provisional ids."""
+        """The inverse of `export`."""
         try:
             sealed = _importer.decode(unframed(data, "exported transaction"))
         except msgspec.MsgspecError as error:
             raise CorruptState(f"the exported transaction cannot be decoded: {error}") from error
+        return Txn.of(writer, catalog_csn, sealed)
+
+    @staticmethod
+    def of(writer: PartWriter, catalog_csn: Csn, sealed: SealedTxn) -> Txn:
+        """A transaction that does what `sealed` says; with its provisional row ids."""
         txn = Txn(writer, catalog_csn)
         txn._sealed_xids = sealed.xids
         segment = txn._segments[0]
         for item in sealed.shards:
-            if item.create and item.schema is not None:
-                segment.creates[item.shard] = item.schema
-            elif item.schema is not None:
-                segment.schemas[item.shard] = item.schema
+            if item.schema is not None:
+                (segment.creates if item.create else segment.schemas)[item.shard] = item.schema
             if item.drop:
                 segment.forgets.append(item.shard)
             if item.parts:

@@ -51,6 +51,8 @@ class TxnsCache:
         """Staged transactions that this process knows to be committed: every promised part is present."""
         self.on_seen: Callable[[int], None] | None = None
         """Called with the number of the newest entry seen, whenever the copy moves and before anybody uses it."""
+        self.on_prepared: Callable[[], None] | None = None
+        """Called when a transaction has been prepared, or a prepared one has ended."""
         durable.on_change = self._changed
 
     @property
@@ -71,6 +73,8 @@ class TxnsCache:
             assert before.upper <= after.upper
         if self.implicit and after.staged is not before.staged:
             self.implicit.intersection_update(after.staged)
+        if self.on_prepared is not None and after.prepared is not before.prepared:
+            self.on_prepared()
         self.wake()
 
     def wake(self) -> None:

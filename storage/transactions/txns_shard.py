@@ -21,7 +21,14 @@ import msgspec
 from msgspec import Struct
 
 from storage.durable.state import Abandon, DurableState
-from storage.errors import CatalogConflict, Determinate, EnvironmentFenced, unknown_shard
+from storage.errors import (
+    CatalogConflict,
+    Determinate,
+    EnvironmentFenced,
+    NotPrepared,
+    PreparedAlready,
+    unknown_shard,
+)
 from storage.ids import CATALOG_SHARD, ShardId
 from storage.shards.writes import PromisedPart, ShardWrites, Write
 from storage.timestamps.csn import Csn
@@ -32,6 +39,7 @@ from storage.transactions.txns_cache import TxnsCache
 from storage.transactions.txns_state import (
     Applied,
     Lease,
+    Prepared,
     RequireTransitions,
     Resolve,
     SetLease,
@@ -67,6 +75,33 @@ class _Fenced(Struct, frozen=True):
 
 class _Conflict(Struct, frozen=True):
     actual: Csn
+
+
+class _NotPrepared(Struct, frozen=True):
+    gid: str
+
+
+class _PreparedAlready(Struct, frozen=True):
+    gid: str
+
+
+_Phase: TypeAlias = _NotPrepared | _PreparedAlready
+
+
+class Phase(Struct, frozen=True, kw_only=True):
+    """What a commit does for two-phase commit.
+
+    `prepare`: it is not committed, but prepared under this name with this note. `ends`: it is the second phase of the
+    transaction with this name. `known`: how many transactions have been prepared that it was validated against.
+    """
+
+    prepare: tuple[str, bytes] | None = None
+    ends: str | None = None
+    known: int | None = None
+
+
+ONE_PHASE = Phase()
+"""A commit that nobody has prepared, and that was not validated against prepared ones."""
 
 
 MAX_ROUNDS = 32
@@ -106,8 +141,9 @@ class TxnsShard:
         promised: tuple[PromisedPart, ...] = (),
         txid: str = "",
         owners: frozenset[str] = frozenset(),
+        phase: Phase = ONE_PHASE,
     ) -> CommitResult:
-        """Commit `sealed` at `ts`, with `catalog` as what its catalog updates come to.
+        """Commit `sealed` at `ts`, with `catalog` as what its catalog updates come to; or prepare it, as `phase` says.
 
         With `promised` parts the transaction is staged as `txid` instead, which commits it once they are present.
         `owners` are the other processes that wrote files of it; while they have leases, the files stay.
@@ -115,20 +151,25 @@ class TxnsShard:
         `validated`: the caller has checked its reads and writes against every commit below this CSN; the commit
         fails with `UpperMismatch` when one of `shards` has been written at or above it. Raises UnknownShard
         when a shard is not registered (any more), CatalogConflict when the catalog has changed since
-        `sealed.catalog_expected`, Determinate when nothing happened, Indeterminate when that is not known.
+        `sealed.catalog_expected`, NotPrepared and PreparedAlready, Determinate when nothing happened, Indeterminate
+        when that is not known.
         """
         writes = [*sealed.shards, *([] if catalog is None else [catalog])]
         refreshed = False
 
         def propose(
             state: TxnsState,
-        ) -> TxnsDiff | Abandon[Committed | UpperMismatch | _Unregistered | _Conflict | _Fenced]:
+        ) -> TxnsDiff | Abandon[Committed | UpperMismatch | _Unregistered | _Conflict | _Fenced | _Phase]:
             done = next((state.outcomes[xid] for xid in sealed.xids if xid in state.outcomes), None)
             if done is not None:
                 # An attempt whose answer was lost did commit.
                 return Abandon(Committed(ts=done, shards=frozenset(item.shard for item in writes)))
             if self._is_fenced(state):
                 return Abandon(_Fenced())
+            if phase.ends is not None and phase.ends not in state.prepared:
+                return Abandon(_NotPrepared(phase.ends))
+            if phase.prepare is not None and phase.prepare[0] in state.prepared:
+                return Abandon(_PreparedAlready(phase.prepare[0]))
             gone = next((owner for owner in owners if owner not in state.leases), None)
             if gone is not None:
                 raise Determinate(f"process {gone}, which wrote files of this transaction, is gone, and so are they")
@@ -141,14 +182,16 @@ class TxnsShard:
                     raise ValueError(f"shard {item.shard} exists")
                 if not item.create and item.shard not in state.registered and _does_something(item):
                     return Abandon(_Unregistered(item.shard))
-            if ts < state.upper:
+            if ts < state.upper or phase.known not in (None, state.prepares):
                 return Abandon(UpperMismatch(least_committable=state.upper))
             if validated is not None:
                 for shard in shards:
                     registration = state.registered.get(shard)
                     if registration is not None and registration.last_write >= validated:
                         return Abandon(UpperMismatch(least_committable=state.upper))
-            return self._commit_diff(state, writes, ts, sealed.xids, promised, txid)
+            if phase.prepare is not None:
+                return self._prepare_diff(state, sealed, ts, *phase.prepare)
+            return self._commit_diff(state, writes, ts, sealed.xids, promised, txid, phase.ends)
 
         while True:
             result = await self._durable.update(propose)
@@ -158,6 +201,10 @@ class TxnsShard:
                 return result.value
             if isinstance(result.value, _Fenced):
                 raise EnvironmentFenced(FENCED)
+            if isinstance(result.value, _NotPrepared):
+                raise NotPrepared(result.value.gid)
+            if isinstance(result.value, _PreparedAlready):
+                raise PreparedAlready(result.value.gid)
             if isinstance(result.value, _Conflict):
                 raise CatalogConflict(f"the catalog changed at {result.value.actual}")
             if refreshed:
@@ -178,6 +225,7 @@ class TxnsShard:
         xids: tuple[int, ...],
         promised: tuple[PromisedPart, ...],
         txid: str,
+        ends: str | None,
     ) -> TxnsDiff:
         kept = [item for item in items if _does_something(item)]
         writes = tuple(
@@ -192,10 +240,37 @@ class TxnsShard:
             registers=tuple(item.shard for item in kept if item.create),
             writes=writes,
             forgets=tuple(item.shard for item in kept if item.drop),
+            ends=() if ends is None else (ends,),
             xids=xids,
             applied=applied,
             resolves=resolves,
         )
+
+    def _prepare_diff(self, state: TxnsState, sealed: SealedTxn, ts: Csn, gid: str, note: bytes) -> TxnsDiff:
+        (xid,) = sealed.xids
+        record = Prepared(
+            gid=gid,
+            csn=ts,
+            xid=xid,
+            writes=tuple(item for item in sealed.shards if _does_something(item)),
+            catalog_updates=sealed.catalog_updates,
+            note=note,
+        )
+        return TxnsDiff(csn=ts, prepares=(record,), applied=self._retractions(state), resolves=self._resolutions(state))
+
+    async def forget_prepared(self, gid: str) -> Prepared:
+        """Roll the prepared transaction `gid` back; what it would have been. Raises NotPrepared."""
+
+        def propose(state: TxnsState) -> TxnsDiff | Abandon[None]:
+            if gid not in state.prepared:
+                return Abandon(None)
+            found.append(state.prepared[gid])
+            return TxnsDiff(ends=(gid,))
+
+        found: list[Prepared] = []
+        if isinstance(await self._durable.update(propose), Abandon):
+            raise NotPrepared(gid)
+        return found[-1]
 
     def _resolutions(self, state: TxnsState) -> tuple[Resolve, ...]:
         """The explicit commits of the staged transactions that this process knows to be committed."""

@@ -7,6 +7,9 @@ One per environment. It holds exactly the registrations, the outstanding work an
   *applied* (copied into its data shard) first and *retracted* (tidied) later, bundled into some other diff.
 - **staged**: transactions whose last files are still being uploaded (`storage.transactions.parallel_commit`). Such a
   record says which files are promised; it delays the shards it names, from its CSN on, until it is resolved.
+- **prepared**: transactions of two-phase commit that wait for their second phase, by the names that clients gave
+  them. They have written nothing yet. What they will write is in the record, and nobody else may commit what they could
+  not commit after: whoever commits says how many prepared transactions it knows to have been (`prepares`).
 - **outcomes**: the CSNs of the last transactions that had an xid, for those who did not hear the answer.
 - **forgotten**: dropped shards whose files have not been removed yet.
 - **leases**: the live processes; each publishes the lowest CSN that it may still read at.
@@ -24,14 +27,18 @@ from __future__ import annotations
 import msgspec
 from immutables import Map
 
+from storage.catalog.model import CatalogUpdate
 from storage.durable.state import BASE_FORMAT
 from storage.ids import ShardId
 from storage.shards.parts import RUNS_FORMAT
-from storage.shards.writes import PromisedPart, Write
+from storage.shards.writes import PromisedPart, ShardWrites, Write
 from storage.timestamps.csn import Csn
 
 TXNS_KEY = "txns"
 """The txns shard's key in consensus."""
+
+PREPARED_FORMAT = 3
+"""The format that knows prepared transactions."""
 
 MAX_OUTCOMES = 4096
 """How many transactions `txid_status` can be asked about after they committed."""
@@ -57,6 +64,25 @@ class Resolve(msgspec.Struct, frozen=True, array_like=True):
     txid: str
     csn: Csn
     committed: bool
+
+
+class Prepared(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A transaction that has answered PREPARE TRANSACTION, at `csn`: it commits when somebody says so.
+
+    `writes` and `catalog_updates` are what that will do; the files among them belong to this record. `note` is what the
+    storeys above have to know of it, in a form of theirs.
+    """
+
+    gid: str
+    csn: Csn
+    xid: int
+    writes: tuple[ShardWrites, ...] = ()
+    catalog_updates: tuple[CatalogUpdate, ...] = ()
+    note: bytes = b""
+
+    def files(self) -> set[str]:
+        """The keys of its files."""
+        return {key for write in self.writes for part in write.parts for key in part.files}
 
 
 class Outcome(msgspec.Struct, frozen=True, array_like=True):
@@ -136,6 +162,9 @@ class TxnsDiff(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     writes: tuple[Write, ...] = ()
     stages: tuple[Staged, ...] = ()
     resolves: tuple[Resolve, ...] = ()
+    prepares: tuple[Prepared, ...] = ()
+    ends: tuple[str, ...] = ()
+    """Prepared transactions that are over: in a commit, because that is theirs, otherwise rolled back."""
     xids: tuple[int, ...] = ()
     forgets: tuple[ShardId, ...] = ()
     unregisters: tuple[ShardId, ...] = ()
@@ -156,6 +185,9 @@ class TxnsState(msgspec.Struct, frozen=True, kw_only=True):
     forgotten: Map[ShardId, Csn] = msgspec.field(default_factory=Map)
     leases: Map[str, Lease] = msgspec.field(default_factory=Map)
     staged: Map[str, Staged] = msgspec.field(default_factory=Map)
+    prepared: Map[str, Prepared] = msgspec.field(default_factory=Map)
+    prepares: int = 0
+    """How many transactions have been prepared so far."""
     outcomes: Map[int, Csn] = msgspec.field(default_factory=Map)
     outcome_order: Map[int, int] = msgspec.field(default_factory=Map)
     next_outcome: int = 0
@@ -180,6 +212,8 @@ class _StateDocument(msgspec.Struct, frozen=True, kw_only=True):
     staged: tuple[Staged, ...] = ()
     outcomes: tuple[Outcome, ...] = ()
     forgotten_outcome: Csn | msgspec.UnsetType = msgspec.UNSET
+    prepared: tuple[Prepared, ...] | msgspec.UnsetType = msgspec.UNSET
+    prepares: int | msgspec.UnsetType = msgspec.UNSET
 
 
 def apply_diff(state: TxnsState, diff: TxnsDiff) -> TxnsState:
@@ -222,8 +256,17 @@ def apply_diff(state: TxnsState, diff: TxnsDiff) -> TxnsState:
             if shard not in registered or shard in pending or staged_on_it:
                 raise ValueError(f"shard {shard} has unapplied work or is not registered")
             registered = registered.delete(shard)
-    elif diff.registers or diff.writes or diff.forgets or diff.stages or diff.xids or diff.unregisters:
-        raise ValueError("only a commit registers, writes, stages and forgets")
+    elif diff.registers or diff.writes or diff.forgets or diff.stages or diff.prepares or diff.xids or diff.unregisters:
+        raise ValueError("only a commit registers, writes, stages, prepares and forgets")
+    prepared, prepares = state.prepared, state.prepares
+    for gid in diff.ends:
+        if gid not in prepared:
+            raise ValueError(f"transaction {gid!r} is not prepared")
+        prepared = prepared.delete(gid)
+    for waiting in diff.prepares:
+        if waiting.csn != diff.csn or waiting.gid in prepared:
+            raise ValueError(f"transaction {waiting.gid!r} cannot be prepared at {waiting.csn}")
+        prepared, prepares = prepared.set(waiting.gid, waiting), prepares + 1
     staged, outcomes = state.staged, _Outcomes(state)
     for record in diff.stages:
         if record.csn != diff.csn or record.txid in staged:
@@ -271,6 +314,8 @@ def apply_diff(state: TxnsState, diff: TxnsDiff) -> TxnsState:
         forgotten=forgotten,
         leases=leases,
         staged=staged,
+        prepared=prepared,
+        prepares=prepares,
         outcomes=outcomes.by_xid,
         outcome_order=outcomes.order,
         next_outcome=outcomes.next,
@@ -327,6 +372,11 @@ def check(state: TxnsState) -> None:
         for write in record.writes:
             registration = state.registered.get(write.shard)
             assert registration is None or registration.applied < record.csn <= registration.last_write
+    for gid, waiting in state.prepared.items():
+        assert waiting.gid == gid
+        assert waiting.csn < state.upper
+        assert waiting.xid not in state.outcomes
+    assert len(state.prepared) <= state.prepares
     assert len(state.outcomes) == len(state.outcome_order) <= MAX_OUTCOMES
 
 
@@ -356,11 +406,15 @@ class TxnsMachine:
 
     def format_of_diff(self, diff: TxnsDiff) -> int:
         """See `storage.durable.state.Machine`."""
+        if diff.prepares or diff.ends:
+            return PREPARED_FORMAT
         writes = [*diff.writes, *[write for record in diff.stages for write in record.writes]]
         return RUNS_FORMAT if any(part.runs for write in writes for part in write.parts) else BASE_FORMAT
 
     def format_of_state(self, state: TxnsState) -> int:
         """See `storage.durable.state.Machine`."""
+        if state.prepares:
+            return PREPARED_FORMAT
         writes = [write for pending in state.pending.values() for write in pending]
         writes += [write for record in state.staged.values() for write in record.writes]
         return RUNS_FORMAT if any(part.runs for write in writes for part in write.parts) else BASE_FORMAT
@@ -381,6 +435,8 @@ class TxnsMachine:
                     for n in sorted(state.outcome_order)
                 ),
                 forgotten_outcome=state.forgotten_outcome or msgspec.UNSET,
+                prepared=tuple(state.prepared.values()) or msgspec.UNSET,
+                prepares=state.prepares or msgspec.UNSET,
             )
         )
 
@@ -398,5 +454,7 @@ class TxnsMachine:
             outcomes=Map({outcome.xid: outcome.csn for outcome in document.outcomes}),
             outcome_order=Map(dict(enumerate(outcome.xid for outcome in document.outcomes))),
             next_outcome=len(document.outcomes),
+            prepared=Map({record.gid: record for record in document.prepared or ()}),
+            prepares=document.prepares or 0,
             forgotten_outcome=Csn(0) if document.forgotten_outcome is msgspec.UNSET else document.forgotten_outcome,
         )

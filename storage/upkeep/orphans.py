@@ -118,6 +118,7 @@ class OrphanCollector:
         # Files of staged transactions too, and the tombstones among them, which carry the verdict.
         writes = [*state.pending.get(shard, ()), *(w for record in state.staged.values() for w in record.writes)]
         needed = {key for write in writes for part in write.parts for key in part.files}
+        needed.update(key for record in state.prepared.values() for key in record.files())
         handle = await self._stored_shard(shard)
         if handle is not None:
             needed.update(key for part in handle.state.parts.values() for key in part.files)

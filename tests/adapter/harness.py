@@ -88,6 +88,11 @@ class Waiting:
             await asyncio.sleep(0.001)
         return owner.waiting is not None
 
+    async def is_over(self, within_s: float) -> bool:
+        """Whether it has ended by then."""
+        await asyncio.wait([self._task], timeout=within_s)
+        return self._task.done()
+
     async def result(self) -> list[Any]:
         """Its results, within a time that no lock should need."""
         return await asyncio.wait_for(self._task, 10)

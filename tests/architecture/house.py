@@ -46,6 +46,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "queries",
         "queries.by_index",
         "execution",
+        "transactions.two_phase",
         "transactions",
         "engines",
         "engines.spark",

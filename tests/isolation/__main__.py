@@ -31,6 +31,9 @@ SETTINGS = {
 }
 """What PostgreSQL's own run of the specs has; the first is not Tidegate's default."""
 
+MAX_PREPARED = 8
+"""Prepared transactions that both servers allow: neither does by itself."""
+
 STEP_TIMEOUT_S = 10.0
 
 
@@ -63,8 +66,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 @contextmanager
 def _both() -> Iterator[tuple[str, str]]:
     """The addresses of a PostgreSQL and of Tidegate, while they run."""
-    with tempfile.TemporaryDirectory(prefix="tidegate-isolation-") as folder, start_postgres() as postgres:
-        server = TidegateServer(Path(folder) / "data", environment=AS_SHIPPED)
+    setting = f"max_prepared_transactions={MAX_PREPARED}"
+    with (
+        tempfile.TemporaryDirectory(prefix="tidegate-isolation-") as folder,
+        start_postgres(settings=(setting,)) as postgres,
+    ):
+        server = TidegateServer(Path(folder) / "data", arguments=("--set", setting), environment=AS_SHIPPED)
         server.start()
         try:
             yield postgres.dsn(), f"host={server.host} port={server.port} user=postgres dbname=postgres"

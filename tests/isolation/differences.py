@@ -16,7 +16,6 @@ _STRICT_SSI = (
     "SERIALIZABLE is strict here: what a transaction has read must still be so when it commits, also where another "
     "order of the transactions would explain it, which PostgreSQL allows."
 )
-_PREPARED = "Needs prepared transactions, which there are not; PostgreSQL has them only when it is configured so."
 _REINDEX = (
     "REINDEX CONCURRENTLY does not wait for transactions that have read the table before: nothing that they read is "
     "taken away."
@@ -45,7 +44,8 @@ _REASONS: Mapping[str, tuple[str, ...]] = {
     _STRICT_SSI: (
         "multiple-row-versions", "read-only-anomaly-2", "read-write-unique-4", "serializable-parallel",
     ),
-    _PREPARED: ("prepared-transactions", "prepared-transactions-cic"),
+    "SERIALIZABLE is kept by other means: of two transactions that are prepared at once, each has to be able to commit "
+    "before the other, where PostgreSQL refuses the third of a dangerous order only.": ("prepared-transactions",),
     _REINDEX: ("reindex-concurrently",),
     _VACUUM: ("vacuum-conflict", "vacuum-no-cleanup-lock"),
     "There are no indexes of the access methods gin and gist.": ("predicate-gin", "predicate-gist"),

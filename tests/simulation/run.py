@@ -15,6 +15,7 @@ from tests.simulation.definitions import define
 from tests.simulation.keyed import provide_indexes
 from tests.simulation.loop import Process, SimulatedClock, SimulatedLoop, Trace, simulate
 from tests.simulation.network import CALM, Conditions
+from tests.simulation.prepared import end_some, prepare_some
 from tests.simulation.verify import check_final, settle_statuses
 from tests.simulation.workload import client, create_tables, follow
 from tests.simulation.world import Plan, Server, World, limits_of, quiet_logs
@@ -63,8 +64,11 @@ async def _run(world: World) -> None:
         working = [
             *(asyncio.ensure_future(client(world, server, plan.transactions)) for _ in range(plan.clients)),
             asyncio.ensure_future(define(world, server, plan.definitions)),
+            asyncio.ensure_future(prepare_some(world, server, plan.prepares)),
         ]
         following = [asyncio.ensure_future(follow(world, server, name)) for name in (World.LISTS[0], World.BANKS[1])]
+        if plan.prepares:
+            following.append(asyncio.ensure_future(end_some(world, server)))
         leaving = asyncio.ensure_future(leave(server, working, following))
         await asyncio.wait([*working, *following, leaving], return_when=asyncio.FIRST_EXCEPTION)
 

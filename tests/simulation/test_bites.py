@@ -28,7 +28,8 @@ from storage.timestamps.csn import Csn
 from storage.timestamps.shared import TxnsOracle
 from storage.transactions import rows_ahead, txn
 from storage.transactions.parallel_commit import ParallelCommit
-from storage.transactions.txns_shard import TxnsShard
+from storage.transactions.txns_shard import ONE_PHASE, Phase, TxnsShard
+from storage.transactions.txns_state import Prepared
 from storage.upkeep.orphans import OrphanCollector
 from tests.simulation import network
 from tests.simulation.network import Conditions
@@ -58,12 +59,14 @@ def busy(seed: int) -> Plan:
     )
 
 
-def first_problem(pattern: str, *, keyed: bool = False) -> str:
-    """The first problem of some seed that matches `pattern`. `keyed`: tables have indexes, which not all seeds give."""
+def first_problem(pattern: str, *, keyed: bool = False, prepares: int = 0) -> str:
+    """The first problem of some seed that matches `pattern`. `keyed`: tables have indexes, which not all seeds give;
+    so it is with the transactions that each process `prepares`."""
     others: set[str] = set()
     for seed in range(MAX_SEEDS):
         plan = busy(seed)
-        for problem in run(seed, plan=replace(plan, keyed=True) if keyed else plan).problems:
+        plan = replace(plan, keyed=keyed or plan.keyed, prepares=prepares or plan.prepares)
+        for problem in run(seed, plan=plan).problems:
             if re.search(pattern, problem):
                 return problem
             others.add(problem[:100])
@@ -216,6 +219,31 @@ def takes_runs_for_orphans(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(OrphanCollector, "_referenced", referenced)
 
 
+def commits_beside_unknown_prepared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A commit goes through although transactions have been prepared that it was not validated against."""
+    real = TxnsShard.commit_at
+
+    async def commit(self: TxnsShard, *args: Any, phase: Phase = ONE_PHASE, **kwargs: Any) -> Any:
+        return await real(self, *args, **kwargs, phase=msgspec.structs.replace(phase, known=None))
+
+    monkeypatch.setattr(TxnsShard, "commit_at", commit)
+
+
+def takes_prepared_files_for_orphans(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The orphan collection knows of no prepared transaction."""
+    monkeypatch.setattr(Prepared, "files", lambda self: set())
+
+
+def ends_prepared_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """COMMIT PREPARED leaves the record."""
+    real = TxnsShard._commit_diff
+
+    def commit_diff(self: TxnsShard, *args: Any) -> Any:
+        return msgspec.structs.replace(real(self, *args), ends=(), xids=())
+
+    monkeypatch.setattr(TxnsShard, "_commit_diff", commit_diff)
+
+
 LOST = r"is lost|too many|missing|the bank holds|MissingBlob|is not in the blob store|not committed"
 
 MISTAKES: list[tuple[Callable[[pytest.MonkeyPatch], None], str]] = [
@@ -239,6 +267,13 @@ MISTAKES_OF_INDEXES: list[tuple[Callable[[pytest.MonkeyPatch], None], str]] = [
     (filter_without_a_key, r"by key .* is found"),
     (rows_that_the_predicate_leaves_out, r"by sum .* is found"),
     (takes_runs_for_orphans, r"key runs cannot be used|live blobs are gone"),
+]
+
+
+MISTAKES_OF_TWO_PHASES: list[tuple[Callable[[pytest.MonkeyPatch], None], str]] = [
+    (commits_beside_unknown_prepared, r"lost-update|G2|G-single|G-nonadjacent"),
+    (takes_prepared_files_for_orphans, LOST + "|live blobs are gone"),
+    (ends_prepared_twice, r"too many|duplicate|delivered|could not be ended|committed at|aborted"),
 ]
 
 
@@ -266,3 +301,17 @@ def test_a_mistake_of_an_index_is_found(
 ) -> None:
     mistake(monkeypatch)
     assert first_problem(pattern, keyed=True)
+
+
+def test_without_a_mistake_all_that_is_prepared_ends() -> None:
+    assert [p for seed in range(MAX_SEEDS) for p in run(seed, plan=replace(busy(seed), prepares=8)).problems] == []
+
+
+@pytest.mark.parametrize(
+    ("mistake", "pattern"), MISTAKES_OF_TWO_PHASES, ids=[mistake.__name__ for mistake, _ in MISTAKES_OF_TWO_PHASES]
+)
+def test_a_mistake_of_two_phases_is_found(
+    mistake: Callable[[pytest.MonkeyPatch], None], pattern: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mistake(monkeypatch)
+    assert first_problem(pattern, prepares=8)

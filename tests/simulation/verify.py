@@ -3,6 +3,7 @@
 - Every acknowledged transaction took effect, whole; none that failed did; one in doubt did wholly or not at all.
 - Every snapshot that anybody read, at any moment, equals a plain model: the effects of the committed transactions
   up to its CSN, in CSN order. Two commits never share a CSN.
+- What is prepared can be committed or rolled back, whoever has died.
 - The history of the lists is strictly serializable, as the checker sees it.
 - Once faults stop, everything committed gets applied and retracted, the leases of the dead end, and the blob
   store holds exactly the files that the states refer to.
@@ -21,6 +22,7 @@ from storage.transactions.xids import Xid
 from tests.simulation.checker import Append, Operation, ReadList, Status, Transaction, check
 from tests.simulation.definitions import check_definitions
 from tests.simulation.loop import Process
+from tests.simulation.prepared import end_all
 from tests.simulation.workload import read_table
 from tests.simulation.world import Attempt, Row, Server, World
 
@@ -183,6 +185,8 @@ async def check_final(world: World) -> None:
 
 async def _audit(world: World, server: Server) -> None:
     env = server.env
+    await env.oracle.read_ts("user")
+    await end_all(world, server)
     at = await env.oracle.read_ts("user")
     final: dict[str, list[Row]] = {}
     async with await env.leases.hold(list(world.tables.values()), at):

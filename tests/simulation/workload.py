@@ -12,10 +12,12 @@ checked for changes since its CSN, and the commit's compare-and-set makes sure t
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 
+import msgspec
 import pyarrow as pa
 
+from storage.environment.environment import Environment
 from storage.errors import (
     AsOfNotReadable,
     Determinate,
@@ -31,7 +33,7 @@ from storage.timestamps.csn import Csn
 from storage.timestamps.oracle import acquired
 from storage.transactions.rows_ahead import MAX_PLACES, row_ahead
 from storage.transactions.txn import Txn
-from storage.transactions.txns_shard import Committed
+from storage.transactions.txns_shard import Committed, Phase
 from tests.simulation.keyed import check_keys
 from tests.simulation.world import Attempt, Row, Server, World
 
@@ -161,8 +163,17 @@ class ClientTransaction:
         if follower is not None:
             self.txn.merge(follower)
 
-    async def commit(self) -> None:
-        """Validate and commit. Raises Conflict; other errors as storage does."""
+    def lists_read(self) -> set[tuple[str, int]]:
+        """The lists that it has read, and what else it has read, by table and key."""
+        return {(table, key) for table, keys in self._read.items() for key in keys}
+
+    def lists_written(self) -> set[tuple[str, int]]:
+        """The lists that it appends to, and what else it writes, by table and key."""
+        return {(table, row[0]) for table, row in (*self.attempt.writes, *self.attempt.deletes)}
+
+    async def commit(self, *, prepare: tuple[str, bytes] | None = None) -> None:
+        """Validate and commit, or `prepare` under a name and with a note. Raises Conflict; other errors as storage
+        does."""
         env = self.server.env
         if self.txn.is_empty:
             self.attempt.csn = self.as_of
@@ -171,10 +182,14 @@ class ClientTransaction:
         for _ in range(COMMIT_TRIES):
             validated = env.cache.upper
             await self._validate(validated)
+            known = env.cache.state.prepares
+            if in_the_way(env, self.lists_read(), self.lists_written(), prepares=prepare is not None):
+                raise Conflict
             async with acquired(env.oracle, "user") as ts:
                 self.attempt.csn = ts
                 self.attempt.status = "committing"
-                result = await env.committer.commit(self.txn, ts=ts, validated=validated, shards=shards)
+                phase = Phase(prepare=prepare, known=known)
+                result = await env.committer.commit(self.txn, ts=ts, validated=validated, shards=shards, phase=phase)
                 if isinstance(result, Committed):
                     self.attempt.csn = result.ts
                     await env.oracle.apply_write("user", ts)
@@ -193,6 +208,18 @@ class ClientTransaction:
                 changed = (await self.server.env.reader.read_part(part, ["c1"])).column("c1").to_pylist()
                 if not keys.isdisjoint(changed):
                     raise Conflict
+
+
+def in_the_way(
+    env: Environment, read: Collection[tuple[str, int]], written: Collection[tuple[str, int]], *, prepares: bool
+) -> bool:
+    """Whether a prepared transaction (`tests.simulation.prepared`) keeps one that has read and written these lists from
+    committing, or preparing."""
+    for record in env.cache.state.prepared.values():
+        theirs = msgspec.msgpack.decode(record.note, type=tuple[list[tuple[str, int]], list[tuple[str, int]]])
+        if not set(theirs[0]).isdisjoint(written) or (prepares and not set(theirs[1]).isdisjoint(read)):
+            return True
+    return False
 
 
 async def transact(world: World, server: Server, body: Callable[[ClientTransaction], Awaitable[None]]) -> Attempt:

@@ -70,6 +70,8 @@ class Plan:
     """Probability that a disturbance lets all processes but one leave (or die), to come back after a while."""
     keyed: bool = False
     """Whether tables have indexes, and are read by key too."""
+    prepares: int = 0
+    """Transactions in two phases, by each process."""
     small_limits: bool = False
     """Whether rollups, compactions, files and orphan collection come about after a few steps already."""
 
@@ -105,7 +107,8 @@ class Plan:
         peers = plan.one_host and randomness.random() < 0.7
         departures = 0.3 + randomness.random() * 0.4 if peers else 0.0
         xids = 0.5 if randomness.random() < 0.5 else 0.0
-        return replace(plan, peers=peers, departures=departures, xids=xids, keyed=randomness.random() < 0.5)
+        plan = replace(plan, peers=peers, departures=departures, xids=xids, keyed=randomness.random() < 0.5)
+        return replace(plan, prepares=1 + randomness.randrange(6) if randomness.random() < 0.5 else 0)
 
 
 @dataclass(slots=True)
@@ -203,6 +206,8 @@ class World:
         self.catalogs: dict[Csn, tuple[str, ...]] = {}
         """Every catalog anybody read, by CSN."""
         self.definitions: list[Definition] = []
+        self.prepared: dict[str, Attempt] = {}
+        """What was prepared, or was about to be, by its name."""
         self.names: dict[str, Process] = {}
         """Processes by the name that the storage layer gave them."""
         self.servers: dict[str, Server] = {}

@@ -135,6 +135,7 @@ SESSION_RELATIONS = frozenset(
         "pg_cursors",
         "pg_locks",
         "pg_prepared_statements",
+        "pg_prepared_xacts",
         "pg_settings",
         "pg_stat_activity",
         "pg_stat_gssapi",

@@ -89,6 +89,25 @@ class LockTable:
             owner.session_level[lock, mode] = 1
             self.unlock(owner, lock.tag, mode)
 
+    def seize(
+        self,
+        owner: Owner,
+        locks: Sequence[tuple[Tag, Mode]],
+        rows: Sequence[tuple[int, Mode, np.ndarray[Any, Any]]],
+    ) -> None:
+        """Give `owner` locks, and rows (relation, mode, ids that ascend), whoever has them: it had them before, where
+        this lock table does not reach, so that conflicting modes may be held at once until somebody lets go."""
+        for tag, mode in locks:
+            lock = self._lock(tag)
+            if self.between_workers is not None:
+                self.between_workers.take(lock, mode)
+            self._hold(owner, lock, mode, False)
+            if tag.kind == "rows":
+                self._rows_of(tag.space).claim(owner, mode)
+                self._rows_of(tag.space).claim_settled(owner)
+        for relation_oid, mode, row_ids in rows:
+            self._rows_of(relation_oid).seize(owner, row_ids, mode)
+
     def _lock(self, tag: Tag) -> Lock:
         lock = self._locks.get(tag)
         if lock is None:

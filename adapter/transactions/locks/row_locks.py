@@ -123,6 +123,16 @@ class RowLocks:
                 self._segment(owner, mode).update(taken)
         return first
 
+    def seize(self, owner: Owner, row_ids: np.ndarray[Any, Any], mode: Mode) -> None:
+        """Let `owner` have rows (ids ascend), whoever else has them."""
+        self._fold(owner)
+        self.bulk[owner].setdefault(mode, RowSet()).update(row_ids)
+        self._segment(owner, mode).update(row_ids)
+        for row_id in self._entries_of(row_ids):
+            lock = self.entries[row_id]
+            if not lock.holders.get(owner, 0) >> mode & 1:
+                lock.add(owner, mode)
+
     def granted(self, request: Request) -> None:
         """Note that the owner of a waiting request has its row now."""
         lock = request.lock

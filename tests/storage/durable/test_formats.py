@@ -4,8 +4,8 @@ The files in ``golden/`` hold one value each, as hexadecimal MessagePack. A deli
 `storage.durable.state.FORMAT_VERSION`, keeps the old files with a reader for them, and adds new ones: run with
 ``TIDEGATE_REWRITE_GOLDEN=1`` to write the files that are missing. Existing ones are never rewritten.
 
-Format 2 has parts with key runs. What says nothing of them is stamped as format 1 and read by servers that know no
-other: it differs from what those wrote in the length of a map's header alone.
+Format 3 has prepared transactions, format 2 parts with key runs. What says nothing of either is stamped as format 1 and
+read by servers that know no other: it differs from what those wrote in the length of a map's header alone.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import msgspec
 import pyarrow as pa
 import pytest
 
+from storage.catalog.model import CatalogUpdate, Comment
 from storage.durable.state import BASE_FORMAT, FORMAT_VERSION, Entry, RollupRef
 from storage.ids import ShardId
 from storage.shards.parts import RUNS_FORMAT, ColumnStats, Part, RowIdRange, RunRef
@@ -40,8 +41,10 @@ from storage.shards.writes import PromisedPart, ShardWrites, Write
 from storage.timestamps.csn import Csn
 from storage.transactions.txn import SealedTxn
 from storage.transactions.txns_state import (
+    PREPARED_FORMAT,
     Applied,
     Lease,
+    Prepared,
     RequireTransitions,
     Resolve,
     SetLease,
@@ -128,6 +131,22 @@ TXNS_DIFFS = (
 )
 
 
+PREPARES = TxnsDiff(
+    csn=Csn(40),
+    prepares=(
+        Prepared(
+            gid="transfer",
+            csn=Csn(40),
+            xid=12,
+            writes=(ShardWrites(shard=SHARD, parts=(INSERT, DELETE)),),
+            catalog_updates=(CatalogUpdate(record=Comment(oid=16400, object_oid=16390, text="t"), diff=1),),
+            note=b"\x01note",
+        ),
+    ),
+)
+ENDS = TxnsDiff(ends=("transfer",))
+
+
 def shard_state() -> bytes:
     machine = ShardMachine(SHARD)
     state = apply_diff(machine.initial(), SHARD_DIFF)
@@ -140,6 +159,17 @@ def shard_state_with_runs() -> bytes:
     state = apply_diff(machine.initial(), RUNS_DIFF)
     check_shard(state)
     assert set(state.garbage) == {"parts/x/server-abcd.keys"}
+    return machine.encode_state(state)
+
+
+def txns_state_with_prepared() -> bytes:
+    machine = TxnsMachine()
+    state = machine.initial()
+    for diff in (*TXNS_DIFFS, PREPARES):
+        state = apply_txns(state, diff)
+        check_txns(state)
+    assert machine.format_of_state(state) == PREPARED_FORMAT
+    assert not apply_txns(state, ENDS).prepared
     return machine.encode_state(state)
 
 
@@ -166,6 +196,8 @@ VALUES: dict[str, tuple[Any, Any]] = {
 NEW_VALUES: dict[str, tuple[Any, Any]] = {
     "shard_diff_runs": (RUNS_DIFF, ShardDiff),
     "txns_diff_runs": (TxnsDiff(csn=Csn(20), writes=(msgspec.structs.replace(WRITE, parts=(WITH_RUNS,)),)), TxnsDiff),
+    "txns_diff_prepares": (PREPARES, TxnsDiff),
+    "txns_diff_ends": (ENDS, TxnsDiff),
 }
 """What format 1 cannot say."""
 
@@ -176,7 +208,10 @@ STATES = {
 }
 
 
-NEW_STATES = {"shard_state_runs": (shard_state_with_runs, ShardMachine(SHARD))}
+NEW_STATES = {
+    "shard_state_runs": (shard_state_with_runs, ShardMachine(SHARD)),
+    "txns_state_prepared": (txns_state_with_prepared, TxnsMachine()),
+}
 
 
 def golden(name: str, encoded: bytes) -> bytes:
@@ -239,6 +274,10 @@ def test_what_is_written_has_the_oldest_format_that_says_it(machine: Any, old: l
     """So that servers of the version before go on, until somebody uses what they would not understand."""
     assert {machine.format_of_diff(diff) for diff in old} <= {BASE_FORMAT}
     assert {machine.format_of_diff(diff) for diff in new} == {RUNS_FORMAT}
+
+
+def test_prepared_transactions_need_format_3() -> None:
+    assert {TxnsMachine().format_of_diff(diff) for diff in (PREPARES, ENDS)} == {PREPARED_FORMAT}
 
 
 def test_a_state_has_the_format_of_its_parts() -> None:
