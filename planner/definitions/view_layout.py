@@ -46,7 +46,7 @@ class _Layout:
         if tree.op != pb.SETOP_NONE:
             parts.append(self._set_operation(tree, indent))
         elif tree.values_lists:
-            rows = [", ".join([expression_text(item) for item in row.list.items]) for row in tree.values_lists]
+            rows = [",".join([expression_text(item) for item in row.list.items]) for row in tree.values_lists]
             parts.append(" VALUES " + ", ".join([f"({row})" for row in rows]))
         else:
             parts.append(self._select(tree, indent))

@@ -90,8 +90,9 @@ def find_column(level: Level, name: str, location: int) -> Scalar | None:
 
 
 def column_qualifier(level: Level, name: str) -> str | None:
-    """What could qualify an unqualified column: the alias of the item that offers it. None for a merged column of JOIN
-    USING, which belongs to no single item, and for names that are not found."""
+    """What could qualify an unqualified column: the alias of the item that offers it; of a merged column of JOIN USING,
+    of the side whose column it is. None for one that is made of both sides' or by a cast, and for names that are not
+    found."""
     for current in levels(level):
         for item in current.namespace:
             if item.cols_visible and name in item.by_name and not (item.lateral_only and not current.lateral_active):
@@ -104,7 +105,11 @@ def qualifier_of(level: Level, item: NsItem, column: NsColumn) -> str | None:
     if item.alias is not None:
         return item.alias
     for other in level.namespace:
-        if other.alias is not None and other.rel_visible and any(own is column for own in other.columns):
+        if (
+            other.alias is not None
+            and other.rel_visible
+            and any(own.expr is column.expr and isinstance(own.expr, ColumnRef) for own in other.columns)
+        ):
             return other.alias
     return None
 

@@ -52,7 +52,7 @@ def view_text(sql: str) -> str:
     [
         ("select * from u", "SELECT u.a, u.x, u.y, u.z FROM public.u"),
         ("select q.*, 1 as one from (select a from t) q", "SELECT q.a, 1 AS one FROM (SELECT t.a FROM public.t) q"),
-        ("select a from t natural join (select 1 as a) q", "SELECT a FROM public.t JOIN (SELECT 1 AS a) q USING (a)"),
+        ("select a from t natural join (select 1 as a) q", "SELECT t.a FROM public.t JOIN (SELECT 1 AS a) q USING (a)"),
         ("with r as (select a from u) select * from r", "WITH r AS (SELECT u.a FROM public.u) SELECT r.a FROM r"),
         ("select relname from pg_class", "SELECT pg_class.relname FROM pg_catalog.pg_class"),
         ("select b as x from t order by x", "SELECT t.b AS x FROM public.t ORDER BY x"),

@@ -29,7 +29,7 @@ def shown(schema: str, name: str) -> str:
             " WITH q AS (\n         SELECT a,\n            b\n           FROM t\n        )\n SELECT s.a\n   FROM q,\n"
             "    ( SELECT a\n           FROM q\n          WHERE b) s",
         ),
-        ("VALUES (1, 'x')", " VALUES (1, 'x')"),
+        ("VALUES (1, 'x')", " VALUES (1,'x')"),
         (
             "SELECT 1 FROM generate_series(1, 3) AS g(n), public.t AS x FOR UPDATE",
             ' SELECT 1 AS "?column?"\n   FROM generate_series(1, 3) g(n),\n    t x\n FOR UPDATE',
