@@ -6,6 +6,7 @@ takes a hundred times that. Only what means the same to Arrow and to PostgreSQL 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, TypeAlias
@@ -40,6 +41,45 @@ SEVERAL = 4
 
 _LENGTHS = frozenset({"length", "char_length", "character_length"})
 
+_NEW_CAPITALS = (
+    "\u1c89\ua7cb\ua7cc\ua7ce\ua7d2\ua7d4\ua7da\ua7dc\ua7dd\ua7e2\uab6c\uab6d\U00010d50-\U00010d65\U00016ea0-\U00016eb8"
+    "\U0001df40\U0001df48\U0001df4a\U0001df4d\U0001df51\U0001df68\U0001df6a\U0001df6c\U0001df6e\U0001df72\U0001df74"
+    "\U0001df76\U0001df78\U0001df7a\U0001df7c\U0001df7e"
+)
+_NEW_SMALL = (
+    "\xdf\u019b\u0264\u0277\u027c\u1c8a\u1f80-\u1f87\u1f90-\u1f97\u1fa0-\u1fa7\u1fb3\u1fc3\u1ff3\ua7cd\ua7cf\ua7d3\ua7d5\ua7db"
+    "\uab4b\uab4c\U00010d70-\U00010d85\U00016ebb-\U00016ed3\U0001df41\U0001df49\U0001df4b\U0001df4e\U0001df52\U0001df69"
+    "\U0001df6b\U0001df6d\U0001df6f\U0001df73\U0001df75\U0001df77\U0001df79\U0001df7b\U0001df7d\U0001df7f"
+)
+
+
+def _cased(mapped: Callable[[Any], Any], kept: str) -> Callable[[Any], Any]:
+    """What changes the case of texts as PostgreSQL and the engines do: by `mapped`, but for letters of the class
+    `kept`, which stay: Arrow knows a newer Unicode, or another rule."""
+    pieces = re.compile(f"([{kept}])")
+
+    def one(text: str | None) -> str | None:
+        if text is None or pieces.search(text) is None:
+            return text if text is None else str(mapped(text))
+        parts = pieces.split(text)
+        return "".join([part if place % 2 else str(mapped(part)) for place, part in enumerate(parts)])
+
+    def cased(values: Any) -> Any:
+        if isinstance(values, pa.Scalar):
+            return pa.scalar(one(values.as_py()), pa.string())
+        if not pc.any(pc.match_substring_regex(values, f"[{kept}]")).as_py():
+            return mapped(values)
+        return pa.array([one(text) for text in values.to_pylist()], pa.string())
+
+    return cased
+
+
+_OF_TEXT: Mapping[str, Callable[[Any], Any]] = {
+    "lower": _cased(pc.utf8_lower, _NEW_CAPITALS),
+    "upper": _cased(pc.utf8_upper, _NEW_SMALL),
+}
+"""What gives a text for a text."""
+
 
 def vector_of(scalar: ir.Scalar, columns: Mapping[int, int], params: Sequence[ir.Literal] = ()) -> Vector | None:
     """What computes `scalar` from a batch whose column `columns[id]` is the field `id`; None when an engine has to.
@@ -72,6 +112,9 @@ def vector_of(scalar: ir.Scalar, columns: Mapping[int, int], params: Sequence[ir
         case ir.Call(args=(arg,)) if scalar.signature.name in _LENGTHS and arg.type.oid in _STRINGS:
             inner = vector_of(arg, columns, params)
             return None if inner is None else lambda batch: pc.utf8_length(inner(batch))
+        case ir.Call(args=(arg,)) if scalar.signature.name in _OF_TEXT and arg.type.oid in _STRINGS:
+            text, of_text = vector_of(arg, columns, params), _OF_TEXT[scalar.signature.name]
+            return None if text is None else lambda batch: of_text(text(batch))
         case _:
             return None
 

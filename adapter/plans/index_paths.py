@@ -17,7 +17,7 @@ from adapter.plans.first_rows import FirstRows
 from adapter.plans.key_indexes import UsableIndex
 from adapter.plans.predicates import Comparison, Conjunction
 from planner.ir import nodes as ir
-from storage.shards.indexes.definition import Domain, StoredColumn
+from storage.shards.indexes.definition import Domain
 from storage.shards.indexes.reading.ranges import Bound, KeyRange
 from storage.shards.indexes.scalar_keys import plain
 
@@ -58,12 +58,6 @@ class IndexPath(Struct, frozen=True, kw_only=True):
         return len(self.keys) if self.keys is not None and (self.index.record.unique or not self.keys) else None
 
 
-def column_names(index: UsableIndex) -> list[str | None]:
-    """The physical columns of the index's keys, None for one that is computed."""
-    sources = [column.source for column in index.definition.columns]
-    return [source.name if isinstance(source, StoredColumn) else None for source in sources]
-
-
 def index_paths(conjunction: Conjunction, indexes: Sequence[UsableIndex]) -> list[IndexPath]:
     """The ways to the rows of `conjunction`, one for each of `indexes` that has any; if one finds at most one row for
     each key, that one alone."""
@@ -74,7 +68,7 @@ def index_paths(conjunction: Conjunction, indexes: Sequence[UsableIndex]) -> lis
     by_column = _by_column(conjunction)
     found = []
     for index in indexes:
-        names = column_names(index)
+        names = index.names
         if names[0] in by_column and index.record.valid and index.has_all(conjunction):
             path = _path(index, names, by_column)
             if path is not None:
@@ -200,7 +194,7 @@ def ordered_paths(
 def _ordered_path(
     index: UsableIndex, first: FirstRows, by_column: Mapping[str, list[Comparison]], not_null: Container[str]
 ) -> IndexPath | None:
-    names, columns = column_names(index), index.definition.columns
+    names, columns = index.names, index.definition.columns
     equal: dict[str, Any] = {}
     for known, comparisons in by_column.items():
         values = _fixed(comparisons)

@@ -6,7 +6,7 @@ the text of their values.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import lru_cache
 from typing import Protocol
 
@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from adapter.plans.arrow_conditions import vector_of
 from adapter.plans.constant_rows import array_of
 from adapter.plans.predicates import Conjunction, exact_conjunction, implies
+from planner.definitions.expression_columns import ExpressionColumn
 from planner.definitions.index_expressions import RowValue, bind_row_value
 from planner.ir.bound import BoundQuery
 from planner.ir.physical import arrow_type
@@ -99,17 +100,28 @@ def is_plain(index: Index) -> bool:
 
 @lru_cache(maxsize=4096)
 def readable_part(relation: Relation, index: Index) -> Conjunction | None:
-    """The comparisons that say which rows are in an index by columns alone: of a partial one those that its predicate
-    consists of. None when it is no such index: it is not used to read."""
-    if index.expressions or index.overlapping:
+    """The comparisons that say which rows are in an index: of a partial one those that its predicate consists of. None
+    when it is not used to read: its keys or its predicate may fail for a row, or take an engine."""
+    if index.overlapping or not all(_is_quick(row_value(relation, text)) for text in index.expressions):
         return None
     if index.predicate is None:
         return ()
     value = bind_row_value(relation, index.predicate, condition=True)
     columns = {field.id: f"c{attnum}" for field, attnum in zip(value.fields, value.attnums, strict=True)}
-    if vector_of(value.scalar, {field.id: place for place, field in enumerate(value.fields)}) is None:
+    if not _is_quick(value):
         return None
     return exact_conjunction(value.scalar, columns)
+
+
+@lru_cache(maxsize=4096)
+def row_value(relation: Relation, text: str) -> RowValue:
+    """What computes the key `text` of an index of `relation`."""
+    return bind_row_value(relation, text)
+
+
+def _is_quick(value: RowValue) -> bool:
+    """Whether it is computed without an engine, and fails for no row."""
+    return vector_of(value.scalar, {field.id: place for place, field in enumerate(value.fields)}) is not None
 
 
 @lru_cache(maxsize=4096)
@@ -120,7 +132,6 @@ def _index(relation: Relation, index: Index, values: RowValues | None) -> IndexD
         if attnum:
             columns.append(_key_column(relation, attnum))
         else:
-            assert values is not None
             columns.append(_expression_column(relation, next(expressions), values))
     predicate = None
     if index.predicate is not None:
@@ -167,8 +178,8 @@ def _computed(relation: Relation, value: RowValue, text: str, values: RowValues 
     return Computed(text=text, type=type_, inputs=inputs, evaluate=evaluate, quick=True)
 
 
-def _expression_column(relation: Relation, text: str, values: RowValues) -> KeyColumn:
-    value = bind_row_value(relation, text)
+def _expression_column(relation: Relation, text: str, values: RowValues | None) -> KeyColumn:
+    value = row_value(relation, text)
     source = _computed(relation, value, text, values)
     if domain_of(source.type) is not None:
         return KeyColumn(source=source, padded=value.scalar.type.oid == t.BPCHAR)
@@ -186,11 +197,14 @@ class UsableIndex(Struct, frozen=True, kw_only=True):
     """An index that rows of its table can be found with: `record` says its name, columns (attnums), uniqueness and
     predicate as the catalog has them, `definition` is what `KeyReader` is asked with. It has the rows of the table for
     which all of `rows` hold; `definition.ordered` says whether it also finds ranges, in the order of
-    `definition.columns`."""
+    `definition.columns`. `expressions`: what it computes, as columns that a query may have conditions on
+    (`planner.definitions.expression_columns`); `names`: of all its keys, None for one that no condition is on."""
 
     record: Index
     definition: IndexDefinition
+    names: tuple[str | None, ...]
     rows: Conjunction = ()
+    expressions: tuple[ExpressionColumn, ...] = ()
 
     def has_all(self, needed: Conjunction) -> bool:
         """Whether it has every row for which `needed` holds."""
@@ -207,15 +221,37 @@ def usable_indexes(catalog: CatalogSnapshot, relation: Relation) -> tuple[Usable
 def _usable_indexes(
     relation: Relation, keys: tuple[Constraint, ...], indexes: tuple[Index, ...]
 ) -> tuple[UsableIndex, ...]:
-    found = [
-        UsableIndex(record=index_of_constraint(relation, key), definition=constraint_index(relation, key))
-        for key in keys
-    ]
-    for index in indexes:
-        rows = readable_part(relation, index)
-        if rows is not None:
-            found.append(UsableIndex(record=index, definition=_index(relation, index, None), rows=rows))
+    found = [_usable(index_of_constraint(relation, key), constraint_index(relation, key), (), {}) for key in keys]
+    readable = [(index, rows) for index in indexes if (rows := readable_part(relation, index)) is not None]
+    texts = sorted({text for index, _ in readable for text in index.expressions})
+    computed = {text: ExpressionColumn.of(place, row_value(relation, text)) for place, text in enumerate(texts)}
+    found += [_usable(index, _index(relation, index, None), rows, computed) for index, rows in readable]
     return tuple(found)
+
+
+def _usable(
+    record: Index, definition: IndexDefinition, rows: Conjunction, computed: Mapping[str, ExpressionColumn]
+) -> UsableIndex:
+    names: list[str | None] = []
+    for column in definition.columns:
+        source = column.source
+        if isinstance(source, StoredColumn):
+            names.append(source.name)
+        else:
+            own = computed.get(source.text)
+            names.append(None if own is None else f"c{own.attnum}")
+    return UsableIndex(
+        record=record,
+        definition=definition,
+        names=tuple(names),
+        rows=rows,
+        expressions=tuple([computed[text] for text in dict.fromkeys(record.expressions)]),
+    )
+
+
+def expression_columns(indexes: Sequence[UsableIndex]) -> tuple[ExpressionColumn, ...]:
+    """What `indexes` of one table compute, each expression once."""
+    return tuple({column.attnum: column for index in indexes for column in index.expressions}.values())
 
 
 class ShardIndexes:

@@ -13,7 +13,7 @@ from adapter.plans.constant_rows import NeedsEngine
 from adapter.plans.key_reads import MAX_ROWS, KeyRead
 from adapter.plans.predicates import ScanTemplate, bind_templates
 from adapter.plans.row_values import Given
-from adapter.queries.by_index.key_scan import few_rows_in_range, rows_by_key_values
+from adapter.queries.by_index.key_scan import few_rows_in_range, rows_by_key_values, visible_parts
 from adapter.results import RecordBatch
 from adapter.store_errors import CONCURRENT_DDL, serialization_failure
 from adapter.transactions.commit_request import TableRead
@@ -51,6 +51,30 @@ async def rows_of_key(running: Running, read: KeyRead, templates: Sequence[ScanT
             TableRead(relation_oid=relation.oid, shard=shard, as_of=snapshot.csn, conjunctions=needed)
         )
     return read.program.answer(found, given)
+
+
+async def is_found_by_key(running: Running, read: KeyRead) -> bool:
+    """Whether `rows_of_key` would look the rows up, as far as that is known before any is read: for EXPLAIN."""
+    transaction, relation, access = running.transaction, read.relation, read.access
+    if transaction.state in UNREAD:
+        raise NeedsSnapshot
+    if transaction.snapshot is None or transaction.snapshot.ahead:
+        return False
+    given = given_to(running)
+    try:
+        if access.whole:
+            access.keys(given)
+            return True
+        keys, limit = access.range(given), read.limit(given)
+        if keys is None or (limit is not None and limit <= MAX_ROWS):
+            return True
+        env = running.services.env
+        parts, local = await visible_parts(env, transaction, relation)
+        return await env.keys.count(parts, access.index, keys, local=local) <= MAX_ROWS
+    except NeedsEngine:
+        return False
+    except (UnknownShard, AsOfNotReadable) as error:
+        raise serialization_failure(CONCURRENT_DDL) from error
 
 
 async def _found(running: Running, read: KeyRead, given: Given) -> Found | None:

@@ -28,7 +28,7 @@ from adapter.queries.acting_filters import (
 )
 from adapter.queries.by_index.index_scan import IndexScans, Run, answer
 from adapter.queries.by_index.table_rows import Paths
-from adapter.queries.one_key import over_rows_of_key, rows_of_key
+from adapter.queries.one_key import is_found_by_key, over_rows_of_key, rows_of_key
 from adapter.queries.prepared_read import NOTHING, PreparedRead, with_token
 from adapter.queries.row_actions import MAX_ROWS, carry_out_for_rows
 from adapter.queries.row_locking import prepare_locking, without_locking
@@ -74,9 +74,11 @@ async def prepare_read(
     at_hand: Mapping[int, Any] = NOTHING,
     lazily: bool = False,
     durable: bool = False,
+    by: int | None = None,
 ) -> PreparedRead:
     """Resolve and route `query`, which reads the rows `at_hand` as `CteScan`s of these ids. Rows that it locks are
-    locked now, or with `lazily` as they are read. With `durable` it sees no rows that are not durable yet.
+    locked now, or with `lazily` as they are read. With `durable` it sees no rows that are not durable yet. `by`: the
+    index (by oid) that it is known to read by, if it is.
 
     Raises 40001 when its snapshot cannot be read, 0A000 when no engine can run it, and what waiting for a lock raises.
     """
@@ -148,11 +150,12 @@ async def prepare_read(
     )
     snapshot = running.transaction.snapshot
     paths: Mapping[int, Paths] = NOTHING
-    if not resolved.are_small and may_read_by_index(running) and snapshot is not None and not snapshot.ahead:
-        always = session.values.flat["enable_seqscan"] == "off"
+    may_scan = not resolved.are_small or by is not None
+    if may_scan and may_read_by_index(running) and snapshot is not None and not snapshot.ahead:
+        always = session.values.flat["enable_seqscan"] == "off" or by is not None
         scans = IndexScans(
             env=running.services.env, transaction=running.transaction, catalog=catalog, params=running.params,
-            read=record, always=always,
+            read=record, always=always, by=by,
         )  # fmt: skip
         found = None
         if running.engines.local.unsupported(query) is None:
@@ -160,7 +163,7 @@ async def prepare_read(
         if found is not None:
             resolved, paths = found.tables, found.paths
             is_direct, rows = answer(query, running.params, found, read=record)
-            if is_direct:
+            if is_direct or by is not None:
                 found_rows = () if rows is None else (rows,)
                 return PreparedRead(
                     query=query, params=running.params, context=context, resolved=resolved, rows=rows, engine=None,
@@ -219,7 +222,11 @@ async def prepare_plan(
 ) -> PreparedRead:
     """`prepare_read` of a plan's query."""
     assert plan.query is not None
-    if plan.key_read is not None and record and not at_hand and may_read_by_index(running):
+    by = None
+    may_look_up = plan.key_read is not None and not at_hand and may_read_by_index(running)
+    if plan.key_read is not None and may_look_up and not record:
+        by = plan.key_read.access.record.oid if await is_found_by_key(running, plan.key_read) else None
+    elif plan.key_read is not None and may_look_up:
         rows = await rows_of_key(running, plan.key_read, plan.templates)
         if rows is not None:
             return PreparedRead(
@@ -239,6 +246,7 @@ async def prepare_plan(
         constants=constants,
         at_hand=at_hand,
         lazily=lazily,
+        by=by,
     )
 
 

@@ -10,7 +10,9 @@ from msgspec import Struct, field
 
 from adapter.plans.index_paths import IndexPath
 from adapter.plans.join_keys import conjuncts
+from adapter.plans.key_indexes import expression_columns
 from adapter.plans.predicates import Computed, Condition, bind_pattern, condition_of, exact_conditions
+from planner.definitions.expression_columns import with_expressions
 from planner.definitions.expression_text import expression_text
 from planner.ir import nodes as ir
 from planner.ir.physical import ELEMENT_ARRAYS, array_type
@@ -56,6 +58,8 @@ class PlanTree:
 
     def build(self, rel: ir.Rel) -> Node:
         """The tree of `rel`."""
+        for oid, paths in self._paths.items():
+            rel = with_expressions(rel, oid, expression_columns([path.index for path in paths]))
         self._learn(rel)
         return self._node(rel)
 
@@ -207,7 +211,9 @@ class PlanTree:
         if len(values) < len(operand) or operand[0].type.oid not in ELEMENT_ARRAYS:
             return None
         array = ir.Literal(value=tuple(values), type=array_type(operand[0].type))
-        return f"({quote_identifier(self._names[condition.field])} = ANY ({self.text(array)}))"
+        name = self._names[condition.field]
+        # An expression that an index is over has no name.
+        return f"({quote_identifier(name) if condition.field >= 0 else name} = ANY ({self.text(array)}))"
 
     def _is_ordered(self, sort: ir.Sort) -> bool:
         """Whether the rows come in order, by an index."""

@@ -25,6 +25,7 @@ from adapter.queries.by_index.row_queries import row_query
 from adapter.queries.by_index.table_rows import SCANNED_AT_ONCE, Paths, TableRows, batch_of_table
 from adapter.transactions.snapshots import ResolvedTables, is_small
 from adapter.transactions.transaction import Transaction
+from planner.definitions.expression_columns import with_expressions
 from planner.ir import nodes as ir
 from planner.ir.bound import BoundQuery
 from storage.catalog.model import CatalogSnapshot
@@ -56,7 +57,8 @@ class Narrowed(Struct, frozen=True, kw_only=True):
 
 class IndexScans(Struct, frozen=True, kw_only=True):
     """For whom tables are read by indexes. `always`: wherever they can be, whatever a scan would cost. `read`: else it
-    is only found out what would be read."""
+    is only found out what would be read. `by`: the oid of the only index that is used, which small tables are read by
+    too."""
 
     env: Environment
     transaction: Transaction
@@ -64,6 +66,7 @@ class IndexScans(Struct, frozen=True, kw_only=True):
     params: Sequence[ir.Literal]
     read: bool
     always: bool
+    by: int | None = None
 
     async def narrowed(
         self, query: BoundQuery, templates: Sequence[ScanTemplate], tables: ResolvedTables, run: Run, depth: int = 0
@@ -74,10 +77,14 @@ class IndexScans(Struct, frozen=True, kw_only=True):
         inputs = dict(tables.inputs)
         whole: list[TableRows] = []
         for oid, table in tables.inputs.items():
-            if is_small(table) or table.picked is not None:
+            if (is_small(table) and self.by is None) or table.picked is not None:
                 continue
-            rows = TableRows(self.env, self.transaction, table, self.catalog, self.always)
-            found, picked = await rows.narrowed(query.rel, self.params, tables.needed.get(oid, ((),)), self.read)
+            rows = TableRows(self.env, self.transaction, table, self.catalog, self.always, self.by)
+            rel, needed = query.rel, tables.needed.get(oid, ((),))
+            if rows.expressions:
+                rel = with_expressions(rel, oid, rows.expressions)
+                needed = bind_templates(scan_templates(rel), self.params).get(oid, needed)
+            found, picked = await rows.narrowed(rel, self.params, needed, self.read)
             if found is not None:
                 paths[oid] = found
                 if picked is not None:

@@ -13,7 +13,7 @@ import pyarrow as pa
 from msgspec.structs import replace
 
 from adapter.plans.constant_rows import array_of
-from adapter.plans.index_paths import IndexPath, column_names
+from adapter.plans.index_paths import IndexPath
 from adapter.plans.join_keys import KeySource, ScanKeys, scan_keys
 from adapter.plans.key_indexes import UsableIndex
 from adapter.plans.predicates import Comparison, Conjunction, ScanTemplate, bind_templates
@@ -119,7 +119,7 @@ class _Partners:
         """The index whose whole key is known; a unique one if there is any."""
         candidates = []
         for index in self._rows.indexes:
-            names = column_names(index)
+            names = index.names
             whole = all(name in self._places or name in self._fixed for name in names)
             if whole and index.record.predicate is None and index.record.valid and not self._fixed.keys() >= set(names):
                 candidates.append(index)
@@ -138,7 +138,7 @@ class _Partners:
         index, rows = self._index(), self._rows
         if index is None:
             return None
-        names = [column or "" for column in column_names(index)]
+        names = [column or "" for column in index.names]
         asked = [self._places[column] for column in names if column in self._places]
         inner = queries.get((*name, *asked))
         if inner is None:

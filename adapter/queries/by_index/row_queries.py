@@ -85,10 +85,9 @@ def _filtered(rows: RecordBatch, met: Any) -> RecordBatch:
 
 
 def _places(scan: ir.Scan, schema: pa.Schema) -> dict[int, int]:
-    return {
-        field.id: schema.get_field_index(ROW_ID if field.origin is None else f"c{field.origin.attnum}")
-        for field in scan.fields
-    }
+    """Where the scan's columns are; what only an index has is nowhere."""
+    names = {field.id: ROW_ID if field.origin is None else f"c{field.origin.attnum}" for field in scan.fields}
+    return {id_: place for id_, name in names.items() if (place := schema.get_field_index(name)) >= 0}
 
 
 def _steps(

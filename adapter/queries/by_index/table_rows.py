@@ -16,7 +16,7 @@ from adapter.engines.common.engine import TableInput
 from adapter.engines.common.scan_sources import scan_columns, scan_schema
 from adapter.plans.first_rows import FirstRows, first_rows
 from adapter.plans.index_paths import IndexPath, index_paths, ordered_paths
-from adapter.plans.key_indexes import stored_columns, usable_indexes
+from adapter.plans.key_indexes import expression_columns, stored_columns, usable_indexes
 from adapter.plans.predicates import Conjunction
 from adapter.queries.by_index.key_scan import rows_by_key_values, rows_in_range, visible_parts
 from adapter.queries.by_index.row_queries import filter_of
@@ -48,14 +48,25 @@ class TableRows:
     """How the rows of one table are found: see the module."""
 
     def __init__(
-        self, env: Environment, transaction: Transaction, table: TableInput, catalog: CatalogSnapshot, always: bool
+        self,
+        env: Environment,
+        transaction: Transaction,
+        table: TableInput,
+        catalog: CatalogSnapshot,
+        always: bool,
+        by: int | None = None,
     ) -> None:
+        """`always` and `by`: see `index_scan.IndexScans`."""
         self.env = env
         self.transaction = transaction
         self.table = table
         self.relation = table.relation
         self.indexes = usable_indexes(catalog, table.relation)
+        if by is not None:
+            self.indexes = tuple([index for index in self.indexes if index.record.oid == by])
         self.columns = stored_columns(table.relation)
+        self.expressions = expression_columns(self.indexes)
+        """What the indexes compute."""
         self._most = MOST_ROWS if always else 0
         """So many rows are read by an index whatever a scan would cost."""
 

@@ -9,6 +9,7 @@ import pytest
 
 from adapter.plans.arrow_conditions import false_rows, vector_of
 from adapter.results import Rows
+from planner.definitions.index_expressions import bind_row_value
 from planner.definitions.row_expressions import bind_conditions
 from storage.catalog.model import Relation
 from tests.adapter.harness import Client
@@ -30,6 +31,9 @@ COLUMNS = {
     "o": ("boolean", ["null", "true", "false"]),
 }
 ALIKE = ["a", "b", "s"], ["t", "v"], ["d"], ["ts"], ["tz"], ["f"], ["r"], ["n"], ["m"], ["u"], ["o"]
+AT_ONCE = 2000
+"""Code points that are asked for at once."""
+
 BY_ARROW_AT_LEAST = 0.6
 """Of the conditions made here."""
 
@@ -91,3 +95,26 @@ async def rows_of(client: Client, text: str) -> pa.RecordBatch:
         batches = [batch async for batch in result.batches]
         return pa.Table.from_batches(batches).combine_chunks().to_batches()[0]
     raise AssertionError("no result")
+
+
+async def test_the_case_of_every_letter(client: Client) -> None:
+    """What an index has under another value than the query computes would not be found."""
+    await client.run("create table t (s text)")
+    catalog = client.session.state.services.catalog()
+    relation = next(record for record in catalog.all() if isinstance(record, Relation) and record.name == "t")
+    letter = "'a' || chr(g) || 'X'"
+    computed = []
+    for name in ("lower", "upper"):
+        value = bind_row_value(relation, f"{name}(s)")
+        vector = vector_of(value.scalar, {value.fields[0].id: 0})
+        assert vector is not None
+        computed.append(vector)
+    # Beyond these no letter has a case.
+    for start in range(1, 0x20000, AT_ONCE):
+        rows = await client.rows(
+            f"select {letter}, lower({letter}), upper({letter}) "
+            f"from generate_series({start}, {start + AT_ONCE - 1}) g where not g between 55296 and 57343"
+        )
+        texts = pa.record_batch([pa.array([*(text for text, _, _ in rows), None])], names=["s"])
+        for place, vector in enumerate(computed, 1):
+            assert vector(texts).to_pylist() == [*(row[place] for row in rows), None]

@@ -71,3 +71,44 @@ async def test_analyze_runs_and_explain_does_not(client: Client) -> None:
 async def test_refusals(client: Client) -> None:
     assert (await client.error("explain (format yaml) select 1")).sqlstate == "0A000"
     assert (await client.error("explain select * from nope")).sqlstate == "42P01"
+
+
+async def test_a_small_table_that_is_read_by_key_says_so(client: Client) -> None:
+    """What is shown is what is done: rows of few are looked up as those of many are."""
+    await client.run("create table t (id int primary key, k int, code text); create index t_k on t (k)")
+    await client.run("insert into t select g, g % 5, 'code' || g from generate_series(1, 40) g")
+    by_key = ["Index Scan using t_pkey on t", "  Index Cond: (id = 7)", "Engine: none (it reads by a key)"]
+    shown = {
+        "select code from t where id = 7": by_key,
+        "select code from t where id = 7 and code > 'a'": [
+            *by_key[:2],
+            "  Filter: (code > 'a'::text)",
+            by_key[2],
+        ],
+        "update t set code = 'x' where id = 7": [
+            "Update on t",
+            "  ->  Index Scan using t_pkey on t",
+            "        Index Cond: (id = 7)",
+        ],
+        "delete from t where id = 7": ["Delete on t", "  ->  Index Scan using t_pkey on t"],
+        "select id from t where id in (3, 4)": [
+            "Index Scan using t_pkey on t",
+            "  Index Cond: (id = ANY ('{3,4}'::integer[]))",
+        ],
+        "select id from t where id between 5 and 30": [
+            "Index Scan using t_pkey on t",
+            "  Index Cond: ((id >= 5) AND (id <= 30))",
+        ],
+        "select id from t where k = 3": ["Index Scan using t_k on t", "  Index Cond: (k = 3)"],
+        "select id from t order by id limit 3": ["Limit", "  Count: 3", "  ->  Index Scan using t_pkey on t"],
+        "select id from t where code = 'code3'": ["Seq Scan on t", "  Filter: (code = 'code3'::text)"],
+    }
+    for query, expected in shown.items():
+        lines = [row[0] for row in await client.rows(f"explain {query}")]
+        assert lines[: len(expected)] == expected, query
+    await client.run("prepare p (int) as select code from t where id = $1")
+    lines = [row[0] for row in await client.rows("explain execute p (7)")]
+    assert lines[0] == by_key[0]
+    await client.run("set enable_indexscan = off")
+    lines = [row[0] for row in await client.rows("explain select code from t where id = 7")]
+    assert lines[0] == "Seq Scan on t"

@@ -191,3 +191,40 @@ async def test_first_rows_are_read_by_their_index(large: Client) -> None:
     ]
     assert "  ->  Index Scan using t_s_key on t" in await plan("select max(id) from t where s like 's1234%'")
     assert not any("Index" in line for line in await plan("select id from t order by id + 1 limit 3"))
+
+
+async def test_indexes_over_expressions_are_read_and_say_so(client: Client) -> None:
+    await client.run("create table p (id int primary key, name text, k int, active boolean)")
+    await client.run("insert into p select g, 'Name' || g % 5000, g % 13, g % 3 = 0 from generate_series(1, 20000) g")
+    await client.run("create index p_low on p (lower(name))")
+    await client.run("create index p_part on p (upper(name), k desc) where active")
+    await client.run("create index p_sum on p ((id + k))")
+    by_low = ["Index Scan using p_low on p", "  Index Cond: (lower(name) = 'name17'::text)"]
+    shown = {
+        "select id from p where lower(name) = 'name17'": by_low,
+        "select id from p where lower(name) in ('name17', 'x')": [
+            by_low[0],
+            "  Index Cond: (lower(name) = ANY ('{name17,x}'::text[]))",
+        ],
+        "select id from p where lower(name) > 'name17' and lower(name) < 'name171' and k = 2": [
+            by_low[0],
+            "  Index Cond: ((lower(name) > 'name17'::text) AND (lower(name) < 'name171'::text))",
+            "  Filter: (k = 2)",
+        ],
+        "select name from p order by lower(name) limit 3": ["Limit", "  Count: 3", "  ->  Index Scan using p_low on p"],
+        "select id from p where upper(name) = 'NAME3' and active and k = 5": [
+            "Index Scan using p_part on p",
+            "  Index Cond: ((upper(name) = 'NAME3'::text) AND (k = 5))",
+            "  Filter: active",
+        ],
+        "update p set k = 1 where lower(name) = 'name17'": ["Update on p", *(f"  {line}" for line in by_low)],
+        "select max(lower(name)) from p": ["Aggregate", "  ->  Index Scan Backward using p_low on p"],
+        # It has not every row; and a sum may be out of range, which no row of this index would tell.
+        "select id from p where upper(name) = 'NAME3' and k = 5": ["Seq Scan on p"],
+        "select id from p where id + k = 7": ["Seq Scan on p"],
+    }
+    for query, expected in shown.items():
+        lines = [row[0].strip(" ->") for row in await client.rows(f"explain {query}")]
+        assert lines[: len(expected)] == [line.strip(" ->") for line in expected], query
+    assert await client.rows("select id from p where lower(name) = 'name17' and id < 9000") == [(17,), (5017,)]
+    assert await client.rows("select lower(name) from p order by lower(name) desc limit 1") == [("name999",)]
