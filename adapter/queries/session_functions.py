@@ -16,6 +16,7 @@ from adapter.plans.constant_rows import constant_value
 from adapter.queries.advisory_locks import ADVISORY_LOCKS
 from adapter.queries.cursor_rows import CURRENT_ROW, current_row
 from adapter.queries.sequences import currval, lastval, nextval, position, setval
+from adapter.transactions.snapshots import exported
 from adapter.wall_clock import utc_now
 from planner.errors import FeatureNotSupported, InvalidParameterValue, UndefinedObject
 from planner.ir import nodes as ir
@@ -253,6 +254,10 @@ async def _transaction_status(running: Running, xid: int) -> str | None:
     return None if status == "unknown" else status
 
 
+async def _export_snapshot(running: Running) -> str:
+    return await exported(running.services.env, running.transaction)
+
+
 def _timeofday(running: Running) -> str:
     return utc_now().strftime("%a %b %d %H:%M:%S.%f %Y UTC")
 
@@ -270,6 +275,7 @@ _ACTS: Mapping[str, Callable[..., Any]] = {
     "txid_status": _transaction_status,
     "pg_xact_status": lambda running, xid: _transaction_status(running, int(xid)),
     "pg_xact_commit_timestamp": lambda running, xid: running.services.committed_at(int(xid)),
+    "pg_export_snapshot": _export_snapshot,
     **ADVISORY_LOCKS,
     "pg_reload_conf": lambda running: True,
     "timeofday": _timeofday,

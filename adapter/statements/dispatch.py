@@ -206,7 +206,7 @@ async def _utility(running: Running, plan: Plan) -> Outcome:
     await lock_definition(running, statement)
     match statement:
         case st.SetTransaction():
-            return set_transaction(running, statement)
+            return await set_transaction(running, statement)
         case st.SetVariable():
             return settings_statements.set_setting(running, statement)
         case st.Reset():

@@ -12,10 +12,10 @@ from adapter.execution.statement import Running
 from adapter.results import Command
 from adapter.statements import two_phase
 from adapter.transactions.commit_request import Isolation
+from adapter.transactions.snapshots import imported
 from adapter.transactions.transaction import State, Transaction
 from adapter.wall_clock import utc_now
 from planner.errors import (
-    InvalidParameterValue,
     NoActiveSqlTransaction,
     UndefinedObject,
     WrongObjectType,
@@ -198,15 +198,14 @@ def set_modes(running: Running, modes: st.TransactionModes) -> None:
         running.transaction.deferrable = modes.deferrable
 
 
-def set_transaction(running: Running, statement: st.SetTransaction) -> Command:
+async def set_transaction(running: Running, statement: st.SetTransaction) -> Command:
     """SET TRANSACTION and SET SESSION CHARACTERISTICS."""
     session = running.session
     if statement.snapshot is not None:
-        if not running.transaction.isolation.keeps_snapshot:
-            raise InvalidParameterValue(
-                "a snapshot-importing transaction must have isolation level SERIALIZABLE or REPEATABLE READ"
-            )
-        raise InvalidParameterValue(f'invalid snapshot identifier: "{statement.snapshot}"')
+        if not running.in_block:
+            session.warn("25P01", "SET TRANSACTION can only be used in transaction blocks")
+        await imported(running.services.env, running.transaction, statement.snapshot)
+        return Command(tag="SET")
     if statement.session:
         modes = statement.modes
         if modes.isolation is not None:

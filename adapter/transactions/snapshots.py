@@ -3,11 +3,14 @@
 `resolve` takes each table's parts at the transaction's snapshot, drops those that cannot hold a row the query needs,
 adds the parts that the transaction has buffered itself, and records the read for validation. It costs no store
 operation: everything is in memory.
+
+`exported` and `imported` let transactions of several sessions read at one snapshot.
 """
 
 from __future__ import annotations
 
 import bisect
+import re
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
@@ -19,8 +22,9 @@ from adapter.plans.predicates import Conjunction, ScanTemplate, bind_templates, 
 from adapter.store_errors import CONCURRENT_DDL, serialization_failure
 from adapter.transactions.commit_request import TableRead
 from adapter.transactions.parts_ahead import parts_ahead
-from adapter.transactions.transaction import Transaction
-from planner.errors import InternalError
+from adapter.transactions.pending import Snapshot
+from adapter.transactions.transaction import State, Transaction
+from planner.errors import ActiveSqlTransaction, FeatureNotSupported, InternalError, InvalidParameterValue
 from planner.ir import nodes as ir
 from storage.catalog.model import CatalogSnapshot, Relation
 from storage.catalog.temporary import FIRST_TEMPORARY_OID
@@ -180,3 +184,55 @@ async def reading_as_before(transaction: Transaction, shards: Iterable[ShardId])
         yield
     finally:
         transaction.own_before = {}
+
+
+# ---------------------------------------------------------------- snapshots for others
+
+_NAME = re.compile(r"([0-9A-F]{8})-([0-9A-F]{8})-[0-9]+")
+
+
+async def exported(env: Environment, transaction: Transaction) -> str:
+    """The name by which other sessions, on whatever server, may read at the transaction's snapshot as long as it runs
+    (pg_export_snapshot): the CSN and a number. Raises 25001 in a subtransaction."""
+    if transaction.savepoint_depth:
+        raise ActiveSqlTransaction("cannot export a snapshot from a subtransaction")
+    if transaction.snapshot is None or transaction.snapshot.provisional:
+        raise InternalError("a snapshot is exported that nobody may read at")
+    csn = transaction.snapshot.csn
+    transaction.exported.append(await env.leases.hold((), csn))
+    return f"{csn >> 32:08X}-{csn & 0xFFFFFFFF:08X}-{len(transaction.exported)}"
+
+
+async def imported(env: Environment, transaction: Transaction, name: str) -> None:
+    """Let the transaction read at the snapshot that another has exported under `name` (SET TRANSACTION SNAPSHOT).
+
+    Raises 25001 after the first query, 0A000 at a level that takes snapshots by itself, and 22023 for a name of none,
+    or of one whose history nobody holds any more.
+    """
+    if transaction.state is not State.NEW:
+        raise ActiveSqlTransaction("SET TRANSACTION SNAPSHOT must be called before any query")
+    if not transaction.isolation.keeps_snapshot:
+        raise FeatureNotSupported(
+            "a snapshot-importing transaction must have isolation level SERIALIZABLE or REPEATABLE READ"
+        )
+    invalid = InvalidParameterValue(f'invalid snapshot identifier: "{name}"')
+    found = _NAME.fullmatch(name)
+    if found is None:
+        raise invalid
+    csn = Csn(int(found[1], 16) << 32 | int(found[2], 16))
+    if csn > await env.oracle.read_ts("user"):
+        raise invalid
+    try:
+        whole = await env.catalog.snapshot_at(csn)
+        catalog = whole.databases.get(transaction.locks.owner.database_oid)
+        if catalog is None:
+            raise invalid
+        shards = [record.shard for record in catalog.all() if isinstance(record, Relation) and record.shard is not None]
+        hold = await env.leases.hold(shards, csn)
+        if csn < env.cache.state.since:
+            hold.release()
+            raise invalid
+    except (AsOfNotReadable, UnknownShard) as error:
+        raise invalid from error
+    transaction.snapshot, transaction.first_read_at = Snapshot(csn=csn, catalog=catalog), csn
+    transaction.hold, transaction.state = hold, State.READING

@@ -150,8 +150,8 @@ class Transaction(Struct, kw_only=True):
     id: int | None = None
     pg_snapshot: tuple[Csn, str] | None = None
     """PostgreSQL's form of the snapshot at this CSN, once somebody has asked for it."""
-    exported: bool = False
-    """Whether others may read at its snapshot (pg_export_snapshot)."""
+    exported: list[ReadHold] = field(default_factory=list)
+    """Its snapshots at which others may read (pg_export_snapshot)."""
     followed: list[Decided] = field(default_factory=list)
     """Those whose rows it has gone on from before they were durable: its client hears nothing before they are."""
     seen: dict[ShardId, set[int]] = field(default_factory=dict)
@@ -261,6 +261,7 @@ class Transaction(Struct, kw_only=True):
             and self.state is State.READING
             and self.pg_snapshot is None
             and not self.followed
+            and not self.exported
         )
 
     @property
@@ -510,9 +511,9 @@ class Transaction(Struct, kw_only=True):
             raise self._not_now(f"make {state.value} what is done")
         self.state = state
         self.locks.end()
-        if self.hold is not None:
-            self.hold.release()
-            self.hold = None
+        for hold in (*self.exported, *([] if self.hold is None else [self.hold])):
+            hold.release()
+        self.hold = None
 
     def doubt(self) -> None:
         """A commit that was answered early has failed after all, or nobody knows whether it happened."""

@@ -291,3 +291,31 @@ async def test_inserts_of_a_block_stay_together(clients: list[Client]) -> None:
     assert len(transaction.txn.local_parts(shard)) == 1
     await there.run("commit")
     assert await here.value("select count(*) from t") == 50
+
+
+async def test_a_snapshot_is_exported_to_the_other_server(clients: list[Client]) -> None:
+    here, there = clients
+    await here.run("create table t (a int); insert into t values (1)")
+    await here.run("begin isolation level repeatable read")
+    name = await here.value("select pg_export_snapshot()")
+    await there.run("insert into t values (2); create table u (a int)")
+    await there.run(f"begin isolation level repeatable read; set transaction snapshot '{name}'")
+    assert await there.rows("select a from t") == [(1,)]
+    assert (await there.error("select * from u")).sqlstate == "42P01"
+    await there.run("rollback")
+    assert await there.value("select count(*) from t") == 2
+    await here.run("commit")
+
+
+async def test_a_snapshot_of_nobody_is_not_imported(clients: list[Client]) -> None:
+    here, _ = clients
+    for name in ("x", "7FFFFFFF-00000000-1", "00000000-00000001-1"):
+        await here.run("begin isolation level repeatable read")
+        error = await here.error(f"set transaction snapshot '{name}'")
+        assert (error.sqlstate, error.message) == ("22023", f'invalid snapshot identifier: "{name}"')
+        await here.run("rollback")
+    await here.run("begin isolation level read committed")
+    assert (await here.error("set transaction snapshot '00000000-00000001-1'")).sqlstate == "0A000"
+    await here.run("rollback; begin; savepoint s")
+    assert (await here.error("select pg_export_snapshot()")).sqlstate == "25001"
+    await here.run("rollback")
