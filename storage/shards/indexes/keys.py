@@ -170,8 +170,8 @@ def hashes(values: Sequence[Values]) -> Keys:
 
 def prefixes(values: Sequence[Values]) -> Prefixes:
     """The order-preserving prefix of each key, which may be the first columns of an index only."""
-    keys: Keys = np.zeros(values[0].rows, _U)
-    used: Ints = np.zeros(values[0].rows, np.int64)
+    keys: Keys | None = None
+    used: Ints = np.zeros(0, np.int64)
     for item in values:
         pieces = _encoded(item)
         for number, (piece, length) in enumerate(pieces):
@@ -183,9 +183,14 @@ def prefixes(values: Sequence[Values]) -> Prefixes:
                     item.nulls, _U(0 if number or item.column.nulls_first else (1 << null) - 1 << 64 - null), piece
                 )
                 length = np.where(item.nulls, 0 if number else null, length)
+            if keys is None:
+                keys, used = piece, length
+                continue
             room = used < 64
-            keys |= np.where(room, piece >> np.minimum(used, 63).astype(_U), _U(0))
+            keys = keys | np.where(room, piece >> np.minimum(used, 63).astype(_U), _U(0))
             used = used + length
+    if keys is None:
+        keys, used = np.zeros(values[0].rows, _U), np.zeros(values[0].rows, np.int64)
     return Prefixes(keys=keys, bits=used)
 
 
@@ -449,7 +454,9 @@ def _encoded_integers(numbers: Ints) -> tuple[Keys, Ints]:
     negative = numbers < 0
     magnitude = np.where(negative, ~numbers, numbers).view(_U)
     size: Ints = np.zeros(len(numbers), np.int64)
-    for number in range(8):
+    # Few numbers have eight bytes.
+    highest = int(magnitude.max()) if len(magnitude) else 0
+    for number in range(-(-highest.bit_length() // 8)):
         size += magnitude >= _U(1 << 8 * number)
     head = np.where(negative, 0x7F - size, 0x80 + size).astype(_U) << _U(56)
     unused = (8 * (8 - size)).astype(_U)
