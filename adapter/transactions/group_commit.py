@@ -437,9 +437,9 @@ class GroupCommitter(Struct, eq=False):
             # NOTE: everything this process knows of, without asking the store. What others committed since is found
             # by the commit's compare-and-set: it refuses when one of the shards was written after `until`.
             await env.catalog.catch_up()
-            until, catalog = Csn(env.cache.upper - 1), env.catalog.current()
-            known = env.cache.state.prepares
-            group = await self._validate(group, until, catalog)
+            state, catalog = env.cache.state, env.catalog.current()
+            until, known = Csn(state.upper - 1), state.prepares
+            group = await self._validate(group, until, catalog, known)
             if not group:
                 return
             merged = self._merged(group, catalog)
@@ -527,7 +527,9 @@ class GroupCommitter(Struct, eq=False):
                 await env.clock.sleep(RETRY_S)
                 ts = await env.oracle.write_ts("user")
 
-    async def _validate(self, group: list[_Waiting], until: Csn, catalog: CatalogSnapshot) -> list[_Waiting]:
+    async def _validate(
+        self, group: list[_Waiting], until: Csn, catalog: CatalogSnapshot, known: int
+    ) -> list[_Waiting]:
         accepted: list[_Waiting] = []
         earlier = Accepted() if len(group) > 1 else NONE_ACCEPTED
         for waiting in group:
@@ -541,7 +543,7 @@ class GroupCommitter(Struct, eq=False):
             if waiting.request.ends is not None:
                 return group
             failure = await conflict(self.env, catalog, waiting.request, until, earlier)
-            if failure is None and await self._waits_for_prepared(waiting, catalog, until):
+            if failure is None and known and await self._waits_for_prepared(waiting, catalog, until):
                 if waiting.request.prepare is None:
                     continue
                 # Who ends the other may be waiting for this one.
