@@ -8,11 +8,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from planner.errors import SqlSyntaxError
+from planner.expressions.alike_params import with_param
 from planner.expressions.bind import bind
 from planner.expressions.constant_lists import constant_list
 from planner.expressions.record_arrays import compare_with_rows
 from planner.expressions.subqueries import compare_row_with_subquery
-from planner.ir.nodes import BoolOp, Case, Distinct, InList, Literal, QuantifiedArray, RowConstructor, Scalar
+from planner.ir.nodes import BoolOp, Case, Distinct, InList, Literal, Param, QuantifiedArray, RowConstructor, Scalar
 from planner.ir.rewrite import column_ids, transform
 from planner.ir.written import InArray, NullIf
 from planner.resolution.casting import coerce, unify
@@ -29,8 +30,9 @@ from planner.resolution.statement import Handler, Level
 from planner.syntax.libpg_query import pb
 from planner.syntax.names import strings
 from planner.syntax.parse import Tree
+from planner.types.signature import Signature
 from planner.types.type_names import array_of
-from planner.types.types import RECORD, column_type
+from planner.types.types import RECORD, SqlType, column_type
 
 
 def _a_expr(level: Level, tree: Tree) -> Scalar:
@@ -130,11 +132,12 @@ def _in(level: Level, tree: Tree) -> Scalar:
         if common is not None and common != RECORD and array_of(common):
             typed = [coerce(statement, item, column_type(common), Context.IMPLICIT) for item in constants]
             signature = find_operator(level, "=", left.type.oid, common, location)
-            calls = [build_call(level, signature, [left, item], location) for item in typed]
+            first = build_call(level, signature, [left, typed[0]], location)
+            alike: dict[SqlType, Scalar] = {}
             found = InList(
-                arg=calls[0].args[0],
-                items=tuple(call.args[1] for call in calls),
-                equals=calls[0].signature,
+                arg=first.args[0],
+                items=(first.args[1], *[_operand(level, signature, left, item, location, alike) for item in typed[1:]]),
+                equals=first.signature,
                 negated=negated,
                 type=BOOLEAN,
             )
@@ -155,6 +158,20 @@ def _in(level: Level, tree: Tree) -> Scalar:
     if len(tests) == 1:
         return statement.at(tests[0], where)
     return statement.at(BoolOp(op="and" if negated else "or", args=tuple(tests), type=BOOLEAN), where)
+
+
+def _operand(
+    level: Level, signature: Signature, left: Scalar, item: Scalar, location: int, alike: dict[SqlType, Scalar]
+) -> Scalar:
+    """`item` as the second argument of the operator `signature`. Parameters of one type all become what the first of
+    them becomes, which `alike` remembers."""
+    if not isinstance(item, Param):
+        return build_call(level, signature, [left, item], location).args[1]
+    model = alike.get(item.type)
+    made = None if model is None else with_param(model, item)
+    if made is None:
+        made = alike[item.type] = build_call(level, signature, [left, item], location).args[1]
+    return made
 
 
 def _between(level: Level, tree: Tree) -> Scalar:

@@ -72,6 +72,9 @@ MAX_THREADS = 64
 INTERRUPT_AGAIN_SECONDS = 0.05
 """An interrupt that comes between two steps of the engine is lost; it is repeated until the thread is back."""
 
+LEFT_AFTER_SECONDS = 0.4
+"""A call of the engine that looks at no interrupt (one that makes a text of a gigabyte, say) is left alone after this
+time: whoever cancelled is answered, and the thread ends when the call does."""
 
 T = TypeVar("T")
 
@@ -95,6 +98,8 @@ class _Execution(Struct, eq=False):
     cursor: Cursor
     small: bool
     canceled: bool = False
+    left: bool = False
+    """Whether its thread has been left alone, and ends the execution itself."""
     ended: bool = False
     scans: dict[int, LocalScan] = field(default_factory=dict)
     resources: ExitStack = field(default_factory=ExitStack)
@@ -132,6 +137,8 @@ class LocalEngine:
         self._known = KnownQueries("local")
         self._workers = Workers(MAX_THREADS, "local-engine")
         self._running: dict[str, set[_Execution]] = {}
+        self._leaving: set[asyncio.Task[None]] = set()
+        """Those that wait for executions which have been left alone."""
         self._serial: asyncio.Future[_Opened] | None = None
         self._parallel: asyncio.Future[_Opened] | None = None
 
@@ -211,7 +218,7 @@ class LocalEngine:
             running.discard(execution)
             if not running:
                 self._running.pop(context.token, None)
-            if not execution.ended:
+            if not execution.ended and not execution.left:
                 await asyncio.shield(self._workers.run(lambda: self._end(execution)))
 
     async def _answer(
@@ -268,6 +275,7 @@ class LocalEngine:
         """See `Engine.close`; running statements are interrupted."""
         for token in list(self._running):
             await self.cancel(token)
+        await asyncio.gather(*self._leaving)
         await asyncio.to_thread(self._workers.close)
         for opening in (self._serial, self._parallel):
             if opening is not None:
@@ -292,19 +300,26 @@ class LocalEngine:
             ) from error
 
     async def _step(self, execution: _Execution, work: Callable[[], T]) -> T:
-        """Runs `work` on a thread. When the caller is cancelled the cursor is interrupted, and the thread has left
-        `work` before this returns."""
+        """Runs `work` on a thread. When the caller is cancelled the cursor is interrupted; this returns when the thread
+        has left `work`, or has been left alone with it."""
         future = self._workers.run(work)
         try:
             return await asyncio.shield(future)
         except asyncio.CancelledError:
             execution.canceled = True
-            while not future.done():
-                execution.cursor.interrupt()
-                await asyncio.wait([future], timeout=INTERRUPT_AGAIN_SECONDS)
-            if not future.cancelled():
-                future.exception()
+            await _interrupted(execution, future, LEFT_AFTER_SECONDS)
+            if not future.done():
+                execution.left = True
+                task = asyncio.get_running_loop().create_task(self._end_left(execution, future), name="left-execution")
+                self._leaving.add(task)
+                task.add_done_callback(self._leaving.discard)
             raise
+
+    async def _end_left(self, execution: _Execution, future: asyncio.Future[Any]) -> None:
+        """Ends an execution that has been left alone once its thread has left what it does."""
+        await _interrupted(execution, future, None)
+        if not execution.ended:
+            await self._workers.run(lambda: self._end(execution))
 
     def _begin(
         self,
@@ -387,6 +402,17 @@ class LocalEngine:
             if execution.scope is not None and execution.scope.context.error is not None:
                 raise execution.scope.context.error from error
             raise translate("local", str(error)) from error
+
+
+async def _interrupted(execution: _Execution, future: asyncio.Future[Any], patience_s: float | None) -> None:
+    """Interrupts the cursor until `future` is done, for so long at most (None: as long as it takes)."""
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    while not future.done() and (patience_s is None or loop.time() < began + patience_s):
+        execution.cursor.interrupt()
+        await asyncio.wait([future], timeout=INTERRUPT_AGAIN_SECONDS)
+    if future.done() and not future.cancelled():
+        future.exception()
 
 
 def _drop_unused(opened: _Opened) -> None:

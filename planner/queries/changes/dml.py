@@ -12,6 +12,7 @@ from planner.errors import (
     FeatureNotSupported,
     SqlSyntaxError,
 )
+from planner.expressions.alike_params import AlikeParams
 from planner.expressions.bind import bind, bind_clause
 from planner.ir.bound import BoundDelete, BoundInsert, BoundUpdate, OnConflict, Returning
 from planner.ir.nodes import (
@@ -215,7 +216,7 @@ def _insert_values(
                 "INSERT has more expressions than target columns",
                 position=None if extra is None else statement.position_of(extra),
             )
-    rows = bind_rows(level, select, bind_item)
+    rows = bind_rows(level, select, AlikeParams(statement, bind_item).bind)
     if width < len(given) and tree.cols:
         raise SqlSyntaxError(
             "INSERT has more target columns than expressions",

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
+import threading
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import psutil
@@ -263,6 +265,36 @@ async def test_a_cancelled_task_ends_the_query(world: World, local: LocalEngine)
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
+    assert len(await world.rows(local, query(scan(table), table), tables)) == 3000
+
+
+async def test_a_call_that_looks_at_no_interrupt_is_left_alone(
+    world: World, local: LocalEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = await world.table(("a", INT8))
+    await world.insert(table, [(number,) for number in range(3000)])
+    tables = {table.oid: await world.input(table)}
+    entered, over = threading.Event(), threading.Event()
+    begin = LocalEngine._begin
+
+    def call(self: LocalEngine, *given: Any) -> tuple[list[Any], bool]:
+        entered.set()
+        over.wait(60)
+        return begin(self, *given)
+
+    monkeypatch.setattr(LocalEngine, "_begin", call)
+    running = asyncio.create_task(world.rows(local, endless(table), tables))
+    await asyncio.to_thread(entered.wait, 60)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.wait_for(running, 30)
+    assert not over.is_set()
+    assert len(local._leaving) == 1
+    monkeypatch.undo()
+    # The engine works meanwhile, and the one that was left ends when the call does.
+    assert len(await world.rows(local, query(scan(table), table), tables)) == 3000
+    over.set()
+    await asyncio.wait_for(asyncio.gather(*local._leaving), 30)
     assert len(await world.rows(local, query(scan(table), table), tables)) == 3000
 
 
