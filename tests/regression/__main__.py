@@ -35,7 +35,8 @@ SETTINGS = {
 }
 """What PostgreSQL's own run of the files has; the last is not Tidegate's default."""
 
-POSTGRES_SETTINGS = ("max_prepared_transactions=2", "allow_in_place_tablespaces=on")
+SERVER_SETTINGS = ("max_prepared_transactions=2",)
+POSTGRES_SETTINGS = (*SERVER_SETTINGS, "allow_in_place_tablespaces=on")
 POSTGRES_TIMEOUT_S = 120.0
 TIDEGATE_TIMEOUT_S = 20.0
 
@@ -84,7 +85,8 @@ def _both() -> Iterator[Servers]:
         shutil.copytree(SOURCE / "data", home / "data")
         (home / "results").mkdir()
         (home / "results").chmod(0o777)
-        server = TidegateServer(home / "tidegate", arguments=("--spark-start", "lazy"), environment=AS_SHIPPED)
+        given = [word for setting in SERVER_SETTINGS for word in ("--set", setting)]
+        server = TidegateServer(home / "tidegate", arguments=("--spark-start", "lazy", *given), environment=AS_SHIPPED)
         server.start()
 
         def revive() -> None:
