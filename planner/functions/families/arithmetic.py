@@ -126,15 +126,23 @@ def _float(symbol: str) -> Callable[[CallSite], str]:
     return template
 
 
+_POWER_OF_NAN = (
+    "WHEN {0} IS NULL OR {1} IS NULL THEN NULL "
+    "WHEN isnan({0}) THEN CASE WHEN {1} = 0 THEN CAST(1 AS DOUBLE) ELSE {0} END "
+    "WHEN isnan({1}) THEN CASE WHEN {0} = 1 THEN CAST(1 AS DOUBLE) ELSE {1} END"
+)
+
+
 def _power(site: CallSite) -> str:
     if site.engine == "local":
-        return "tg_float8_power({0}, {1})"
+        return f"CASE {_POWER_OF_NAN} ELSE tg_float8_power({{0}}, {{1}}) END"
     raised = site.dialect.raise_sql
     zero = raised("2201F", "zero raised to a negative power is undefined")
     complex_ = raised("2201F", "a negative number raised to a non-integer power yields a complex result")
     over = raised("22003", "value out of range: overflow")
     return (
-        f"CASE WHEN {{0}} = 0D AND {{1}} < 0D THEN {zero} WHEN {{0}} < 0D AND {{1}} <> floor({{1}}) THEN {complex_} "
+        f"CASE {_POWER_OF_NAN} WHEN {{0}} = 0D AND {{1}} < 0D THEN {zero} "
+        f"WHEN {{0}} < 0D AND {{1}} <> floor({{1}}) THEN {complex_} "
         "WHEN power({0}, {1}) = double('Infinity') AND abs({0}) <> double('Infinity') "
         f"AND abs({{1}}) <> double('Infinity') THEN {over} ELSE power({{0}}, {{1}}) END"
     )

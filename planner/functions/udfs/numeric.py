@@ -286,6 +286,10 @@ def width_bucket(value: float, low: float, high: float, count: int) -> int:
     """width_bucket(value, low, high, count)."""
     if count <= 0:
         raise InvalidArgumentForWidthBucketFunction("count must be greater than zero")
+    if math.isnan(value) or math.isnan(low) or math.isnan(high):
+        raise InvalidArgumentForWidthBucketFunction("operand, lower bound, and upper bound cannot be NaN")
+    if math.isinf(low) or math.isinf(high):
+        raise InvalidArgumentForWidthBucketFunction("lower and upper bounds must be finite")
     if low == high:
         raise InvalidArgumentForWidthBucketFunction("lower bound cannot equal upper bound")
     if low < high:
@@ -294,7 +298,7 @@ def width_bucket(value: float, low: float, high: float, count: int) -> int:
 
 
 def float_power(base: float, exponent: float) -> float:
-    """power(float8, float8)."""
+    """power(float8, float8) of numbers."""
     if base == 0 and exponent < 0:
         raise InvalidArgumentForPowerFunction("zero raised to a negative power is undefined")
     if base < 0 and not math.isinf(base) and exponent != math.floor(exponent) and not math.isinf(exponent):

@@ -7,13 +7,17 @@ import hashlib
 import re
 import unicodedata
 from collections.abc import Mapping
+from decimal import ROUND_HALF_UP, Decimal
 
+from planner.common_errors import numeric_overflow
 from planner.errors import (
     ArraySubscriptError,
     CharacterNotInRepertoire,
     FeatureNotSupported,
     InvalidParameterValue,
+    InvalidTextRepresentation,
     NullValueNotAllowed,
+    NumericValueOutOfRange,
     SqlSyntaxError,
     SubstringError,
 )
@@ -70,21 +74,16 @@ def format_text(pattern: str | None, args: list[str | None] | None) -> str | Non
             out.append("%")
             continue
         if width is not None and width.startswith("*"):
-            index = int(width[1:-1]) - 1 if len(width) > 1 else used
+            index = _argument(width[1:-1]) if len(width) > 1 else used
             used = index + 1
             if index >= len(values):
                 raise InvalidParameterValue("too few arguments for format()")
-            size = int(values[index] or 0)
+            size = _width(values[index])
         else:
             size = int(width or 0)
         if size < 0:
             minus, size = "-", -size
-        if position is not None:
-            if int(position) == 0:
-                raise InvalidParameterValue("format specifies argument 0, but arguments are numbered from 1")
-            index = int(position) - 1
-        else:
-            index = used
+        index = _argument(position) if position is not None else used
         used = index + 1
         if kind not in "sIL":
             raise InvalidParameterValue(
@@ -104,6 +103,22 @@ def format_text(pattern: str | None, args: list[str | None] | None) -> str | Non
         out.append(text.ljust(size) if minus else text.rjust(size))
     out.append(pattern[last:])
     return "".join(out)
+
+
+def _argument(number: str) -> int:
+    """The index of the argument that a directive of format() numbers."""
+    if int(number) == 0:
+        raise InvalidParameterValue("format specifies argument 0, but arguments are numbered from 1")
+    return int(number) - 1
+
+
+def _width(text: str | None) -> int:
+    """A width that format() takes from an argument, NULL for none."""
+    if text is None:
+        return 0
+    if re.fullmatch(r"\s*[+-]?\d+\s*", text, re.ASCII) is None:
+        raise InvalidTextRepresentation(f'invalid input syntax for type integer: "{text}"')
+    return int(text)
 
 
 def string_to_array(text: str | None, delimiter: str | None, null: str | None) -> list[str | None] | None:
@@ -317,9 +332,17 @@ def size_bytes(text: str) -> int:
             f'invalid size: "{text}"', detail=f'Invalid size unit: "{match[2]}".',
             hint='Valid units are "bytes", "B", "kB", "MB", "GB", "TB", and "PB".',
         )  # fmt: skip
-    from decimal import ROUND_HALF_UP, Decimal
+    if len(match[1].lower().partition("e")[2]) > _EXPONENT_DIGITS:
+        raise numeric_overflow()
+    size = Decimal(match[1]) * 1024 ** units[match[2].lower()]
+    rounded = int(size.quantize(Decimal(1), rounding=ROUND_HALF_UP)) if abs(size) <= 1 << 63 else 1 << 63
+    if not -(1 << 63) <= rounded < 1 << 63:
+        raise NumericValueOutOfRange("bigint out of range")
+    return rounded
 
-    return int((Decimal(match[1]) * 1024 ** units[match[2].lower()]).quantize(Decimal(1), rounding=ROUND_HALF_UP))
+
+_EXPONENT_DIGITS = 6
+"""More of them in an exponent are beyond numeric."""
 
 
 def interval_out(value: Mapping[str, int], style: str) -> str:
