@@ -79,7 +79,8 @@ async def run_change(running: Running, plan: Plan) -> Outcome:
     else:
         await change.run()
     await change.finish()
-    await end_statement(running)
+    if running.transaction.pending.deferred.length:
+        await end_statement(running)
     return change.outcome()
 
 
