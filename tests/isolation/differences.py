@@ -48,6 +48,9 @@ _REASONS: Mapping[str, tuple[str, ...]] = {
     "before the other, where PostgreSQL refuses the third of a dangerous order only.": ("prepared-transactions",),
     _REINDEX: ("reindex-concurrently",),
     _VACUUM: ("vacuum-conflict", "vacuum-no-cleanup-lock"),
+    "CREATE INDEX CONCURRENTLY does not wait for a prepared transaction by a lock, which lock_timeout would end.": (
+        "prepared-transactions-cic",
+    ),
     "There are no indexes of the access methods gin and gist.": ("predicate-gin", "predicate-gist"),
     "Needs functions in PL/pgSQL, and the temporary schemas of other sessions, which there are not.": (
         "temp-schema-cleanup",
