@@ -79,6 +79,9 @@ class Pages(Struct, frozen=True, kw_only=True):
 
     def holding(self, low: Keys, high: Keys) -> Ints:
         """The numbers of the pages that may have an entry with low[i] <= key <= high[i], for any i; ascending."""
+        if len(low) == 1:
+            start = max(int(self.firsts.searchsorted(low[0], "left")) - 1, 0)
+            return np.arange(start, int(self.firsts.searchsorted(high[0], "right")))
         first = np.maximum(np.searchsorted(self.firsts, low, "left") - 1, 0)
         counts = np.maximum(np.searchsorted(self.firsts, high, "right") - first, 0)
         ends = np.cumsum(counts)

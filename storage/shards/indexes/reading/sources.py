@@ -285,6 +285,8 @@ class Sources:
         """Those of the hashes that a filter may have been built with."""
         if not filter_:
             return hashed
+        if len(hashed) == 1:
+            return hashed if filters.may_hold(filter_, int(hashed[0])) else hashed[:0]
         mask = yield from over_rows(len(hashed), partial(filters.may_hold_each, filter_, hashed))
         return hashed[mask]
 
