@@ -5,7 +5,7 @@ Adding gives a new list in constant time, because the two share their beginning.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Generic, TypeVar
 
 from msgspec import Struct, field
@@ -27,6 +27,12 @@ class PersistentList(Struct, Generic[T], frozen=True, eq=False):
             shared = shared[: self.length]
         shared.append(item)
         return PersistentList(shared, self.length + 1)
+
+    @classmethod
+    def of(cls, items: Iterable[T]) -> PersistentList[T]:
+        """A list of these."""
+        shared = list(items)
+        return cls(shared, len(shared))
 
     def __iter__(self) -> Iterator[T]:
         return iter(self._shared[: self.length])

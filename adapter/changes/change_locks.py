@@ -19,11 +19,14 @@ from adapter.changes.constraints.target import Target
 from adapter.execution.spool import RowSpool
 from adapter.execution.statement import Running
 from adapter.plans.plan_cache import Plan
+from adapter.plans.predicates import templates_of
 from adapter.queries.locked_rows import LockedRows, locked_scan, recheck
 from adapter.queries.prepared_read import PreparedRead
 from adapter.results import RecordBatch
+from adapter.transactions.commit_request import Isolation
 from adapter.transactions.decided_rows import DELETED
 from adapter.transactions.locks import tags
+from adapter.transactions.locks.lock import Follows
 from adapter.transactions.locks.modes import FOR_NO_KEY_UPDATE, FOR_UPDATE, Mode
 from adapter.transactions.locks.tags import Tag
 from adapter.transactions.transaction import BeginAgain
@@ -116,7 +119,7 @@ async def _lock(
     """Lock rows (ids ascending). What has become of those that others have changed meanwhile, and what `read` gives for
     their newest versions; None when there are none of them."""
     is_update = isinstance(statement, BoundUpdate)
-    follows = isinstance(statement, BoundUpdate) and _may_follow(running, read, statement, modes)
+    follows = _followed_by(running, target, read, statement, modes)
     rows = LockedRows(running, target.relation, "updating" if is_update else "deleting", follows=follows)
     changed = await rows.lock(ids, modes)
     if not changed:
@@ -124,19 +127,32 @@ async def _lock(
     return changed, await _newest_that_fit(running, target, read, rows, changed, keys)
 
 
-def _may_follow(running: Running, read: PreparedRead, statement: BoundUpdate, modes: np.ndarray[Any, Any]) -> bool:
-    """Whether an UPDATE may go on from rows that are decided: see `adapter.transactions.decided_rows`."""
-    snapshot = running.transaction.snapshot
-    return (
-        running.is_alone
-        and running.attempt < ALONE_AFTER
-        and read.over is not None
+def _followed_by(
+    running: Running,
+    target: Target,
+    read: PreparedRead,
+    statement: BoundUpdate | BoundDelete,
+    modes: np.ndarray[Any, Any],
+) -> Follows:
+    """From whose decided rows UPDATE or DELETE may go on: see `adapter.transactions.decided_rows`."""
+    transaction = running.transaction
+    if read.over is None or transaction.snapshot is None or transaction.snapshot.ahead:
+        return Follows.NOBODY
+    if isinstance(statement, BoundUpdate):
+        if statement.view_checks is not None or not int(modes.min()) == FOR_NO_KEY_UPDATE == int(modes.max()):
+            return Follows.NOBODY
+    elif target.keys is not None and target.keys.referenced:
+        return Follows.NOBODY
+    if running.is_alone:
+        is_plain = statement.returning is None or not templates_of(statement.returning.query)
+        return Follows.ANYBODY if is_plain and running.attempt < ALONE_AFTER else Follows.NOBODY
+    follows = (
+        transaction.isolation is Isolation.READ_COMMITTED
         and statement.returning is None
-        and statement.view_checks is None
-        and snapshot is not None
-        and not snapshot.ahead
-        and int(modes.min()) == FOR_NO_KEY_UPDATE == int(modes.max())
+        and not transaction.pending.updates
+        and not transaction.pending.deferred.length
     )
+    return Follows.CERTAIN if follows else Follows.NOBODY
 
 
 async def merged_batches(

@@ -142,6 +142,7 @@ class SessionState:
             if writes:
                 csn = await self._commit_writes(transaction)
             elif transaction.pending.claims.length and not transaction.implicit:
+                await transaction.settled()
                 await self.services.committer.check_locked(transaction.commit_request(self.services.env))
             elif transaction.followed:
                 await transaction.settled()

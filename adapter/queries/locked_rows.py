@@ -34,6 +34,7 @@ from adapter.store_errors import CONCURRENT_DELETE, CONCURRENT_UPDATE, serializa
 from adapter.transactions.claims import Unchanged
 from adapter.transactions.decided_rows import DELETED
 from adapter.transactions.locks import tags
+from adapter.transactions.locks.lock import Follows
 from adapter.transactions.locks.modes import FOR_KEY_SHARE, FOR_UPDATE, Mode
 from adapter.transactions.moving_on import moved_on
 from adapter.transactions.row_versions import UNKNOWN
@@ -56,12 +57,12 @@ SKIPPED: Final = -3
 class LockedRows:
     """Rows of one table in the hands of a statement. `action` is what messages say it does to them ("updating").
 
-    `follows`: it goes on from what others will have committed (`adapter.transactions.decided_rows`), and at every
-    isolation level from the newest version of a row, since it is alone in its transaction and nothing but the row's key
-    has found the row: beginning again would find the same.
+    `follows`: whose rows it goes on from before they are durable (`adapter.transactions.decided_rows`). If anybody's,
+    then at every isolation level from the newest version of a row, since it is alone in its transaction and nothing but
+    the row's key has found the row: beginning again would find the same.
     """
 
-    def __init__(self, running: Running, relation: Relation, action: str, *, follows: bool = False) -> None:
+    def __init__(self, running: Running, relation: Relation, action: str, *, follows: Follows = Follows.NOBODY) -> None:
         assert relation.shard is not None
         assert running.transaction.snapshot is not None
         self._running = running
@@ -146,6 +147,8 @@ class LockedRows:
         return found
 
     def _saw(self, rows: Iterable[int]) -> None:
+        if self._follows is not Follows.ANYBODY:
+            return  # Earlier statements may have read an older version.
         self._running.transaction.seen.setdefault(self._shard, set()).update(rows)
 
     async def _changed_since(
@@ -230,7 +233,7 @@ class LockedRows:
     async def lock_newest(self, row_ids: np.ndarray[Any, Any], mode: Mode) -> None:
         """Lock rows that are locked already in a stronger mode. Raises what waiting for a lock raises; and BeginAgain
         for rows that are not durable yet, once they are: who changes a key looks at more than the row."""
-        if self._running.transaction.followed:
+        if self._running.transaction.follows_now:
             await self._running.transaction.settled()
             raise BeginAgain
         await self._lock_alike(row_ids, mode)

@@ -90,3 +90,42 @@ class PreparedGuard(Protocol):
     async def exclude(self, request: CommitRequest, catalog: CatalogSnapshot, until: Csn) -> bool:
         """Whether one of them could not commit any more after `request`, which was validated up to `until`."""
         ...
+
+
+class Waiting(Struct, eq=False):
+    """A request in the hands of the group committer."""
+
+    request: CommitRequest
+    done: asyncio.Future[Csn]
+    taken: bool = False
+    staged: bool = False
+    """Whether its files are still being uploaded, so that it commits in a group of its own."""
+    parked: asyncio.Task[None] | None = None
+    early: asyncio.Future[None] | None = None
+    """Done when a relaxed commit may be answered."""
+    answered_durable: bool = True
+    """Whether the answer has to wait until the commit is durable."""
+    decided: Decided | None = None
+    """What others follow it by."""
+    is_valid: bool = False
+    """Whether it has been validated with all that goes before it."""
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether it cannot be withdrawn any more: it is taken, or a block may have followed it."""
+        return self.taken or (self.decided is not None and self.decided.is_certain)
+
+    @property
+    def parked_ahead(self) -> list[asyncio.Future[Csn]]:
+        """The ends of those whom it follows that are parked."""
+        return [decided.done for decided in self.request.follows if decided.is_parked]
+
+    @property
+    def answered(self) -> bool:
+        """Whether its client has been told that it committed."""
+        return self.early is not None and self.early.done()
+
+    def answer(self) -> None:
+        """Let the client of a relaxed commit go on."""
+        if self.early is not None and not self.early.done():
+            self.early.set_result(None)

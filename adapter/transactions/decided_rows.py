@@ -7,9 +7,13 @@ have committed, and queues behind it. One commit group carries a whole queue of 
 
 The rule that makes this invisible:
 
-- Only a statement that is alone in its transaction follows, and only with what is worked out again from the newest
-  version of a row that its key has found. All that its client hears is the outcome of its commit, so nobody is shown a
-  row that may never have been.
+- A statement follows only with what is worked out again from the newest version of a row that its key has found.
+- One that is alone in its transaction follows anybody. All that its client hears, it hears after the commit, so nobody
+  is shown a row that may never have been.
+- One of a READ COMMITTED block follows only those who are *certain* (`Decided.is_certain`): nothing but a failure of
+  the store keeps them from committing. Its client hears how many rows it has changed, nothing of what is in them, and
+  is told 40001 by the next statement that reads or by COMMIT when the store did fail. So that is bounded by the groups
+  that fail. What a block does next waits until those whom it has followed are durable, unless it reads nothing.
 - A follower commits in the group of those whom it has followed, or in a later one; when one of them is lost, it is
   refused (40001), runs again, and its own followers with it (`GroupCommitter`). The order of the queue is that of the
   log, so it is never durable before them.
@@ -32,6 +36,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from msgspec import Struct, field
 
+from adapter.store_errors import CONCURRENT_UPDATE, serialization_failure
 from storage.ids import ShardId
 from storage.timestamps.csn import Csn
 from storage.transactions.rows_ahead import FIRST_AHEAD, MAX_PLACES, ROWS_AHEAD, place_of, rows_named
@@ -63,6 +68,10 @@ class Decided(Struct, eq=False, kw_only=True):
     txn: Txn
     done: asyncio.Future[Csn]
     place: int
+    is_certain: bool = False
+    """Whether nothing but a failure of the store keeps it, and those whom it follows itself, from committing."""
+    is_parked: bool = False
+    """Whether it has left the queue for a while."""
     rows: list[tuple[ShardId, int]] = field(default_factory=list)
     """What it has replaced, while that can be followed."""
     landed: dict[tuple[ShardId, int], int] = field(default_factory=dict)
@@ -87,13 +96,15 @@ class DecidedRows:
         self._at: dict[int, Decided] = {}
         self._place = 0
 
-    def decide(self, txn: Txn, done: asyncio.Future[Csn], replacements: Sequence[Replacement]) -> Decided | None:
+    def decide(
+        self, txn: Txn, done: asyncio.Future[Csn], replacements: Sequence[Replacement], *, is_certain: bool = False
+    ) -> Decided | None:
         """Let others follow `txn`, which is in the queue, to the rows that it has replaced; None when they are too
         many. Over with `forget`."""
         if sum(len(each.old) for each in replacements) > MAX_ROWS or len(self._at) >= MAX_PLACES:
             return None
         place = self._place = next(n for n in _after(self._place) if n not in self._at)
-        decided = self._at[place] = Decided(txn=txn, done=done, place=place)
+        decided = self._at[place] = Decided(txn=txn, done=done, place=place, is_certain=is_certain)
         txn.place = place
         for each in replacements:
             for number, old in enumerate(rows_named(each.old, place).tolist()):
@@ -142,6 +153,24 @@ class DecidedRows:
         decided.rows = []
         if self._at.get(decided.place) is decided:
             del self._at[decided.place]
+
+
+async def durable(followed: Iterable[Decided]) -> None:
+    """Return when all those `followed` are durable. Raises 40001 when one of them is lost."""
+    for decided in followed:
+        if not decided.done.done():
+            await asyncio.wait((decided.done,))
+        if decided.is_lost:
+            raise serialization_failure(CONCURRENT_UPDATE)
+
+
+def names_landed(followed: Iterable[Decided]) -> dict[ShardId, dict[int, int]]:
+    """By shard, the ids that rows of those `followed` have got, by their names."""
+    names: dict[ShardId, dict[int, int]] = {}
+    for decided in followed:
+        for (shard, name), row_id in decided.landed.items():
+            names.setdefault(shard, {})[name] = row_id
+    return names
 
 
 def settled(replacements: Sequence[Replacement], names: dict[ShardId, dict[int, int]]) -> tuple[Replacement, ...]:

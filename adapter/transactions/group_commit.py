@@ -32,8 +32,9 @@ What holds throughout:
 - A request that a prepared transaction could not commit after (`adapter.transactions.two_phase`) is parked until one of
   those has ended; if it is to be prepared, it is refused. What prepares a transaction, or ends a prepared one, is a
   group of its own.
-- A request can be withdrawn while it is queued or parked. Once it is taken, the compare-and-set alone decides, and a
-  caller that is cancelled waits for that: no client is told of a failure that did not happen.
+- A request can be withdrawn while it is queued or parked, unless blocks may follow it. Once it is taken, the
+  compare-and-set alone decides, and a caller that is cancelled waits for that: no client is told of a failure that did
+  not happen.
 - A transaction whose files are still being uploaded is a group of its own and *staged*: its record, which says that it
   commits when its files are complete, is written first. As soon as the record is durable the task goes on to the next
   group, while the uploads end in a task of their own. Until then it is undecided, and a request that read or changed
@@ -54,9 +55,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import structlog
 from msgspec import Struct, field
@@ -68,7 +69,7 @@ from adapter.store_errors import (
     serialization_failure,
 )
 from adapter.transactions.claims import broken
-from adapter.transactions.commit_request import CommitRequest, PreparedGuard
+from adapter.transactions.commit_request import CommitRequest, PreparedGuard, Waiting
 from adapter.transactions.decided_rows import Decided
 from adapter.transactions.group_changes import NONE_ACCEPTED, Accepted
 from adapter.transactions.row_versions import CommittedChanges, RowVersions
@@ -118,31 +119,6 @@ RETRY_S = 0.5
 """Pause before a group that was answered is written again after a failure of the store."""
 
 
-class _Waiting(Struct, eq=False):
-    request: CommitRequest
-    done: asyncio.Future[Csn]
-    taken: bool = False
-    staged: bool = False
-    """Whether its files are still being uploaded, so that it commits in a group of its own."""
-    parked: asyncio.Task[None] | None = None
-    early: asyncio.Future[None] | None = None
-    """Done when a relaxed commit may be answered."""
-    answered_durable: bool = True
-    """Whether the answer has to wait until the commit is durable."""
-    decided: Decided | None = None
-    """What others follow it by."""
-
-    @property
-    def answered(self) -> bool:
-        """Whether its client has been told that it committed."""
-        return self.early is not None and self.early.done()
-
-    def answer(self) -> None:
-        """Let the client of a relaxed commit go on."""
-        if self.early is not None and not self.early.done():
-            self.early.set_result(None)
-
-
 AFTER_ALL = Csn(2**63 - 1)
 """Above every CSN: what a group that has none yet will commit at, as far as snapshots can tell."""
 
@@ -161,7 +137,7 @@ class GroupCommitter(Struct, eq=False):
     versions: RowVersions | None = None
     """Who wants to know what became of rows."""
     prepared: PreparedGuard | None = None
-    _queue: deque[_Waiting] = field(default_factory=deque)
+    _queue: deque[Waiting] = field(default_factory=deque)
     _arrived: asyncio.Event = field(default_factory=asyncio.Event)
     _task: asyncio.Task[None] | None = None
     _side_tasks: set[asyncio.Task[None]] = field(default_factory=set)
@@ -226,12 +202,12 @@ class GroupCommitter(Struct, eq=False):
         if failure is not None:
             raise failure
 
-    async def _enqueue(self, request: CommitRequest) -> _Waiting:
+    async def _enqueue(self, request: CommitRequest) -> Waiting:
         if self._closed:
             raise shut_down()
         if len(self._queue) >= MAX_WAITING:
             raise InsufficientResources("too many commits are waiting")
-        waiting = _Waiting(request, asyncio.get_running_loop().create_future())
+        waiting = Waiting(request, asyncio.get_running_loop().create_future())
         if request.catalog_updates:
             self._defining += 1
             waiting.done.add_done_callback(self._defined)
@@ -245,7 +221,7 @@ class GroupCommitter(Struct, eq=False):
         self._let_follow(waiting)
         return waiting
 
-    def _let_follow(self, waiting: _Waiting) -> None:
+    def _let_follow(self, waiting: Waiting) -> None:
         """Let those who wait for rows that `waiting` has changed follow it (`adapter.transactions.decided_rows`)."""
         request, versions = waiting.request, self.versions
         if versions is None or request.owner is None or not request.replacements:
@@ -258,25 +234,36 @@ class GroupCommitter(Struct, eq=False):
             # Most have nobody behind them.
             request.owner.decide = partial(self._decide, waiting)
 
-    def _decide(self, waiting: _Waiting) -> None:
+    def _decide(self, waiting: Waiting) -> None:
         request, versions = waiting.request, self.versions
         if versions is None or request.owner is None or waiting.done.done():
             return
-        decided = versions.decide(request.txn, waiting.done, request.replacements, request.owner)
+        decided = versions.decide(
+            request.txn, waiting.done, request.replacements, request.owner, is_certain=self._is_certain(waiting)
+        )
         if decided is not None:
             waiting.decided = decided
+            decided.is_parked = waiting.parked is not None
             waiting.done.add_done_callback(lambda _: versions.decided.forget(decided))
+
+    def _is_certain(self, waiting: Waiting) -> bool:
+        """Whether nothing but a failure of the store keeps `waiting` from committing: it has been validated, or there
+        is nothing in it that others could break who do not wait for its locks."""
+        request = waiting.request
+        if not self.env.peers.alone or any(not each.is_certain or each.is_lost for each in request.follows):
+            return False
+        return waiting.is_valid or (not request.reads and not request.claims)
 
     def _defined(self, _: asyncio.Future[Csn]) -> None:
         self._defining -= 1
 
-    async def _outcome(self, waiting: _Waiting, answer: asyncio.Future[_T]) -> _T:
+    async def _outcome(self, waiting: Waiting, answer: asyncio.Future[_T]) -> _T:
         """Wait for `answer`; a cancelled caller withdraws what has not been taken yet."""
         while True:
             try:
                 return await asyncio.shield(answer)
             except asyncio.CancelledError:
-                if not waiting.taken and not waiting.answered:
+                if not waiting.is_fixed and not waiting.answered:
                     if waiting in self._queue:
                         self._queue.remove(waiting)
                     elif waiting.parked is not None:
@@ -294,7 +281,7 @@ class GroupCommitter(Struct, eq=False):
 
     # ------------------------------------------------------------ early answers
 
-    def _cannot_fail(self, waiting: _Waiting) -> bool:
+    def _cannot_fail(self, waiting: Waiting) -> bool:
         """Whether nothing that commits before `waiting` can make it conflict: it only adds rows, and no definition
         waits that could change their table."""
         request = waiting.request
@@ -302,14 +289,14 @@ class GroupCommitter(Struct, eq=False):
             return False
         return self._may_promise(waiting) and not self._defining
 
-    def _may_promise(self, waiting: _Waiting) -> bool:
+    def _may_promise(self, waiting: Waiting) -> bool:
         if waiting.request.txn.xid is None:
             return False  # An attempt whose answer was lost could not be told from one that failed.
         if self.env.cache.state.prepared:
             return False
         return self.env.peers.alone and not waiting.staged and not waiting.request.catalog_updates and not self._closed
 
-    def _promise(self, waiting: _Waiting) -> None:
+    def _promise(self, waiting: Waiting) -> None:
         self._promised.add(waiting.done)
         waiting.done.add_done_callback(self._promised.discard)
         waiting.answer()
@@ -351,7 +338,7 @@ class GroupCommitter(Struct, eq=False):
         self._side_tasks.discard(task)
         self._arrived.set()
 
-    async def _finish(self, group: list[_Waiting], recorded: Callable[[], None]) -> None:
+    async def _finish(self, group: list[Waiting], recorded: Callable[[], None]) -> None:
         try:
             await self._commit_group(group, recorded)
         except Exception as error:  # noqa: BLE001 - whatever it is, those who wait must learn of it
@@ -362,7 +349,7 @@ class GroupCommitter(Struct, eq=False):
         finally:
             recorded()
 
-    async def _upload(self, waiting: _Waiting) -> None:
+    async def _upload(self, waiting: Waiting) -> None:
         """Begin to upload what does not go inline; definitions wait here until it is there."""
         txn = waiting.request.txn
         if txn.buffered_bytes <= INLINE_LIMIT_BYTES:
@@ -378,18 +365,19 @@ class GroupCommitter(Struct, eq=False):
         except StorageError as error:
             raise commit_error(error) from error
 
-    def _take(self) -> list[_Waiting]:
-        group: list[_Waiting] = []
+    def _take(self) -> list[Waiting]:
+        group: list[Waiting] = []
         size = 0
         while self._queue and len(group) < MAX_GROUP:
             waiting = self._queue[0]
             undecided = self._undecided(waiting.request)
             if undecided is not None:
                 self._queue.popleft()
-                waiting.parked = asyncio.get_running_loop().create_task(
-                    self._park(waiting, self.env.staging.wait_resolved(undecided))
-                )
-                self._keep(waiting.parked)
+                self._park(waiting, self.env.staging.wait_resolved(undecided))
+                continue
+            if waiting.request.follows and (ahead := waiting.parked_ahead):
+                self._queue.popleft()
+                self._park(waiting, asyncio.wait(ahead))
                 continue
             size += waiting.request.txn.buffered_bytes
             phase = waiting.request.prepare is not None or waiting.request.ends is not None
@@ -411,17 +399,28 @@ class GroupCommitter(Struct, eq=False):
         needed = {read.shard for read in request.reads} | {claim.shard for claim in request.claims} | changed
         return next((record for shard in needed if (record := cache.undecided(shard)) is not None), None)
 
-    async def _park(self, waiting: _Waiting, known: Coroutine[Any, Any, Any]) -> None:
-        """Put `waiting` back at the head of the queue once the outcome of a transaction is `known`."""
-        try:
-            await known
-        except StorageError as error:
-            waiting.done.set_exception(commit_error(error))
-            return
-        self._queue.appendleft(waiting)
-        self._arrived.set()
+    def _park(self, waiting: Waiting, resolved: Awaitable[object]) -> None:
+        """Put `waiting` back at the head of the queue, before those who follow it, once something is `resolved`."""
 
-    async def _commit_group(self, group: list[_Waiting], recorded: Callable[[], None]) -> None:
+        async def come_back() -> None:
+            try:
+                await resolved
+            except StorageError as error:
+                waiting.done.set_exception(commit_error(error))
+                return
+            waiting.parked = None
+            if waiting.decided is not None:
+                waiting.decided.is_parked = False
+            self._queue.appendleft(waiting)
+            self._arrived.set()
+
+        waiting.taken = False
+        waiting.parked = asyncio.get_running_loop().create_task(come_back())
+        if waiting.decided is not None:
+            waiting.decided.is_parked = True
+        self._keep(waiting.parked)
+
+    async def _commit_group(self, group: list[Waiting], recorded: Callable[[], None]) -> None:
         """Validate and commit; again from the start when another process committed in between."""
         flying = _InFlight(AFTER_ALL, _answered(group))
         self._in_flight.append(flying)
@@ -430,7 +429,7 @@ class GroupCommitter(Struct, eq=False):
         finally:
             self._in_flight.remove(flying)
 
-    async def _commit_in_rounds(self, group: list[_Waiting], recorded: Callable[[], None], flying: _InFlight) -> None:
+    async def _commit_in_rounds(self, group: list[Waiting], recorded: Callable[[], None], flying: _InFlight) -> None:
         env = self.env
         for _ in range(MAX_ROUNDS):
             flying.ts, flying.members = AFTER_ALL, _answered(group)
@@ -444,6 +443,9 @@ class GroupCommitter(Struct, eq=False):
                 return
             merged = self._merged(group, catalog)
             for waiting in group:
+                waiting.is_valid = True
+                if waiting.decided is not None:
+                    self._make_certain(waiting, waiting.decided)
                 if not waiting.answered_durable and self._may_promise(waiting):
                     self._promise(waiting)
             ts = await env.oracle.write_ts("user")
@@ -460,7 +462,7 @@ class GroupCommitter(Struct, eq=False):
                 env.oracle.abandon_write("user", ts)
                 env.oracle.observe(Csn(result.least_committable - 1))
                 continue
-            for waiting in group:
+            for waiting in [waiting for waiting in group if waiting.early is not None]:
                 waiting.answer()
             await self._note_versions(group, merged, ts)
             await env.oracle.apply_write("user", ts)
@@ -472,7 +474,13 @@ class GroupCommitter(Struct, eq=False):
         for waiting in group:
             waiting.done.set_exception(serialization_failure(CONCURRENT_UPDATE))
 
-    async def _note_versions(self, group: list[_Waiting], merged: Txn, ts: Csn) -> None:
+    def _make_certain(self, waiting: Waiting, decided: Decided) -> None:
+        """It is validated: blocks may follow it, too."""
+        owner, versions = waiting.request.owner, self.versions
+        if not decided.is_certain and owner is not None and versions is not None and self._is_certain(waiting):
+            versions.make_certain(decided, waiting.request.replacements, owner)
+
+    async def _note_versions(self, group: list[Waiting], merged: Txn, ts: Csn) -> None:
         """Let those who wait for rows know their new ids. Before the rows can be seen: who sees them may lock them."""
         changed = [
             CommittedChanges(
@@ -484,7 +492,7 @@ class GroupCommitter(Struct, eq=False):
         if changed and self.versions is not None:
             await self.versions.committed(self.env, merged, changed, ts)
 
-    def _merged(self, group: list[_Waiting], catalog: CatalogSnapshot) -> Txn:
+    def _merged(self, group: list[Waiting], catalog: CatalogSnapshot) -> Txn:
         """What `group` commits. A single transaction without definitions is committed as it is, and so not sealed again
         after `_upload`."""
         updates = group[-1].request.catalog_updates
@@ -499,7 +507,7 @@ class GroupCommitter(Struct, eq=False):
 
     async def _write(
         self,
-        group: list[_Waiting],
+        group: list[Waiting],
         merged: Txn,
         ts: Csn,
         validated: Csn,
@@ -527,14 +535,15 @@ class GroupCommitter(Struct, eq=False):
                 await env.clock.sleep(RETRY_S)
                 ts = await env.oracle.write_ts("user")
 
-    async def _validate(
-        self, group: list[_Waiting], until: Csn, catalog: CatalogSnapshot, known: int
-    ) -> list[_Waiting]:
-        accepted: list[_Waiting] = []
+    async def _validate(self, group: list[Waiting], until: Csn, catalog: CatalogSnapshot, known: int) -> list[Waiting]:
+        accepted: list[Waiting] = []
         earlier = Accepted() if len(group) > 1 else NONE_ACCEPTED
         for waiting in group:
             failure: SqlError | None
             if waiting.request.follows:
+                if ahead := waiting.parked_ahead:
+                    self._park(waiting, asyncio.wait(ahead))
+                    continue
                 request = followed(waiting.request, earlier)
                 if request is None:
                     waiting.done.set_exception(serialization_failure(CONCURRENT_UPDATE))
@@ -556,7 +565,7 @@ class GroupCommitter(Struct, eq=False):
                 waiting.done.set_exception(failure)
         return accepted
 
-    async def _waits_for_prepared(self, waiting: _Waiting, catalog: CatalogSnapshot, until: Csn) -> bool:
+    async def _waits_for_prepared(self, waiting: Waiting, catalog: CatalogSnapshot, until: Csn) -> bool:
         """Whether a prepared transaction could not commit after `waiting`; that is parked until one ends, unless it
         is to be prepared itself."""
         prepared = self.prepared
@@ -566,21 +575,19 @@ class GroupCommitter(Struct, eq=False):
         if not await prepared.exclude(waiting.request, catalog, until):
             return False
         if waiting.request.prepare is None:
-            waiting.taken = False
-            waiting.parked = asyncio.get_running_loop().create_task(self._park(waiting, one_ends.wait()))
-            self._keep(waiting.parked)
+            self._park(waiting, one_ends.wait())
         return True
 
 
-def _answered(group: list[_Waiting]) -> tuple[Txn, ...]:
-    return tuple(waiting.request.txn for waiting in group if waiting.answered)
+def _answered(group: list[Waiting]) -> tuple[Txn, ...]:
+    return tuple(waiting.request.txn for waiting in group if waiting.early is not None and waiting.answered)
 
 
 def _nothing() -> None:
     """Nobody waits for the record of a group."""
 
 
-def _shards(group: list[_Waiting]) -> set[ShardId]:
+def _shards(group: list[Waiting]) -> set[ShardId]:
     """What the group wrote and read: nobody else may have written there since it was validated."""
     shards: set[ShardId] = set()
     for waiting in group:

@@ -14,7 +14,7 @@ from msgspec import Struct, field
 from adapter.settings.values import SettingValues
 from adapter.transactions.claims import Claim
 from adapter.transactions.decided_rows import Replacement
-from storage.catalog.model import CatalogSnapshot, CatalogUpdate
+from storage.catalog.model import CatalogSnapshot, CatalogUpdate, net_updates
 from storage.catalog.temporary import TemporaryObjects
 from storage.persistent_list import PersistentList
 from storage.timestamps.csn import Csn
@@ -62,6 +62,26 @@ class Pending(Struct, frozen=True, kw_only=True):
     """Keys that a deferred constraint has yet to check."""
     timings: Mapping[int, bool] = field(default_factory=dict)
     """What SET CONSTRAINTS has said: by oid of the constraint whether it is deferred, 0 for all others."""
+
+    def net_updates(self, before: CatalogSnapshot) -> tuple[CatalogUpdate, ...]:
+        """What the `updates` of the catalog `before` come to: at most one retraction and one addition for each
+        object."""
+        if self.catalog is None:
+            return ()
+        after = self.catalog
+        # Objects of other databases are in neither.
+        net = net_updates(
+            u for u in self.updates if u.record.oid not in before.records and u.record.oid not in after.records
+        )
+        for oid in dict.fromkeys(update.record.oid for update in self.updates):
+            old, new = before.get(oid), after.get(oid)
+            if old == new:
+                continue
+            if old is not None:
+                net.append(CatalogUpdate(record=old, diff=-1))
+            if new is not None:
+                net.append(CatalogUpdate(record=new, diff=1))
+        return tuple(net)
 
 
 class Mark(Struct, frozen=True, kw_only=True):

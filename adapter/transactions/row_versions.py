@@ -72,14 +72,29 @@ class RowVersions:
         self._rows = 0
 
     def decide(
-        self, txn: Txn, done: asyncio.Future[Csn], replacements: Sequence[Replacement], owner: Owner
+        self,
+        txn: Txn,
+        done: asyncio.Future[Csn],
+        replacements: Sequence[Replacement],
+        owner: Owner,
+        *,
+        is_certain: bool = False,
     ) -> Decided | None:
         """Let those who wait for rows of `txn`, which `owner` has locked, follow it; it is in the commit queue."""
-        decided = self.decided.decide(txn, done, replacements)
+        decided = self.decided.decide(txn, done, replacements, is_certain=is_certain)
         if decided is not None:
-            for relation_oid in {replacement.relation_oid for replacement in replacements}:
-                self._locks.pass_on(owner, relation_oid)
+            owner.is_certain = is_certain
+            self._pass_on(owner, replacements)
         return decided
+
+    def make_certain(self, decided: Decided, replacements: Sequence[Replacement], owner: Owner) -> None:
+        """Let also those follow it who follow only what is certain."""
+        decided.is_certain = owner.is_certain = True
+        self._pass_on(owner, replacements)
+
+    def _pass_on(self, owner: Owner, replacements: Sequence[Replacement]) -> None:
+        for relation_oid in {replacement.relation_oid for replacement in replacements}:
+            self._locks.pass_on(owner, relation_oid)
 
     async def committed(self, env: Environment, whole: Txn, changes: Iterable[CommittedChanges], csn: Csn) -> None:
         """Note what `whole`, of which `changes` are members, replaced with its commit at `csn`, and move locks.

@@ -55,17 +55,16 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from adapter.settings.values import SettingValues
-from adapter.store_errors import CONCURRENT_UPDATE, serialization_failure
 from adapter.transactions.claims import Claim
 from adapter.transactions.commit_request import CatalogReads, CommitRequest, Isolation, TableRead
-from adapter.transactions.decided_rows import Decided, Replacement
+from adapter.transactions.decided_rows import Decided, Replacement, durable, names_landed, settled
 from adapter.transactions.locks.lock_table import SessionLocks
 from adapter.transactions.locks.modes import Mode
 from adapter.transactions.locks.tags import Tag
 from adapter.transactions.pending import DeferredKeys, Mark, Pending, Snapshot
 from adapter.transactions.temporary import TemporarySpace
 from planner.errors import ActiveSqlTransaction, InternalError, InvalidSavepointSpecification, ReadOnlySqlTransaction
-from storage.catalog.model import CatalogRecord, CatalogSnapshot, CatalogUpdate, Relation, net_updates
+from storage.catalog.model import CatalogRecord, CatalogSnapshot, CatalogUpdate, Relation
 from storage.catalog.temporary import FIRST_TEMPORARY_OID, TemporaryObjects
 from storage.ids import ShardId, is_temporary
 from storage.persistent_list import PersistentList
@@ -161,6 +160,8 @@ class Transaction(Struct, kw_only=True):
     _savepoints: list[Mark] = field(default_factory=list)
     _reads_before: int = 0
     """How much of what was read was so by earlier statements."""
+    _followed_before: int = 0
+    """How many were followed by earlier statements."""
     _has_moved: bool = False
 
     def _not_now(self, what: str) -> InternalError:
@@ -201,10 +202,14 @@ class Transaction(Struct, kw_only=True):
 
         With `reads` False the statement reads no rows, so the newest snapshot that this process knows of will do and
         costs no store operation: what it relies on is validated when the transaction commits. The first statement that
-        does read then takes a new one.
+        does read then takes a new one. One that reads also waits until those are durable whom earlier ones have
+        followed; 40001 when they are lost.
         """
         self.fresh = False
         self._reads_before = len(self.reads)
+        if reads and self.followed:
+            await self.settled()
+        self._followed_before = len(self.followed)
         state = self.state
         if state not in _BEGIN:
             raise self._not_now("begin a statement")
@@ -288,17 +293,27 @@ class Transaction(Struct, kw_only=True):
         if self.isolation.keeps_snapshot:
             self.first_read_at = None
             self.reads.clear()
-        self.followed.clear()
+        del self.followed[self._followed_before :]
         self.seen.clear()
         self.snapshot, self.state = None, State.NEW
 
+    @property
+    def follows_now(self) -> bool:
+        """Whether the statement that runs goes on from rows that may not be durable."""
+        return len(self.followed) > self._followed_before
+
     async def settled(self) -> None:
         """Return when all that it has followed is durable. Raises 40001 when some of it is lost."""
-        for decided in self.followed:
-            if not decided.done.done():
-                await asyncio.wait((decided.done,))
-            if decided.is_lost:
-                raise serialization_failure(CONCURRENT_UPDATE)
+        await durable(self.followed)
+        self._settle_names()
+
+    def _settle_names(self) -> None:
+        names = names_landed(self.followed)
+        if names and self.txn is not None:
+            for shard, ids in names.items():
+                self.txn.settle(shard, ids)
+            replacements = settled(tuple(self.pending.replacements), names)
+            self.pending = replace(self.pending, replacements=PersistentList.of(replacements))
 
     async def lock(self, wanted: Iterable[tuple[Tag, Mode]], *, begin_again: bool = True) -> None:
         """Take locks before the statement runs. With `begin_again`, raises BeginAgain when one had to be waited for and
@@ -431,10 +446,7 @@ class Transaction(Struct, kw_only=True):
 
     def keep_deferred(self, keys: Iterable[DeferredKeys]) -> None:
         """Of what was deferred only `keys` have still to be checked."""
-        left: PersistentList[DeferredKeys] = PersistentList()
-        for each in keys:
-            left = left.add(each)
-        self.pending = replace(self.pending, deferred=left)
+        self.pending = replace(self.pending, deferred=PersistentList.of(keys))
 
     def set_timings(self, timings: Mapping[int, bool]) -> None:
         """SET CONSTRAINTS: by oid of the constraint whether it is deferred, 0 for all others."""
@@ -445,25 +457,6 @@ class Transaction(Struct, kw_only=True):
     def is_own_table(self, relation: Relation) -> bool:
         """Whether nobody else can have written to the relation: it is temporary, or was made by this transaction."""
         return relation.oid >= FIRST_TEMPORARY_OID or relation.shard in self.created_shards
-
-    def net_updates(self) -> tuple[CatalogUpdate, ...]:
-        """What the transaction's DDL comes to: at most one retraction and one addition for each object."""
-        if self.snapshot is None or self.pending.catalog is None:
-            return ()
-        before, after = self.snapshot.catalog, self.pending.catalog
-        # Objects of other databases are in neither.
-        net = net_updates(
-            u for u in self.pending.updates if u.record.oid not in before.records and u.record.oid not in after.records
-        )
-        for oid in dict.fromkeys(update.record.oid for update in self.pending.updates):
-            old, new = before.get(oid), after.get(oid)
-            if old == new:
-                continue
-            if old is not None:
-                net.append(CatalogUpdate(record=old, diff=-1))
-            if new is not None:
-                net.append(CatalogUpdate(record=new, diff=1))
-        return tuple(net)
 
     @property
     def has_writes(self) -> bool:
@@ -476,6 +469,8 @@ class Transaction(Struct, kw_only=True):
         """What goes to the group committer. Nothing can be added any more."""
         if self.state not in _OPEN or self.snapshot is None:
             raise self._not_now("commit")
+        if self.followed:
+            self._settle_names()
         txn = env.begin() if self.txn is None else self.txn
         txn.xid = self.id
         assumed = self.state is State.ASSUMING
@@ -486,7 +481,7 @@ class Transaction(Struct, kw_only=True):
             snapshot=self.snapshot.csn if self.first_read_at is None else self.first_read_at,
             reads=tuple(self.reads),
             claims=tuple(self.pending.claims) if self.pending.claims.length else (),
-            catalog_updates=self.net_updates(),
+            catalog_updates=self.pending.net_updates(self.snapshot.catalog) if self.pending.updates else (),
             catalog_reads=self.catalog_reads,
             created=frozenset(self.created_shards),
             replacements=tuple(self.pending.replacements) if self.pending.replacements.length else (),

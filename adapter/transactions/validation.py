@@ -27,7 +27,7 @@ from adapter.plans.predicates import Conjunction, any_row_matches, may_match
 from adapter.store_errors import CONCURRENT_DDL, CONCURRENT_UPDATE, READ_WRITE_DEPENDENCIES, serialization_failure
 from adapter.transactions.claims import broken
 from adapter.transactions.commit_request import CommitRequest, TableRead
-from adapter.transactions.decided_rows import settled
+from adapter.transactions.decided_rows import names_landed, settled
 from adapter.transactions.group_changes import Accepted, shared_ids
 from planner.errors import SqlError
 from planner.types.user_types import types_used
@@ -47,16 +47,10 @@ def followed(request: CommitRequest, accepted: Accepted) -> CommitRequest | None
     """`request` with rows of others that are durable by now by their own ids; None when one that it follows is neither
     that nor among those `accepted`, and so is lost to it."""
     members = {member.txn.place for member in accepted.requests}
-    names: dict[ShardId, dict[int, int]] = {}
-    left = []
-    for decided in request.follows:
-        if decided.is_durable:
-            for (shard, name), row_id in decided.landed.items():
-                names.setdefault(shard, {})[name] = row_id
-        elif decided.is_lost or decided.place not in members:
-            return None
-        else:
-            left.append(decided)
+    left = [decided for decided in request.follows if not decided.is_durable]
+    if any(decided.is_lost or decided.place not in members for decided in left):
+        return None
+    names = names_landed(decided for decided in request.follows if decided.is_durable)
     replacements = settled(request.replacements, names)
     at_hand = {decided.place for decided in left}
     for each in replacements:

@@ -49,6 +49,11 @@ def place_of(row_id: int) -> tuple[int, int]:
     return place, rest + PROVISIONAL_ROW_ID
 
 
+def names_rows_ahead(deletes: pa.Table) -> bool:
+    """Whether a table of deleted rows names one of another transaction."""
+    return bool((deletes.column(0).to_numpy() >= FIRST_AHEAD).any())
+
+
 def netted(
     inserts: list[NewPart], deletes: list[tuple[int, pa.Table]], places: Sequence[int]
 ) -> tuple[list[NewPart], list[tuple[int, pa.Table]]]:

@@ -56,7 +56,7 @@ from storage.transactions.buffers import (
 )
 from storage.transactions.local_parts import LocalParts, schema_groups
 from storage.transactions.row_places import NewPart, Run, coalesced, committed_ids, delete_groups, is_provisional
-from storage.transactions.rows_ahead import Ints, netted
+from storage.transactions.rows_ahead import Ints, names_rows_ahead, netted
 
 SPILL_BUDGET_BYTES = 32 * 1024 * 1024
 """Arrow bytes that one transaction buffers before `spill_due`."""
@@ -401,11 +401,14 @@ class Txn:
             self._buffered -= sum([arrow_bytes(table) for table in run.tables])
             del buffer.runs[0]
         buffer.open_run = False
-        for group in schema_groups(buffer.deletes):
+        # What is in a file cannot be settled.
+        kept = [table for table in buffer.deletes if names_rows_ahead(table)]
+        deletes = [table for table in buffer.deletes if not names_rows_ahead(table)]
+        for group in schema_groups(deletes):
             for table in _slices(pa.concat_tables(group)):
                 buffer.parts.append(await self._writer.upload("delete", shard, table))
-        self._buffered -= sum([arrow_bytes(table) for table in buffer.deletes])
-        buffer.deletes = []
+        self._buffered -= sum([arrow_bytes(table) for table in deletes])
+        buffer.deletes = kept
         buffer.local_deletes = LocalParts("delete")
         self._changed(shard)
 

@@ -11,13 +11,14 @@ Rules, which are PostgreSQL's (lock.c, proc.c):
   nobody starves.
 
 And one that is not PostgreSQL's: an owner whose commit is decided may *pass on* what it holds. It holds it still, for
-everybody but requests that `follow`, which go on from what it will have committed
+everybody but requests that follow it (`Follows`), which go on from what it will have committed
 (`adapter.transactions.decided_rows`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from enum import IntEnum
 from typing import Protocol
 
 from msgspec import Struct, field
@@ -43,10 +44,20 @@ class Granted(Protocol):
         ...
 
 
+class Follows(IntEnum):
+    """After which of those who have passed a lock on a request may have it."""
+
+    NOBODY = 0
+    CERTAIN = 1
+    """After those whom nothing but a failure of the store keeps from committing."""
+    ANYBODY = 2
+
+
 class Segment(Struct, eq=False):
     """What an owner took between two marks: modes of locks, and rows by relation and mode."""
 
-    locks: set[tuple[Lock, Mode]] = field(default_factory=set)
+    locks: dict[tuple[Lock, Mode], None] = field(default_factory=dict)
+    """In the order in which they were taken, which is that in which others go on."""
     rows: dict[tuple[int, Mode], RowSet] = field(default_factory=dict)
 
 
@@ -66,6 +77,8 @@ class Owner(Struct, eq=False, kw_only=True):
     """The lock that its latest request failed to get."""
     is_awaited: bool = False
     """Whether somebody would follow it, once it is decided."""
+    is_certain: bool = False
+    """Whether nothing but a failure of the store keeps it from committing, once it is decided."""
     decide: Callable[[], None] | None = None
     """Lets others follow it: it is decided, and nobody has asked for that yet."""
     segments: list[Segment] = field(default_factory=lambda: [Segment()])
@@ -91,8 +104,8 @@ class Request(Struct, eq=False, kw_only=True):
     granted: Granted
     since_ms: int = 0
     for_session: bool = False
-    follows: bool = False
-    """Whether holders that have passed the lock on are not waited for."""
+    follows: Follows = Follows.NOBODY
+    """Which holders that have passed the lock on are not waited for."""
     holds: bool = False
     """Whether it has been granted."""
 
@@ -123,21 +136,24 @@ class Lock:
         """Whether nobody holds it or waits for it."""
         return not self.holders and not self.queue
 
-    def excludes(self, owner: Owner, mode: Mode, follows: bool = False) -> bool:
-        """Whether another owner holds a mode that conflicts with `mode`; with `follows` one that has not passed it
-        on."""
+    def excludes(self, owner: Owner, mode: Mode, follows: Follows = Follows.NOBODY) -> bool:
+        """Whether another owner holds a mode that conflicts with `mode`, but for those that the request `follows`."""
         found = CONFLICTS[mode] & self._mask
         if not found:
             return False
         if follows and self.passed_on:
             return any(
-                held & found and other is not owner and other not in self.passed_on
+                held & found and other is not owner and not self.has_passed_on(other, follows)
                 for other, held in self.holders.items()
             )
         own = self.holders.get(owner, 0)
         return any(found >> held & 1 and self._counts[held] > (own >> held & 1) for held in range(1, len(self._counts)))
 
-    def is_grantable(self, owner: Owner, mode: Mode, follows: bool = False) -> bool:
+    def has_passed_on(self, owner: Owner, follows: Follows) -> bool:
+        """Whether the holder `owner` has passed the lock on to requests that follow so."""
+        return owner in self.passed_on and (follows is Follows.ANYBODY or (bool(follows) and owner.is_certain))
+
+    def is_grantable(self, owner: Owner, mode: Mode, follows: Follows = Follows.NOBODY) -> bool:
         """Whether a request that comes now need not wait."""
         if self.excludes(owner, mode, follows):
             return False
@@ -226,7 +242,7 @@ class Lock:
         conflicts = CONFLICTS[request.mode]
         # Copies: pg_blocking_pids looks from another thread.
         for owner, held in list(self.holders.items()):
-            if owner is not request.owner and conflicts & held and not (request.follows and owner in self.passed_on):
+            if owner is not request.owner and conflicts & held and not self.has_passed_on(owner, request.follows):
                 yield owner, None
         for ahead in list(queue):
             if ahead is request:

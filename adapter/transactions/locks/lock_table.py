@@ -19,7 +19,7 @@ import numpy as np
 
 from adapter.transactions.locks import deadlock, tags
 from adapter.transactions.locks.between_workers import BetweenWorkers, Holding, Waiting
-from adapter.transactions.locks.lock import Lock, Owner, Patience, Request, Segment
+from adapter.transactions.locks.lock import Follows, Lock, Owner, Patience, Request, Segment
 from adapter.transactions.locks.modes import Mode, modes_of
 from adapter.transactions.locks.outside import is_shared
 from adapter.transactions.locks.row_locks import MAX_ROWS, RowLocks
@@ -122,7 +122,7 @@ class LockTable:
         if for_session:
             owner.session_level[lock, mode] = owner.session_level.get((lock, mode), 0) + 1
         elif not owner.takes_in_transaction(lock, mode):
-            owner.segments[-1].locks.add((lock, mode))
+            owner.segments[-1].locks[lock, mode] = None
 
     def _remove(self, owner: Owner, lock: Lock, mode: Mode) -> None:
         lock.remove(owner, mode)
@@ -159,10 +159,17 @@ class LockTable:
         return rows.take(owner, row_id, mode) is None
 
     async def lock_row(
-        self, owner: Owner, relation_oid: int, row_id: int, mode: Mode, patience: Patience, *, follows: bool = False
+        self,
+        owner: Owner,
+        relation_oid: int,
+        row_id: int,
+        mode: Mode,
+        patience: Patience,
+        *,
+        follows: Follows = Follows.NOBODY,
     ) -> bool:
-        """Take a row; whether it had to be waited for. `follows`: holders that have passed it on are not. Raises 55P03,
-        40P01."""
+        """Take a row; whether it had to be waited for. Holders that have passed it on are not when the request
+        `follows` them. Raises 55P03, 40P01."""
         waited = False
         while True:
             rows = self._rows_of(relation_oid)
@@ -178,7 +185,7 @@ class LockTable:
             lock = self._lock(blocking)
             await self._wait(owner, lock, mode, patience, False)
             # The claim is over, which is all that was waited for.
-            owner.segments[-1].locks.discard((lock, mode))
+            owner.segments[-1].locks.pop((lock, mode), None)
             self._remove(owner, lock, mode)
 
     async def lock_rows(
@@ -189,10 +196,10 @@ class LockTable:
         mode: Mode,
         patience: Patience,
         *,
-        follows: bool = False,
+        follows: Follows = Follows.NOBODY,
     ) -> bool:
-        """Take rows (ids ascending, each once) in their order; whether one had to be waited for. `follows`: holders
-        that have passed them on are not, unless the rows are many.
+        """Take rows (ids ascending, each once) in their order; whether one had to be waited for. Holders that
+        have passed them on are not when the request `follows` them, unless the rows are many.
 
         Raises 55P03, 40P01.
         """
@@ -278,7 +285,14 @@ class LockTable:
     # ------------------------------------------------------------ waiting
 
     async def _wait(
-        self, owner: Owner, lock: Lock, mode: Mode, patience: Patience, for_session: bool, *, follows: bool = False
+        self,
+        owner: Owner,
+        lock: Lock,
+        mode: Mode,
+        patience: Patience,
+        for_session: bool,
+        *,
+        follows: Follows = Follows.NOBODY,
     ) -> None:
         granted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         request = Request(
@@ -510,10 +524,10 @@ class SessionLocks:
         return await self.lock(tag, mode)
 
     async def lock_rows(
-        self, relation_oid: int, row_ids: np.ndarray[Any, Any], mode: Mode, *, follows: bool = False
+        self, relation_oid: int, row_ids: np.ndarray[Any, Any], mode: Mode, *, follows: Follows = Follows.NOBODY
     ) -> bool:
-        """Take rows, in the order of their ids (ascending, each once); whether one had to be waited for. `follows`:
-        holders that have passed them on are not."""
+        """Take rows, in the order of their ids (ascending, each once); whether one had to be waited for. Holders
+        that have passed them on are not when the request `follows` them."""
         patience, between = self._patience(), self.table.between_workers
         waited = await self.table.lock_rows(self.owner, relation_oid, row_ids, mode, patience, follows=follows)
         if between is not None:
@@ -554,7 +568,7 @@ class SessionLocks:
     def end(self) -> None:
         """The transaction is over."""
         self.owner.transactions += 1
-        self.owner.is_awaited, self.owner.decide = False, None
+        self.owner.is_awaited, self.owner.is_certain, self.owner.decide = False, False, None
         if self.owner.has_taken:
             self.table.release(self.owner)
         if self.table.between_workers is not None:

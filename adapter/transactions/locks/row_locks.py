@@ -25,7 +25,7 @@ import numpy as np
 from msgspec import Struct
 
 from adapter.transactions.locks import tags
-from adapter.transactions.locks.lock import Lock, Owner, Request
+from adapter.transactions.locks.lock import Follows, Lock, Owner, Request
 from adapter.transactions.locks.modes import CONFLICTS, Mode, modes_of
 from adapter.transactions.locks.row_sets import RowSet
 from adapter.transactions.locks.tags import Tag
@@ -58,8 +58,8 @@ class RowLocks:
 
     # ------------------------------------------------------------ taking
 
-    def take(self, owner: Owner, row_id: int, mode: Mode, follows: bool = False) -> Lock | Tag | None:
-        """Let `owner` have the row, also after others who have passed it on if it `follows`; None when it has it.
+    def take(self, owner: Owner, row_id: int, mode: Mode, follows: Follows = Follows.NOBODY) -> Lock | Tag | None:
+        """Let `owner` have the row, also after others who have passed it on and whom it `follows`; None when it has it.
 
         Otherwise what it has to wait for: the row's entry, or the end of a claim (by its tag), after which it asks
         again.

@@ -165,6 +165,137 @@ async def test_a_strangers_change_refuses_the_queue(stalling: Stalled) -> None:
     assert await clients[0].value("select n from t where id = 1") == 90
 
 
+async def blocks_queue_up(stalled: Stalled, clients: list[Client], text: str) -> list[asyncio.Task[Any]]:
+    """Have all `clients` run `text` in a block each while the store is held up; returns when all blocks are decided."""
+    store, _ = stalled
+    store.gate.clear()
+    tasks = []
+    for number, client in enumerate(clients, 1):
+        assert await client.run("begin isolation level read committed") == ["BEGIN"]
+        assert await client.run(text) == ["UPDATE 1"]
+        tasks.append(asyncio.create_task(client.run("commit")))
+        await until(lambda number=number: committing(clients) == number)  # type: ignore[misc]
+    return tasks
+
+
+async def test_blocks_follow_blocks(stalling: Stalled) -> None:
+    store, server = stalling
+    clients = await clients_of(server, "serializable")
+    before = server.services.committer.groups
+    tasks = await blocks_queue_up(stalling, clients, "update t set n = n + 1 where id = 1")
+    assert not any(task.done() for task in tasks)
+    store.gate.set()
+    assert await asyncio.gather(*tasks) == [["COMMIT"]] * CLIENTS
+    assert await clients[0].rows("select * from t order by id") == [(1, CLIENTS, 0), (2, 0, 0), (3, 50, 0)]
+    assert server.services.committer.groups - before <= 2
+    assert decided(server) == 0
+
+
+async def test_a_block_shows_nothing_that_is_not_durable(stalling: Stalled) -> None:
+    """What a block does after it has followed waits, unless it reads nothing, and sees each row once."""
+    store, server = stalling
+    clients = await clients_of(server, "serializable")
+    await clients[0].run("create table log (n int)")
+    tasks = await blocks_queue_up(stalling, clients[:3], "update t set n = n + 1 where id = 1")
+    last = clients[3]
+    await last.run("begin isolation level read committed; update t set n = n + 1 where id = 1; savepoint s")
+    assert await last.run("insert into log values (1)") == ["INSERT 0 1"]
+    reading = asyncio.create_task(last.rows("select id, n from t where n < 50 order by id"))
+    returning = asyncio.create_task(clients[4].rows("update t set n = n + 1 where id = 1 returning n"))
+    nothing = asyncio.create_task(clients[5].run("begin isolation level read committed"))
+    await asyncio.sleep(0.1)
+    assert not any(task.done() for task in (*tasks, reading, returning))
+    assert await nothing == ["BEGIN"]
+    store.gate.set()
+    assert await reading == [(1, 4), (2, 0)]
+    await last.run("update t set n = n + 1 where id = 1")
+    await last.run("rollback to s; update t set other = 7 where id = 1")
+    assert await last.rows("select id, n, other from t where n < 50 order by id") == [(1, 4, 7), (2, 0, 0)]
+    await last.run("commit")
+    assert await returning == [(5,)]
+    assert await last.rows("select id, n, other from t order by id") == [(1, 5, 7), (2, 0, 0), (3, 50, 0)]
+    assert await last.rows("select * from log") == []
+    assert decided(server) == 0
+
+
+async def test_blocks_that_follow_what_is_lost_fail(stalling: Stalled) -> None:
+    """Whoever has followed a block that the store refused is told so, by COMMIT or by what it reads."""
+    store, server = stalling
+    clients = await clients_of(server, "serializable")
+    # The first goes alone, and what it is told, the others must not count on.
+    tasks = await blocks_queue_up(stalling, clients[:1], "update t set n = n + 50 where id = 1")
+    await asyncio.sleep(0.02)
+    tasks += await blocks_queue_up(stalling, clients[1:4], "update t set n = n + 1 where id = 1")
+    reader, changeless, again = clients[4:7]
+    update = "begin isolation level read committed; update t set n = n + 1 where id = 1"
+    await reader.run(update)
+    reading = asyncio.create_task(reader.error("select n from t where id = 1"))
+    assert committing(clients) == 4
+    alone = asyncio.create_task(again.run("update t set n = n + 1 where id = 1"))
+    store.failing = 1
+    store.gate.set()
+    results = await asyncio.gather(*tasks, return_exceptions=True)
+    assert [result.sqlstate for result in results if isinstance(result, SqlError)] == ["53100"] + ["40001"] * 3
+    assert (await reading).sqlstate == "40001"
+    await reader.run("rollback")
+    assert await alone == ["UPDATE 1"]
+    await changeless.run(update)
+    assert await changeless.run("commit") == ["COMMIT"]
+    assert await clients[0].value("select n from t where id = 1") == 2
+    assert decided(server) == 0
+
+
+async def test_a_block_that_changes_nothing_waits_for_what_it_has_seen(stalling: Stalled) -> None:
+    store, server = stalling
+    clients = await clients_of(server, "serializable", 4)
+    tasks = await blocks_queue_up(stalling, clients[:1], "update t set n = n + 1 where id = 1")
+    await clients[1].run("begin isolation level read committed")
+    assert await clients[1].run("update t set n = -1 where id = 1 and n = 0") == ["UPDATE 0"]
+    ending = asyncio.create_task(clients[1].run("commit"))
+    await asyncio.sleep(0.05)
+    assert not ending.done()
+    store.gate.set()
+    await asyncio.gather(*tasks, ending)
+
+
+async def test_a_block_that_was_followed_cannot_be_withdrawn(stalling: Stalled) -> None:
+    store, server = stalling
+    clients = await clients_of(server, "serializable", 4)
+    store.gate.clear()
+    ahead = asyncio.create_task(clients[0].run("update t set n = n + 1 where id = 2"))
+    await until(lambda: committing(clients) == 1)
+    await clients[1].run("begin isolation level read committed; update t set n = n + 1 where id = 1")
+    first = asyncio.create_task(clients[1].run("commit"))
+    await until(lambda: committing(clients) == 2)
+    await clients[2].run("begin isolation level read committed; update t set n = n + 1 where id = 1")
+    first.cancel()
+    await asyncio.sleep(0.02)
+    assert not first.done()
+    store.gate.set()
+    assert await clients[2].run("commit") == ["COMMIT"]
+    await asyncio.gather(ahead, first, return_exceptions=True)
+    assert await clients[0].value("select n from t where id = 1") == 2
+
+
+@pytest.mark.parametrize("level", LEVELS)
+async def test_deletes_and_returning_follow(stalling: Stalled, level: str) -> None:
+    store, server = stalling
+    clients = await clients_of(server, level)
+    tasks = await queue_up(stalling, clients[:3], "update t set n = n + 1 where id = 1 returning n")
+    deleting = asyncio.create_task(clients[3].rows("delete from t where id = 1 returning n"))
+    await until(lambda: committing(clients) == 4)
+    late = [asyncio.create_task(client.run("update t set n = n + 1 where id = 1")) for client in clients[4:6]]
+    late.append(asyncio.create_task(clients[6].run("delete from t where id = 1")))
+    await asyncio.sleep(0.05)
+    assert not any(task.done() for task in (*tasks, deleting, *late))
+    store.gate.set()
+    assert sorted([result[0][0] for result in await asyncio.gather(*tasks)]) == [(1,), (2,), (3,)]
+    assert await deleting == [(3,)]
+    assert await asyncio.gather(*late) == [["UPDATE 0"], ["UPDATE 0"], ["DELETE 0"]]
+    assert await clients[0].rows("select id from t order by id") == [(2,), (3,)]
+    assert decided(server) == 0
+
+
 async def test_what_is_more_than_a_row_waits(stalling: Stalled) -> None:
     store, server = stalling
     clients = await clients_of(server, "serializable", 4)
@@ -201,24 +332,35 @@ async def run_history(stalled: Stalled, seed: int, *, rounds: int = 8) -> list[s
         rows = await client.rows(f"select items from lists where id = {key}")
         return tuple(int(item) for (items,) in rows for item in items.split(",")[:-1])
 
+    def append(key: int, value: int) -> str:
+        return f"update lists set items = items || '{value},' where id = {key}"
+
     async def work(number: int) -> None:
         level = chance.choice(("serializable", "serializable", "read committed"))
         client = await connect(server, default_transaction_isolation=level)
         for turn in range(rounds):
             key, value = int(chance.random() < 0.2), 1_000 * (number + 1) + turn
-            reads, began = chance.random() < 0.3, time.monotonic()
-            operation: Operation = Append(key, value)
+            kind, began = chance.choice(("read", "alone", "alone", "block", "block", "both")), time.monotonic()
+            keys = (0, 1) if kind == "both" else (key,)
+            operations: list[Operation] = [Append(key, value) for key in keys]
             status: Status = "ok"
             try:
-                if reads:
-                    operation = ReadList(key, await items_of(client, key))
+                if kind == "read":
+                    operations = [ReadList(key, await items_of(client, key))]
+                elif kind == "alone":
+                    await client.run(append(key, value))
                 else:
-                    await client.run(f"update lists set items = items || '{value},' where id = {key}")
+                    await client.run("begin isolation level read committed")
+                    for key in keys:
+                        await client.run(append(key, value))
+                    await client.run("commit")
             except SqlError as error:
-                if reads:
+                if client.status != "I":
+                    await client.run("rollback")
+                if kind == "read":
                     continue
                 status = "info" if error.sqlstate == "40003" else "fail"
-            note([operation], status, began, None if status == "info" else time.monotonic())
+            note(operations, status, began, None if status == "info" else time.monotonic())
 
     def note(operations: Sequence[Operation], status: Status, began: float, ended: float | None) -> None:
         history.append(
