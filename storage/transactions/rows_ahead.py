@@ -49,9 +49,11 @@ def place_of(row_id: int) -> tuple[int, int]:
     return place, rest + PROVISIONAL_ROW_ID
 
 
-def names_rows_ahead(deletes: pa.Table) -> bool:
-    """Whether a table of deleted rows names one of another transaction."""
-    return bool((deletes.column(0).to_numpy() >= FIRST_AHEAD).any())
+def apart(deletes: Sequence[pa.Table]) -> tuple[list[pa.Table], list[pa.Table]]:
+    """Tables of deleted rows that name rows of other transactions, and those that do not."""
+    ahead = [bool((table.column(0).to_numpy() >= FIRST_AHEAD).any()) for table in deletes]
+    named = [table for table, is_ahead in zip(deletes, ahead, strict=True) if is_ahead]
+    return named, [table for table, is_ahead in zip(deletes, ahead, strict=True) if not is_ahead]
 
 
 def netted(

@@ -56,7 +56,7 @@ from storage.transactions.buffers import (
 )
 from storage.transactions.local_parts import LocalParts, schema_groups
 from storage.transactions.row_places import NewPart, Run, coalesced, committed_ids, delete_groups, is_provisional
-from storage.transactions.rows_ahead import Ints, names_rows_ahead, netted
+from storage.transactions.rows_ahead import Ints, apart, netted
 
 SPILL_BUDGET_BYTES = 32 * 1024 * 1024
 """Arrow bytes that one transaction buffers before `spill_due`."""
@@ -385,9 +385,8 @@ class Txn:
         """Upload what is buffered if it has outgrown its budget (or at any size with `force`)."""
         if not force and not self.spill_due:
             return
-        for segment in self._segments:
-            for shard in list(segment.buffers):
-                await self._spill_buffer(segment, shard)
+        for segment, shard in [(segment, shard) for segment in self._segments for shard in segment.buffers]:
+            await self._spill_buffer(segment, shard)
 
     async def _spill_buffer(self, segment: _Segment, shard: ShardId) -> None:
         buffer = segment.buffers[shard]
@@ -401,9 +400,7 @@ class Txn:
             self._buffered -= sum([arrow_bytes(table) for table in run.tables])
             del buffer.runs[0]
         buffer.open_run = False
-        # What is in a file cannot be settled.
-        kept = [table for table in buffer.deletes if names_rows_ahead(table)]
-        deletes = [table for table in buffer.deletes if not names_rows_ahead(table)]
+        kept, deletes = apart(buffer.deletes)  # What is in a file cannot be settled.
         for group in schema_groups(deletes):
             for table in _slices(pa.concat_tables(group)):
                 buffer.parts.append(await self._writer.upload("delete", shard, table))
