@@ -162,6 +162,8 @@ class Watch:
         base = self._base()
         if base is None:
             return
+        if not self._modules and not module.startswith("frontend."):
+            return  # The message is not there yet: what the stores hear of an earlier commit is not its walk.
         caller = caller or base
         self._modules.setdefault(module)
         if caller and caller != module:
