@@ -385,7 +385,7 @@ class Txn:
         """Upload what is buffered if it has outgrown its budget (or at any size with `force`)."""
         if not force and not self.spill_due:
             return
-        for segment, shard in [(segment, shard) for segment in self._segments for shard in segment.buffers]:
+        for segment, shard in [(each, shard) for each in self._segments for shard in each.buffers]:
             await self._spill_buffer(segment, shard)
 
     async def _spill_buffer(self, segment: _Segment, shard: ShardId) -> None:
