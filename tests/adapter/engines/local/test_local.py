@@ -13,6 +13,7 @@ import psutil
 import pyarrow as pa
 import pytest
 
+from adapter.engines.common.lowered_queries import KnownQuery
 from adapter.engines.local.database import Cursor, LocalDatabase
 from adapter.engines.local.engine import LocalEngine
 from adapter.engines.local.scans import ConstantColumns
@@ -69,6 +70,12 @@ async def test_point_reads_reuse_decoded_parts(
 
 
 @pytest.fixture
+def by_plans(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small tables are read by plans of the database, as they are where a query is more than row programs do."""
+    monkeypatch.setattr(KnownQuery, "row_scan", lambda *_: None)
+
+
+@pytest.fixture
 def used(monkeypatch: pytest.MonkeyPatch) -> list[str | None]:
     """The kept plan that each statement on a cursor has used, None where it had none."""
     noted: list[str | None] = []
@@ -103,6 +110,7 @@ async def test_a_lookup_needs_no_database(world: World, local: LocalEngine, used
     assert local.unsupported(point) is None
 
 
+@pytest.mark.usefixtures("by_plans")
 async def test_larger_tables_are_read_by_all_threads(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     local = LocalEngine(world.env, blob_root=world.blob_root, directory=world.folder / "scratch", threads=THREADS)
     threads: list[int] = []
@@ -130,6 +138,7 @@ async def test_larger_tables_are_read_by_all_threads(world: World, monkeypatch: 
     await local.close()
 
 
+@pytest.mark.usefixtures("by_plans")
 async def test_the_plan_of_a_small_table_outlives_its_changes(
     world: World, local: LocalEngine, used: list[str | None]
 ) -> None:
@@ -145,6 +154,7 @@ async def test_the_plan_of_a_small_table_outlives_its_changes(
     assert used == [None] + ["plan0"] * 5
 
 
+@pytest.mark.usefixtures("by_plans")
 @pytest.mark.parametrize("bound", [False, True])
 async def test_one_plan_serves_all_constants_beside_a_small_table(
     world: World, local: LocalEngine, used: list[str | None], bound: bool
