@@ -8,6 +8,7 @@ holds more than its high-water mark.
 from __future__ import annotations
 
 import asyncio
+from time import monotonic
 from typing import Any, cast
 
 from frontend.connections.connection import ConnectionLost
@@ -19,6 +20,9 @@ READ_AHEAD_BYTES = 4 << 20
 """What a pipelining client may be ahead of us; beyond it TCP holds it back."""
 WRITE_HIGH_BYTES = 1 << 20
 """What may wait in the transport for a slow reader."""
+TURN_S = 0.005
+"""How long the messages that a client has sent at once keep the others waiting."""
+
 COALESCE_BYTES = 64 << 10
 """Output gathered before it is handed to the transport without being asked."""
 
@@ -36,6 +40,7 @@ class ClientProtocol(asyncio.Protocol):
         self._writable.set()
         self._waiter: asyncio.Future[None] | None = None
         self._interrupt: SqlError | None = None
+        self._turn_began = 0.0
         self._interruptible = False
         self._end_of_stream = False
         self._lost = False
@@ -135,6 +140,10 @@ class ClientProtocol(asyncio.Protocol):
                 raise error
             message = self._decoder.next_message()
             if message is not None:
+                if monotonic() - self._turn_began > TURN_S:
+                    # Nothing that came in at once has to be waited for: the others are to have their turns.
+                    await asyncio.sleep(0)
+                    self._turn_began = monotonic()
                 return message
             if self._end_of_stream:
                 return None
@@ -143,6 +152,7 @@ class ClientProtocol(asyncio.Protocol):
                 await self._wait()
             finally:
                 self._interruptible = False
+            self._turn_began = monotonic()
 
     def interrupt(self, error: SqlError) -> None:
         """Raises `error` in a `receive` that may be interrupted and is waiting now; does nothing otherwise."""

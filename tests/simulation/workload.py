@@ -191,7 +191,9 @@ class ClientTransaction:
                 phase = Phase(prepare=prepare, known=known)
                 result = await env.committer.commit(self.txn, ts=ts, validated=validated, shards=shards, phase=phase)
                 if isinstance(result, Committed):
-                    self.attempt.csn = result.ts
+                    if prepare is None:
+                        # What is prepared may have been committed meanwhile, at another CSN.
+                        self.attempt.csn = result.ts
                     await env.oracle.apply_write("user", ts)
                     return
             self.attempt.status = "working"

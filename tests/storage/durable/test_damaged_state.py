@@ -14,6 +14,7 @@ from storage.catalog.oids import OID_KEY
 from storage.catalog.sequences import SEQUENCE_PREFIX, SequenceStore
 from storage.clock import SystemClock
 from storage.doubles.clock import SeededRandomness
+from storage.durable.state import unframed
 from storage.environment.local_environment import open_local_environment
 from storage.errors import CorruptData, ForeignEnvironment, StorageError
 from storage.offline.admin import Inspector
@@ -82,7 +83,7 @@ async def test_reservations_of_earlier_versions_are_read(tmp_path: Path) -> None
         with sqlite3.connect(data / "consensus.sqlite") as store:
             for key in (OID_KEY, XID_KEY, WINDOW_KEY, f"{SEQUENCE_PREFIX}{SEQUENCE.oid}"):
                 ((value,),) = store.execute("SELECT data FROM diff WHERE key = ? ORDER BY seqno DESC LIMIT 1", (key,))
-                plain = value[value.index(b"{") if b"{" in value else value.index(b"[") :]
+                plain = unframed(value, key)
                 store.execute("UPDATE diff SET data = ? WHERE key = ?", (plain, key))
         store.close()
 

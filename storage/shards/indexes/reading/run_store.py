@@ -41,10 +41,10 @@ KEPT_BYTES = 4 * 1024**3
 MEMORY_BYTES = 256 * 1024**2
 """The same where there is no scratch folder."""
 
-HEAD_BYTES = share(16)
+HEAD_BYTES = share(32)
 """Bytes of heads, directories and filters kept of runs that are not at hand."""
 
-PAGES_BYTES = share(16)
+PAGES_BYTES = share(32)
 """Bytes of pages kept of such runs."""
 
 FIRST_BYTES = 64 * 1024
