@@ -46,7 +46,7 @@ class LoopWatch:
         """Begin."""
         self._thread = threading.get_ident()
         self._cpu = time.thread_time()
-        threading.Thread(target=self._look, daemon=True, name="loop-watch").start()
+        threading.Thread(target=self._look, name="loop-watch").start()
         self._beat()
 
     def _beat(self) -> None:
@@ -62,13 +62,15 @@ class LoopWatch:
         self._loop.call_later(BEAT_SECONDS, self._beat)
 
     def _look(self) -> None:
-        while True:
+        while not self._loop.is_closed():
             before = self._beats
             time.sleep(LOOK_SECONDS)
             frame = sys._current_frames().get(self._thread)
             if frame is not None and before == self._beats:
                 calls = traceback.extract_stack(frame)[-12:]
                 self._seen = " < ".join([f"{call.name}:{call.lineno}" for call in reversed(calls)])
+            # A frame that is kept keeps what it refers to alive at the server's exit.
+            del frame
 
 
 def watch_loops(file: str) -> None:
