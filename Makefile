@@ -6,7 +6,7 @@ SEEDS ?= 2000
 ROUNDS ?= 50
 LOCK := .venv/bin/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header
 
-.PHONY: help setup setup-dev serve test check unit demo bench simulate slt isolation regress crash audit random-changes walks lock clean
+.PHONY: help setup setup-dev serve test check unit demo bench simulate slt isolation regress crash audit large random-changes walks lock clean
 
 help: ## List the tasks
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -48,6 +48,9 @@ crash: setup-dev ## kill -9 of servers under load, ROUNDS rounds on SQLite and o
 
 audit: setup-dev ## Keys, locks and hot rows from 32 clients under kill -9, mutated servers too; writes docs/audit.md
 	$(PY) -m tests.faults.audit --rounds $(ROUNDS) $(ARGS)
+
+large: setup-dev ## Large statements on PostgreSQL and on us, what they take and who waits; writes docs/large-statements.md
+	$(PY) -m bench.large $(ARGS)
 
 random-changes: setup-dev ## 50,000 random changes of tables with constraints on PostgreSQL and on us
 	$(PY) -m tests.differential.random_constraints $(ARGS)

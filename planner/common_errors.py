@@ -22,6 +22,7 @@ from planner.errors import (
     QueryCanceled,
     SqlSyntaxError,
     StatementTooComplex,
+    TooManyColumns,
     UndefinedColumn,
     UndefinedFunction,
     UndefinedObject,
@@ -29,6 +30,12 @@ from planner.errors import (
     UndefinedTable,
     WrongObjectType,
 )
+
+MAX_TARGETS = 1664
+"""PostgreSQL's limit of what a query level computes: its columns, and what it sorts and groups by besides."""
+
+MAX_INDEX_COLUMNS = 32
+"""PostgreSQL's INDEX_MAX_KEYS."""
 
 # ---------------------------------------------------------------- names
 
@@ -158,6 +165,14 @@ def redundant_options(position: int | None = None) -> SqlSyntaxError:
 
 def unsupported_format(code: int) -> InvalidParameterValue:
     return InvalidParameterValue(f"unsupported format code: {code}")
+
+
+def too_many_targets() -> TooManyColumns:
+    return TooManyColumns(f"target lists can have at most {MAX_TARGETS} entries")
+
+
+def too_many_index_columns() -> TooManyColumns:
+    return TooManyColumns(f"cannot use more than {MAX_INDEX_COLUMNS} columns in an index")
 
 
 def too_deep() -> StatementTooComplex:

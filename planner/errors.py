@@ -497,6 +497,10 @@ class TooManyColumns(ProgramLimitExceeded):
     sqlstate = "54011"
 
 
+class TooManyArguments(ProgramLimitExceeded):
+    sqlstate = "54023"
+
+
 class WithCheckOptionViolation(SqlError):
     sqlstate = "44000"
 

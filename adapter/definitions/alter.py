@@ -16,7 +16,7 @@ import msgspec
 
 from adapter.changes.rows.defaults import default_query
 from adapter.definitions.columns import drop_column, drop_referring
-from adapter.definitions.common.catalog_changes import change, require_column, role_oid, with_column
+from adapter.definitions.common.catalog_changes import change, check_column_count, require_column, role_oid, with_column
 from adapter.definitions.constraints.checks import (
     add_checks,
     find_constraint,
@@ -258,6 +258,8 @@ async def _add_column(running: Running, relation: Relation, action: st.AddColumn
             )
         )
         return
+    # Those that were dropped count as well.
+    check_column_count(len(relation.columns) + 1)
     column = column_of(definition, len(relation.columns) + 1)
     added: list[SequenceRecord] = []
     rewritten = definition.generation is not None

@@ -9,6 +9,7 @@ import msgspec
 from adapter.changes.with_changes import run_rows
 from adapter.definitions.common.catalog_changes import (
     change,
+    check_column_count,
     exists_already,
     forget_shard,
     new_oid,
@@ -58,10 +59,6 @@ from storage.catalog.model import (
 from storage.catalog.model import Sequence as SequenceRecord
 from storage.catalog.temporary import is_temporary
 
-MAX_COLUMNS = 1600
-"""PostgreSQL's limit of columns in a table."""
-
-
 # ---------------------------------------------------------------- CREATE TABLE
 
 
@@ -81,8 +78,7 @@ async def create_table(running: Running, statement: st.CreateTable) -> None:
     running.transaction.rely_on(source for _, source in likes)
     definitions = _definitions(statement, likes)
     columns, sequences = _columns(running, statement, definitions, schema, table_oid)
-    if len(columns) > MAX_COLUMNS:
-        raise InvalidTableDefinition(f"tables can have at most {MAX_COLUMNS} columns")
+    check_column_count(len(columns))
     name = statement.name.name
     relation = Relation(
         oid=table_oid,
@@ -217,6 +213,7 @@ async def create_table_as(running: Running, statement: st.CreateTableAs) -> Comm
     plan = await _source_plan(running, statement, catalog)
     assert plan.query is not None
     fields = plan.query.rel.fields
+    check_column_count(len(fields))
     names = [field.name for field in fields]
     if len(statement.column_names) > len(names):
         raise SqlSyntaxError("too many column names were specified")
@@ -302,7 +299,13 @@ def stored_type(name: str, type_: SqlType) -> SqlType:
 async def create_view(running: Running, statement: st.CreateView) -> None:
     """CREATE [OR REPLACE] VIEW."""
     catalog = own_catalog(running)
-    definition = define_view(statement, running.session.bind_context(catalog))
+    context = running.session.bind_context(catalog)
+    definition = (
+        define_view(statement, context)
+        if running.parsed.is_brief
+        else await running.services.plans.aside(define_view, statement, context)
+    )
+    check_column_count(len(definition.columns))
     temporary = statement.temporary
     if not temporary and any(map(is_temporary, definition.depends_on)):
         temporary = True

@@ -28,7 +28,7 @@ from planner.types.types import column_type
 from planner.types.user_types import held_as, types_of
 from planner.values.range_bounds import comparison_key
 from planner.values.text_values import parse_text
-from storage.catalog.model import CatalogSnapshot, Constraint, Index, Relation
+from storage.catalog.model import CatalogSnapshot, Column, Constraint, Index, Relation
 from storage.catalog.store import CatalogStore
 from storage.ids import ShardId
 from storage.shards.indexes.definition import Computed, IndexDefinition, KeyColumn, StoredColumn, domain_of
@@ -38,18 +38,21 @@ from storage.timestamps.csn import Csn
 @lru_cache(maxsize=4096)
 def stored_column(relation: Relation, attnum: int) -> StoredColumn:
     """The column `attnum` of `relation` as the storage has it."""
-    column = next(column for column in relation.columns if column.attnum == attnum)
+    return _stored(next(column for column in relation.columns if column.attnum == attnum))
+
+
+def _stored(column: Column) -> StoredColumn:
     type_ = column_type(column.type_oid, column.typmod)
     missing = None
     if column.missing is not None:
         missing = array_of(type_, [parse_text(column.missing, held_as(type_))])[0]
-    return StoredColumn(name=f"c{attnum}", type=arrow_type(type_), missing=missing)
+    return StoredColumn(name=f"c{column.attnum}", type=arrow_type(type_), missing=missing)
 
 
 @lru_cache(maxsize=4096)
 def stored_columns(relation: Relation) -> tuple[StoredColumn, ...]:
     """All live columns of `relation`, in attnum order."""
-    return tuple(stored_column(relation, column.attnum) for column in relation.live_columns())
+    return tuple(map(_stored, relation.live_columns()))
 
 
 @lru_cache(maxsize=4096)

@@ -20,7 +20,7 @@ import pyarrow as pa
 from msgspec import Struct
 
 from adapter.plans.constant_rows import NeedsEngine, array_of
-from adapter.plans.key_indexes import stored_column
+from adapter.plans.key_indexes import stored_columns
 from adapter.plans.row_values import INTEGERS, ORDERED, TIMES, Given, RowColumns, Value
 from adapter.results import RecordBatch
 from planner.ir import nodes as ir
@@ -290,7 +290,8 @@ class ProgramMaker:
         if not all(field in self.attnums for field in read):
             return None
         at = tuple([places.setdefault(self.attnums[field], len(places)) for field in read])
-        columns = tuple([stored_column(self._relation, attnum) for attnum in places])
+        stored = {column.name: column for column in stored_columns(self._relation)}
+        columns = tuple([stored[f"c{attnum}"] for attnum in places])
         schema = arrow_schema(tuple(fields))
         if any(o.place >= 0 and columns[o.place].type != field.type for o, field in zip(outputs, schema, strict=True)):
             return None

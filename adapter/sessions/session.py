@@ -26,7 +26,7 @@ from adapter.transactions.transaction import State
 from planner.errors import InternalError, InvalidCursorName, ObjectNotInPrerequisiteState
 from planner.ir.nodes import Literal
 from planner.statements.records import Copy
-from planner.syntax.parse import LONG_TEXT_CHARS, Parsed
+from planner.syntax.parse import BRIEF_TEXT_CHARS, LONG_TEXT_CHARS, Parsed
 from planner.types.types import SqlType
 
 
@@ -70,6 +70,10 @@ class Session:
         """For what the frontend does itself for a statement (decoding its parameters, say): an error inside fails the
         transaction, as one of the session's own does."""
         return self._life.work
+
+    def aside(self) -> AbstractContextManager[None]:
+        """`work` that is waited for, and that a cancel request and the statement's timeout reach."""
+        return self._life.aside()
 
     def take_parameter_changes(self) -> list[tuple[str, str]]:
         """Reportable settings whose value differs from what was last reported; at first, all of them."""
@@ -122,7 +126,7 @@ class Session:
                     if life.running is not None:
                         raise InternalError("a result was left before its end")
                     return
-                statements = await self._plans.parse(text)
+                statements = await self._parsed(text)
                 if not statements:
                     yield Empty()
                 single = len(statements) == 1
@@ -137,6 +141,13 @@ class Session:
             if len(text) > LONG_TEXT_CHARS:
                 state.forget_long_plan()
             await life.wait_for_client()
+
+    async def _parsed(self, text: str) -> tuple[Parsed, ...]:
+        """The statements of a query string."""
+        if len(text) <= BRIEF_TEXT_CHARS:
+            return await self._plans.parse(text)
+        with self._life.aside():
+            return await self._plans.parse(text)
 
     # ------------------------------------------------------------ function calls
 
@@ -155,8 +166,14 @@ class Session:
     async def prepare(self, name: str, text: str, param_oids: Sequence[int]) -> None:
         """Parse: make a prepared statement. Raises 42601, 42P05 and the binder's errors."""
         self._life.disarm()
-        with self._life.work:
+        with self._life.aside() if len(text) > BRIEF_TEXT_CHARS else self._life.work:
             await statement_preparation.parse(self.state, name, text, tuple(param_oids))
+
+    def _work_on(self, name: str) -> AbstractContextManager[None]:
+        """For planning a prepared statement, which may take long when that is."""
+        statement = self.state.statements.by_name.get(name)
+        is_brief = statement is None or statement.parsed is None or statement.parsed.is_brief
+        return self._life.work if is_brief else self._life.aside()
 
     def statement_param_types(self, name: str) -> tuple[SqlType, ...]:
         """The types of a prepared statement's parameters. Raises 26000."""
@@ -165,13 +182,13 @@ class Session:
 
     async def describe_statement(self, name: str) -> StatementDescription:
         """Describe of a statement, without executing. Raises 26000, and 0A000 when its columns have changed."""
-        with self._life.work:
+        with self._work_on(name):
             return await statement_preparation.describe(self.state, name)
 
     async def bind(self, portal: str, statement: str, params: Sequence[Literal], result_formats: Sequence[int]) -> None:
         """Bind: make a portal of a prepared statement."""
         self._life.disarm()
-        with self._life.work:
+        with self._work_on(statement):
             await statement_preparation.plan_long(self.state, statement)
             bound = statement_preparation.bind(self.state, portal, statement, tuple(params), tuple(result_formats))
             await self.state.portals.put(bound)

@@ -15,8 +15,8 @@ only to tell the client.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from types import TracebackType
 
@@ -149,6 +149,7 @@ class StatementLife:
         self._facts = Facts(state, sessions)
         self._notify = notify
         self._terminate = terminate
+        self._aside: CancelScope | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._idle_timer: asyncio.TimerHandle | None = None
         self._tokens = 0
@@ -197,14 +198,31 @@ class StatementLife:
         )
         self.running = running
         state.state_changed_at = now
-        timeout_ms = number_of("statement_timeout", state.values.flat["statement_timeout"])
-        if timeout_ms > 0:
-            self._timer = asyncio.get_running_loop().call_later(
-                timeout_ms / 1000,
-                running.scope.request,
-                QueryCanceled("canceling statement due to statement timeout"),
-            )
+        if state.values.flat["statement_timeout"] != "0":
+            self._timer = self._timeout(running.scope)
         return running
+
+    def _timeout(self, scope: CancelScope) -> asyncio.TimerHandle | None:
+        """What interrupts `scope` when it has taken as long as a statement may; None when there is no such limit."""
+        timeout_ms = number_of("statement_timeout", self.state.values.flat["statement_timeout"])
+        if timeout_ms <= 0:
+            return None
+        late = QueryCanceled("canceling statement due to statement timeout")
+        return asyncio.get_running_loop().call_later(timeout_ms / 1000, scope.request, late)
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """Work for the client while no statement runs, such as parsing, which a cancel request, the statement's timeout
+        and the session's end reach as they reach a statement. What it has given to a thread goes on there."""
+        scope = self._aside = CancelScope()
+        timer = self._timeout(scope)
+        try:
+            with self.work, scope:
+                yield
+        finally:
+            self._aside = None
+            if timer is not None:
+                timer.cancel()
 
     def end(self) -> None:
         """The statement that runs, if there is one, is over."""
@@ -272,7 +290,8 @@ class StatementLife:
                 if not retry or attempt >= MAX_RETRIES:
                     raise
                 attempt += 1
-                await asyncio.sleep(min(RETRY_PAUSE_S, 0.0005 * attempt))
+                with self.aside():
+                    await asyncio.sleep(min(RETRY_PAUSE_S, 0.0005 * attempt))
 
     # ------------------------------------------------------------ from an outcome to a result
 
@@ -337,15 +356,18 @@ class StatementLife:
         return None if self.running is None else self.running.started_at
 
     def cancel(self) -> None:
-        """Interrupt the running statement, if there is one: it fails with 57014."""
-        if self.running is not None:
-            self.running.scope.request(canceled())
+        """Interrupt what runs, if anything does: it fails with 57014."""
+        self._interrupt(canceled())
 
     def terminate(self, error: SqlError) -> None:
         """Interrupt what runs and ask the connection to end with `error`."""
-        if self.running is not None:
-            self.running.scope.request(error)
+        self._interrupt(error)
         self._terminate(error)
+
+    def _interrupt(self, reason: SqlError) -> None:
+        scope = self._aside if self.running is None else self.running.scope
+        if scope is not None:
+            scope.request(reason)
 
     async def close(self) -> None:
         """End the session; an open transaction is rolled back."""

@@ -242,7 +242,8 @@ class Connection:
             for raw in message.params:
                 size += len(raw or b"")
             if size > MANY_BYTES or len(message.params) > MANY_PARAMS:
-                params = await asyncio.to_thread(decode_params, message, types, self._session.settings)
+                with self._session.aside():
+                    params = await asyncio.to_thread(decode_params, message, types, self._session.settings)
             else:
                 params = decode_params(message, types, self._session.settings)
             for code in message.result_formats:

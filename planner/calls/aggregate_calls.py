@@ -13,7 +13,7 @@ from planner.errors import (
     GroupingError,
     InvalidColumnReference,
     InvalidRecursion,
-    SqlSyntaxError,
+    TooManyArguments,
     WrongObjectType,
 )
 from planner.expressions.bind import bind, bind_clause
@@ -199,7 +199,7 @@ def _check_clause(owner: Level, what: str, location: int) -> None:
 def _grouping(level: Level, tree: Tree) -> Scalar:
     statement = level.statement
     if len(tree.args) > 31:
-        raise SqlSyntaxError("GROUPING must have fewer than 32 arguments", position=statement.position(tree.location))
+        raise TooManyArguments("GROUPING must have fewer than 32 arguments", position=statement.position(tree.location))
     args = tuple(bind(level, node) for node in tree.args)
     around = _and_around(level)
     owner = around[min(_levels(around, args).columns, default=0)]

@@ -12,7 +12,7 @@ from planner.calls.aggregate_calls import aggregate_call, rows_as_json
 from planner.calls.overloads import Resolved, resolve_call
 from planner.calls.set_returning import set_returning
 from planner.calls.window_calls import window_call
-from planner.errors import FeatureNotSupported, SqlSyntaxError, WrongObjectType
+from planner.errors import FeatureNotSupported, SqlSyntaxError, TooManyArguments, WrongObjectType
 from planner.expressions.bind import bind
 from planner.functions import registry
 from planner.ir.nodes import Call, Cast, Literal, Scalar, SessionValue
@@ -24,6 +24,9 @@ from planner.syntax.names import strings
 from planner.syntax.parse import Tree
 from planner.types.signature import Kind
 from planner.types.types import DATE, RECORD, TIMESTAMP, TIMESTAMPTZ, UNKNOWN, SqlType, column_type
+
+MAX_ARGUMENTS = 100
+"""PostgreSQL's limit of arguments that a call has."""
 
 
 def _bind_call(level: Level, tree: Tree) -> Scalar:
@@ -63,6 +66,10 @@ def _bind_call(level: Level, tree: Tree) -> Scalar:
         args.insert(0, _today(args[0].type))
         arg_names.insert(0, None)
         counted = 1
+    if len(args) > MAX_ARGUMENTS:
+        raise TooManyArguments(
+            f"cannot pass more than {MAX_ARGUMENTS} arguments to a function", position=statement.position(location)
+        )
     resolved = resolve_call(
         level,
         names,

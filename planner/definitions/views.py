@@ -6,7 +6,7 @@ same whatever the search path is and whatever columns its tables get later.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from msgspec import Struct
@@ -49,6 +49,7 @@ def define_query(query: Parsed, column_names: tuple[str, ...], context: BindCont
     if query.kind != "select_stmt":
         raise FeatureNotSupported("views must be defined by a SELECT")
     statement = new_statement(query, context)
+    statement.outlined = True
     rel = bind_query(Level(statement, None), query.tree)
     if statement.param_types:
         raise UndefinedParameter("there is no parameter $1")
@@ -62,6 +63,7 @@ def define_query(query: Parsed, column_names: tuple[str, ...], context: BindCont
     # A tree of its own, because names are written into it.
     copy = split_and_parse(query_text(_as_node(query)))[0]
     second = new_statement(copy, context)
+    second.outlined = True
     notes = second.definition = DefinitionNotes()
     bind_query(Level(second, None), copy.tree)
     for tree, alias in notes.unqualified:
@@ -79,8 +81,22 @@ def define_query(query: Parsed, column_names: tuple[str, ...], context: BindCont
     return ViewDefinition(
         columns=columns,
         definition=query_text(_as_node(copy)),
-        depends_on=tuple(sorted(statement.relations)),
+        depends_on=tuple(sorted(_with_what_views_read(context, statement.relations))),
     )
+
+
+def _with_what_views_read(context: BindContext, relations: Iterable[int]) -> set[int]:
+    """`relations`, and what the views among them read."""
+    found: set[int] = set()
+    queue = list(relations)
+    while queue:
+        oid = queue.pop()
+        if oid not in found:
+            found.add(oid)
+            record = context.catalog.get(oid)
+            if isinstance(record, Relation):
+                queue += [read for read in record.depends_on if read not in found]
+    return found
 
 
 def _keep_values(tree: Tree, values: Mapping[int, tuple[int, int]]) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from planner.errors import UndefinedColumn, WrongObjectType
+from planner.common_errors import MAX_TARGETS
+from planner.errors import TooManyColumns, UndefinedColumn, WrongObjectType
 from planner.expressions.bind import bind
 from planner.ir.nodes import ColumnRef, FieldSelect, RowConstructor, Scalar, ScalarSubquery
 from planner.resolution.casting import resolve_unknown
@@ -24,6 +25,10 @@ def _row(level: Level, tree: Tree) -> Scalar:
             items.extend(expr for _, expr in expanded)
         else:
             items.append(bind(level, node))
+    if len(items) > MAX_TARGETS:
+        raise TooManyColumns(
+            f"ROW expressions can have at most {MAX_TARGETS} entries", position=level.statement.position(tree.location)
+        )
     names = tuple(f"f{index}" for index in range(1, len(items) + 1))
     result = RowConstructor(items=tuple(items), names=names, type=SqlType(RECORD))
     return level.statement.at(result, tree.location)

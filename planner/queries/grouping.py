@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import product
 from typing import Any
 
 from msgspec.structs import replace
 
-from planner.errors import GroupingError, StatementTooComplex
+from planner.errors import GroupingError, StatementTooComplex, TooManyColumns
 from planner.ir.nodes import ArraySubquery, ColumnRef, Exists, Field, QuantifiedSubquery, Scalar, ScalarSubquery
 from planner.ir.rewrite import transform
 from planner.resolution.statement import Level
@@ -136,17 +136,20 @@ class Grouping:
         return False
 
 
-def expand_sets(nodes: Sequence[Tree], key_index: Any, position: int | None) -> tuple[tuple[int, ...], ...] | None:
+def expand_sets(
+    nodes: Sequence[Tree], key_index: Any, position: Callable[[int], int | None]
+) -> tuple[tuple[int, ...], ...] | None:
     """The grouping sets of a GROUP BY list; None when it has only plain items (whose keys are added all the same).
 
-    `key_index(node)` gives the indexes of the keys of a plain item: one, or several for a parenthesised list.
+    `key_index(node)` gives the indexes of the keys of a plain item: one, or several for a parenthesised list;
+    `position` where a place of the tree is in the text.
     """
     parts: list[list[tuple[int, ...]]] = []
     plain = True
     for node in nodes:
         if node.HasField("grouping_set"):
             plain = False
-            parts.append(_sets(node.grouping_set, key_index))
+            parts.append(_sets(node.grouping_set, key_index, position))
         else:
             parts.append([tuple(key_index(node))])
     if plain:
@@ -155,20 +158,20 @@ def expand_sets(nodes: Sequence[Tree], key_index: Any, position: int | None) -> 
     for part in parts:
         size *= len(part)
         if size > MAX_GROUPING_SETS:
-            raise StatementTooComplex(
-                f"too many grouping sets present (maximum {MAX_GROUPING_SETS})", position=position
-            )
+            raise StatementTooComplex(f"too many grouping sets present (maximum {MAX_GROUPING_SETS})")
     return tuple(tuple(dict.fromkeys(index for part in choice for index in part)) for choice in product(*parts))
 
 
-def _sets(tree: Tree, key_index: Any) -> list[tuple[int, ...]]:
+def _sets(tree: Tree, key_index: Any, position: Callable[[int], int | None]) -> list[tuple[int, ...]]:
     if tree.kind == pb.GROUPING_SET_EMPTY:
         return [()]
     if tree.kind == pb.GROUPING_SET_SETS:
         found: list[tuple[int, ...]] = []
         for node in tree.content:
             found.extend(
-                _sets(node.grouping_set, key_index) if node.HasField("grouping_set") else [tuple(key_index(node))]
+                _sets(node.grouping_set, key_index, position)
+                if node.HasField("grouping_set")
+                else [tuple(key_index(node))]
             )
         return found
     elements = [tuple(key_index(node)) for node in tree.content]
@@ -179,9 +182,9 @@ def _sets(tree: Tree, key_index: Any) -> list[tuple[int, ...]]:
         ]
     if tree.kind == pb.GROUPING_SET_CUBE:
         if len(elements) > 12:
-            raise StatementTooComplex("CUBE is limited to 12 elements")
+            raise TooManyColumns("CUBE is limited to 12 elements", position=position(tree.location))
         return [
-            tuple(index for position, element in enumerate(elements) if mask >> position & 1 for index in element)
+            tuple(index for place, element in enumerate(elements) if mask >> place & 1 for index in element)
             for mask in range((1 << len(elements)) - 1, -1, -1)
         ]
     return [tuple(index for element in elements for index in element)]

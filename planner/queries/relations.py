@@ -291,6 +291,8 @@ def parse_view(definition: str) -> Parsed:
 
 def _view(level: Level, relation: Relation, tree: Tree, alias: Tree | None) -> tuple[Rel, NsItem]:
     statement = level.statement
+    if statement.outlined:
+        return scan_table(level, relation, alias, tree.location)
     if statement.view_depth >= MAX_VIEW_DEPTH:
         raise too_deep()
     item_alias = alias.aliasname if alias is not None else relation.name

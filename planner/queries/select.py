@@ -12,6 +12,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from planner.common_errors import MAX_TARGETS, too_many_targets
 from planner.errors import (
     AmbiguousColumn,
     FeatureNotSupported,
@@ -104,6 +105,8 @@ class SelectQuery:
         self.order = [self._sort_item(node.sort_by) for node in tree.sort_clause]
         self._group()
         self.distinct, self.distinct_on = self._distinct()
+        if len(self.targets) > MAX_TARGETS:
+            raise too_many_targets()
         self._drop_spent_targets()
         self.count, self.offset = bind_limit(level, tree)
         self.ties = tree.limit_option == pb.LIMIT_OPTION_WITH_TIES
@@ -127,11 +130,12 @@ class SelectQuery:
         return [target.origin for target in self.targets if not target.junk]
 
     def column_expr(self, index: int) -> Scalar | None:
-        return [target for target in self.targets if not target.junk][index].expr
+        # The junk ones come last.
+        return self.targets[index].expr
 
     def set_column(self, index: int, expr: Scalar) -> None:
         """Puts a coerced expression in the place of one of unknown type."""
-        [target for target in self.targets if not target.junk][index].expr = expr
+        self.targets[index].expr = expr
 
     # ---- analysis
 
@@ -234,7 +238,7 @@ class SelectQuery:
                 return [grouping.add_key(resolve_unknown(level.statement, item)) for item in expr.items]
             return [grouping.add_target(index, expr) if sets else grouping.add_key(expr)]
 
-        grouping.sets = expand_sets(tree.group_clause, key_indexes, None)
+        grouping.sets = expand_sets(tree.group_clause, key_indexes, level.statement.position)
         if grouping.sets is not None and tree.group_distinct:
             unique = {tuple(sorted(item)): item for item in grouping.sets}
             grouping.sets = tuple(unique.values())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from planner.common_errors import MAX_TARGETS, too_many_targets
 from planner.errors import FeatureNotSupported, SqlError, SqlSyntaxError
 from planner.expressions.bind import bind
 from planner.ir.nodes import Origin, Rel, Scalar, Values
@@ -26,6 +27,8 @@ class ValuesQuery:
             raise FeatureNotSupported(f"{clause} cannot be applied to VALUES")
         rows = bind_rows(level, tree)
         width = len(rows[0])
+        if width > MAX_TARGETS:
+            raise too_many_targets()
         columns: list[list[Scalar]] = []
         self.types: list[SqlType] = []
         for index in range(width):

@@ -237,6 +237,8 @@ class Statement:
         self.locking: str | None = None
         """The first clause that locks rows, as messages name it."""
         self.view_depth = 0
+        self.outlined = False
+        """Whether views are bound by their columns alone, for who asks what a query gives and not how."""
         self.merge_action: Scalar | None = None
         """What merge_action() is, where it may stand."""
         self.with_changes: WithChanges | None = None

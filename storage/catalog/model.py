@@ -102,7 +102,7 @@ COMPOSITE = "c"
 """`Relation.kind` of a composite type, whose fields are the columns."""
 
 
-class Relation(Record, frozen=True, kw_only=True, tag="relation"):
+class Relation(Record, frozen=True, kw_only=True, tag="relation", cache_hash=True):
     """A table (kind ``r``), view (``v``), materialized view (``m``) or composite type (``c``)."""
 
     name: str

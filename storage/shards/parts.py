@@ -550,8 +550,11 @@ def with_row_ids(part: Part, table: pa.Table, wanted: list[str]) -> pa.Table:
         ids = translate_row_ids(table.column(ROW_ID), part.row_ids)
         return table.set_column(table.column_names.index(ROW_ID), ROW_ID, ids)
     ids = pa.arange(part.first_row_id, part.first_row_id + part.rows)
-    present = [name for name in wanted if name == ROW_ID or name in table.column_names]
-    return pa.table({name: ids if name == ROW_ID else table.column(name) for name in present})
+    # A table looks for a column's name among all of them.
+    stored = dict(zip(table.column_names, table.columns, strict=True))
+    return pa.table(
+        {name: ids if name == ROW_ID else stored[name] for name in wanted if name == ROW_ID or name in stored}
+    )
 
 
 def translate_row_ids(ids: pa.ChunkedArray, ranges: Iterable[RowIdRange]) -> pa.Array:

@@ -257,6 +257,9 @@ class ScriptedSession:
     def work(self) -> AbstractContextManager[None]:
         return self._noting_failures()
 
+    def aside(self) -> AbstractContextManager[None]:
+        return self._noting_failures()
+
     @contextmanager
     def _noting_failures(self) -> Iterator[None]:
         try:

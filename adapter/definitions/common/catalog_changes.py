@@ -10,13 +10,22 @@ from adapter.execution.guards import own_catalog
 from adapter.execution.statement import Running
 from adapter.results import Notice
 from planner.common_errors import missing_column, missing_role
-from planner.errors import DuplicateObject, DuplicateTable
+from planner.errors import DuplicateObject, DuplicateTable, TooManyColumns
 from planner.statements import records as st
 from planner.types.table_indexes import is_taken
 from storage.catalog.model import CatalogRecord, CatalogSnapshot, CatalogUpdate, Column, Relation, Role, Schema
 from storage.catalog.temporary import is_temporary
 from storage.ids import ShardId, new_temporary_shard_id
 from storage.ids import is_temporary as is_temporary_shard
+
+MAX_COLUMNS = 1600
+"""PostgreSQL's limit of columns in a table."""
+
+
+def check_column_count(count: int) -> None:
+    """54011 for a table, view or composite type of so many columns."""
+    if count > MAX_COLUMNS:
+        raise TooManyColumns(f"tables can have at most {MAX_COLUMNS} columns")
 
 
 def check_free_row_type(catalog: CatalogSnapshot, schema: int, name: str) -> None:

@@ -15,7 +15,7 @@ from adapter.execution.guards import own_catalog
 from adapter.execution.relation_names import find_relation
 from adapter.execution.statement import Running
 from planner.catalog_data.content import types as builtin_types
-from planner.common_errors import existing_relation, missing_key_column
+from planner.common_errors import MAX_INDEX_COLUMNS, existing_relation, missing_key_column, too_many_index_columns
 from planner.definitions.object_names import free_name
 from planner.errors import (
     DatatypeMismatch,
@@ -23,6 +23,7 @@ from planner.errors import (
     InvalidForeignKey,
     InvalidTableDefinition,
     ObjectNotInPrerequisiteState,
+    TooManyColumns,
     UndefinedColumn,
     UndefinedObject,
     WrongObjectType,
@@ -100,6 +101,8 @@ def _unique_key(
         if column is None:
             raise missing_key_column(name, definition.position)
         include.append(column.attnum)
+    if len(columns) + len(include) > MAX_INDEX_COLUMNS:
+        raise too_many_index_columns()
     taken = taken_names(catalog, relation, known)
     if definition.name is not None and definition.name in taken:
         raise existing_relation(definition.name)
@@ -147,6 +150,8 @@ def _foreign_key(
     if is_temporary(parent.oid) != is_temporary(relation.oid):
         kind = "temporary" if is_temporary(relation.oid) else "permanent"
         raise InvalidTableDefinition(f"constraints on {kind} tables may reference only {kind} tables")
+    if len(definition.columns) > MAX_INDEX_COLUMNS:
+        raise TooManyColumns(f"cannot have more than {MAX_INDEX_COLUMNS} keys in a foreign key")
     columns = [_referring_column(relation, name) for name in definition.columns]
     keys = [
         *unique_keys(catalog, parent.oid),

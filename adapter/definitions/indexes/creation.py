@@ -21,7 +21,13 @@ from adapter.execution.guards import own_catalog, prevent_in_block
 from adapter.execution.relation_names import kind_of, look_up, missing, plural
 from adapter.execution.statement import Running
 from adapter.results import Notice
-from planner.common_errors import existing_relation, missing_key_column, unknown_column
+from planner.common_errors import (
+    MAX_INDEX_COLUMNS,
+    existing_relation,
+    missing_key_column,
+    too_many_index_columns,
+    unknown_column,
+)
 from planner.definitions.index_expressions import (
     WITHOUT_NAME,
     bind_row_value,
@@ -35,7 +41,6 @@ from planner.errors import (
     FeatureNotSupported,
     InvalidObjectDefinition,
     InvalidParameterValue,
-    TooManyColumns,
     UndefinedColumn,
     UndefinedObject,
     WrongObjectType,
@@ -45,9 +50,6 @@ from planner.types.operator_classes import METHODS, key_collation, operator_clas
 from planner.types.table_indexes import DESCENDING, NULLS_FIRST
 from planner.types.types import SqlType
 from storage.catalog.model import Index, Relation
-
-MAX_KEYS = 32
-"""PostgreSQL's INDEX_MAX_KEYS."""
 
 OTHER_METHODS = frozenset({"gist", "gin", "brin", "spgist", "rtree"})
 SYSTEM_COLUMNS = frozenset({"ctid", "xmin", "cmin", "xmax", "cmax", "tableoid"})
@@ -90,8 +92,8 @@ def index_of(
         predicate = index_predicate(relation, "", context, statement.predicate)
         refuse_whole_rows(predicate.columns)
         keys.reads += predicate.columns
-    if len(statement.elements) + len(statement.include) > MAX_KEYS:
-        raise TooManyColumns(f"cannot use more than {MAX_KEYS} columns in an index")
+    if len(statement.elements) + len(statement.include) > MAX_INDEX_COLUMNS:
+        raise too_many_index_columns()
     check_tablespace(statement.tablespace)
     _check_method(statement, exclusive=label != "idx")
     parameters = storage_parameters(statement.options, statement.method)

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from adapter.definitions.common.catalog_changes import (
     change,
+    check_column_count,
     exists_already,
     new_oid,
     owner_oid,
@@ -35,6 +36,7 @@ async def create_composite(running: Running, statement: st.CreateComposite) -> N
     schema = creation_schema(running, catalog, statement.name)
     check_free_type(catalog, schema.oid, statement.name.name)
     exists_already(running, catalog, schema, statement.name, skip=False)
+    check_column_count(len(statement.attributes))
     columns: list[Column] = []
     for attnum, definition in enumerate(statement.attributes, 1):
         if any(column.name == definition.name for column in columns):

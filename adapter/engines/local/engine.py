@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import ExitStack, aclosing, contextmanager
 from functools import partial
 from pathlib import Path
@@ -91,8 +91,8 @@ class _Opened(Struct, frozen=True, kw_only=True):
 
 
 class _Execution(Struct, eq=False):
-    """One running query. `small` when it reads small tables only, and so nothing of the pool; `canceled` is set from
-    the event loop and read by the worker thread; `ended` once its cursor has been given back."""
+    """One query that has its cursor. `small` when it reads small tables only, and so nothing of the pool; `canceled` is
+    set from the event loop and read by the worker thread; `ended` once its cursor has been given back."""
 
     opened: _Opened
     cursor: Cursor
@@ -105,6 +105,15 @@ class _Execution(Struct, eq=False):
     resources: ExitStack = field(default_factory=ExitStack)
     scope: Scope | None = None
     reader: Any = None
+    step: asyncio.Future[Any] | None = None
+    """What a thread does, or did last, for it."""
+
+
+class _Claim(Struct, eq=False):
+    """What `cancel` finds of a query from its first moment on: its execution once it has one."""
+
+    canceled: bool = False
+    execution: _Execution | None = None
 
 
 class LocalEngine:
@@ -136,9 +145,9 @@ class LocalEngine:
         self._indexes = Indexes()
         self._known = KnownQueries("local")
         self._workers = Workers(MAX_THREADS, "local-engine")
-        self._running: dict[str, set[_Execution]] = {}
+        self._running: dict[str, set[_Claim]] = {}
         self._leaving: set[asyncio.Task[None]] = set()
-        """Those that wait for executions which have been left alone."""
+        """Those that interrupt executions which have been cancelled, or left alone, until their threads are back."""
         self._serial: asyncio.Future[_Opened] | None = None
         self._parallel: asyncio.Future[_Opened] | None = None
 
@@ -194,11 +203,15 @@ class LocalEngine:
             if answer is not None:
                 yield shape.conform(answer)
                 return
-        opened = await self._opened(small)
-        execution = _Execution(opened=opened, cursor=opened.database.acquire(), small=small)
         running = self._running.setdefault(context.token, set())
-        running.add(execution)
+        claim = _Claim()
+        running.add(claim)
+        execution: _Execution | None = None
         try:
+            opened = await self._opened(small)
+            if claim.canceled:
+                raise canceled()
+            execution = claim.execution = _Execution(opened=opened, cursor=opened.database.acquire(), small=small)
             for oid, plan in plans.items():
                 execution.scans[oid] = (
                     await small_scan(tables[oid], plan, self._small)
@@ -215,10 +228,10 @@ class LocalEngine:
                     return
                 batches, more = await self._step(execution, lambda: self._fetch(execution))
         finally:
-            running.discard(execution)
+            running.discard(claim)
             if not running:
                 self._running.pop(context.token, None)
-            if not execution.ended and not execution.left:
+            if execution is not None and not execution.ended and not execution.left:
                 await asyncio.shield(self._workers.run(lambda: self._end(execution)))
 
     async def _answer(
@@ -259,9 +272,13 @@ class LocalEngine:
 
     async def cancel(self, token: str) -> None:
         """See `Engine.cancel`."""
-        for execution in self._running.get(token, ()):
-            execution.canceled = True
-            execution.cursor.interrupt()
+        for claim in self._running.get(token, ()):
+            claim.canceled = True
+            execution = claim.execution
+            if execution is not None:
+                execution.canceled = True
+                if execution.step is not None:
+                    self._keep(_interrupted(execution, execution.step, None), "cancelled-execution")
 
     async def drop_unused(self) -> None:
         """Drops the tables of the databases that nobody can refer to any more."""
@@ -302,7 +319,7 @@ class LocalEngine:
     async def _step(self, execution: _Execution, work: Callable[[], T]) -> T:
         """Runs `work` on a thread. When the caller is cancelled the cursor is interrupted; this returns when the thread
         has left `work`, or has been left alone with it."""
-        future = self._workers.run(work)
+        future = execution.step = self._workers.run(work)
         try:
             return await asyncio.shield(future)
         except asyncio.CancelledError:
@@ -310,10 +327,14 @@ class LocalEngine:
             await _interrupted(execution, future, LEFT_AFTER_SECONDS)
             if not future.done():
                 execution.left = True
-                task = asyncio.get_running_loop().create_task(self._end_left(execution, future), name="left-execution")
-                self._leaving.add(task)
-                task.add_done_callback(self._leaving.discard)
+                self._keep(self._end_left(execution, future), "left-execution")
             raise
+
+    def _keep(self, work: Coroutine[Any, Any, None], name: str) -> None:
+        """Let `work` go on in a task that `close` waits for."""
+        task = asyncio.get_running_loop().create_task(work, name=name)
+        self._leaving.add(task)
+        task.add_done_callback(self._leaving.discard)
 
     async def _end_left(self, execution: _Execution, future: asyncio.Future[Any]) -> None:
         """Ends an execution that has been left alone once its thread has left what it does."""

@@ -187,8 +187,8 @@ class SparkEngine:
     ) -> AsyncGenerator[RecordBatch, None]:
         """See `Engine.execute`."""
         shape = ResultShape(query.rel.fields)
-        spark = await self._runtime.ready()
         with self._execution(context) as execution:
+            spark = await self._runtime.ready()
             scans = await self._scans(query, tables)
             bound = size_bound(query, tables, params)
             few = bound.grouped or (bound.rows is not None and bound.rows <= FEW_ROWS)
@@ -229,10 +229,10 @@ class SparkEngine:
         names: Sequence[Sequence[str]],
     ) -> Sequence[Sequence[WrittenPart]]:
         """See `Engine.write`."""
-        spark = await self._runtime.ready()
         scratch = self._blob_scratch() / str(next(self._numbers))
         outputs = [_outputs(query, *pair) for pair in zip(columns, names, strict=True)]
         with self._execution(context) as execution:
+            spark = await self._runtime.ready()
             scans = await self._scans(query, tables)
 
             def run() -> list[Path]:

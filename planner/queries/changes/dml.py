@@ -7,10 +7,11 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from planner.common_errors import repeated_column
+from planner.common_errors import MAX_TARGETS, repeated_column
 from planner.errors import (
     FeatureNotSupported,
     SqlSyntaxError,
+    TooManyColumns,
 )
 from planner.expressions.alike_params import AlikeParams
 from planner.expressions.bind import bind, bind_clause
@@ -271,10 +272,10 @@ def _insert_select(
     named_columns = [node.res_target for node in tree.cols]
     parts = [named if named.indirection else None for named in named_columns] or [None] * width
     locations: list[int] = []
-    for index in range(width):
+    for index, given_type in enumerate(query.types[:width]):
         expr = query.column_expr(index)
         locations.append(statement.location(expr) if expr is not None else -1)
-        if expr is not None and query.types[index].oid == UNKNOWN:
+        if expr is not None and given_type.oid == UNKNOWN:
             position = places[index]
             type = types[position] if parts[index] is None else part_type(parts[index], types[position])
             query.set_column(index, assign(statement, expr, live[position], type))
@@ -511,6 +512,8 @@ def _returning(level: Level, tree: Tree, target: tuple[Field, ...], tables: Sequ
     """The projection of a RETURNING list, whose names `level` offers, over the affected rows."""
     statement = level.statement
     targets = bind_targets(level, tree.returning_clause.exprs, "RETURNING")
+    if len(targets) > MAX_TARGETS:
+        raise TooManyColumns(f"number of columns ({len(targets)}) exceeds limit ({MAX_TARGETS})")
     exprs = tuple(finish_row(statement, resolve_unknown(statement, target.expr)) for target in targets)
     fields = tuple(
         statement.new_field(target.name, expr.type, target.origin) for target, expr in zip(targets, exprs, strict=True)

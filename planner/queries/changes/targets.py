@@ -7,7 +7,8 @@ CHECK OPTION also those that may be written.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 from msgspec import Struct
 
@@ -61,6 +62,12 @@ _VERBS = {
 }
 
 
+@lru_cache(maxsize=256)
+def _places(relation: Relation) -> Mapping[str, int]:
+    """The place of each column among the live ones, by name."""
+    return {column.name: place for place, column in enumerate(relation.live_columns())}
+
+
 class ChangeTarget(Struct, frozen=True, kw_only=True):
     """`relation` is the table; `named` is what the statement names, a view if there are `views`, outermost first."""
 
@@ -80,10 +87,10 @@ class ChangeTarget(Struct, frozen=True, kw_only=True):
 
     def index(self, name: str, position: int | None) -> int:
         """The place of the column that a statement calls `name`, among those of `named`. Raises 42703."""
-        for place, column in enumerate(self.named.live_columns()):
-            if column.name == name:
-                return place
-        raise missing_column(self.named.name, name, position)
+        place = _places(self.named).get(name)
+        if place is None:
+            raise missing_column(self.named.name, name, position)
+        return place
 
     def place(self, index: int, verb: str) -> int:
         """The place of the table's column that the column `index` of `named` is. Raises 0A000 when it is none."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -132,6 +133,30 @@ async def test_views_over_views(client: Client) -> None:
     for number in range(1, 200):
         await client.run(f"create view v{number} as select a, b from v{number - 1} where a > 0")
     assert await client.rows("select * from v199") == [(1, 2)]
+
+
+async def test_a_view_over_many_views_is_defined_by_the_next_one_alone(client: Client) -> None:
+    await client.run("create view v0 as select 1 a, 2 b")
+    for number in range(1, 60):
+        await client.run(f"create view v{number} as select a, b from v{number - 1} where a > 0")
+
+    async def calls(text: str) -> int:
+        counted = 0
+
+        def count(frame: object, event: str, arg: object) -> None:
+            nonlocal counted
+            counted += event == "call"
+
+        sys.setprofile(count)
+        try:
+            await client.run(text)
+        finally:
+            sys.setprofile(None)
+        return counted
+
+    first = await calls("create view w1 as select a, b from v29 where a > 0")
+    second = await calls("create view w2 as select a, b from v59 where a > 0")
+    assert second < 1.5 * first
 
 
 async def test_rows_that_would_double_with_each_level(client: Client) -> None:

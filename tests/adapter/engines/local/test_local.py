@@ -266,6 +266,55 @@ async def test_cancel_by_token(world: World, local: LocalEngine) -> None:
     assert len(await world.rows(local, query(scan(table), table), tables)) == 3000
 
 
+async def test_a_cancel_that_comes_before_the_database_is_open(
+    world: World, local: LocalEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = await world.table(("a", INT8))
+    await world.insert(table, [(number,) for number in range(3000)])
+    tables = {table.oid: await world.input(table)}
+    context = world.context()
+    entered, go = threading.Event(), threading.Event()
+    open_it = LocalEngine._open
+
+    def slowly(self: LocalEngine, name: str, threads: int | None) -> Any:
+        entered.set()
+        go.wait(60)
+        return open_it(self, name, threads)
+
+    monkeypatch.setattr(LocalEngine, "_open", slowly)
+    running = asyncio.create_task(world.rows(local, endless(table), tables, context=context))
+    assert await asyncio.to_thread(entered.wait, 60)
+    await local.cancel(context.token)
+    go.set()
+    with pytest.raises(QueryCanceled, match="canceling statement due to user request"):
+        await running
+
+
+async def test_a_cancel_that_comes_between_two_steps(
+    world: World, local: LocalEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = await world.table(("a", INT8))
+    await world.insert(table, [(number,) for number in range(3000)])
+    tables = {table.oid: await world.input(table)}
+    context = world.context()
+    entered, go = threading.Event(), threading.Event()
+    text = KnownQuery.text
+
+    def late(self: KnownQuery, *given: Any) -> Any:
+        # The thread has seen that nobody has cancelled, and runs nothing yet that an interrupt could end.
+        entered.set()
+        go.wait(60)
+        return text(self, *given)
+
+    monkeypatch.setattr(KnownQuery, "text", late)
+    running = asyncio.create_task(world.rows(local, endless(table), tables, context=context))
+    assert await asyncio.to_thread(entered.wait, 60)
+    await local.cancel(context.token)
+    go.set()
+    with pytest.raises(QueryCanceled, match="canceling statement due to user request"):
+        await running
+
+
 async def test_a_cancelled_task_ends_the_query(world: World, local: LocalEngine) -> None:
     table = await world.table(("a", INT8))
     await world.insert(table, [(number,) for number in range(3000)])

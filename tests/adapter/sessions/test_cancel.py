@@ -1,0 +1,108 @@
+"""Cancel requests and timeouts, at moments at which no statement runs though the client waits for one."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from adapter.plans import plan_cache
+from adapter.sessions import statement_life
+from planner.errors import SerializationFailure, SqlError
+from tests.adapter.harness import Client
+
+LONG = f"select {'1 + ' * 1_000} 1"
+
+
+@contextmanager
+def held(monkeypatch: pytest.MonkeyPatch, name: str) -> Iterator[threading.Event]:
+    """A function of the plan cache does not return until this is left; the event tells that it has been called."""
+    function = getattr(plan_cache, name)
+    entered, go = threading.Event(), threading.Event()
+
+    def slowly(*given: Any) -> Any:
+        entered.set()
+        go.wait(60)
+        return function(*given)
+
+    monkeypatch.setattr(plan_cache, name, slowly)
+    try:
+        yield entered
+    finally:
+        go.set()
+
+
+async def error_of(task: asyncio.Task[Any]) -> SqlError:
+    with pytest.raises(SqlError) as raised:
+        await asyncio.wait_for(task, 10)
+    return raised.value
+
+
+@pytest.mark.parametrize("name", ["split_and_parse", "make_plan"])
+async def test_a_cancel_while_a_long_text_is_parsed_or_planned(
+    client: Client, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    with held(monkeypatch, name) as entered:
+        task = asyncio.create_task(client.run(LONG))
+        assert await asyncio.to_thread(entered.wait, 60)
+        client.session.cancel()
+        assert (await error_of(task)).sqlstate == "57014"
+    assert await client.value("select 1") == 1
+
+
+@pytest.mark.parametrize("name", ["split_and_parse", "make_plan"])
+async def test_a_cancel_while_a_long_text_is_prepared(
+    client: Client, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    with held(monkeypatch, name) as entered:
+        task = asyncio.create_task(client.session.prepare("s", LONG, ()))
+        assert await asyncio.to_thread(entered.wait, 60)
+        client.session.cancel()
+        assert (await error_of(task)).sqlstate == "57014"
+    await client.session.sync()
+    await client.session.prepare("s", LONG, ())
+
+
+@pytest.mark.parametrize("name", ["split_and_parse", "make_plan"])
+async def test_the_timeout_counts_parsing_and_planning(
+    client: Client, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    await client.run("set statement_timeout = 100")
+    with held(monkeypatch, name):
+        error = await error_of(asyncio.create_task(client.run(LONG)))
+    assert (error.sqlstate, error.message) == ("57014", "canceling statement due to statement timeout")
+
+
+async def test_a_cancel_between_two_attempts(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    attempts = 0
+    pausing = asyncio.Event()
+    sleep = asyncio.sleep
+
+    async def conflict(_: object) -> Any:
+        nonlocal attempts
+        attempts += 1
+        raise SerializationFailure("could not serialize access")
+
+    async def long(_: float) -> None:
+        pausing.set()
+        await sleep(60)
+
+    await client.value("select 1")
+    with monkeypatch.context() as patched:
+        patched.setattr(statement_life, "dispatch", conflict)
+        patched.setattr(asyncio, "sleep", long)
+        task = asyncio.create_task(client.run("select 2"))
+        await asyncio.wait_for(pausing.wait(), 10)
+        client.session.cancel()
+        assert (await error_of(task)).sqlstate == "57014"
+    assert attempts == 1
+    assert await client.value("select 3") == 3
+
+
+async def test_a_cancel_of_nothing_does_nothing(client: Client) -> None:
+    client.session.cancel()
+    assert await client.value("select 1") == 1
