@@ -70,6 +70,8 @@ def grouped(relations: RelationLowering, rel: ir.Aggregate) -> Select:
         select.tells_grouping = bool(rel.groupings) or compared != keys
     else:
         select.group_by = made(", ".join(dict.fromkeys([key.sql for key in compared])), *compared)
+    if not keys:
+        select.whole = list(columns.values())
     select.columns = columns
     ctx.scans = enclosing
     return select

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from msgspec import Struct, field
 
 from planner.lowering.fragments.context import Context
-from planner.lowering.fragments.fragment import Fragment, OrderKey, column, listed, made
+from planner.lowering.fragments.fragment import Fragment, OrderKey, column, listed, made, simple
 
 
 class Select(Struct):
@@ -23,6 +23,8 @@ class Select(Struct):
     where: list[Fragment] = field(default_factory=list)
     group_by: Fragment | None = None
     """The keys; without text, of one group of all rows."""
+    whole: list[Fragment] | None = None
+    """The aggregates where all rows are one group: an engine knows that from an aggregate among the columns only."""
     tells_grouping: bool = False
     """Whether a column is made of GROUPING()."""
     having: list[Fragment] = field(default_factory=list)
@@ -81,9 +83,10 @@ class Select(Struct):
             if self.group_by is not None and self.group_by.sql:
                 parts.append(self.group_by)
                 text += f" GROUP BY {self.group_by.sql}"
-            if self.having:
-                parts += self.having
-                text += f" HAVING {listed(self.having, ' AND ')}"
+            having = [*self.having, simple("count(*) >= 0")] if self._looks_ungrouped(outputs) else self.having
+            if having:
+                parts += having
+                text += f" HAVING {listed(having, ' AND ')}"
         if self.order_by:
             # A key that is an output column is called by its name.
             names = {fragment.sql: name for fragment, name in outputs}
@@ -94,6 +97,13 @@ class Select(Struct):
                 parts.append(count)
                 text += f" {word} {count.sql}"
         return made(text, *parts)
+
+    def _looks_ungrouped(self, outputs: Sequence[tuple[Fragment, str]]) -> bool:
+        """Whether all rows are one group and nothing in the text says so: nobody asks for an aggregate."""
+        if self.whole is None:
+            return False
+        texts = [fragment.sql for fragment, _ in outputs] + [fragment.sql for fragment in self.having]
+        return not any(aggregate.sql in text for aggregate in self.whole for text in texts)
 
     def wrapped(self) -> Select:
         """A new SELECT that reads this one as a derived table."""
