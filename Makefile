@@ -6,7 +6,7 @@ SEEDS ?= 2000
 ROUNDS ?= 50
 LOCK := .venv/bin/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header
 
-.PHONY: help setup setup-dev serve test check unit demo bench simulate slt isolation regress crash audit large random-changes walks lock clean
+.PHONY: help setup setup-dev serve test check unit demo bench simulate slt isolation regress crash audit large random-changes generate walks lock clean
 
 help: ## List the tasks
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -54,6 +54,9 @@ large: setup-dev ## Large statements on PostgreSQL and on us, what they take and
 
 random-changes: setup-dev ## 50,000 random changes of tables with constraints on PostgreSQL and on us
 	$(PY) -m tests.differential.random_constraints $(ARGS)
+
+generate: setup-dev ## 50,000 random queries on PostgreSQL and on us, 50,000 pairs that must agree; writes docs/generated-statements.md
+	$(PY) -m tests.generated $(ARGS)
 
 demo: setup-dev ## TPC-H at scale factor 0.1: load by COPY, run and check the 22 queries on both engines
 	$(PY) -m bench.demo $(ARGS)

@@ -68,6 +68,8 @@ class Dialect(TimeZones):
     """ORDER BY of an expression over output columns, where the query is grouped or DISTINCT."""
     grouping_in_having: ClassVar[bool]
     """GROUPING() in HAVING of a query with ORDER BY."""
+    lambdas_in_having: ClassVar[bool]
+    """Functions of a lambda among the conditions on groups."""
     ordered_aggregates: ClassVar[bool]
     """ORDER BY inside an aggregate that collects."""
     volatile_window_keys: ClassVar[bool]

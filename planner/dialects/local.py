@@ -41,6 +41,7 @@ class LocalDialect(Dialect):
     subqueries_as_sort_keys = True
     outputs_in_sort_keys = True
     grouping_in_having = True
+    lambdas_in_having = False
     ordered_aggregates = True
     volatile_window_keys = False
     unordered_ranks = True

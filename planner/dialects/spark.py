@@ -52,6 +52,7 @@ class SparkDialect(Dialect):
     subqueries_as_sort_keys = False
     outputs_in_sort_keys = False
     grouping_in_having = False
+    lambdas_in_having = True
     ordered_aggregates = False
     volatile_window_keys = True
     unordered_ranks = False

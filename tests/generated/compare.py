@@ -16,7 +16,7 @@ DIGITS = 9
 
 
 class Result(Struct, frozen=True):
-    """A result: the names and type OIDs of its columns and its rows as text; or the SQLSTATE and message of an error."""
+    """A result: names and type OIDs of its columns and its rows as text; or an error's SQLSTATE and message."""
 
     columns: tuple[tuple[str, int], ...] = ()
     rows: tuple[tuple[str | None, ...], ...] = ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from random import Random
 
@@ -55,5 +56,12 @@ class Expressions:
 
     def filled(self, template: str, depth: int) -> str:
         """The template with an expression in each place."""
-        text = PLACE.sub(lambda place: self.of(place[1], depth), template)
-        return text.replace("{{", "{").replace("}}", "}")
+        last = ""
+
+        def expression(place: re.Match[str]) -> str:
+            nonlocal last
+            if place[1] != "same":
+                last = self.of(place[1], depth)
+            return last
+
+        return PLACE.sub(expression, template).replace("{{", "{").replace("}}", "}")

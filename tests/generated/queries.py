@@ -10,16 +10,20 @@ from msgspec import Struct
 from tests.generated.expressions import Expressions, Item
 from tests.generated.tables import COLUMNS
 
-COMPARABLE = frozenset({
-    "int", "bigint", "numeric", "float", "text", "bool", "date", "timestamp", "timestamptz", "time", "interval", "jsonb", "int[]", "text[]", "uuid", "bytea", "range", "bit",
-})  # fmt: skip
 FRAMES = (
-    "", "", "rows between 1 preceding and current row", "rows between unbounded preceding and 1 following",
-    "rows between 1 following and 2 following", "range between unbounded preceding and unbounded following",
-    "rows between 2 preceding and 2 following exclude current row", "groups between 1 preceding and 1 following",
-    "rows between unbounded preceding and current row exclude ties", "range between current row and unbounded following exclude group",
-    "groups between current row and 1 following exclude ties", "rows 2 preceding",
-)  # fmt: skip
+    "",
+    "",
+    "rows between 1 preceding and current row",
+    "rows between unbounded preceding and 1 following",
+    "rows between 1 following and 2 following",
+    "range between unbounded preceding and unbounded following",
+    "rows between 2 preceding and 2 following exclude current row",
+    "groups between 1 preceding and 1 following",
+    "rows between unbounded preceding and current row exclude ties",
+    "range between current row and unbounded following exclude group",
+    "groups between current row and 1 following exclude ties",
+    "rows 2 preceding",
+)
 
 
 class Query(Struct, frozen=True):
@@ -69,7 +73,9 @@ class Queries:
         while random.random() < 0.35:
             right = self._relation(depth - 1, outer)
             both = left.items + right.items
-            join = random.choice(["join", "left join", "right join", "full join", "cross join", "lateral", "left lateral"])
+            join = random.choice(
+                ["join", "left join", "right join", "full join", "cross join", "lateral", "left lateral"]
+            )
             if join == "cross join":
                 left = Source(f"{left.text} cross join {right.text}", both)
             elif "lateral" in join:
@@ -86,7 +92,7 @@ class Queries:
 
     def _join_condition(self, left: Source, right: Source, outer: tuple[Item, ...], *, full: bool) -> str:
         random = self.random
-        pairs = [(a, b) for a in left.items for b in right.items if a.kind == b.kind and a.kind in COMPARABLE]
+        pairs = [(a, b) for a in left.items for b in right.items if a.kind == b.kind]
         equal = "true"
         if pairs:
             a, b = random.choice(pairs)
@@ -136,11 +142,20 @@ class Queries:
         name = self._name("q")
         one = f"select {name}.c0 from ({inner.text}) {name}{columns(renamed(inner.items, name))}"
         side = make.of(kind, 1)
-        return random.choice([
-            f"exists ({inner.text})", f"not exists ({inner.text})", f"{side} in ({one})", f"{side} not in ({one})",
-            f"{side} = any ({one})", f"{side} <> all ({one})", f"{side} > any ({one})", f"({side} in ({one})) is not true",
-            f"{side} is not distinct from ({one} order by 1 limit 1)", f"(select count(*) from ({inner.text}) {name}) > 1",
-        ])  # fmt: skip
+        return random.choice(
+            [
+                f"exists ({inner.text})",
+                f"not exists ({inner.text})",
+                f"{side} in ({one})",
+                f"{side} not in ({one})",
+                f"{side} = any ({one})",
+                f"{side} <> all ({one})",
+                f"{side} > any ({one})",
+                f"({side} in ({one})) is not true",
+                f"{side} is not distinct from ({one} order by 1 limit 1)",
+                f"(select count(*) from ({inner.text}) {name}) > 1",
+            ]
+        )
 
     def _where(self, items: tuple[Item, ...], depth: int) -> str:
         return f" where {self.condition(items, depth)}" if self.random.random() < 0.6 else ""
@@ -178,7 +193,15 @@ class Queries:
             f"{number}{random.choice(['', ' desc', ' nulls first', ' desc nulls last'])}"
             for number in random.sample(range(1, len(targets) + 1), len(targets))
         )
-        limit = random.choice(["", f" limit {random.randint(0, 6)}", f" offset {random.randint(0, 3)}", f" limit {random.randint(1, 5)} offset 1", f" fetch first {random.randint(1, 4)} rows with ties"])
+        limit = random.choice(
+            [
+                "",
+                f" limit {random.randint(0, 6)}",
+                f" offset {random.randint(0, 3)}",
+                f" limit {random.randint(1, 5)} offset 1",
+                f" fetch first {random.randint(1, 4)} rows with ties",
+            ]
+        )
         return Query(f"{text} order by {orders}{limit}", targets_items(targets), ordered=True)
 
     def _distinct(self, depth: int, outer: tuple[Item, ...]) -> Query:
@@ -190,7 +213,11 @@ class Queries:
         where = self._where(scope, depth)
         if random.random() < 0.3:
             keys = ", ".join(str(number) for number in range(1, len(targets) + 1))
-            return Query(f"select distinct on ({targets[0][0]}) {listed(targets)} from {source.text}{where} order by {keys}", targets_items(targets), ordered=True)
+            return Query(
+                f"select distinct on ({targets[0][0]}) {listed(targets)} from {source.text}{where} order by {keys}",
+                targets_items(targets),
+                ordered=True,
+            )
         return Query(f"select distinct {listed(targets)} from {source.text}{where}", targets_items(targets))
 
     def _grouped(self, depth: int, outer: tuple[Item, ...]) -> Query:
@@ -198,13 +225,18 @@ class Queries:
         source = self.source(depth, outer)
         make = self.expressions(source.items)
         keys = [(make.of(kind, 1), kind) for kind in (make.any_kind() for _ in range(random.randint(0, 3)))]
-        keys = [key for key in keys if not key[0].lstrip("(").startswith(("'", "-")) and "select" not in key[0] and not key[0].isdigit()]
+        keys = [
+            key
+            for key in keys
+            if not key[0].lstrip("(").startswith(("'", "-")) and "select" not in key[0] and not key[0].isdigit()
+        ]
         names = [f"k{number}" for number in range(len(keys))]
         inner = ", ".join([f"{text} as {name}" for (text, _), name in zip(keys, names, strict=True)])
         # Keys are computed below, so that what is grouped is a column.
         below = self._name("b")
         carried = ", ".join(f"{item.text} as a{number}" for number, item in enumerate(source.items))
-        table = f"(select {', '.join(part for part in (inner, carried) if part)} from {source.text}{self._where(source.items, depth)}) {below}"
+        where = self._where(source.items, depth)
+        table = f"(select {', '.join(part for part in (inner, carried) if part)} from {source.text}{where}) {below}"
         items = tuple(Item(f"{below}.a{number}", item.kind) for number, item in enumerate(source.items))
         groups = tuple(Item(f"{below}.{name}", kind) for name, (_, kind) in zip(names, keys, strict=True))
         rows, grouped = self.expressions(items), self.expressions(groups)
@@ -216,7 +248,16 @@ class Queries:
         listing = ", ".join(item.text for item in groups)
         clause = ""
         if groups:
-            clause = " group by " + random.choice([listing, listing, listing, f"rollup ({listing})", f"cube ({listing})", f"grouping sets (({listing}), ())"])
+            clause = " group by " + random.choice(
+                [
+                    listing,
+                    listing,
+                    listing,
+                    f"rollup ({listing})",
+                    f"cube ({listing})",
+                    f"grouping sets (({listing}), ())",
+                ]
+            )
         having = f" having {rows.aggregate('bool', 1)}" if random.random() < 0.25 else ""
         return Query(f"select {listed(targets)} from {table}{clause}{having}", targets_items(targets))
 
@@ -232,14 +273,36 @@ class Queries:
             # What depends on the order of rows is ordered by all columns: equal rows are then alike.
             order = f"order by {key}{random.choice(['', ' desc', ' nulls first'])}, {every}"
             kind = make.any_kind()
-            call, kind = random.choice([
-                ("row_number()", "bigint"), ("rank()", "bigint"), ("dense_rank()", "bigint"), ("ntile(3)", "int"), ("cume_dist()", "float"), ("percent_rank()", "float"),
-                (f"lag({make.of(kind, 1)})", kind), (f"lead({make.of(kind, 1)}, 2)", kind), (f"lag({make.of('int', 1)}, 1, -1)", "int"), (f"first_value({make.of(kind, 1)})", kind), (f"last_value({make.of(kind, 1)})", kind),
-                (f"nth_value({make.of(kind, 1)}, 2)", kind), (f"sum({make.of('int', 1)} % 1000)", "bigint"), ("count(*)", "bigint"), (f"count({make.of('text', 1)})", "bigint"), (f"min({make.of('numeric', 1)})", "numeric"), (f"max({make.of('text', 1)})", "text"),
-                (f"string_agg({make.of('text', 1)}, ',')", "text"), (f"array_agg({make.of('int', 1)})", "int[]"), (f"bool_or({make.of('bool', 1)})", "bool"), (f"sum({make.of('int', 1)} % 100) filter (where {make.of('bool', 1)})", "bigint"),
-            ])  # fmt: skip
+            call, kind = random.choice(
+                [
+                    ("row_number()", "bigint"),
+                    ("rank()", "bigint"),
+                    ("dense_rank()", "bigint"),
+                    ("ntile(3)", "int"),
+                    ("cume_dist()", "float"),
+                    ("percent_rank()", "float"),
+                    (f"lag({make.of(kind, 1)})", kind),
+                    (f"lead({make.of(kind, 1)}, 2)", kind),
+                    (f"lag({make.of('int', 1)}, 1, -1)", "int"),
+                    (f"first_value({make.of(kind, 1)})", kind),
+                    (f"last_value({make.of(kind, 1)})", kind),
+                    (f"nth_value({make.of(kind, 1)}, 2)", kind),
+                    (f"sum({make.of('int', 1)} % 1000)", "bigint"),
+                    ("count(*)", "bigint"),
+                    (f"count({make.of('text', 1)})", "bigint"),
+                    (f"min({make.of('numeric', 1)})", "numeric"),
+                    (f"max({make.of('text', 1)})", "text"),
+                    (f"string_agg({make.of('text', 1)}, ',')", "text"),
+                    (f"array_agg({make.of('int', 1)})", "int[]"),
+                    (f"bool_or({make.of('bool', 1)})", "bool"),
+                    (f"sum({make.of('int', 1)} % 100) filter (where {make.of('bool', 1)})", "bigint"),
+                ]
+            )
             targets.append((f"{call} over ({parts}{order} {random.choice(FRAMES)})", f"c{number}", kind))
-        return Query(f"select {listed(targets)} from {source.text}{self._where(source.items + outer, depth)}", targets_items(targets))
+        return Query(
+            f"select {listed(targets)} from {source.text}{self._where(source.items + outer, depth)}",
+            targets_items(targets),
+        )
 
     def _set_operation(self, depth: int, outer: tuple[Item, ...]) -> Query:
         random = self.random
@@ -253,7 +316,9 @@ class Queries:
             sides.append(f"(select {listing} from {source.text}{self._where(scope, depth - 1)})")
         text = sides[0]
         for side in sides[1:]:
-            text += f" {random.choice(['union', 'union all', 'intersect', 'intersect all', 'except', 'except all'])} {side}"
+            text += (
+                f" {random.choice(['union', 'union all', 'intersect', 'intersect all', 'except', 'except all'])} {side}"
+            )
         targets = [("", f"c{number}", kind) for number, kind in enumerate(kinds)]
         return self._limited(text, targets) if random.random() < 0.3 else Query(text, targets_items(targets))
 
@@ -269,22 +334,28 @@ class Queries:
         targets = self._targets(lambda kind: make.of(kind, 1), 3)
         join = random.choice(["join", "left join", "cross join"])
         on = "" if join == "cross join" else f" on {make.of('bool', 1)}"
-        return Query(f"with {name}{columns(items)} as{hint} ({first.text}) select {listed(targets)} from {name} {a} {join} {name} {b}{on}{self._where(scope, depth - 1)}", targets_items(targets))
+        body = f"select {listed(targets)} from {name} {a} {join} {name} {b}{on}{self._where(scope, depth - 1)}"
+        return Query(f"with {name}{columns(items)} as{hint} ({first.text}) {body}", targets_items(targets))
 
     def _recursive(self, depth: int, outer: tuple[Item, ...]) -> Query:
         random = self.random
         name = self._name("r")
         word = random.choice(["union", "union all"])
         extra = self.expressions((Item(f"{name}.n", "int"), Item(f"{name}.p", "text")))
-        seed = random.choice([f"select 1, 'a'::text", "select e.id, e.name from emp e where e.boss is null"])
-        step = random.choice([
-            f"select {name}.n + 1, left({extra.of('text', 1)}, 8) from {name} where {name}.n < 5",
-            f"select e.id, left({name}.p || '/' || e.name, 40) from emp e join {name} on e.boss = {name}.n",
-        ])  # fmt: skip
+        seed = random.choice(["select 1, 'a'::text", "select e.id, e.name from emp e where e.boss is null"])
+        step = random.choice(
+            [
+                f"select {name}.n + 1, left({extra.of('text', 1)}, 8) from {name} where {name}.n < 5",
+                f"select e.id, left({name}.p || '/' || e.name, 40) from emp e join {name} on e.boss = {name}.n",
+            ]
+        )
         items = (Item(f"{name}.n", "int"), Item(f"{name}.p", "text"))
         make = self.expressions(items)
         targets = self._targets(lambda kind: make.of(kind, 1), 3)
-        return Query(f"with recursive {name}(n, p) as ({seed} {word} {step}) select {listed(targets)} from {name}", targets_items(targets))
+        return Query(
+            f"with recursive {name}(n, p) as ({seed} {word} {step}) select {listed(targets)} from {name}",
+            targets_items(targets),
+        )
 
 
 def listed(targets: list[tuple[str, str, str]]) -> str:

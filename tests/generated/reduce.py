@@ -10,6 +10,8 @@ from typing import Any
 
 import postgast
 
+_KEPT = frozenset({"agg_order", "order_clause"})
+
 Tree = Any
 """A protobuf message of libpg_query."""
 
@@ -65,14 +67,23 @@ def _changes(message: Tree) -> Iterator[Callable[[], None]]:
         if field.message_type is None:
             continue
         if isinstance(value, type(message)) or hasattr(value, "ListFields"):
-            if name in ("where_clause", "having_clause", "with_clause", "agg_filter", "limit_count", "limit_offset", "over"):
+            if name in (
+                "where_clause",
+                "having_clause",
+                "with_clause",
+                "agg_filter",
+                "limit_count",
+                "limit_offset",
+                "over",
+            ):
                 yield lambda name=name: message.ClearField(name)  # type: ignore[misc]
             for inner in _replacements(value):
                 yield lambda value=value, inner=inner: value.CopyFrom(inner)  # type: ignore[misc]
             yield from _changes(value)
         else:
             elements = list(value)
-            for index in range(len(elements)):
+            # Without its order an aggregate's value would be another on each server.
+            for index in range(0 if name in _KEPT else len(elements)):
                 yield lambda name=name, index=index: _delete(message, name, index)  # type: ignore[misc]
             for element in elements:
                 for inner in _replacements(element):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from planner.ir import nodes as ir
-from planner.ir.rewrite import is_volatile
+from planner.ir.rewrite import is_volatile, walk
 from planner.lowering.fragments.fragment import Fragment, listed, made
 from planner.lowering.relations.foreign import looks_foreign
 from planner.lowering.relations.inlining import inlinable
@@ -34,7 +34,7 @@ def grouped(relations: RelationLowering, rel: ir.Aggregate) -> Select:
         or any(looks_foreign(call, select, start) for call in rel.calls)
     ):
         select = relations.wrap(select)
-    select, calls = _with_volatile_columns(relations, select, rel.calls)
+    select, calls = _with_columns(relations, select, rel.calls)
     keys = [scalars.typed(key, field.type) for key, field in zip(rel.keys, rel.fields, strict=False)]
     computed = {
         index: key
@@ -77,33 +77,43 @@ def grouped(relations: RelationLowering, rel: ir.Aggregate) -> Select:
     return select
 
 
-def _with_volatile_columns(
+def _with_columns(
     relations: RelationLowering, select: Select, calls: tuple[ir.AggregateCall, ...]
 ) -> tuple[Select, tuple[ir.AggregateCall, ...]]:
-    """What is volatile in aggregates as columns first: an aggregate's template may name an argument twice, and Spark
-    aggregates nothing that is volatile."""
-    if not is_volatile(calls):
+    """What engines take from columns only as columns first. Volatile expressions in aggregates: an aggregate's template
+    may name an argument twice, and Spark aggregates nothing that is volatile. WITHIN GROUP (ORDER BY a constant): an
+    engine that orders by no constant, or computes one too early, would not know the value."""
+    if not any(is_volatile(call) or _ordered_constants(call) for call in calls):
         return select, calls
     columns: dict[int, Fragment] = {}
 
-    def computed(expr: ir.Scalar) -> ir.Scalar:
-        if not is_volatile(expr):
+    def computed(expr: ir.Scalar, *, needed: bool = False) -> ir.Scalar:
+        if not needed and not is_volatile(expr):
             return expr
         id = relations.ctx.new_id()
-        columns[id] = relations.scalars.lower(expr)
+        columns[id] = relations.scalars.typed(expr, expr.type)
         return ir.ColumnRef(id=id, type=expr.type)
 
     changed = tuple([
         replace(
             call,
             args=tuple([computed(arg) for arg in call.args]),
-            order_by=tuple([replace(key, expr=computed(key.expr)) for key in call.order_by]),
+            order_by=tuple([
+                replace(key, expr=computed(key.expr, needed=key in _ordered_constants(call))) for key in call.order_by
+            ]),
             filter=None if call.filter is None else computed(call.filter),
         )
         for call in calls
     ])  # fmt: skip
     select.columns = {**select.columns, **columns}
     return relations.wrap(select), changed
+
+
+def _ordered_constants(call: ir.AggregateCall) -> list[ir.SortKey]:
+    """The keys of an ordered-set aggregate that no row decides."""
+    if not call.signature.ordered_set:
+        return []
+    return [key for key in call.order_by if not any(isinstance(node, ir.ColumnRef) for node in walk(key.expr))]
 
 
 def _grouping_sets(sets: Sequence[Sequence[int]], keys: Sequence[Fragment]) -> Fragment:

@@ -153,8 +153,15 @@ class Relations:
         mergeable = open_ and inlinable(select, conditions) and not self._refused_among_groups(select, conditions)
         if not mergeable or (select.tells_grouping and not self.ctx.dialect.grouping_in_having):
             select = self.wrap(select)
-        target = select.having if select.group_by is not None else select.where
-        target.extend(self.scalars.conjuncts(rel.condition))
+        if select.group_by is None:
+            select.where.extend(self.scalars.conjuncts(rel.condition))
+            return select
+        having = self.scalars.conjuncts(rel.condition)
+        if not self.ctx.dialect.lambdas_in_having and any(" lambda " in condition.sql for condition in having):
+            select = self.wrap(select)
+            select.where.extend(self.scalars.conjuncts(rel.condition))
+        else:
+            select.having.extend(having)
         return select
 
     def _limit(self, rel: ir.Limit) -> Select:

@@ -411,7 +411,7 @@ def _rounded_time(ctx: Context, target: SqlType) -> str:
     unit = 10 ** (6 - target.typmod)
     if target.oid == types.TIME:
         rounded = f"least((({dialect.time_micros('{0}')} + {unit // 2}) {div} {unit}) * {unit}, {_DAY_MICROS - 1})"
-        return dialect.time_of_micros(rounded)
+        return unless_null("0", dialect.time_of_micros(rounded))
     since = f"({dialect.moment_micros('{0}', target.oid)} - {_EPOCH_2000})"
     rounded = (
         f"CASE WHEN {since} >= 0 THEN ({since} + {unit // 2}) {div} {unit} * {unit} "
