@@ -29,10 +29,15 @@ _FIXED: dict[type, str] = {
     st.CreateSequence: "CREATE SEQUENCE",
     st.AlterSequence: "ALTER SEQUENCE",
     st.CreateEnum: "CREATE TYPE",
+    st.CreateDomain: "CREATE DOMAIN",
+    st.SetDomainDefault: "ALTER DOMAIN",
+    st.SetDomainNotNull: "ALTER DOMAIN",
+    st.AddDomainCheck: "ALTER DOMAIN",
+    st.ValidateDomainCheck: "ALTER DOMAIN",
+    st.DropDomainCheck: "ALTER DOMAIN",
     st.CreateComposite: "CREATE TYPE",
     st.AddEnumValue: "ALTER TYPE",
     st.RenameEnumValue: "ALTER TYPE",
-    st.ChangeTypeOwner: "ALTER TYPE",
     st.Truncate: "TRUNCATE TABLE",
     st.Comment: "COMMENT",
     st.Copy: "COPY",
@@ -84,10 +89,10 @@ def command_tag(statement: object) -> str:
             return f"DROP {kind.upper()}"
         case st.AlterTable(kind=kind) | st.RenameColumn(kind=kind) | st.RenameRelation(kind=kind):
             return f"ALTER {kind.upper()}"
-        case st.SetSchema(kind=kind) | st.AlterOwner(kind=kind):
+        case st.SetSchema(kind=kind) | st.AlterOwner(kind=kind) | st.ChangeTypeOwner(kind=kind):
             return f"ALTER {kind.upper()}"
         case st.RenameObject(kind=kind):
-            return "ALTER TABLE" if kind == "constraint" else f"ALTER {kind.upper()}"
+            return "ALTER TABLE" if kind == "constraint" else f"ALTER {kind.removesuffix(' constraint').upper()}"
         case st.AlterSetting(database=database, role=role):
             return "ALTER ROLE" if role is not None or database is None else "ALTER DATABASE"
         case st.Discard(target=target):

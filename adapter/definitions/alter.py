@@ -66,6 +66,8 @@ from planner.errors import (
     WrongObjectType,
 )
 from planner.ir.rewrite import is_volatile
+from planner.queries.changes.column_values import default_text
+from planner.resolution.domains import has_rules
 from planner.statements import records as st
 from planner.types.derived_oids import index_oid
 from storage.catalog.model import (
@@ -269,14 +271,17 @@ async def _add_column(running: Running, relation: Relation, action: st.AddColumn
         column, sequence = numbered_column(running, definition, column, relation.name, schema, relation.oid)
         added.append(sequence)
         rewritten = True
-    elif column.default is not None:
-        column = checked_default(running, column)
+    else:
         if column.default is not None:
+            column = checked_default(running, column)
+        if default_text(column) is not None:
             rewritten = is_volatile(default_query(running, column))
             if not rewritten:
                 column = msgspec.structs.replace(column, missing=await missing_value(running, column))
     if column.missing is None:
         rules.not_null.add(column.attnum)
+    if not rewritten and has_rules(column.type_oid):
+        rules.domains.add(column.attnum)
     changed = msgspec.structs.replace(relation, columns=(*relation.columns, column))
     changed = with_generations(running, changed, {column.attnum: definition}, located=False)
     keys = declared_keys(running, changed, action.constraints)

@@ -14,12 +14,13 @@ from adapter.execution.relation_names import describe, shown_name
 from adapter.execution.statement import Running
 from adapter.results import Notice
 from planner.errors import DependentObjectsStillExist
-from planner.types.user_types import is_type_record, mentions
+from planner.types.user_types import is_type_record, mentions, types_used
 from storage.catalog.model import (
     CatalogRecord,
     CatalogSnapshot,
     Comment,
     Constraint,
+    DomainType,
     EnumType,
     Index,
     Record,
@@ -43,6 +44,9 @@ def direct_dependents(catalog: CatalogSnapshot, oid: int) -> list[Record]:
                 found.append(record)
         elif isinstance(record, EnumType):
             if record.schema == oid:
+                found.append(record)
+        elif isinstance(record, DomainType):
+            if record.schema == oid or (is_type and oid in types_used(record)):
                 found.append(record)
         elif isinstance(record, SequenceRecord):
             if record.schema == oid or (record.owned_by is not None and record.owned_by[0] == oid):
@@ -120,7 +124,11 @@ def report_cascade(running: Running, lines: list[str]) -> None:
 
 def remove(running: Running, catalog: CatalogSnapshot, records: Iterable[Record]) -> None:
     """Take objects out of the catalog with their comments and constraints, and forget their shards."""
-    doomed = {record.oid: record for record in records}
+    doomed: set[int] = set()
+    for each in records:
+        doomed.add(each.oid)
+        if isinstance(each, DomainType):
+            doomed.update(check.oid for check in each.checks)
     gone: dict[int, CatalogRecord] = {}
     for oid in doomed:
         record = catalog.get(oid)

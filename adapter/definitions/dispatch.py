@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from adapter.definitions import alter, drop, objects, rename, sequences, tables
 from adapter.definitions.databases import changes as databases
 from adapter.definitions.indexes import creation, rebuilding
-from adapter.definitions.types import changes, composites, enums
+from adapter.definitions.types import changes, composites, domains, enums
 from adapter.execution.guards import own_catalog, prevent_in_block
 from adapter.execution.statement import Running
 from adapter.plans.plan_cache import Plan, make_plan
@@ -51,6 +51,12 @@ _HANDLERS: dict[type, _Handler] = {
     st.AddEnumValue: enums.add_value,
     st.RenameEnumValue: enums.rename_value,
     st.ChangeTypeOwner: changes.change_owner,
+    st.CreateDomain: domains.create_domain,
+    st.SetDomainDefault: domains.set_default,
+    st.SetDomainNotNull: domains.set_not_null,
+    st.AddDomainCheck: domains.add_check,
+    st.ValidateDomainCheck: domains.validate_check,
+    st.DropDomainCheck: domains.drop_check,
     st.CreateIndex: creation.create_index,
     st.Reindex: rebuilding.reindex,
     st.CreateRole: objects.create_role,

@@ -56,7 +56,7 @@ async def drop(running: Running, statement: st.Drop) -> None:
         _drop_schemas(running, statement)
     elif statement.kind in _RELATION_KINDS:
         _drop_relations(running, statement)
-    elif statement.kind == "type":
+    elif statement.kind in ("type", "domain"):
         _drop_types(running, statement)
     elif statement.if_exists:
         for name in statement.names:
@@ -134,6 +134,8 @@ def _drop_types(running: Running, statement: st.Drop) -> None:
                 raise UndefinedObject(f'type "{name}" does not exist')
             notify(running, f'type "{name}" does not exist, skipping')
             continue
+        if statement.kind == "domain" and row.type != "d":
+            raise WrongObjectType(f'"{name}" is not a domain')
         record = droppable_type(running, catalog, row)
         targets[record.oid] = record
     _drop_all(running, catalog, targets, cascade=statement.cascade)

@@ -14,7 +14,8 @@ from adapter.definitions.constraints.checks import find_constraint, refuse_dupli
 from adapter.definitions.databases.changes import give_database, rename_database, require_database
 from adapter.definitions.dependents import remove
 from adapter.definitions.types.changes import rename_type
-from adapter.definitions.types.names import require_own_type
+from adapter.definitions.types.domains import domain_check, rename_check
+from adapter.definitions.types.names import require_domain, require_own_type
 from adapter.definitions.views import rename_schema_in_views
 from adapter.execution.guards import own_catalog
 from adapter.execution.relation_names import (
@@ -97,8 +98,10 @@ async def rename_object(running: Running, statement: st.RenameObject) -> None:
             change(running, removed=[role], added=[msgspec.structs.replace(role, name=statement.new_name)])
         case "database":
             await rename_database(running, statement.name, statement.new_name)
-        case "type" if statement.relation is not None:
-            rename_type(running, statement.relation, statement.new_name)
+        case "type" | "domain" if statement.relation is not None:
+            rename_type(running, statement.relation, statement.new_name, statement.kind)
+        case "domain constraint" if statement.relation is not None:
+            rename_check(running, statement.relation, statement.name, statement.new_name)
         case "constraint" if statement.relation is not None:
             relation = find_relation(running, catalog, statement.relation)
             record = _constraint(catalog, relation, statement.name)
@@ -178,8 +181,10 @@ def _commented(running: Running, catalog: CatalogSnapshot, statement: st.Comment
             return relation.oid, column.attnum
         case "schema":
             return require_schema(catalog, statement.name).oid, 0
-        case "type" if statement.relation is not None:
-            return require_own_type(running, statement.relation).oid, 0
+        case "type" | "domain" if statement.relation is not None:
+            return require_own_type(running, statement.relation, statement.kind).oid, 0
+        case "domain constraint" if statement.relation is not None:
+            return domain_check(require_domain(running, statement.relation), statement.name).oid, 0
         case "database":
             return require_database(catalog, statement.name).oid, 0
         case "role":

@@ -71,8 +71,8 @@ async def rename_relation(running: Running, statement: st.RenameRelation) -> Non
 
 async def set_schema(running: Running, statement: st.SetSchema) -> None:
     """SET SCHEMA, of tables, views, sequences and types."""
-    if statement.kind == "type":
-        move_type(running, statement.relation, statement.new_schema)
+    if statement.kind in ("type", "domain"):
+        move_type(running, statement.relation, statement.new_schema, statement.kind)
         return
     record = alter_target(running, statement.relation, statement.kind, statement.if_exists)
     if record is None:

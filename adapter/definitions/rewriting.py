@@ -132,7 +132,7 @@ async def set_types(
             raise FeatureNotSupported(f'cannot alter type of column "{column.name}" twice')
         if column.sequence is not None:
             await _retype_sequence(running, column, action.type)
-        column = replace(column, type_oid=action.type.oid, typmod=action.type.typmod)
+        column = replace(column, type_oid=action.type.declared_oid, typmod=action.type.declared_typmod)
         if column.default is not None:
             _check_converted_default(running, relation, column)
         changed = with_column(changed, column)
@@ -226,6 +226,8 @@ _WIDER = {t.INT2: (t.INT4, t.INT8), t.INT4: (t.INT8,), t.FLOAT4: (t.FLOAT8,), t.
 
 def widens(column: Column, wanted: t.SqlType) -> bool:
     """Whether a file written with the type of `column` can be read as `wanted`."""
+    if wanted.domain:
+        return False
     if column.type_oid == t.NUMERIC == wanted.oid:
         old, new = t.numeric_precision_scale(column.typmod), t.numeric_precision_scale(wanted.typmod)
         return old is not None and new is not None and old[1] == new[1] and old[0] <= new[0]

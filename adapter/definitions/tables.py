@@ -188,8 +188,8 @@ def column_of(definition: st.ColumnDefinition, attnum: int) -> Column:
     return Column(
         attnum=attnum,
         name=definition.name,
-        type_oid=definition.type.oid,
-        typmod=definition.type.typmod,
+        type_oid=definition.type.declared_oid,
+        typmod=definition.type.declared_typmod,
         not_null=definition.not_null,
         default=definition.default,
     )
@@ -223,7 +223,7 @@ async def create_table_as(running: Running, statement: st.CreateTableAs) -> Comm
         if name in names[: attnum - 1]:
             raise repeated_column(name)
         type_ = stored_type(name, field.type)
-        columns.append(Column(attnum=attnum, name=name, type_oid=type_.oid, typmod=type_.typmod))
+        columns.append(Column(attnum=attnum, name=name, type_oid=type_.declared_oid, typmod=type_.declared_typmod))
     oid = new_oid(running, schema.oid)
     relation = Relation(
         oid=oid,
@@ -313,7 +313,12 @@ async def create_view(running: Running, statement: st.CreateView) -> None:
         running.session.notice(Notice(severity="NOTICE", sqlstate="00000", message=message))
     schema = creation_schema(running, catalog, statement.name, temporary=temporary)
     columns = tuple(
-        Column(attnum=attnum, name=name, type_oid=(stored := stored_type(name, type_)).oid, typmod=stored.typmod)
+        Column(
+            attnum=attnum,
+            name=name,
+            type_oid=(stored := stored_type(name, type_)).declared_oid,
+            typmod=stored.declared_typmod,
+        )
         for attnum, (name, type_) in enumerate(definition.columns, 1)
     )
     names = [column.name for column in columns]

@@ -22,7 +22,8 @@ from planner.errors import DependentObjectsStillExist
 from planner.statements import records as st
 from planner.types import derived_oids
 from planner.types.type_names import format_type
-from planner.types.user_types import is_type_record, mentions, record_of
+from planner.types.type_scope import record_of
+from planner.types.user_types import is_type_record, mentions
 from storage.catalog.model import COMPOSITE, CatalogSnapshot, Column, Constraint, Index, Record, Relation
 
 

@@ -32,7 +32,7 @@ from adapter.wall_clock import utc_now
 from planner.analyze import BindContext
 from planner.errors import SqlError, StatementCompletionUnknown
 from planner.syntax.parse import Parsed
-from planner.types.user_types import TYPE_SCOPE, TypeScope
+from planner.types.type_scope import TYPE_SCOPE, TypeScope
 from storage.catalog.model import CatalogSnapshot
 from storage.catalog.temporary import TEMPORARY_SCHEMA, TemporaryObjects
 from storage.errors import UnknownDatabase

@@ -24,8 +24,9 @@ from planner.ir.physical import arrow_type
 from planner.types import types as t
 from planner.types.ranges import range_or_multirange
 from planner.types.table_indexes import DESCENDING, NULLS_FIRST, index_of_constraint
+from planner.types.type_scope import types_of
 from planner.types.types import column_type
-from planner.types.user_types import held_as, types_of
+from planner.types.user_types import held_as
 from planner.values.range_bounds import comparison_key
 from planner.values.text_values import parse_text
 from storage.catalog.model import CatalogSnapshot, Column, Constraint, Index, Relation
@@ -310,7 +311,8 @@ class ShardIndexes:
 def _key_column(relation: Relation, attnum: int) -> KeyColumn:
     stored = stored_column(relation, attnum)
     column = next(column for column in relation.columns if column.attnum == attnum)
-    ranges = range_or_multirange(column.type_oid)
+    type_oid = t.under_domain(column.type_oid)
+    ranges = range_or_multirange(type_oid)
     if ranges is not None and ranges.subtype == t.NUMERIC:
         return KeyColumn(
             source=Computed(
@@ -322,7 +324,7 @@ def _key_column(relation: Relation, attnum: int) -> KeyColumn:
             )
         )
     if domain_of(stored.type) is not None:
-        return KeyColumn(source=stored, padded=column.type_oid == t.BPCHAR)
+        return KeyColumn(source=stored, padded=type_oid == t.BPCHAR)
     return KeyColumn(
         source=Computed(
             text=f"{stored.name} as text",

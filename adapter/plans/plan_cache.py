@@ -75,6 +75,8 @@ _DEFINITIONS = (
     st.CreateExtension,
     st.AlterSetting, st.CreateEnum, st.CreateComposite, st.AddEnumValue, st.RenameEnumValue,
     st.ChangeTypeOwner,
+    st.CreateDomain, st.SetDomainDefault, st.SetDomainNotNull, st.AddDomainCheck, st.ValidateDomainCheck,
+    st.DropDomainCheck,
 )  # fmt: skip
 
 

@@ -41,8 +41,8 @@ from adapter.transactions.row_versions import UNKNOWN
 from adapter.transactions.transaction import BeginAgain, Transaction
 from planner.errors import LockNotAvailable, SqlError
 from planner.ir import nodes as ir
-from planner.ir.nodes import LockWait
 from planner.ir.rewrite import transform, walk
+from planner.ir.row_marks import LockWait
 from planner.types.table_indexes import unique_keys
 from storage.catalog.model import Relation
 from storage.off_loop import computed

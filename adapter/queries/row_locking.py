@@ -38,6 +38,7 @@ from planner.ir import nodes as ir
 from planner.ir.bound import BoundQuery
 from planner.ir.physical import arrow_type
 from planner.ir.rewrite import column_ids, transform, walk
+from planner.ir.row_marks import LockStrength
 from planner.types import types as t
 from planner.types.types import SqlType
 from storage.catalog.model import Relation
@@ -55,7 +56,7 @@ SPARE_ROWS = 16
 FIRST_AT_HAND = ir.RETURNING_ROWS - 1000
 """The id of the first `CteScan` of locked rows; lower ones follow."""
 
-_MODES: Mapping[ir.LockStrength, Mode] = {
+_MODES: Mapping[LockStrength, Mode] = {
     "key share": modes.FOR_KEY_SHARE,
     "share": modes.FOR_SHARE,
     "no key update": modes.FOR_NO_KEY_UPDATE,

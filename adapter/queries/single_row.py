@@ -38,4 +38,4 @@ async def bind_execute_params(running: Running, statement: st.Execute) -> None:
     running.params = tuple(
         ir.Literal(value=value, type=type_) for value, type_ in zip(values, prepared.param_types, strict=True)
     )
-    running.declared = tuple(type_.oid for type_ in prepared.param_types)
+    running.declared = tuple(type_.declared_oid for type_ in prepared.param_types)

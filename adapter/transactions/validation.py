@@ -31,7 +31,7 @@ from adapter.transactions.decided_rows import names_landed, settled
 from adapter.transactions.group_changes import Accepted, shared_ids
 from planner.errors import SqlError
 from planner.types.user_types import types_used
-from storage.catalog.model import CatalogRecord, CatalogSnapshot, CatalogUpdate, EnumType, Relation, Schema
+from storage.catalog.model import CatalogRecord, CatalogSnapshot, CatalogUpdate, DomainType, EnumType, Relation, Schema
 from storage.catalog.model import Sequence as SequenceRecord
 from storage.errors import AsOfNotReadable, UnknownShard
 from storage.ids import ShardId
@@ -136,14 +136,19 @@ def _references_resolve(after: CatalogSnapshot, updates: Iterable[CatalogUpdate]
     removed = {update.record.oid for update in updates if after.get(update.record.oid) is None}
     if removed:
         for record in after.all():
-            if isinstance(record, (Relation, SequenceRecord, EnumType)) and record.schema in removed:
+            if isinstance(record, (Relation, SequenceRecord, EnumType, DomainType)) and record.schema in removed:
                 return False
             if isinstance(record, Relation) and not removed.isdisjoint(record.depends_on):
                 return False
-            if isinstance(record, Relation) and not removed.isdisjoint(types_used(record)):
+            if isinstance(record, (Relation, DomainType)) and not removed.isdisjoint(types_used(record)):
                 return False
     for update in updates:
         record = update.record
+        if update.diff == 1 and isinstance(record, DomainType):
+            if not isinstance(after.get(record.schema), Schema):
+                return False
+            if any(after.get(oid) is None for oid in types_used(record)):
+                return False
         if update.diff == 1 and isinstance(record, Relation):
             if not isinstance(after.get(record.schema), Schema):
                 return False

@@ -26,8 +26,9 @@ from frontend.command.configuration import (
     load_configuration,
 )
 from frontend.command.store_names import store_names
+from planner.types.type_scope import types_of
 from planner.types.types import column_type
-from planner.types.user_types import held_as, types_of
+from planner.types.user_types import held_as
 from planner.values.text_values import parse_text
 from storage.catalog.model import CatalogRecord, Relation, Schema
 from storage.clock import SystemClock, SystemRandomness

@@ -12,7 +12,9 @@ from functools import lru_cache
 from adapter.results import ColumnDescription, Notice
 from frontend.encoding.encoders import TEXT_FORMAT
 from planner.errors import SqlError
+from planner.types.derived_oids import owner_of_array_type
 from planner.types.type_names import type_length
+from planner.types.types import SqlType
 
 AUTHENTICATION_OK = b"R\0\0\0\x08\0\0\0\0"
 PARSE_COMPLETE = b"1\0\0\0\x04"
@@ -60,6 +62,12 @@ def command_complete(tag: str) -> bytes:
     return message("C", _string(tag))
 
 
+def _sent_oid(type: SqlType) -> int:
+    """What clients are told of a column's type: of a domain the type under it, but arrays over domains by their own
+    oids."""
+    return type.domain if owner_of_array_type(type.domain) is not None else type.oid
+
+
 @lru_cache(maxsize=512)
 def row_description(columns: tuple[ColumnDescription, ...], formats: tuple[int, ...]) -> bytes:
     """Columns of a result; `formats` has one code per column, or none for text."""
@@ -72,7 +80,7 @@ def row_description(columns: tuple[ColumnDescription, ...], formats: tuple[int, 
                 ">IhIhih",
                 origin.relation_oid if origin else 0,
                 origin.attnum if origin else 0,
-                column.type.oid,
+                _sent_oid(column.type),
                 type_length(column.type.oid),
                 column.type.typmod,
                 formats[index] if formats else TEXT_FORMAT,

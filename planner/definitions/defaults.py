@@ -13,12 +13,13 @@ from planner.ir.nodes import Scalar
 from planner.queries.changes.column_values import assign, bound_query, parse_expression
 from planner.queries.grammar import new_statement
 from planner.queries.relations import bind_in_view
+from planner.resolution.domains import default_of
 from planner.resolution.query import one_row_query
 from planner.resolution.statement import BindContext, Level, Statement
 from planner.syntax.parse import Parsed, Tree
 from planner.types.type_names import format_type
+from planner.types.type_scope import names_to_keep
 from planner.types.types import SqlType
-from planner.types.user_types import names_to_keep
 from storage.catalog.model import Column
 
 _T = TypeVar("_T")
@@ -49,7 +50,7 @@ def stored_default(text: str, column: str, type: SqlType, context: BindContext) 
     their types and read by the session's settings of now; nothing of a NULL."""
 
     def bind(statement: Statement, level: Level, tree: Tree) -> str | None:
-        if tree.HasField("a_const") and tree.a_const.isnull:
+        if tree.HasField("a_const") and tree.a_const.isnull and default_of(type.domain) is None:
             return None
         statement.written = {}
         try:
@@ -63,7 +64,7 @@ def stored_default(text: str, column: str, type: SqlType, context: BindContext) 
 
 
 def _assigned(statement: Statement, level: Level, tree: Tree, column: str, type: SqlType) -> Scalar:
-    target = Column(attnum=1, name=column, type_oid=type.oid, typmod=type.typmod)
+    target = Column(attnum=1, name=column, type_oid=type.declared_oid, typmod=type.declared_typmod)
     expr = bind_clause(level, tree, DEFAULT_CLAUSE)
     try:
         return assign(statement, expr, target, type)

@@ -23,7 +23,7 @@ from planner.syntax.identifiers import quote_identifier
 from planner.types import types as t
 from planner.types.signature import Kind
 from planner.types.type_names import array_of, format_type
-from planner.types.types import REG_TYPES
+from planner.types.types import REG_TYPES, SqlType
 from planner.types.user_types import value_to_keep
 from planner.values.text_values import format_text
 
@@ -86,7 +86,7 @@ class _Printer:
             known = self.written.get(id(node))
             if known is not None and known[1] is not node:
                 node = known[1]
-            elif isinstance(node, ir.Cast) and not node.explicit and _same_type(node):
+            elif (isinstance(node, ir.Cast) and not node.explicit and _same_type(node)) or isinstance(node, ir.ForEach):
                 node = node.arg
             else:
                 return node
@@ -96,7 +96,7 @@ class _Printer:
     def expr(self, node: Any, *, implicit: bool) -> str:
         """`node`; conversions that nobody wrote are shown with `implicit`, and hidden at its top without."""
         node = self.form(node)
-        if isinstance(node, (ir.Cast, w.Conversion)):
+        if isinstance(node, _CONVERSIONS):
             if not node.explicit and not implicit:
                 return self._twice_enclosed(node, self.inside(node.arg, node, implicit=False))
             return self._conversion(node)
@@ -120,7 +120,7 @@ class _Printer:
     def _is_simple(self, node: Any, parent: Any) -> bool:
         """Whether `node` needs no parentheses below `parent` in the pretty form (isSimpleNode)."""
         node = self.form(node)
-        if isinstance(node, (ir.Cast, w.Conversion)):
+        if isinstance(node, _CONVERSIONS):
             by_function = node.type.typmod >= 0 or pathway(node.arg.type.oid, node.type.oid, _ANY) == "function"
             return by_function or self._is_simple(node.arg, parent)
         if isinstance(node, ir.BoolOp):
@@ -163,15 +163,16 @@ class _Printer:
             return f"'{name}'::{REG_TYPES[node.type.oid]}"
         return literal_text(node) if self.exact else shown_literal(node)
 
-    def _conversion(self, node: ir.Cast | w.Conversion) -> str:
-        target = format_type(node.type.oid, node.type.typmod)
+    def _conversion(self, node: ir.Cast | w.Conversion | ir.DomainValue) -> str:
+        target = format_type(node.type.declared_oid, node.type.declared_typmod)
         arg = self.form(node.arg)
-        if isinstance(arg, ir.Literal) and arg.type.oid == node.type.oid and arg.type.typmod == -1:
+        plain = arg.type.oid == node.type.oid and arg.type.typmod == -1 and not node.type.domain
+        if isinstance(arg, ir.Literal) and plain:
             return f"{literal_text(arg, typed=False)}::{target}"
         text = self._twice_enclosed(node, self._enclosed(self.inside(node.arg, node, implicit=False)))
         return f"{text}::{target}"
 
-    def _twice_enclosed(self, node: ir.Cast | w.Conversion, text: str) -> str:
+    def _twice_enclosed(self, node: ir.Cast | w.Conversion | ir.DomainValue, text: str) -> str:
         """`text` of what is converted: the conversion to the type, which is hidden below that to the length, has
         parentheses of its own."""
         twice = self.pretty and node.type.typmod >= 0 and not self._is_simple(node.arg, node) and _is_relabeled(node)
@@ -195,9 +196,16 @@ class _Printer:
     def _call(self, node: ir.Call) -> str:
         name = node.signature.name
         if node.signature.kind is not Kind.OPERATOR:
-            return f"{quote_identifier(name)}({self._listed(node.args)})"
-        args = [self.inside(arg, node, implicit=True) for arg in node.args]
+            return f"{quote_identifier(name)}({self._listed([self._under_domain(arg) for arg in node.args])})"
+        args = [self.inside(self._under_domain(arg), node, implicit=True) for arg in node.args]
         return self._enclosed(f"{args[0]} {name} {args[1]}" if len(args) == 2 else f"{name} {args[0]}")
+
+    def _under_domain(self, node: Any) -> Any:
+        """A value of a domain as one of the type under it, which functions see."""
+        type = getattr(self.form(node), "type", None)
+        if not isinstance(type, SqlType) or not type.domain:
+            return node
+        return w.Conversion(arg=node, type=type.without_domain(), explicit=False)
 
     def _logic(self, node: ir.BoolOp) -> str:
         args = [self.inside(arg, node, implicit=False) for arg in node.args]
@@ -217,14 +225,14 @@ class _Printer:
         return self._enclosed(f"NOT {text}") if node.negated else text
 
     def _quantified(self, node: ir.QuantifiedArray) -> str:
-        arg, array = (self.inside(side, node, implicit=True) for side in (node.arg, node.array))
+        arg, array = (self.inside(self._under_domain(side), node, implicit=True) for side in (node.arg, node.array))
         return self._enclosed(f"{arg} {node.operator.name} {node.quantifier.upper()} ({array})")
 
     def _in_array(self, node: w.InArray) -> str:
         array = f"ARRAY[{self._listed(node.items)}]"
         if node.compared != node.element:
             array = f"{self._enclosed(array)}::{format_type(array_of(node.compared))}"
-        arg = self.inside(node.arg, node, implicit=True)
+        arg = self.inside(self._under_domain(node.arg), node, implicit=True)
         return self._enclosed(f"{arg} {node.symbol} {'ALL' if node.negated else 'ANY'} ({array})")
 
     def _in_list(self, node: ir.InList) -> str:
@@ -280,7 +288,7 @@ class _Printer:
         text = self._sql_syntax(node) if node.sql_syntax else None
         if text is not None:
             return text
-        args = [self.expr(arg, implicit=True) for arg in node.args]
+        args = [self.expr(self._under_domain(arg), implicit=True) for arg in node.args]
         if node.variadic:
             args[-1] = f"VARIADIC {args[-1]}"
         return f"{quote_identifier(node.name)}({', '.join(args)})"
@@ -407,6 +415,7 @@ _LINE = re.compile(" *\0")
 """Where a line begins: blanks before it go."""
 
 _ANY = Context.EXPLICIT
+_CONVERSIONS = (ir.Cast, w.Conversion, ir.DomainValue)
 _BINDING = {"+": 0, "-": 0, "*": 1, "/": 1, "%": 1}
 _SUBPLANS = (ir.Exists, ir.QuantifiedSubquery)
 _WITH_SEPARATORS = (
@@ -417,7 +426,8 @@ _WITH_SEPARATORS = (
 
 def _same_type(cast: ir.Cast) -> bool:
     """Whether a cast changes nothing but the shape that a numeric is stored in."""
-    return cast.type.oid == cast.arg.type.oid and cast.type.typmod in (-1, cast.arg.type.typmod)
+    same = cast.type.oid == cast.arg.type.oid and cast.type.typmod in (-1, cast.arg.type.typmod)
+    return same and cast.type.domain == cast.arg.type.domain
 
 
 def _is_operator(node: Any) -> bool:
@@ -430,7 +440,7 @@ def _separates(parent: Any) -> bool:
     return isinstance(parent, _WITH_SEPARATORS) or (isinstance(parent, ir.Call) and not _is_operator(parent))
 
 
-def _is_relabeled(node: ir.Cast | w.Conversion) -> bool:
+def _is_relabeled(node: ir.Cast | w.Conversion | ir.DomainValue) -> bool:
     """Whether a value gets its new type without a function."""
     source, target = node.arg.type.oid, node.type.oid
     return source != target and pathway(source, target, _ANY) != "function"

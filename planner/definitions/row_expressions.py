@@ -7,7 +7,7 @@ whoever evaluates them without an engine.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from msgspec import Struct
 
@@ -24,6 +24,9 @@ from planner.ir.nodes import (
     Cast,
     ColumnRef,
     CteScan,
+    Distinct,
+    DomainRule,
+    DomainValue,
     Field,
     Filter,
     InList,
@@ -45,16 +48,21 @@ from planner.queries.changes.column_values import (
     parse_expression,
     row_scope,
 )
+from planner.queries.domain_checks import VALUE
 from planner.queries.grammar import new_statement
 from planner.queries.relations import bind_in_view
 from planner.resolution.casting import to_boolean
+from planner.resolution.domains import domain_rules, domains_over, has_rules, held_against_rules, own_conditions
 from planner.resolution.operators import BOOLEAN, build_call, find_operator
 from planner.resolution.statement import BindContext, Level, Statement
 from planner.syntax.identifiers import quote_identifier
 from planner.syntax.parse import Parsed, Tree
+from planner.types.type_scope import names_to_keep
 from planner.types.types import INT4, INT8, SqlType, column_type
-from planner.types.user_types import names_to_keep
-from storage.catalog.model import Column, Relation
+from storage.catalog.model import Column, DomainType, Relation
+
+DOMAIN_VALUE = "d"
+"""`Relation.kind` of what stands for a value of a domain (`value_of`): a row of the one column ``value``."""
 
 WHOLE_ROW = 0
 """What pg_constraint.conkey has for a row as a value."""
@@ -80,7 +88,60 @@ def bind_conditions(relation: Relation, texts: Sequence[str], context: BindConte
     def bind(tree: Tree) -> Scalar:
         return with_lists(level, _condition(level, tree))
 
-    conditions = [bind_stored(statement, text, bind) for text in texts]
+    return _row_conditions(statement, scan, [bind_stored(statement, text, bind) for text in texts])
+
+
+class DomainConditions(Struct, frozen=True, kw_only=True):
+    """What the domains of a table's columns demand of its rows: `rules[i]` is the one that the i-th condition is from.
+    None: the condition is never false, it raises the rule's error itself."""
+
+    rules: tuple[DomainRule | None, ...]
+    conditions: RowConditions
+
+
+def bind_domains(
+    relation: Relation, context: BindContext, attnums: Collection[int] | None = None
+) -> DomainConditions | None:
+    """The rules of the domains that columns of `relation` (those of `attnums`) are of or made of; None when there are
+    none."""
+    live = relation.live_columns()
+    ruled = [c.attnum for c in live if (attnums is None or c.attnum in attnums) and has_rules(c.type_oid)]
+    if not ruled:
+        return None
+    statement = new_statement(parse_expression("NULL")[0], context)
+    _, scan = row_scope(statement, relation)
+    rules: list[DomainRule | None] = []
+    conditions: list[Scalar] = []
+    for column, field in zip(live, scan.fields, strict=True):
+        if column.attnum not in ruled:
+            continue
+        value = ColumnRef(id=field.id, type=field.type.without_domain())
+        held = held_against_rules(statement, value, column.type_oid)
+        if domains_over(column.type_oid):
+            for rule in domain_rules(statement, column.type_oid, value):
+                rules.append(rule)
+                conditions.append(rule.condition or IsNull(arg=value, negated=True, type=BOOLEAN))
+        parts = held.arg if isinstance(held, DomainValue) else held
+        if parts is not value:
+            rules.append(None)
+            conditions.append(Distinct(left=parts, right=value, negated=True, type=BOOLEAN))
+    return DomainConditions(rules=tuple(rules), conditions=_row_conditions(statement, scan, conditions))
+
+
+def bind_breaches(relation: Relation, column: Column, domain: DomainType, context: BindContext) -> BoundQuery:
+    """What finds a row of the table whose value in `column` breaks a rule of `domain` itself."""
+    statement = new_statement(parse_expression("NULL")[0], context)
+    _, scan = row_scope(statement, relation)
+    field = next(f for f in scan.fields if f.origin is not None and f.origin.attnum == column.attnum)
+    value = ColumnRef(id=field.id, type=field.type.without_domain())
+    conditions = [
+        condition or IsNull(arg=value, negated=True, type=BOOLEAN)
+        for condition in own_conditions(statement, domain, value)
+    ]
+    return _row_conditions(statement, scan, conditions).violated
+
+
+def _row_conditions(statement: Statement, scan: Scan, conditions: Sequence[Scalar]) -> RowConditions:
     number = Case(
         whens=tuple(
             (BoolOp(op="not", args=(condition,), type=BOOLEAN), _number(place))
@@ -173,6 +234,14 @@ class StoredExpression(Struct, frozen=True, kw_only=True):
     columns: tuple[int, ...]
 
 
+def value_of(domain: DomainType) -> Relation:
+    """A value of the type under `domain` as a row, which its checks read."""
+    column = Column(attnum=1, name=VALUE, type_oid=domain.base_oid, typmod=domain.typmod)
+    return Relation(
+        oid=0, name=domain.name, schema=domain.schema, owner=domain.owner, kind=DOMAIN_VALUE, columns=(column,)
+    )
+
+
 def check_expression(
     relation: Relation, text: str, context: BindContext, written: Parsed | None = None, *, stored: bool = False
 ) -> StoredExpression:
@@ -228,7 +297,7 @@ def stored_expression(
     attnums.update((field.id, field.origin.attnum) for field in scan.fields if field.origin is not None)
     try:
         with names_to_keep():
-            kept, columns = printed(expr, _names(scan), statement.written)
+            kept, columns = printed(expr, _names(scan, relation), statement.written)
     except NotPrintable:
         kept, columns = text, tuple(dict.fromkeys(column_ids(expr)))
     return StoredExpression(text=kept, columns=tuple(attnums[id] for id in columns))
@@ -250,7 +319,7 @@ def shown_expression(
     level, names = Level(statement, None), {}
     if relation is not None:
         level, scan = row_scope(statement, relation)
-        names = _names(scan)
+        names = _names(scan, relation)
 
     def bind(tree: Tree) -> Scalar:
         if relation is not None and column is not None and column.generated:
@@ -294,5 +363,7 @@ def computing_query(relation: Relation, context: BindContext) -> BoundQuery | No
     return None if computed is None else bound_query(statement, computed)
 
 
-def _names(scan: Scan) -> dict[int, str]:
+def _names(scan: Scan, relation: Relation) -> dict[int, str]:
+    if relation.kind == DOMAIN_VALUE:
+        return {field.id: "VALUE" for field in scan.fields}
     return {field.id: quote_identifier(field.name) for field in scan.fields}

@@ -15,6 +15,7 @@ from planner.queries.changes.column_values import (
     bind_generation,
     bind_stored,
     bound_query,
+    default_text,
     default_value,
     in_shape,
     parse_expression,
@@ -111,7 +112,7 @@ def rows_with_column(relation: Relation, column: Column, context: BindContext) -
         added: Scalar = bind_stored(
             statement, column.default or "", lambda tree: bind_generation(level, tree, relation, column)
         )
-    elif column.default is None or column.sequence is not None:
+    elif default_text(column) is None or column.sequence is not None:
         added = Literal(value=None, type=type_)
     else:
         added = default_value(statement, column, type_)

@@ -17,14 +17,24 @@ def start_of_error(sqlstate: str, message: str) -> str:
     return f"TG:{sqlstate}:{message}"
 
 
-def error_text(sqlstate: str, message: str, detail: str | None = None, hint: str | None = None) -> str:
+def error_text(
+    sqlstate: str,
+    message: str,
+    detail: str | None = None,
+    hint: str | None = None,
+    *,
+    schema: str | None = None,
+    datatype: str | None = None,
+    constraint: str | None = None,
+) -> str:
     """The text of a whole error."""
-    parts = [start_of_error(sqlstate, message)]
-    if detail or hint:
-        parts += [detail or "", hint or ""]
+    parts = [start_of_error(sqlstate, message), *(part or "" for part in (detail, hint, schema, datatype, constraint))]
+    while not parts[-1]:
+        parts.pop()
     return _BETWEEN.join(parts) + END
 
 
 def parts_of(text: str) -> list[str]:
-    """Message, detail and hint (the latter two where there is one of them) of what follows the SQLSTATE."""
+    """Of what follows the SQLSTATE: message, detail, hint, schema, data type and constraint, as far as there is one;
+    those before it may be empty."""
     return text.split(_BETWEEN)

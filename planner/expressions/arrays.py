@@ -12,7 +12,7 @@ from planner.resolution.coercion import Context
 from planner.resolution.statement import Handler, Level
 from planner.syntax.parse import Tree
 from planner.types.type_names import array_of, element_of, format_type, subscript_element
-from planner.types.types import NUMERIC, SqlType
+from planner.types.types import NUMERIC, SqlType, column_type
 
 
 def _array(level: Level, tree: Tree) -> Scalar:
@@ -63,7 +63,9 @@ def array_constructor(level: Level, tree: Tree, target: SqlType | None) -> Scala
 
 def array_type(element: SqlType, position: int | None) -> SqlType:
     """The type of arrays of `element`. Raises 42704, at `position`, when there is none."""
-    oid = array_of(element.oid)
+    oid = array_of(element.declared_oid)
+    if oid and element.domain:
+        return column_type(oid)
     if not oid:
         raise UndefinedObject(f"could not find array type for data type {format_type(element.oid)}", position=position)
     return SqlType(oid, element.typmod, element.shape)
@@ -72,6 +74,8 @@ def array_type(element: SqlType, position: int | None) -> SqlType:
 def element_type(array: SqlType) -> SqlType:
     """The type of an array type's elements."""
     element = subscript_element(array.oid)
+    if array.domain and element_of(array.domain):
+        return column_type(element_of(array.domain))
     return SqlType(element, array.typmod, array.shape if element == NUMERIC else None)
 
 

@@ -24,7 +24,7 @@ def _type_cast(level: Level, tree: Tree) -> Scalar:
     location = tree.location if tree.location >= 0 else tree.type_name.location
     array = tree.arg.a_array_expr if tree.arg.HasField("a_array_expr") else None
     if array is not None and element_of(target.oid) and not (array.elements and level.statement.reads_stored):
-        inner = array_constructor(level, array, target)
+        inner = array_constructor(level, array, target.without_domain())
         return explicit_cast(level.statement, inner, target, location)
     arg = bind(level, tree.arg)
     return explicit_cast(level.statement, finish_row(level.statement, arg, target), target, location)

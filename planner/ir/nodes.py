@@ -19,6 +19,7 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
+from planner.ir.row_marks import RowMark
 from planner.types.signature import Signature
 from planner.types.types import SqlType
 
@@ -97,6 +98,36 @@ class Cast(Struct, frozen=True, kw_only=True):
     arg: Scalar
     type: SqlType
     explicit: bool = False
+
+
+class DomainRule(Struct, frozen=True, kw_only=True):
+    """What values of a domain have to keep: `condition`, over the `LetValue` of its `DomainValue`, is not false; None:
+    they are not NULL. The rest is the error where they do not."""
+
+    condition: Scalar | None
+    message: str
+    schema: str | None
+    datatype: str
+    constraint: str | None = None
+
+
+class DomainValue(Struct, frozen=True, kw_only=True):
+    """`arg`, of the type under a domain, as a value of the domain: held against the `rules` in order."""
+
+    arg: Scalar
+    id: int
+    rules: tuple[DomainRule, ...]
+    type: SqlType
+    explicit: bool = False
+
+
+class ForEach(Struct, frozen=True, kw_only=True):
+    """The array of what `body` is for each element of `arg`, which is the `LetValue` of this `id`."""
+
+    arg: Scalar
+    id: int
+    body: Scalar
+    type: SqlType
 
 
 class BoolOp(Struct, frozen=True, kw_only=True):
@@ -292,6 +323,8 @@ Scalar: TypeAlias = (
     | SessionValue
     | Call
     | Cast
+    | DomainValue
+    | ForEach
     | BoolOp
     | IsNull
     | BooleanTest
@@ -503,24 +536,6 @@ class Limit(Struct, frozen=True, kw_only=True):
     offset: Scalar | None
     ties: bool
     fields: tuple[Field, ...]
-
-
-LockStrength: TypeAlias = OneOf["key share", "share", "no key update", "update"]
-"""How rows are locked, each excluding more than the one before it."""
-
-LockWait: TypeAlias = OneOf["block", "skip", "nowait"]
-"""What becomes of a row that somebody else has locked: it is waited for, left out (SKIP LOCKED), or an error."""
-
-
-class RowMark(Struct, frozen=True, kw_only=True):
-    """One table of a `LockRows`: the column `field` of its input has the row's id, which the `Scan` with `row_id`
-    gives. An outer join may lack it. Without `strength` the row is not locked, only told from others of its table."""
-
-    relation_oid: int
-    row_id: int
-    field: int
-    strength: LockStrength | None = None
-    wait: LockWait = "block"
 
 
 class LockRows(Struct, frozen=True, kw_only=True):

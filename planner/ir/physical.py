@@ -19,7 +19,7 @@ from planner.types.derived_oids import FIRST_USER_TYPE
 from planner.types.numeric_shapes import ANY_NUMERIC
 from planner.types.ranges import range_arrays, range_or_multirange
 from planner.types.type_names import array_of, element_of
-from planner.types.types import SqlType
+from planner.types.types import SqlType, column_type
 from planner.types.user_types import attributes, enum_of
 
 INTERVAL = pa.struct([pa.field("months", pa.int32()), pa.field("days", pa.int32()), pa.field("micros", pa.int64())])
@@ -72,7 +72,7 @@ def element_type(type: SqlType) -> SqlType | None:
     """The element type of an array type, or None when `type` is no array."""
     if type.oid > FIRST_USER_TYPE:
         inner = element_of(type.oid)
-        return SqlType(inner, type.typmod) if inner else None
+        return column_type(inner, type.typmod) if inner else None
     element = ARRAY_ELEMENTS.get(type.oid)
     return None if element is None else SqlType(element, type.typmod, type.shape)
 

@@ -49,11 +49,26 @@ def _classes() -> Mapping[str, type[SqlError]]:
 _BY_STATE = _classes()
 
 
-def _named(sqlstate: str, message: str, detail: str | None = None, hint: str | None = None) -> SqlError:
+def _named(
+    sqlstate: str,
+    message: str,
+    detail: str = "",
+    hint: str = "",
+    schema: str = "",
+    datatype: str = "",
+    constraint: str = "",
+) -> SqlError:
     known = _BY_STATE.get(sqlstate)
     if known is None:
         known = type("EngineError", (SqlError,), {"sqlstate": sqlstate})
-    return known(message, detail=detail or None, hint=hint or None)
+    return known(
+        message,
+        detail=detail or None,
+        hint=hint or None,
+        schema=schema or None,
+        datatype=datatype or None,
+        constraint=constraint or None,
+    )
 
 
 def _own(message: str) -> SqlError | None:

@@ -9,6 +9,7 @@ from planner.errors import SqlSyntaxError
 from planner.expressions import arrays, casts, conditionals, indirection, leaves, logic, operations, rows, subqueries
 from planner.ir.nodes import CommonTable
 from planner.queries.common_tables import WithQuery, bind_with
+from planner.queries.domain_checks import bind_domain_check
 from planner.queries.select import SelectQuery
 from planner.queries.set_operations import SetQuery
 from planner.queries.values import ValuesQuery
@@ -55,4 +56,5 @@ _GRAMMAR = Grammar(
         **aggregate_calls.HANDLERS,
     },
     query=_analyze_query,
+    domain_check=bind_domain_check,
 )

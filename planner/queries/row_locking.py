@@ -23,18 +23,16 @@ from planner.ir.nodes import (
     Filter,
     Join,
     Limit,
-    LockStrength,
-    LockWait,
     Project,
     ProjectSet,
     Rel,
-    RowMark,
     Scan,
     SetOperation,
     Sort,
     Window,
     With,
 )
+from planner.ir.row_marks import LockStrength, LockWait, RowMark
 from planner.resolution.statement import Level, NsItem, Statement
 from planner.syntax.libpg_query import pb
 from planner.syntax.parse import Tree

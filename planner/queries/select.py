@@ -40,13 +40,13 @@ from planner.ir.nodes import (
     ProjectSet,
     Rel,
     RowConstructor,
-    RowMark,
     Scalar,
     Sort,
     SortKey,
     Window,
 )
 from planner.ir.rewrite import column_ids
+from planner.ir.row_marks import RowMark
 from planner.queries.column_names import column_name
 from planner.queries.from_clause import bind_from
 from planner.queries.grouping import Grouping, expand_sets

@@ -18,6 +18,7 @@ from planner.ir.nodes import ArrayConstructor, Cast, Collate, FieldSelect, Liter
 from planner.ir.written import Conversion
 from planner.resolution.coercion import ANY, POLYMORPHIC, Context, can_coerce, common_type, mismatched
 from planner.resolution.date_words import moving_time
+from planner.resolution.domains import held_against_rules
 from planner.resolution.reg_types import resolve_reg
 from planner.resolution.statement import Statement
 from planner.types.numeric_shapes import cast_type, common_shape, shape_of
@@ -209,7 +210,7 @@ def _row_as(
             raise fault(f"Cannot cast type {types} in column {number}.", item)
         items.append(with_shape(statement, converted, field.type))
     names = tuple(field.name for field in fields)
-    done = replace(row, items=tuple(items), names=names, type=target.without_typmod())
+    done = replace(row, items=tuple(items), names=names, type=target.without_typmod().without_domain())
     return statement.at(done, statement.location(row))
 
 
@@ -250,13 +251,23 @@ def coerce_to_target(statement: Statement, expr: Scalar, target: SqlType, contex
     """`expr` as a value of `target`, typmod included (coerce_to_target_type); None when no conversion exists."""
     if not can_coerce(expr.type.oid, target.oid, context):
         return None
+    source = expr.type.declared_oid
     converted = coerce(statement, expr, target, context)
     if statement.written is not None and converted is not expr and target.typmod >= 0:
         # Of a conversion in two steps only the second is shown.
         form = statement.written.get(id(converted), (None, None))[1]
         if isinstance(form, Conversion):
             statement.written_as(converted, replace(form, explicit=False))
-    return apply_type_modifier(statement, converted, target, explicit=context == Context.EXPLICIT)
+    fitting = apply_type_modifier(statement, converted, target, explicit=context == Context.EXPLICIT)
+    if target.declared_oid == source or not is_user_type(target.declared_oid):
+        return fitting
+    return as_domain(statement, fitting, target, explicit=context == Context.EXPLICIT)
+
+
+def as_domain(statement: Statement, expr: Scalar, target: SqlType, *, explicit: bool) -> Scalar:
+    """`expr`, of the type under `target`, as a value of the domain that `target` is or is made of."""
+    made = held_against_rules(statement, expr, target.declared_oid, explicit=explicit)
+    return expr if made is expr else statement.at(made, statement.location(expr))
 
 
 def apply_type_modifier(statement: Statement, expr: Scalar, target: SqlType, *, explicit: bool) -> Scalar:
@@ -308,6 +319,8 @@ def unify(statement: Statement, exprs: Sequence[Scalar], construct: str) -> tupl
         )
     converted = [to_common(statement, expr, chosen, construct) for expr in exprs]
     type = unified_type([expr.type for expr in converted], chosen)
+    if inputs[0] == chosen and exprs[0].type.domain and len({expr.type.declared_oid for expr in exprs}) == 1:
+        type = replace(type, domain=exprs[0].type.domain)
     return [with_shape(statement, expr, type) for expr in converted], type
 
 
@@ -354,7 +367,8 @@ def explicit_cast(statement: Statement, expr: Scalar, target: SqlType, location:
         return expr
     fields = attributes(target.oid) if isinstance(expr, RowConstructor) and expr.type.oid == RECORD else None
     if fields is not None and isinstance(expr, RowConstructor):
-        return _row_as(statement, expr, target, fields, Context.EXPLICIT, location)
+        row = _row_as(statement, expr, target, fields, Context.EXPLICIT, location)
+        return as_domain(statement, row, target, explicit=True) if target.domain else row
     if isinstance(expr, ArrayConstructor) and not expr.items and element_of(target.oid):
         return statement.at(replace(expr, type=target), location)
     converted = coerce_to_target(statement, expr, target, Context.EXPLICIT)
@@ -363,6 +377,9 @@ def explicit_cast(statement: Statement, expr: Scalar, target: SqlType, location:
             f"cannot cast type {format_type(expr.type.oid)} to {format_type(target.oid)}",
             position=statement.position(location),
         )
+    if converted is expr and expr.type.domain and not target.domain:
+        # A cast to the type under a domain: the value is no longer one of the domain.
+        return statement.at(Cast(arg=expr, type=expr.type.without_domain(), explicit=True), location)
     if converted is expr and expr.type != target and expr.type.oid == target.oid and target.typmod < 0:
         if expr.type.typmod < 0:
             return expr

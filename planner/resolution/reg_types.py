@@ -175,7 +175,7 @@ def _type(context: BindContext, text: str) -> int:
     if tree is None or not tree.HasField("type_cast"):
         raise invalid_type_name(text)
     try:
-        return resolve_type_name(tree.type_cast.type_name, parsed[0], located=False).oid
+        return resolve_type_name(tree.type_cast.type_name, parsed[0], located=False).declared_oid
     except UnknownName as error:
         raise error.judged(context.catalog, context.database) from None
 

@@ -35,7 +35,7 @@ from planner.syntax.parse import Parsed, Tree
 from planner.types.system_relations import SystemRelations
 from planner.types.type_names import UnknownName, format_type, resolve_type_name
 from planner.types.types import UNKNOWN, SqlType, column_type
-from storage.catalog.model import CatalogSnapshot
+from storage.catalog.model import CatalogSnapshot, DomainType
 
 _T = TypeVar("_T")
 
@@ -141,6 +141,8 @@ class Grammar(Struct, frozen=True, kw_only=True):
 
     expressions: Mapping[str, Handler]
     query: Callable[[Level, Tree], Analyzed]
+    domain_check: Callable[[Statement, DomainType, str, Scalar], Scalar]
+    """What a check of a domain, by its text, says of a value."""
 
 
 class Level:
@@ -256,6 +258,12 @@ class Statement:
             self.written[id(scalar)] = (scalar, form)
         return scalar
 
+    def new_id(self) -> int:
+        """A fresh id, of a field or of a held value."""
+        id = self.next_id
+        self.next_id = id + 1
+        return id
+
     def new_field(self, name: str, type: SqlType, origin: Origin | None = None) -> Field:
         """A field with a fresh id."""
         id = self.next_id
@@ -279,8 +287,7 @@ class Statement:
         """What stands for `value` in a construct that needs it more than once, and what to make of that construct."""
         if not is_volatile(value):
             return value, lambda body: body
-        id = self.next_id
-        self.next_id = id + 1
+        id = self.new_id()
         stand_in = self.at(LetValue(id=id, type=value.type), self.location(value))
         return stand_in, lambda body: Let(id=id, value=value, body=body, type=body.type)
 

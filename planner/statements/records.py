@@ -90,7 +90,19 @@ from planner.statements.transactions import (
     SetTransaction,
     TransactionModes,
 )
-from planner.statements.types import AddEnumValue, ChangeTypeOwner, CreateComposite, CreateEnum, RenameEnumValue
+from planner.statements.types import (
+    AddDomainCheck,
+    AddEnumValue,
+    ChangeTypeOwner,
+    CreateComposite,
+    CreateDomain,
+    CreateEnum,
+    DropDomainCheck,
+    RenameEnumValue,
+    SetDomainDefault,
+    SetDomainNotNull,
+    ValidateDomainCheck,
+)
 from planner.syntax.qualified_names import QualifiedName
 
 UtilityStatement: TypeAlias = (
@@ -116,6 +128,12 @@ UtilityStatement: TypeAlias = (
     | CreateIndex
     | CreateSequence
     | CreateEnum
+    | CreateDomain
+    | SetDomainDefault
+    | SetDomainNotNull
+    | AddDomainCheck
+    | ValidateDomainCheck
+    | DropDomainCheck
     | CreateComposite
     | AddEnumValue
     | RenameEnumValue
@@ -165,6 +183,7 @@ UtilityStatement: TypeAlias = (
 __all__ = [
     "AddColumn",
     "AddConstraint",
+    "AddDomainCheck",
     "AddEnumValue",
     "AddIdentity",
     "AlterDatabase",
@@ -191,6 +210,7 @@ __all__ = [
     "CopyOptions",
     "CreateComposite",
     "CreateDatabase",
+    "CreateDomain",
     "CreateEnum",
     "CreateExtension",
     "CreateIndex",
@@ -208,6 +228,7 @@ __all__ = [
     "DropColumn",
     "DropConstraint",
     "DropDatabase",
+    "DropDomainCheck",
     "DropExpression",
     "DropIdentity",
     "DropRole",
@@ -241,6 +262,8 @@ __all__ = [
     "SetColumnType",
     "SetConstraints",
     "SetDefault",
+    "SetDomainDefault",
+    "SetDomainNotNull",
     "SetIdentity",
     "SetNotNull",
     "SetSchema",
@@ -254,4 +277,5 @@ __all__ = [
     "UtilityStatement",
     "Vacuum",
     "ValidateConstraint",
+    "ValidateDomainCheck",
 ]

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from planner.statements.definitions import ColumnDefinition
+from planner.statements.definitions import ColumnDefinition, ConstraintDefinition
+from planner.syntax.parse import Parsed
 from planner.syntax.qualified_names import QualifiedName
+from planner.types.types import SqlType
 
 
 class CreateEnum(Struct, frozen=True, kw_only=True):
@@ -33,10 +35,11 @@ class AddEnumValue(Struct, frozen=True, kw_only=True):
 
 
 class ChangeTypeOwner(Struct, frozen=True, kw_only=True):
-    """ALTER TYPE ... OWNER TO."""
+    """ALTER TYPE or DOMAIN (`kind`) ... OWNER TO."""
 
     name: QualifiedName
     owner: str
+    kind: str = "type"
 
 
 class RenameEnumValue(Struct, frozen=True, kw_only=True):
@@ -45,3 +48,52 @@ class RenameEnumValue(Struct, frozen=True, kw_only=True):
     name: QualifiedName
     label: str
     new_label: str
+
+
+class CreateDomain(Struct, frozen=True, kw_only=True):
+    """CREATE DOMAIN. `default` is SQL text, `written_default` the same where it stands in the statement."""
+
+    name: QualifiedName
+    type: SqlType
+    collation: str | None = None
+    not_null: bool = False
+    default: str | None = None
+    written_default: Parsed | None = None
+    checks: tuple[ConstraintDefinition, ...] = ()
+
+
+class SetDomainDefault(Struct, frozen=True, kw_only=True):
+    """ALTER DOMAIN ... SET DEFAULT, or DROP DEFAULT when `default` is None."""
+
+    name: QualifiedName
+    default: str | None
+    written: Parsed | None
+
+
+class SetDomainNotNull(Struct, frozen=True, kw_only=True):
+    """ALTER DOMAIN ... SET or DROP NOT NULL."""
+
+    name: QualifiedName
+    not_null: bool
+
+
+class AddDomainCheck(Struct, frozen=True, kw_only=True):
+    """ALTER DOMAIN ... ADD CHECK."""
+
+    name: QualifiedName
+    check: ConstraintDefinition
+
+
+class ValidateDomainCheck(Struct, frozen=True, kw_only=True):
+    """ALTER DOMAIN ... VALIDATE CONSTRAINT."""
+
+    name: QualifiedName
+    constraint: str
+
+
+class DropDomainCheck(Struct, frozen=True, kw_only=True):
+    """ALTER DOMAIN ... DROP CONSTRAINT."""
+
+    name: QualifiedName
+    constraint: str
+    if_exists: bool = False

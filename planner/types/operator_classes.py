@@ -59,6 +59,7 @@ def input_type(type_oid: int) -> int:
 
 def default_operator_class(type_oid: int, method: str = "btree") -> int | None:
     """The operator class that an index has for keys of this type when nothing is said, None when the type has none."""
+    type_oid = t.under_domain(type_oid)
     if method == "gist" and range_or_multirange(type_oid) is not None:
         return _defaults("gist")[input_type(type_oid)]
     found = _defaults("btree" if method == "gist" else method)
@@ -77,6 +78,7 @@ def operator_class(type_oid: int, method: str, given: Sequence[str] = (), *, has
                 "data type.",
             )
         return default
+    type_oid = t.under_domain(type_oid)
     name = ".".join(given)
     own = method != "gist" or range_or_multirange(type_oid) is not None
     known = _named(method if own else "btree")
@@ -92,6 +94,7 @@ def operator_class(type_oid: int, method: str, given: Sequence[str] = (), *, has
 
 def accepts(oid: int, type_oid: int) -> bool:
     """Whether the operator class is one for keys of this type."""
+    type_oid = t.under_domain(type_oid)
     data = columns("pg_opclass")
     return data["opcintype"][data["oid"].index(oid)] in (type_oid, input_type(type_oid))
 

@@ -212,7 +212,7 @@ def resolve_type_name(node: Tree, parsed: Parsed, *, located: bool = True) -> Sq
     if row is None or (row.type == "p" and row.name == "unknown" and len(names) == 0):
         text = ".".join(names) + "[]" * bounds
         raise UnknownName(f'type "{text}" does not exist', names, position)
-    if row.type == "d":
+    if row.type == "d" and not is_user_type(row.oid):
         base = types()[row.basetype]
         domain_typmod = row.typmod
         row = base
@@ -223,7 +223,7 @@ def resolve_type_name(node: Tree, parsed: Parsed, *, located: bool = True) -> Sq
         if not row.array:
             text = ".".join(names) + "[]" * bounds
             raise UnknownName(f'type "{text}" does not exist', names, position)
-        result = SqlType(row.array, result.typmod, result.shape)
+        result = column_type(row.array) if result.domain else SqlType(row.array, result.typmod, result.shape)
     elif not node.typmods and not is_user_type(row.oid):
         _PLAIN[names] = result
     return result

@@ -11,6 +11,16 @@ from collections.abc import Mapping
 from msgspec import Struct
 from msgspec.structs import replace
 
+from planner.catalog_data.content import types
+from planner.types.derived_oids import (
+    FIRST_USER_TYPE,
+    array_type_oid,
+    owner_of_array_type,
+    owner_of_row_type,
+    row_type_oid,
+)
+from planner.types.type_scope import domain_of
+
 BOOL = 16
 BYTEA = 17
 CHAR = 18
@@ -105,12 +115,28 @@ TOO_WIDE = NumericShape(MAX_DECIMAL_PRECISION + 1, 0)
 class SqlType(Struct, frozen=True):
     """A type as a column or an expression has it. `typmod` is PostgreSQL's atttypmod, -1 when there is none.
 
-    `shape` is set for numeric (and for arrays of numeric, of the element) and for nothing else.
+    `shape` is set for numeric (and for arrays of numeric, of the element) and for nothing else. `domain` is the oid of
+    the domain, or of the array over one, that a value is of, 0 for neither: the rest says what is under it.
     """
 
     oid: int
     typmod: int = -1
     shape: NumericShape | None = None
+    domain: int = 0
+
+    @property
+    def declared_oid(self) -> int:
+        """The oid of the type by its name: the domain's, where there is one."""
+        return self.domain or self.oid
+
+    @property
+    def declared_typmod(self) -> int:
+        """The modifier that goes with `declared_oid`: domains have theirs themselves."""
+        return -1 if self.domain else self.typmod
+
+    def without_domain(self) -> SqlType:
+        """The type under the domain."""
+        return replace(self, domain=0) if self.domain else self
 
     def without_typmod(self) -> SqlType:
         """The same type without its modifier."""
@@ -137,10 +163,39 @@ def numeric_type(precision: int, scale: int, *, exact_scale: bool = True) -> Sql
 
 
 def column_type(oid: int, typmod: int = -1) -> SqlType:
-    """The type of a stored column: like `SqlType`, with the shape that numeric columns are stored in."""
+    """The type of a stored column: like `SqlType`, with the shape that numeric columns are stored in, and what is under
+    a domain."""
     if oid != NUMERIC:
-        return SqlType(oid, typmod)
+        return SqlType(oid, typmod) if oid <= FIRST_USER_TYPE else _of_user(oid, typmod)
     declared = numeric_precision_scale(typmod)
     if declared is None:
         return SqlType(oid, typmod, NumericShape(MAX_DECIMAL_PRECISION, UNCONSTRAINED_NUMERIC_SCALE, exact_scale=False))
     return SqlType(oid, typmod, NumericShape(*declared))
+
+
+def under_domain(oid: int) -> int:
+    """The oid of the type under a domain, or of the array over that; of every other type its own."""
+    return oid if oid <= FIRST_USER_TYPE else _of_user(oid, -1).oid
+
+
+def _of_user(oid: int, typmod: int) -> SqlType:
+    domain = domain_of(oid)
+    if domain is not None:
+        return replace(column_type(domain.base_oid, domain.typmod), domain=oid)
+    element = owner_of_array_type(oid)
+    domain = None if element is None else domain_of(row_type_oid(element))
+    if domain is not None:
+        base = column_type(domain.base_oid, domain.typmod)
+        array = _array_over(base.oid)
+        if array:
+            return SqlType(array, base.typmod, base.shape, oid)
+    return SqlType(oid, typmod)
+
+
+def _array_over(oid: int) -> int:
+    """The oid of the array type over a type that is no domain, 0 when there is none."""
+    owner = owner_of_row_type(oid)
+    if owner is not None:
+        return array_type_oid(owner)
+    row = types().get(oid)
+    return 0 if row is None else row.array

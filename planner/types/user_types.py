@@ -1,8 +1,6 @@
 """The types that users define: what a type's oid stands for in the catalog that the running statement sees.
 
-Types are oids to most of the planner, and those of users mean something in one catalog only. So the catalog in force
-is kept for the task that runs a statement (`TYPE_SCOPE`), and the look-ups by oid here and in
-`planner.types.type_names` read it. Threads that need it get a copy of the context, as `asyncio.to_thread` gives them.
+The look-ups by oid here and in `planner.types.type_names` read the catalog in force (`planner.types.type_scope`).
 
 An enum's values are held as numbers in the declared order (`storage.catalog.model.EnumLabel.position`), on every engine
 and in storage; labels are made of them where they leave as text.
@@ -11,18 +9,17 @@ and in storage; labels are made of them where they leave as text.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Sequence
 
 from msgspec import Struct
 
-from planner.catalog_data.content import TypeRow
+from planner.catalog_data.content import TypeRow, types
 from planner.syntax.identifiers import quote_identifier, quote_literal
 from planner.types import derived_oids
 from planner.types.derived_oids import FIRST_USER_TYPE
+from planner.types.type_scope import TYPE_SCOPE, UserType, record_of
 from planner.types.types import INT8, SqlType, column_type
-from storage.catalog.model import COMPOSITE, CatalogSnapshot, EnumType, Record, Relation, Schema
+from storage.catalog.model import COMPOSITE, CatalogSnapshot, DomainType, EnumType, Record, Relation, Schema
 
 _INT8_ARRAY = 1016
 
@@ -30,57 +27,10 @@ STORED_SCHEMA = "tidegate"
 """The schema that types of users have in expressions that the catalog keeps, where they are called by the oids of their
 records: renaming them changes no text."""
 
-UserType = EnumType | Relation
-"""What a type of a user is recorded as. A relation's type is that of its rows."""
-
-
-class TypeScope(Struct, frozen=True, kw_only=True):
-    """The catalog and search path in which types are looked up. With `stored`, names of types are written as the
-    catalog keeps them (`STORED_SCHEMA`)."""
-
-    catalog: CatalogSnapshot
-    search_path: tuple[str, ...] = ()
-    stored: bool = False
-
-
-_NOTHING = TypeScope(catalog=CatalogSnapshot.empty())
-TYPE_SCOPE: ContextVar[TypeScope] = ContextVar("types", default=_NOTHING)
-"""Where the task that runs a statement looks types up."""
-
-
-@contextmanager
-def types_of(catalog: CatalogSnapshot, search_path: tuple[str, ...]) -> Iterator[None]:
-    """Types are looked up there for the length of the block."""
-    token = TYPE_SCOPE.set(TypeScope(catalog=catalog, search_path=search_path))
-    try:
-        yield
-    finally:
-        TYPE_SCOPE.reset(token)
-
-
-@contextmanager
-def names_to_keep() -> Iterator[None]:
-    """Names of types are written as the catalog keeps them for the length of the block."""
-    known = TYPE_SCOPE.get()
-    token = TYPE_SCOPE.set(TypeScope(catalog=known.catalog, search_path=known.search_path, stored=True))
-    try:
-        yield
-    finally:
-        TYPE_SCOPE.reset(token)
-
 
 def is_user_type(oid: int) -> bool:
     """Whether `oid` is one that a type of a user, or the array of one, has."""
     return oid > FIRST_USER_TYPE
-
-
-def record_of(oid: int) -> UserType | None:
-    """What the type `oid` is recorded as; None for built-in types, arrays and types that do not exist."""
-    if oid <= FIRST_USER_TYPE:
-        return None
-    owner = derived_oids.owner_of_row_type(oid)
-    record = TYPE_SCOPE.get().catalog.get(owner) if owner is not None else None
-    return record if isinstance(record, (EnumType, Relation)) else None
 
 
 def enum_of(oid: int) -> EnumType | None:
@@ -112,7 +62,7 @@ def is_row_type(oid: int) -> bool:
 
 def is_type_record(record: Record | None) -> bool:
     """Whether the record is there for a type alone."""
-    return isinstance(record, EnumType) or (isinstance(record, Relation) and record.kind == COMPOSITE)
+    return isinstance(record, (EnumType, DomainType)) or (isinstance(record, Relation) and record.kind == COMPOSITE)
 
 
 class Attribute(Struct, frozen=True, kw_only=True):
@@ -146,6 +96,8 @@ def user_type_row(oid: int) -> TypeRow | None:
 
 def type_row_of(record: UserType) -> TypeRow:
     """What pg_type says of the type that is recorded so."""
+    if isinstance(record, DomainType):
+        return _domain_row(record)
     enum = isinstance(record, EnumType)
     return TypeRow(
         oid=derived_oids.row_type_oid(record.oid),
@@ -161,6 +113,26 @@ def type_row_of(record: UserType) -> TypeRow:
         basetype=0,
         typmod=-1,
         collation=0,
+    )
+
+
+def _domain_row(record: DomainType) -> TypeRow:
+    base = types().get(record.base_oid) or user_type_row(record.base_oid)
+    assert base is not None
+    return TypeRow(
+        oid=derived_oids.row_type_oid(record.oid),
+        name=record.name,
+        namespace=record.schema,
+        len=base.len,
+        byval=base.byval,
+        type="d",
+        category=base.category,
+        ispreferred=False,
+        elem=0,
+        array=derived_oids.array_type_oid(record.oid),
+        basetype=record.base_oid,
+        typmod=record.typmod,
+        collation=record.collation,
     )
 
 
@@ -217,7 +189,7 @@ def _named(catalog: CatalogSnapshot, schema: int, name: str) -> UserType | None:
     oid = catalog.type_names.get((schema, name))
     if oid is not None:
         record = catalog.get(oid)
-        return record if isinstance(record, EnumType) else None
+        return record if isinstance(record, (EnumType, DomainType)) else None
     return catalog.relation(schema, name)
 
 
@@ -258,18 +230,48 @@ def position_to_keep(position: int, record_oid: int) -> str:
     return f"{position if position >= 0 else f'({position})'}::{kept_name(record_oid)}"
 
 
-def types_used(relation: Relation) -> tuple[int, ...]:
-    """The oids of the records of the types that a relation's columns, their defaults and its query need."""
+def record_oid_of(type_oid: int) -> int:
+    """The oid of the record of a user's type, or of the type that an array is over; 0 for built-in ones."""
+    return derived_oids.owner_of_row_type(type_oid) or derived_oids.owner_of_array_type(type_oid) or 0
+
+
+def types_used(record: Relation | DomainType) -> tuple[int, ...]:
+    """The oids of the records of the types that a relation's columns, their defaults and its query need, or a domain's
+    base type, default and checks."""
     found: list[int] = []
+    if isinstance(record, DomainType):
+        found.extend([record_oid_of(record.base_oid)] if record.base_oid > FIRST_USER_TYPE else [])
+        for text in (record.default or "", *(check.expression for check in record.checks)):
+            found.extend(mentioned(text))
+        return tuple(found)
+    relation = record
     for column in relation.columns:
         if column.type_oid > FIRST_USER_TYPE and not column.dropped:
-            owner = derived_oids.owner_of_row_type(column.type_oid)
-            found.append(owner or derived_oids.owner_of_array_type(column.type_oid) or 0)
+            found.append(record_oid_of(column.type_oid))
         if column.default is not None:
             found.extend(mentioned(column.default))
     if relation.definition is not None:
         found.extend(mentioned(relation.definition))
     return tuple(found)
+
+
+def domains_beneath(catalog: CatalogSnapshot, relation: Relation) -> tuple[DomainType, ...]:
+    """The domains that columns of `relation` are of or made of."""
+    found: dict[int, DomainType] = {}
+    seen: set[int] = set()
+    pending = [column.type_oid for column in relation.live_columns() if column.type_oid > FIRST_USER_TYPE]
+    while pending:
+        oid = record_oid_of(pending.pop())
+        record = catalog.get(oid)
+        if oid in seen:
+            continue
+        seen.add(oid)
+        if isinstance(record, DomainType):
+            found[oid] = record
+            pending.append(record.base_oid)
+        elif isinstance(record, Relation):
+            pending.extend(column.type_oid for column in record.live_columns())
+    return tuple(found.values())
 
 
 def with_names_shown(text: str) -> str:
@@ -281,7 +283,7 @@ def with_names_shown(text: str) -> str:
             return match[0]
         name = shown_name(type_row_of(record))
         if match[1] is None or not isinstance(record, EnumType):
-            return name
+            return match[0].removesuffix(kept_name(int(match[2]))) + name
         label = next(label.name for label in record.labels if label.position == int(match[1]))
         return f"{quote_literal(label)}::{name}"
 

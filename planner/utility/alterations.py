@@ -138,7 +138,10 @@ def _rename(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
             if_exists=tree.missing_ok,
         )
     name = OBJECT_KINDS.get(kind)
-    if name == "type":
+    if kind == pb.OBJECT_DOMCONSTRAINT:
+        domain = name_from_list(tree.object.list.items)
+        return st.RenameObject(kind="domain constraint", name=tree.subname, new_name=tree.newname, relation=domain)
+    if name in ("type", "domain"):
         target = name_from_list(tree.object.list.items)
         return st.RenameObject(kind=name, name=target.name, new_name=tree.newname, relation=target)
     if name not in ("schema", "database", "role", "constraint"):
@@ -149,8 +152,9 @@ def _rename(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
 
 def _set_schema(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
     kind = RELATION_KINDS.get(tree.object_type)
-    if tree.object_type == pb.OBJECT_TYPE:
-        return st.SetSchema(relation=name_from_list(tree.object.list.items), new_schema=tree.newschema, kind="type")
+    if tree.object_type in (pb.OBJECT_TYPE, pb.OBJECT_DOMAIN):
+        kind = OBJECT_KINDS[tree.object_type]
+        return st.SetSchema(relation=name_from_list(tree.object.list.items), new_schema=tree.newschema, kind=kind)
     if kind is None:
         raise FeatureNotSupported(f"{' '.join(parsed.source.split()[:2]).upper()} ... SET SCHEMA is not supported")
     return st.SetSchema(
@@ -163,9 +167,9 @@ def _set_schema(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
 
 def _alter_owner(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
     kind = OBJECT_KINDS.get(tree.object_type)
-    if kind == "type":
+    if kind in ("type", "domain"):
         name = name_from_list(tree.object.list.items)
-        return st.ChangeTypeOwner(name=name, owner=role_name(tree.newowner))
+        return st.ChangeTypeOwner(name=name, owner=role_name(tree.newowner), kind=kind)
     if kind not in ("schema", "database"):
         raise FeatureNotSupported(f"ALTER {(kind or 'object').upper()} OWNER is not supported")
     return st.AlterOwner(kind=kind, name=tree.object.string.sval, owner=role_name(tree.newowner))

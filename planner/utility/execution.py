@@ -37,7 +37,7 @@ def _explain(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
 
 
 def _prepare(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
-    types = tuple(resolve_type_name(node.type_name, parsed).oid for node in tree.argtypes)
+    types = tuple(resolve_type_name(node.type_name, parsed).declared_oid for node in tree.argtypes)
     return st.Prepare(name=tree.name, param_types=types, query=parsed.part(tree.query))
 
 

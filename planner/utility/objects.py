@@ -105,6 +105,9 @@ def _comment(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
     relation: st.QualifiedName | None = None
     if which == "list":
         parts = list(node.list.items)
+        if tree.objtype == pb.OBJECT_DOMCONSTRAINT:
+            domain = name_from_list(parts[0].type_name.names)
+            return st.Comment(kind="domain constraint", name=parts[1].string.sval, relation=domain, text=text)
         if kind in ("column", "constraint", "trigger", "rule", "policy") and len(parts) > 1:
             relation = name_from_list(parts[:-1])
             return st.Comment(kind=kind, name=parts[-1].string.sval, relation=relation, text=text)

@@ -1,15 +1,18 @@
-"""CREATE TYPE, and ALTER TYPE of enums."""
+"""CREATE TYPE, ALTER TYPE of enums, CREATE and ALTER DOMAIN."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from planner.errors import FeatureNotSupported
+from planner.definitions.deparse import expression_text
+from planner.errors import DatatypeMismatch, FeatureNotSupported, InvalidObjectDefinition, SqlSyntaxError
 from planner.statements import records as st
 from planner.syntax.libpg_query import pb
-from planner.syntax.names import name_from_list, qualified_name, statement_title
+from planner.syntax.names import name_from_list, qualified_name, statement_title, strings
 from planner.syntax.parse import Parsed, Tree
-from planner.utility.tables import column_definition
+from planner.types.type_names import check_collatable, check_collation, format_type, resolve_type_name, type_row
+from planner.types.user_types import is_row_type
+from planner.utility.tables import column_definition, constraint_definition
 
 
 def _create_composite(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
@@ -43,10 +46,95 @@ def _alter_enum(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
     )
 
 
+_IMPOSSIBLE = {
+    pb.CONSTR_UNIQUE: "unique",
+    pb.CONSTR_PRIMARY: "primary key",
+    pb.CONSTR_EXCLUSION: "exclusion",
+    pb.CONSTR_FOREIGN: "foreign key",
+}
+"""Constraints that only tables have."""
+
+
+def _domain_check(tree: Tree, parsed: Parsed) -> st.ConstraintDefinition:
+    """A CHECK of a domain. Raises 42601 and 0A000 for other constraints, 42P17 for one without heirs."""
+    if tree.contype in _IMPOSSIBLE:
+        raise SqlSyntaxError(f"{_IMPOSSIBLE[tree.contype]} constraints not possible for domains")
+    if tree.contype in (pb.CONSTR_GENERATED, pb.CONSTR_IDENTITY):
+        raise FeatureNotSupported("specifying GENERATED not supported for domains")
+    if tree.contype != pb.CONSTR_CHECK:
+        raise FeatureNotSupported("specifying constraint deferrability not supported for domains")
+    if tree.is_no_inherit:
+        raise InvalidObjectDefinition("check constraints for domains cannot be marked NO INHERIT")
+    return constraint_definition(tree, parsed, None)
+
+
+def _create_domain(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
+    type = resolve_type_name(tree.type_name, parsed)
+    row = type_row(type.declared_oid)
+    if row is None or row.type == "p" or is_row_type(type.oid):
+        # PostgreSQL has domains over the rows of tables; here no column can hold such rows.
+        name = format_type(type.declared_oid)
+        raise DatatypeMismatch(f'"{name}" is not a valid base type for a domain')
+    collation: str | None = None
+    if tree.HasField("coll_clause"):
+        names, position = strings(tree.coll_clause.collname), parsed.position(tree.coll_clause.location)
+        check_collatable(type, None)
+        check_collation(names, position)
+        collation = names[-1]
+    not_null: bool | None = None
+    default: Tree | None = None
+    checks: list[st.ConstraintDefinition] = []
+    for node in tree.constraints:
+        constraint = node.constraint
+        if constraint.contype == pb.CONSTR_DEFAULT:
+            if default is not None:
+                raise SqlSyntaxError("multiple default expressions")
+            default = constraint.raw_expr
+        elif constraint.contype in (pb.CONSTR_NOTNULL, pb.CONSTR_NULL):
+            wanted = constraint.contype == pb.CONSTR_NOTNULL
+            if not_null is not None and not_null != wanted:
+                raise SqlSyntaxError("conflicting NULL/NOT NULL constraints")
+            not_null = wanted
+        else:
+            checks.append(_domain_check(constraint, parsed))
+    return st.CreateDomain(
+        name=name_from_list(tree.domainname),
+        type=type,
+        collation=collation,
+        not_null=bool(not_null),
+        default=None if default is None else expression_text(default),
+        written_default=None if default is None else parsed.expression(default),
+        checks=tuple(checks),
+    )
+
+
+def _alter_domain(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
+    name = name_from_list(tree.type_name)
+    definition = getattr(tree, "def")
+    match tree.subtype:
+        case "T":
+            given = tree.HasField("def")
+            return st.SetDomainDefault(
+                name=name,
+                default=expression_text(definition) if given else None,
+                written=parsed.expression(definition) if given else None,
+            )
+        case "N" | "O":
+            return st.SetDomainNotNull(name=name, not_null=tree.subtype == "O")
+        case "C":
+            return st.AddDomainCheck(name=name, check=_domain_check(definition.constraint, parsed))
+        case "V":
+            return st.ValidateDomainCheck(name=name, constraint=tree.name)
+        case _:
+            return st.DropDomainCheck(name=name, constraint=tree.name, if_exists=tree.missing_ok)
+
+
 BUILDERS: Mapping[str, Callable[[Parsed, Tree], st.UtilityStatement]] = {
     "composite_type_stmt": _create_composite,
     "define_stmt": _unsupported,
     "create_enum_stmt": _create_enum,
     "alter_enum_stmt": _alter_enum,
+    "create_domain_stmt": _create_domain,
+    "alter_domain_stmt": _alter_domain,
 }
 """By kind of parse tree: what makes its statement."""

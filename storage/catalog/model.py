@@ -271,6 +271,33 @@ class EnumType(Record, frozen=True, kw_only=True, tag="enum"):
     """In the order that was declared, which is that of their positions."""
 
 
+class DomainConstraint(msgspec.Struct, frozen=True, kw_only=True):
+    """A CHECK of a domain (a row of pg_constraint). `oid` is its own over its life."""
+
+    oid: int
+    name: str
+    expression: str
+    """SQL text over the column ``value``."""
+    validated: bool = True
+    """Whether the rows that were there when it was added keep it too."""
+
+
+class DomainType(Record, frozen=True, kw_only=True, tag="domain"):
+    """A domain: a type with rules of its own over another one. Values are those of the type under it; its type's oid
+    follows from the record's, as an enum's does."""
+
+    name: str
+    schema: int
+    owner: int
+    base_oid: int
+    typmod: int = -1
+    collation: int = 0
+    not_null: bool = False
+    default: str | None = None
+    """SQL text of the DEFAULT expression."""
+    checks: tuple[DomainConstraint, ...] = ()
+
+
 class Setting(Record, frozen=True, kw_only=True, tag="setting"):
     """ALTER DATABASE / ROLE ... SET: a session default."""
 
@@ -281,7 +308,7 @@ class Setting(Record, frozen=True, kw_only=True, tag="setting"):
 
 
 CatalogRecord: TypeAlias = (
-    Database | Role | Schema | Relation | Comment | Constraint | Index | Sequence | Setting | EnumType
+    Database | Role | Schema | Relation | Comment | Constraint | Index | Sequence | Setting | EnumType | DomainType
 )
 
 
@@ -402,7 +429,7 @@ class CatalogSnapshot(Struct, frozen=True, kw_only=True):
                     schemas = schemas.delete(_schema_key(record))
                 elif isinstance(record, Constraint):
                     constraints = _without_constraint(constraints, record)
-                elif isinstance(record, EnumType):
+                elif isinstance(record, (EnumType, DomainType)):
                     types = types.delete((record.schema, record.name))
             else:
                 if record.oid in records:
@@ -422,7 +449,7 @@ class CatalogSnapshot(Struct, frozen=True, kw_only=True):
                     schemas = schemas.set(_schema_key(record), record.oid)
                 elif isinstance(record, Constraint):
                     constraints = _with_constraint(constraints, record)
-                elif isinstance(record, EnumType):
+                elif isinstance(record, (EnumType, DomainType)):
                     if (record.schema, record.name) in types:
                         raise ValueError(f"type {record.name!r} exists in schema {record.schema}")
                     types = types.set((record.schema, record.name), record.oid)
@@ -502,7 +529,7 @@ def _database_of(
     match record:
         case Schema():
             return _database_of_schema(record)
-        case Relation() | Sequence() | Index() | EnumType():
+        case Relation() | Sequence() | Index() | EnumType() | DomainType():
             above = record.schema
         case Constraint():
             above = record.relation

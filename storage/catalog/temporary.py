@@ -21,6 +21,7 @@ from storage.catalog.model import (
     CatalogUpdate,
     Comment,
     Constraint,
+    DomainType,
     EnumType,
     Index,
     Relation,
@@ -115,7 +116,7 @@ def _needs(record: CatalogRecord, gone: set[int]) -> bool:
     match record:
         case Relation():
             return record.schema in gone or not gone.isdisjoint(record.depends_on)
-        case EnumType():
+        case EnumType() | DomainType():
             return record.schema in gone
         case Sequence():
             return record.schema in gone or (record.owned_by is not None and record.owned_by[0] in gone)

@@ -31,6 +31,7 @@ from adapter.transactions.overlaps import (
     taken_keys,
 )
 from planner.errors import SqlError
+from planner.types.types import under_domain
 from storage.catalog.model import Index, Relation
 from storage.off_loop import computed
 from storage.shards.indexes.definition import IndexDefinition
@@ -42,7 +43,7 @@ from storage.timestamps.csn import Csn
 
 def overlaps_of(relation: Relation, index: Index, definition: IndexDefinition) -> OverlapIndex:
     """The index of an exclusion constraint with &&; `definition` is what the storage knows of it."""
-    by_attnum = {column.attnum: column.type_oid for column in relation.columns}
+    by_attnum = {column.attnum: under_domain(column.type_oid) for column in relation.columns}
     expression_types = iter(index.expression_types)
     types = [by_attnum[attnum] if attnum else next(expression_types)[0] for attnum in index.columns]
     return overlap_index(definition, [types[place] for place in places_in_index(index) if place in index.overlapping])

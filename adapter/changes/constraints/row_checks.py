@@ -1,10 +1,11 @@
-"""What a table requires of each of its rows: NOT NULL and CHECK.
+"""What a table requires of each of its rows: what the domains of its columns demand, NOT NULL and CHECK.
 
 Rows that pass this process are checked batch by batch, before they enter the transaction: conditions that Arrow can
 evaluate by themselves, the others in one query of an engine. Rows that executors wrote are checked by one query over
 the parts that they wrote.
 
-The error is that of the first row which breaks a rule: NOT NULL before CHECK, and of several checks the first by name.
+The error is that of the first row which breaks a rule: those of domains first, NOT NULL before CHECK, and of several
+checks the first by name. (What is inside an array or a row of a column is an error whatever comes before it.)
 """
 
 from __future__ import annotations
@@ -21,13 +22,15 @@ from adapter.changes.constraints.target import Target
 from adapter.changes.rows.over_rows import over_rows
 from adapter.engines.common.engine import TableInput
 from adapter.execution.statement import Running
-from adapter.plans.arrow_conditions import false_rows
+from adapter.plans.arrow_conditions import Vector, false_rows
 from adapter.plans.row_text import row_text
 from adapter.queries.prepared_read import with_token
 from adapter.queries.read import execution_context
 from adapter.queries.session_functions import with_session_values
 from adapter.results import RecordBatch
-from planner.errors import CheckViolation, NotNullViolation
+from planner.definitions.row_expressions import RowConditions
+from planner.errors import CheckViolation, NotNullViolation, SqlError
+from planner.ir.nodes import DomainRule
 from planner.resolution.session_values import session_values
 from storage.catalog.model import Column, Constraint
 from storage.shards.parts import Part
@@ -36,11 +39,25 @@ from storage.shards.parts import Part
 async def check_rows(running: Running, target: Target, rows: RecordBatch) -> None:
     """Raise 23502 or 23514 for the first of `rows` that breaks a rule of `target`."""
     null = _first_null(target, rows)
+    if target.domains is not None and target.domains.conditions is not None:
+        before = rows if null is None else rows.slice(0, null[0] + 1)
+        found = await _first_failing(running, target.domains.vectors, target.domains.conditions, before)
+        rule = None if found is None else target.domains.rules[found[1]]
+        if found is not None and rule is not None:
+            if target.checks is not None:
+                await _check(running, target, target.checks, rows.slice(0, found[0]))
+            raise broken(rule)
     if target.checks is not None:
         # What comes before the row with a NULL, which is an error whatever else holds for it.
         await _check(running, target, target.checks, rows if null is None else rows.slice(0, null[0]))
     if null is not None:
         raise _null_violation(running, target, rows, *null)
+
+
+def broken(rule: DomainRule) -> SqlError:
+    """The error for a value that breaks a rule of a domain."""
+    kind = NotNullViolation if rule.condition is None else CheckViolation
+    return kind(rule.message, schema=rule.schema, datatype=rule.datatype, constraint=rule.constraint)
 
 
 def _first_null(target: Target, rows: RecordBatch) -> tuple[int, Column] | None:
@@ -69,27 +86,34 @@ def failing_row(running: Running, target: Target, rows: RecordBatch, row: int) -
 
 
 async def _check(running: Running, target: Target, checks: TableChecks, rows: RecordBatch) -> None:
+    first = await _first_failing(running, checks.vectors, checks.conditions, rows)
+    if first is not None:
+        raise _violation(running, target, checks.constraints[first[1]], rows, first[0])
+
+
+async def _first_failing(
+    running: Running, vectors: Sequence[Vector | None], conditions: RowConditions, rows: RecordBatch
+) -> tuple[int, int] | None:
+    """The first row that fails, and the place of its first condition that is false."""
     if not rows.num_rows:
-        return
+        return None
     first: tuple[int, int] | None = None
-    """The first row that fails, and the place of its first check that is false."""
-    for place, vector in enumerate(checks.vectors):
+    for place, vector in enumerate(vectors):
         failed = None if vector is None else false_rows(vector(rows), rows.num_rows)
         if failed is not None:
             row = pc.index(failed, False).as_py()
             if first is None or row < first[0]:
                 first = (row, place)
-    if None in checks.vectors:
-        found = await _first_by_engine(running, checks, rows)
+    if None in vectors:
+        found = await _first_by_engine(running, conditions, rows)
         if found is not None and (first is None or found <= first):
             first = found
-    if first is not None:
-        raise _violation(running, target, checks.constraints[first[1]], rows, first[0])
+    return first
 
 
-async def _first_by_engine(running: Running, checks: TableChecks, rows: RecordBatch) -> tuple[int, int] | None:
+async def _first_by_engine(running: Running, conditions: RowConditions, rows: RecordBatch) -> tuple[int, int] | None:
     before = 0
-    async with aclosing(_closable(over_rows(running, checks.conditions.failing, rows, "checks"))) as batches:
+    async with aclosing(_closable(over_rows(running, conditions.failing, rows, "checks"))) as batches:
         async for batch in batches:
             failing = batch.column(0)
             hits = pc.not_equal(failing, 0)
@@ -116,6 +140,11 @@ def _violation(running: Running, target: Target, check: Constraint, rows: Record
 async def check_parts(running: Running, target: Target, parts: Sequence[Part]) -> None:
     """`check_rows` of the rows of `parts`, which an engine wrote."""
     reader = running.services.env.reader
+    if target.domains is not None and target.domains.conditions is not None and parts:
+        found = await _violated_in(running, target, target.domains.conditions, parts)
+        rule = None if found is None else target.domains.rules[found[1] - 1]
+        if rule is not None:
+            raise broken(rule)
     for part in parts:
         for attnum in target.not_null:
             stats = part.stats.get(f"c{attnum}")
@@ -127,17 +156,17 @@ async def check_parts(running: Running, target: Target, parts: Sequence[Part]) -
                         raise _null_violation(running, target, batch, *null)
     if target.checks is None or not parts:
         return
-    found = await _violated_in(running, target, target.checks, parts)
+    found = await _violated_in(running, target, target.checks.conditions, parts)
     if found is not None:
         rows, number = found
         raise _violation(running, target, target.checks.constraints[number - 1], rows, 0)
 
 
 async def _violated_in(
-    running: Running, target: Target, checks: TableChecks, parts: Sequence[Part]
+    running: Running, target: Target, conditions: RowConditions, parts: Sequence[Part]
 ) -> tuple[RecordBatch, int] | None:
-    """A row of `parts` that breaks a check, and the number of that check."""
-    query = checks.conditions.violated
+    """A row of `parts` that breaks a condition, and the number of that condition."""
+    query = conditions.violated
     query = await with_session_values(running, query, session_values(query), acts=False)
     table = TableInput(
         relation=target.relation,

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from adapter.changes.constraints.table_checks import TableChecks, table_checks
+from adapter.changes.constraints.table_checks import DomainChecks, TableChecks, domain_checks, table_checks
 from adapter.changes.constraints.table_keys import TableKeys, table_keys
 from adapter.execution.statement import Running
 from adapter.plans.key_indexes import RowValues
@@ -34,6 +34,7 @@ class Target(Struct, frozen=True, kw_only=True):
     not_null: frozenset[int]
     key_places: tuple[int, ...]
     checks: TableChecks | None
+    domains: DomainChecks | None
     keys: TableKeys | None
 
 
@@ -46,6 +47,8 @@ def target_of(running: Running, catalog: CatalogSnapshot, relation_oid: int) -> 
     values = running.engines.row_values
     known = _kept.get(relation_oid)
     if known is not None and known[0] is catalog and known[1] is values:
+        if known[2].domains is not None:
+            running.transaction.rely_on(known[2].domains.domains)
         return known[2]
     relation = catalog.get(relation_oid)
     if not isinstance(relation, Relation) or relation.shard is None:
@@ -57,8 +60,11 @@ def target_of(running: Running, catalog: CatalogSnapshot, relation_oid: int) -> 
         schema.name if isinstance(schema, Schema) else "",
         key_columns=frozenset([attnum for key in unique_keys(catalog, relation.oid) for attnum in key.columns]),
         checks=table_checks(running, catalog, relation) if relation.constraints else None,
+        domains=domain_checks(running, catalog, relation),
         keys=table_keys(catalog, relation, values) if relation.constraints else None,
     )
+    if target.domains is not None:
+        running.transaction.rely_on(target.domains.domains)
     _kept.put(relation_oid, (catalog, values, target))
     return target
 
@@ -69,6 +75,7 @@ def target_with(
     *,
     key_columns: frozenset[int] = frozenset(),
     checks: TableChecks | None = None,
+    domains: DomainChecks | None = None,
     keys: TableKeys | None = None,
 ) -> Target:
     """A table with these checks and keys, whose `key_columns` (attnums) others may refer to."""
@@ -84,5 +91,6 @@ def target_with(
         not_null=frozenset([column.attnum for column in columns if column.not_null]),
         key_places=tuple([place for place, column in enumerate(columns) if column.attnum in key_columns]),
         checks=checks,
+        domains=domains,
         keys=keys,
     )

@@ -32,6 +32,7 @@ from planner.ir import nodes as ir
 from planner.ir.bound import BoundQuery
 from planner.ir.physical import arrow_type
 from planner.ir.rewrite import is_volatile, walk
+from planner.queries.changes.column_values import default_text
 from planner.statements import records as st
 from planner.syntax.parse import split_and_parse
 from planner.types.type_names import format_type
@@ -89,7 +90,8 @@ async def _default(running: Running, catalog: CatalogSnapshot, column: Column) -
     type_ = column_type(column.type_oid, column.typmod)
     if column.sequence is not None:
         return _Default(type=type_, sequence=find_sequence(running, column.sequence))
-    if column.default is None or column.generated:
+    text = default_text(column)
+    if text is None:
         return _Default(type=type_)
     query = default_query(running, column)
     for node in walk(query):
@@ -98,7 +100,7 @@ async def _default(running: Running, catalog: CatalogSnapshot, column: Column) -
             if known:
                 return _Default(type=type_, sequence=find_sequence(running, name))
     if is_volatile(query):
-        return _Default(type=type_, expression=column.default)
+        return _Default(type=type_, expression=text)
     (constant,) = await evaluate(running, catalog, query)
     return _Default(type=type_, value=constant)
 

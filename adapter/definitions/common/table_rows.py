@@ -9,7 +9,9 @@ from typing import Any
 import pyarrow as pa
 
 from adapter.changes.constraints.row_checks import check_rows
+from adapter.changes.constraints.table_checks import domain_checks
 from adapter.changes.constraints.target import target_with
+from adapter.execution.guards import own_catalog
 from adapter.execution.statement import Running
 from adapter.queries.prepared_read import PreparedRead
 from planner.ir.physical import arrow_type
@@ -42,9 +44,10 @@ def make_shard(running: Running, relation: Relation) -> None:
 
 async def fill_table(running: Running, relation: Relation, schema_name: str, read: PreparedRead) -> int:
     """Write the rows of `read` (one column per live column, in order) into a new table. Returns their number."""
-    target = target_with(relation, schema_name)
+    target = target_with(relation, schema_name, domains=domain_checks(running, own_catalog(running), relation))
     txn = running.transaction.writable(running.services.env, target.shard)
-    if read.writer is not None and target.names and not target.not_null:
+    unchecked = not target.not_null and (target.domains is None or target.domains.conditions is None)
+    if read.writer is not None and target.names and unchecked:
         (parts,) = await read.writer.write(
             read.query,
             read.resolved.inputs,

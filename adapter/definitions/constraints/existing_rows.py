@@ -8,7 +8,7 @@ constraint for long, or could not commit.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import aclosing
 from typing import Any
 
@@ -16,18 +16,20 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from adapter.changes.constraints.key_checks import key_text_of, unique_key_text
+from adapter.changes.constraints.row_checks import broken
 from adapter.execution.guards import own_catalog
 from adapter.execution.statement import Running
 from adapter.plans.predicates import scan_templates
 from adapter.queries.read import prepare_read
 from adapter.results import RecordBatch
-from planner.definitions.row_expressions import bind_conditions, bind_null_rows
+from planner.definitions.row_expressions import bind_breaches, bind_conditions, bind_domains, bind_null_rows
 from planner.errors import CheckViolation, ExclusionViolation, ForeignKeyViolation, NotNullViolation, UniqueViolation
 from planner.ir.bound import BoundQuery
 from planner.syntax.identifiers import quote_identifier
 from planner.syntax.parse import split_and_parse
 from planner.types.ranges import range_of
-from storage.catalog.model import CatalogSnapshot, Column, Constraint, Index, Relation, Schema
+from planner.types.types import under_domain
+from storage.catalog.model import CatalogSnapshot, Column, Constraint, DomainType, Index, Relation, Schema
 
 
 class NewRules(Struct, kw_only=True):
@@ -36,6 +38,8 @@ class NewRules(Struct, kw_only=True):
     not_null: set[int] = field(default_factory=set)
     checks: list[int] = field(default_factory=list)
     keys: list[int] = field(default_factory=list)
+    domains: set[int] = field(default_factory=set)
+    """Columns (attnums) whose values are yet to be held against the rules of their domains."""
     known: set[int] = field(default_factory=set)
     """Those of `checks` and `keys` that every writer keeps to already, so that rows which come meanwhile do too."""
 
@@ -46,6 +50,8 @@ async def check_existing_rows(running: Running, oid: int, rules: NewRules) -> No
     relation = catalog.get(oid)
     assert isinstance(relation, Relation)
     context = running.session.bind_context(catalog)
+    if rules.domains:
+        await _check_domains(running, catalog, relation, rules.domains)
     for column in relation.live_columns():
         if column.attnum in rules.not_null and column.not_null:
             found = await _first_row(running, catalog, bind_null_rows(relation, column, context))
@@ -64,6 +70,26 @@ async def check_existing_rows(running: Running, oid: int, rules: NewRules) -> No
             await _check_unique(running, catalog, relation, record, held=key not in rules.known)
         elif isinstance(record, Constraint):
             await _check_foreign(running, catalog, relation, record, held=key not in rules.known)
+
+
+async def breaks(running: Running, relation: Relation, column: Column, rules: DomainType) -> bool:
+    """Whether a value in the column breaks one of the rules of `rules` itself."""
+    catalog = own_catalog(running)
+    query = bind_breaches(relation, column, rules, running.session.bind_context(catalog))
+    return await _first_row(running, catalog, query) is not None
+
+
+async def _check_domains(
+    running: Running, catalog: CatalogSnapshot, relation: Relation, attnums: Collection[int]
+) -> None:
+    """Raise 23502 or 23514 when a row breaks a rule of the domain that one of the columns `attnums` is of or made
+    of."""
+    domains = bind_domains(relation, running.session.bind_context(catalog), attnums)
+    if domains is not None:
+        found = await _first_row(running, catalog, domains.conditions.violated)
+        rule = None if found is None else domains.rules[found[-1] - 1]
+        if rule is not None:
+            raise broken(rule)
 
 
 async def _first_row(
@@ -126,7 +152,7 @@ async def _check_disjoint(
 ) -> None:  # fmt: skip
     """23P01 when rows overlap. Of ranges in their order of which some overlap neighbours do
     (`adapter.transactions.overlaps`); multiranges and several ranges are held each against each."""
-    by_attnum = {column.attnum: column.type_oid for column in relation.columns}
+    by_attnum = {column.attnum: under_domain(column.type_oid) for column in relation.columns}
     expression_types = iter(key.expression_types)
     types = [by_attnum[attnum] if attnum else next(expression_types)[0] for attnum in key.columns]
     equal = [n for n in range(len(columns)) if n not in key.overlapping]

@@ -32,6 +32,7 @@ from planner.statements import records as st
 from planner.types import types as t
 from planner.types.table_indexes import is_key, unique_keys
 from planner.types.type_names import format_type
+from planner.types.types import under_domain
 from storage.catalog.model import CatalogRecord, CatalogSnapshot, Column, Constraint, Index, Relation
 from storage.catalog.temporary import is_temporary
 
@@ -88,7 +89,7 @@ def _unique_key(
             raise missing_key_column(name, definition.position)
         if name in definition.columns[:number]:
             raise DuplicateColumn(f'column "{name}" appears twice in {title} constraint', position=definition.position)
-        if column.type_oid in _WITHOUT_ORDER:
+        if under_domain(column.type_oid) in _WITHOUT_ORDER:
             raise UndefinedObject(
                 f'data type {format_type(column.type_oid)} has no default operator class for access method "btree"',
                 hint="You must specify an operator class for the index or define a default operator class for the "
@@ -162,7 +163,7 @@ def _foreign_key(
     name = definition.name or free_name(relation.name, "_".join(definition.columns), "fkey", taken.__contains__)
     for column, attnum in zip(columns, referenced, strict=True):
         other = next(other for other in parent.columns if other.attnum == attnum)
-        if not _comparable(column.type_oid, other.type_oid):
+        if not _comparable(under_domain(column.type_oid), under_domain(other.type_oid)):
             raise DatatypeMismatch(
                 f'foreign key constraint "{name}" cannot be implemented',
                 detail=f'Key columns "{column.name}" and "{other.name}" are of incompatible types: '

@@ -36,7 +36,7 @@ from planner.errors import (
     WrongObjectType,
 )
 from planner.statements import records as st
-from planner.types.user_types import types_of
+from planner.types.type_scope import types_of
 from storage.catalog.model import (
     WHOLE,
     CatalogRecord,

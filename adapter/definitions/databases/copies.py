@@ -8,7 +8,7 @@ its own, and whatever names an object by its oid has to name the copy: reference
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import assert_never
 
 from msgspec.structs import replace
@@ -21,14 +21,17 @@ from storage.catalog.model import (
     Comment,
     Constraint,
     Database,
+    DomainConstraint,
+    DomainType,
+    EnumLabel,
     EnumType,
     Index,
     Relation,
     Role,
     Schema,
-    Sequence,
     Setting,
 )
+from storage.catalog.model import Sequence as SequenceRecord
 from storage.ids import ShardId
 
 _BY_NUMBER = re.compile(r"""(?<=')\d+(?='::regclass)|(?<=\btidegate\.")\d+(?=")""")
@@ -37,7 +40,18 @@ _BY_NUMBER = re.compile(r"""(?<=')\d+(?='::regclass)|(?<=\btidegate\.")\d+(?=")"
 
 def oids_for(records: Iterable[CatalogRecord]) -> int:
     """How many oids copies of `records` take."""
-    return sum(1 + (len(record.labels) if isinstance(record, EnumType) else 0) for record in records)
+    return sum(1 + len(_parts(record)) for record in records)
+
+
+def _parts(record: CatalogRecord) -> Sequence[EnumLabel | DomainConstraint]:
+    """What of a record has an oid of its own."""
+    match record:
+        case EnumType():
+            return record.labels
+        case DomainType():
+            return record.checks
+        case _:
+            return ()
 
 
 class Copies:
@@ -53,9 +67,10 @@ class Copies:
     ) -> None:
         self._records = sorted(records, key=lambda record: record.oid)
         self._database = database
-        self._new_oid = new_oid
         self._new_shard = new_shard
-        self.oids: Mapping[int, int] = {record.oid: new_oid() for record in self._records}
+        self.oids: Mapping[int, int] = {
+            oid: new_oid() for record in self._records for oid in (record.oid, *(part.oid for part in _parts(record)))
+        }
         """By an object's oid that of its copy."""
 
     def made(self) -> list[CatalogRecord]:
@@ -123,16 +138,28 @@ class Copies:
                     expression_types=tuple((self._oid(type_), typmod) for type_, typmod in record.expression_types),
                     constraint=self._some(record.constraint),
                 )
-            case Sequence():
+            case SequenceRecord():
                 owned_by = None if record.owned_by is None else (self._oid(record.owned_by[0]), record.owned_by[1])
                 return replace(record, oid=oid, schema=self._oid(record.schema), owned_by=owned_by)
             case EnumType():
-                labels = tuple(replace(label, oid=self._new_oid()) for label in record.labels)
+                labels = tuple(replace(label, oid=self._oid(label.oid)) for label in record.labels)
                 return replace(record, oid=oid, schema=self._oid(record.schema), labels=labels)
+            case DomainType():
+                return replace(
+                    record,
+                    oid=oid,
+                    schema=self._oid(record.schema),
+                    base_oid=self._oid(record.base_oid),
+                    default=self._text(record.default),
+                    checks=tuple(self._check(check) for check in record.checks),
+                )
             case Role() | Database() | Setting():
                 raise ValueError(f"a database has no {type(record).__name__} of its own")
             case _:
                 assert_never(record)
+
+    def _check(self, check: DomainConstraint) -> DomainConstraint:
+        return replace(check, oid=self._oid(check.oid), expression=self._text(check.expression) or "")
 
     def _column(self, column: Column) -> Column:
         return replace(

@@ -21,6 +21,7 @@ from planner.statements import records as st
 from planner.types.operator_classes import equality, input_type, operator_family_name
 from planner.types.ranges import range_or_multirange
 from planner.types.type_names import format_type
+from planner.types.types import under_domain
 from storage.catalog.model import Constraint, Index, Relation
 
 _OVERLAPS = "&&"
@@ -86,7 +87,7 @@ def _operator(relation: Relation, index: Index, place: int, names: tuple[str, ..
     name = names[-1]
     if name == "=" and names[:-1] in ((), ("pg_catalog",)):
         return equality(index.operator_classes[place])
-    type_oid = _type_of(relation, index, place)
+    type_oid = under_domain(_type_of(relation, index, place))
     shown = format_type(type_oid)
     operators = columns("pg_operator")
     fields = ("oid", "oprcom", "oprname", "oprleft", "oprright")

@@ -18,18 +18,18 @@ from planner.types.user_types import type_in
 from storage.catalog.model import Relation
 
 
-def rename_type(running: Running, name: st.QualifiedName, new_name: str) -> None:
-    """ALTER TYPE ... RENAME TO."""
-    record = require_own_type(running, name)
+def rename_type(running: Running, name: st.QualifiedName, new_name: str, kind: str = "type") -> None:
+    """ALTER TYPE, or DOMAIN (`kind`), ... RENAME TO."""
+    record = require_own_type(running, name, kind)
     if isinstance(record, Relation) and is_taken(own_catalog(running), record.schema, new_name):
         raise existing_relation(new_name)
     check_free_type(own_catalog(running), record.schema, new_name)
     change(running, removed=[record], added=[replace(record, name=new_name)])
 
 
-def move_type(running: Running, name: st.QualifiedName, schema_name: str) -> None:
-    """ALTER TYPE ... SET SCHEMA."""
-    record = require_own_type(running, name)
+def move_type(running: Running, name: st.QualifiedName, schema_name: str, kind: str = "type") -> None:
+    """ALTER TYPE, or DOMAIN (`kind`), ... SET SCHEMA."""
+    record = require_own_type(running, name, kind)
     catalog = own_catalog(running)
     schema = require_schema(catalog, schema_name)
     if schema.oid == record.schema:
@@ -41,7 +41,7 @@ def move_type(running: Running, name: st.QualifiedName, schema_name: str) -> Non
 
 
 async def change_owner(running: Running, statement: st.ChangeTypeOwner) -> None:
-    """ALTER TYPE ... OWNER TO."""
-    record = require_own_type(running, statement.name)
+    """ALTER TYPE or DOMAIN ... OWNER TO."""
+    record = require_own_type(running, statement.name, statement.kind)
     owner = role_oid(own_catalog(running), running, statement.owner)
     change(running, removed=[record], added=[replace(record, owner=owner)])

@@ -55,7 +55,8 @@ async def create_composite(running: Running, statement: st.CreateComposite) -> N
 
 
 def _column(definition: st.ColumnDefinition, attnum: int) -> Column:
-    return Column(attnum=attnum, name=definition.name, type_oid=definition.type.oid, typmod=definition.type.typmod)
+    type = definition.type
+    return Column(attnum=attnum, name=definition.name, type_oid=type.declared_oid, typmod=type.declared_typmod)
 
 
 async def alter_composite(running: Running, statement: st.AlterTable) -> None:
@@ -93,7 +94,7 @@ def _changed(running: Running, record: Relation, action: st.AlterTableAction) ->
             return without_column(record, column)
         case st.SetColumnType(name=name, type=wanted):
             column = require_column(record, name)
-            return with_column(record, replace(column, type_oid=wanted.oid, typmod=wanted.typmod))
+            return with_column(record, replace(column, type_oid=wanted.declared_oid, typmod=wanted.declared_typmod))
         case _:
             raise FeatureNotSupported("this change of a composite type is not supported")
 

@@ -11,8 +11,9 @@ from planner.errors import DuplicateObject, UndefinedObject, WrongObjectType
 from planner.statements.records import QualifiedName
 from planner.types import derived_oids
 from planner.types.type_names import format_type, lookup_type
-from planner.types.user_types import UserType, record_of, type_in
-from storage.catalog.model import COMPOSITE, CatalogSnapshot, EnumType, Relation
+from planner.types.type_scope import UserType, record_of
+from planner.types.user_types import type_in
+from storage.catalog.model import COMPOSITE, CatalogSnapshot, DomainType, EnumType, Relation
 
 
 def look_up_type(running: Running, name: QualifiedName) -> TypeRow | None:
@@ -40,8 +41,20 @@ def require_enum(running: Running, name: QualifiedName) -> EnumType:
     return record
 
 
-def require_own_type(running: Running, name: QualifiedName) -> UserType:
-    """The type called `name`, which ALTER TYPE can change as a whole. 42704, 42809."""
+def require_domain(running: Running, name: QualifiedName) -> DomainType:
+    """The domain called `name`. 42704, 42809."""
+    row = require_type(running, name)
+    record = record_of(row.oid)
+    if not isinstance(record, DomainType):
+        raise WrongObjectType(f"{format_type(row.oid)} is not a domain")
+    return record
+
+
+def require_own_type(running: Running, name: QualifiedName, kind: str = "type") -> UserType:
+    """The type called `name`, which ALTER TYPE, or ALTER DOMAIN with that `kind`, can change as a whole. 42704,
+    42809."""
+    if kind == "domain":
+        return require_domain(running, name)
     row = require_type(running, name)
     element = derived_oids.owner_of_array_type(row.oid)
     if element is not None or row.category == "A":

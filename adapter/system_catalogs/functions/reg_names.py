@@ -139,7 +139,7 @@ def type_oid(context: Entered, text: str) -> int:
         raise invalid_type_name(text) from error
     cast = parsed.tree.target_list[0].res_target.val.type_cast
     try:
-        return resolve_type_name(cast.type_name, parsed, located=False).oid
+        return resolve_type_name(cast.type_name, parsed, located=False).declared_oid
     except UnknownName as error:
         raise error.judged(context.objects.snapshot, context.objects.database) from None
 

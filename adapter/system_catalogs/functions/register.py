@@ -26,8 +26,9 @@ from planner.common_errors import missing_column, unknown_setting
 from planner.errors import SqlError
 from planner.syntax.identifiers import quote_identifier
 from planner.types.table_indexes import DESCENDING, NULLS_FIRST, find_index
+from planner.types.type_scope import types_of
 from planner.types.types import REG_TYPES
-from planner.types.user_types import type_in, types_of
+from planner.types.user_types import type_in
 from storage.catalog.model import PG_CATALOG_OID, Relation
 from storage.clock import SystemClock
 

@@ -8,7 +8,7 @@ from functools import cache
 from adapter.execution_context import Row
 from adapter.system_catalogs.information_schema.tables import object_name, relation_name, tables_of
 from adapter.system_catalogs.objects.content import Content
-from adapter.system_catalogs.objects.definitions import column_name, constraint_definition
+from adapter.system_catalogs.objects.definitions import column_name, constraint_definition, shown_check
 from adapter.system_catalogs.objects.objects import CatalogObjects
 from adapter.system_catalogs.pg_catalog.catalog_views import builtin_classes
 from planner.catalog_data import content as catalog_data
@@ -204,7 +204,7 @@ def constraint_table_usage(objects: CatalogObjects) -> Content:
 
 
 def check_constraints(objects: CatalogObjects) -> Content:
-    """CHECK constraints of tables and of information_schema's domains, NOT NULL among them."""
+    """CHECK constraints of tables and of domains, NOT NULL among them."""
     rows: list[Row] = []
     data = catalog_data.columns("pg_constraint")
     for name, kind, expression in zip(data["conname"], data["contype"], data["conbin"], strict=True):
@@ -216,6 +216,10 @@ def check_constraints(objects: CatalogObjects) -> Content:
         if constraint.kind == "c":
             definition = constraint_definition(objects, constraint.oid, ())
             rows.append({**constraint_name, "check_clause": (definition or "").removeprefix("CHECK ")})
+    for check, domain in objects.domain_checks.values():
+        schema = objects.schema_name_by_oid.get(domain.schema)
+        clause = f"({shown_check(objects, check, domain)})"
+        rows.append({**object_name(objects, "constraint", schema, check.name), "check_clause": clause})
     namespaces = {row["oid"]: row["relnamespace"] for row in builtin_classes()}
     for table in tables_of(objects):
         record = objects.snapshot.get(table.oid)

@@ -25,6 +25,8 @@ from adapter.system_catalogs.objects.type_facts import type_facts
 from adapter.system_catalogs.pg_catalog.catalog_views import builtin_classes
 from adapter.system_catalogs.pg_catalog.object_rows import pg_authid
 from planner.catalog_data import content as catalog_data
+from planner.types.derived_oids import row_type_oid
+from planner.types.type_names import type_row as pg_type_row
 from storage.catalog.model import INFORMATION_SCHEMA_OID, PG_CATALOG_OID, Relation
 from storage.catalog.model import Column as StoredColumn
 from storage.catalog.model import Sequence as SequenceRecord
@@ -130,13 +132,11 @@ def type_row(
     collation: int | None = None,
 ) -> Row:
     """data_type and what follows it in columns, domains and element_types. `collation` None is the type's."""
-    row = catalog_data.types().get(type_oid)
+    named = objects.type(type_oid)
     declared: Row = {}
-    base_oid, base_typmod = type_oid, typmod
-    if row is not None and row.type == "d":
-        if domain:
-            declared = object_name(objects, "domain", objects.schema_name_by_oid.get(row.namespace), row.name)
-        base_oid, base_typmod = row.basetype, row.typmod
+    base_oid, base_typmod = objects.base_type(type_oid, typmod)
+    if named is not None and named.kind == "d" and domain:
+        declared = object_name(objects, "domain", objects.schema_name_by_oid.get(named.namespace), named.name)
     facts = type_facts(base_oid, base_typmod)
     base = objects.type(base_oid)
     namespace = None if base is None else objects.schema_name_by_oid.get(base.namespace)
@@ -147,6 +147,7 @@ def type_row(
     else:
         data_type = "USER-DEFINED"
     if collation is None:
+        row = pg_type_row(type_oid)
         collation = facts.collation if row is None or row.type != "d" else row.collation
     return {
         **declared,
@@ -378,20 +379,27 @@ def collation_character_set_applicability(objects: CatalogObjects) -> Content:
 
 
 def domains(objects: CatalogObjects) -> Content:
-    """information_schema's own domains; there are no others."""
+    """Domains, information_schema's own among them."""
     data = catalog_data.columns("pg_type")
     defaults = dict(zip(data["oid"], data["typdefault"], strict=True))
-    return Content(
-        rows=[
-            {
-                **object_name(objects, "domain", "information_schema", row.name),
-                **type_row(objects, row.oid, -1, "1", domain=False),
-                "domain_default": defaults[row.oid],
-            }
-            for row in catalog_data.types().values()
-            if row.type == "d" and row.namespace == INFORMATION_SCHEMA_OID
-        ]
+    rows: list[Row] = [
+        {
+            **object_name(objects, "domain", "information_schema", row.name),
+            **type_row(objects, row.oid, -1, "1", domain=False),
+            "domain_default": defaults[row.oid],
+        }
+        for row in catalog_data.types().values()
+        if row.type == "d" and row.namespace == INFORMATION_SCHEMA_OID
+    ]
+    rows.extend(
+        {
+            **object_name(objects, "domain", objects.schema_name_by_oid.get(domain.schema), domain.name),
+            **type_row(objects, row_type_oid(domain.oid), -1, "1", domain=False),
+            "domain_default": None if domain.default is None else shown_expression(objects, 0, domain.default),
+        }
+        for domain in objects.domains
     )
+    return Content(rows=rows)
 
 
 def enabled_roles(objects: CatalogObjects) -> Content:

@@ -39,17 +39,12 @@ def element_types(objects: CatalogObjects) -> Content:
     return Content(rows=rows)
 
 
-def _base(type_oid: int) -> int:
-    row = catalog_data.types().get(type_oid)
-    return row.basetype if row is not None and row.type == "d" else type_oid
-
-
 def column_udt_usage(objects: CatalogObjects) -> Content:
     """The type of each column."""
     rows: list[Row] = []
     for table in tables_of(objects):
         for column in table.columns:
-            named = objects.type(_base(column.type_oid))
+            named = objects.type(objects.base_type(column.type_oid, -1)[0])
             if named is not None:
                 rows.append(
                     {
@@ -62,15 +57,16 @@ def column_udt_usage(objects: CatalogObjects) -> Content:
 
 
 def column_domain_usage(objects: CatalogObjects) -> Content:
-    """Columns whose type is a domain: those of information_schema."""
+    """Columns whose type is a domain."""
     rows: list[Row] = []
     for table in tables_of(objects):
         for column in table.columns:
-            row = catalog_data.types().get(column.type_oid)
-            if row is not None and row.type == "d":
+            named = objects.type(column.type_oid)
+            if named is not None and named.kind == "d":
+                schema = objects.schema_name_by_oid.get(named.namespace)
                 rows.append(
                     {
-                        **object_name(objects, "domain", "information_schema", row.name),
+                        **object_name(objects, "domain", schema, named.name),
                         **object_name(objects, "table", table.schema, table.name),
                         "column_name": column.name,
                     }
@@ -83,32 +79,47 @@ def _domains() -> list[TypeRow]:
 
 
 def domain_udt_usage(objects: CatalogObjects) -> Content:
-    """The types under information_schema's domains."""
+    """The types under domains."""
     types = catalog_data.types()
-    return Content(
-        rows=[
-            {
-                **object_name(objects, "udt", "pg_catalog", types[row.basetype].name),
-                **object_name(objects, "domain", "information_schema", row.name),
-            }
-            for row in _domains()
-        ]
-    )
+    rows: list[Row] = [
+        {
+            **object_name(objects, "udt", "pg_catalog", types[row.basetype].name),
+            **object_name(objects, "domain", "information_schema", row.name),
+        }
+        for row in _domains()
+    ]
+    names = objects.schema_name_by_oid
+    for domain in objects.domains:
+        base = objects.type(domain.base_oid)
+        if base is not None:
+            rows.append(
+                {
+                    **object_name(objects, "udt", names.get(base.namespace), base.name),
+                    **object_name(objects, "domain", names.get(domain.schema), domain.name),
+                }
+            )
+    return Content(rows=rows)
 
 
 def domain_constraints(objects: CatalogObjects) -> Content:
-    """The checks of information_schema's domains."""
+    """The checks of domains."""
     names = {row.oid: row.name for row in _domains()}
     data = catalog_data.columns("pg_constraint")
+    checks = [
+        ("information_schema", name, names[domain])
+        for name, domain in zip(data["conname"], data["contypid"], strict=True)
+        if domain
+    ]
+    for check, own in objects.domain_checks.values():
+        checks.append((objects.schema_name_by_oid.get(own.schema, ""), check.name, own.name))
     return Content(
         rows=[
             {
-                **object_name(objects, "constraint", "information_schema", name),
-                **object_name(objects, "domain", "information_schema", names[domain]),
+                **object_name(objects, "constraint", schema, name),
+                **object_name(objects, "domain", schema, domain_name),
                 "is_deferrable": "NO",
                 "initially_deferred": "NO",
             }
-            for name, domain in zip(data["conname"], data["contypid"], strict=True)
-            if domain
+            for schema, name, domain_name in checks
         ]
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from typing import Any
 
 from adapter.system_catalogs.objects.objects import (
@@ -15,7 +15,7 @@ from adapter.system_catalogs.objects.objects import (
 from planner.catalog_data import content as catalog_data
 from planner.definitions import updatability
 from planner.definitions.index_expressions import key_texts
-from planner.definitions.row_expressions import generation_expression
+from planner.definitions.row_expressions import generation_expression, value_of
 from planner.definitions.row_expressions import shown_expression as stored_expression_text
 from planner.definitions.view_layout import layout
 from planner.resolution.statement import BindContext
@@ -25,7 +25,15 @@ from planner.types.system_relations import BuiltinRelations
 from planner.types.table_indexes import DESCENDING, NULLS_FIRST, find_index
 from planner.types.types import REGCLASS
 from planner.types.user_types import with_names_shown
-from storage.catalog.model import INFORMATION_SCHEMA_OID, Column, Constraint, Index, Relation
+from storage.catalog.model import (
+    INFORMATION_SCHEMA_OID,
+    Column,
+    Constraint,
+    DomainConstraint,
+    DomainType,
+    Index,
+    Relation,
+)
 from storage.catalog.model import Sequence as SequenceRecord
 
 
@@ -115,6 +123,11 @@ def constraint_definition(
 ) -> str | None:
     """pg_get_constraintdef: None when there is no such constraint. `pretty` leaves out parentheses."""
     constraint = objects.snapshot.get(oid)
+    of_domain = objects.domain_checks.get(oid)
+    if of_domain is not None:
+        check, domain = of_domain
+        text = f"CHECK ({shown_check(objects, check, domain, pretty=pretty)})"
+        return text if check.validated else f"{text} NOT VALID"
     if not isinstance(constraint, Constraint):
         return _builtin_constraint_definition(objects, oid, pretty=pretty)
     text = _constraint_text(objects, constraint, path, pretty=pretty)
@@ -126,6 +139,20 @@ def constraint_definition(
 
 
 _ACTIONS = {"r": "RESTRICT", "c": "CASCADE", "n": "SET NULL", "d": "SET DEFAULT"}
+
+
+def shown_check(objects: CatalogObjects, check: DomainConstraint, domain: DomainType, *, pretty: bool = False) -> str:
+    """The condition of a domain's check as it is shown."""
+    if not pretty and "::reg" not in check.expression:
+        return with_names_shown(check.expression)
+    return stored_expression_text(
+        value_of(domain), check.expression, bind_context(objects), pretty=pretty, objects=partial(_named, objects)
+    )
+
+
+def _named(objects: CatalogObjects, type_oid: int, oid: int) -> str:
+    """What an expression shows for the object that a value of regclass and the like stands for."""
+    return qualified_relation_name(objects, oid, None) if type_oid == REGCLASS else str(oid)
 
 
 def _constraint_text(objects: CatalogObjects, constraint: Constraint, path: tuple[int, ...], *, pretty: bool) -> str:
@@ -216,11 +243,8 @@ def shown_expression(
         column = next((column for column in relation.live_columns() if column.default == text), None)
     else:
         relation = None
-
-    def named(type_oid: int, oid: int) -> str:
-        return qualified_relation_name(objects, oid, None) if type_oid == REGCLASS else str(oid)
-
-    return stored_expression_text(relation, text, bind_context(objects), column, pretty=pretty, objects=names or named)
+    shown = names or partial(_named, objects)
+    return stored_expression_text(relation, text, bind_context(objects), column, pretty=pretty, objects=shown)
 
 
 def generation_sources(objects: CatalogObjects, relation: Relation, column: Column) -> Sequence[int]:

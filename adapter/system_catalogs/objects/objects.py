@@ -16,7 +16,7 @@ from msgspec import Struct
 from planner.catalog_data import content as catalog_data
 from planner.types import derived_oids
 from planner.types.table_indexes import indexes_of
-from planner.types.user_types import array_name
+from planner.types.user_types import array_name, type_row_of
 from storage.catalog.model import (
     BOOTSTRAP_SUPERUSER_OID,
     PG_CATALOG_OID,
@@ -25,6 +25,8 @@ from storage.catalog.model import (
     Comment,
     Constraint,
     Database,
+    DomainConstraint,
+    DomainType,
     EnumType,
     Index,
     Relation,
@@ -174,6 +176,16 @@ class CatalogObjects:
         return self._of(EnumType)
 
     @property
+    def domains(self) -> Sequence[DomainType]:
+        """Domains."""
+        return self._of(DomainType)
+
+    @cached_property
+    def domain_checks(self) -> Mapping[int, tuple[DomainConstraint, DomainType]]:
+        """The checks of domains by oid, with the domain that each is of."""
+        return {check.oid: (check, domain) for domain in self.domains for check in domain.checks}
+
+    @property
     def schemas(self) -> Sequence[Schema]:
         """Schemas, pg_catalog and information_schema among them."""
         return self._of(Schema)
@@ -258,8 +270,10 @@ class CatalogObjects:
                 return PG_DATABASE
             case Constraint():
                 return PG_CONSTRAINT
-            case EnumType() | Relation(kind="c"):
+            case EnumType() | DomainType() | Relation(kind="c"):
                 return PG_TYPE
+            case None if oid in self.domain_checks:
+                return PG_CONSTRAINT
             case _:
                 return PG_CLASS
 
@@ -294,13 +308,13 @@ class CatalogObjects:
         owner = derived_oids.owner_of_row_type(oid)
         if owner is not None:
             record = self.snapshot.get(owner)
-            if isinstance(record, (Relation, EnumType)):
-                kind = "c" if isinstance(record, Relation) else "e"
+            if isinstance(record, (Relation, EnumType, DomainType)):
+                kind = type_row_of(record).type
                 return Named(oid, record.schema, record.name, record.owner, kind)
         owner = derived_oids.owner_of_array_type(oid)
         if owner is not None:
             record = self.snapshot.get(owner)
-            if isinstance(record, (Relation, EnumType)):
+            if isinstance(record, (Relation, EnumType, DomainType)):
                 return Named(oid, record.schema, array_name(record.name), record.owner, "b")
         return None
 
@@ -311,6 +325,15 @@ class CatalogObjects:
             return row.elem if row.category == "A" else 0
         owner = derived_oids.owner_of_array_type(oid)
         return 0 if owner is None else derived_oids.row_type_oid(owner)
+
+    def base_type(self, oid: int, typmod: int) -> tuple[int, int]:
+        """The type that a domain is over, and the modifier that it has there; both as they are for other types."""
+        owner = derived_oids.owner_of_row_type(oid)
+        record = None if owner is None else self.snapshot.get(owner)
+        if isinstance(record, DomainType):
+            return record.base_oid, record.typmod
+        row = catalog_data.types().get(oid)
+        return (row.basetype, row.typmod) if row is not None and row.type == "d" else (oid, typmod)
 
     def effective_path(self, search_path: Sequence[str], user: str) -> tuple[int, ...]:
         """Oids of the schemas that names are looked for in: those of `search_path` that exist, "$user" replaced, and

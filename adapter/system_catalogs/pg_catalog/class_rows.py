@@ -18,9 +18,9 @@ from planner.types import derived_oids
 from planner.types.operator_classes import ACCESS_METHODS
 from planner.types.table_indexes import constraint_of_index
 from planner.types.type_names import element_of, type_row
-from planner.types.types import BOOL, INT4, INT8, OID
+from planner.types.types import BOOL, INT4, INT8, OID, column_type
 from planner.types.user_types import enum_of
-from storage.catalog.model import COMPOSITE, Column, Constraint, Index, Relation
+from storage.catalog.model import COMPOSITE, Column, Constraint, DomainConstraint, DomainType, Index, Relation
 from storage.catalog.temporary import is_temporary
 
 HEAP_AM = 2
@@ -133,6 +133,7 @@ def _align_storage(type_oid: int) -> tuple[str, str]:
         data = catalog_data.columns("pg_type")
         for oid, align, storage in zip(data["oid"], data["typalign"], data["typstorage"], strict=True):
             _ALIGN_STORAGE[oid] = (align, storage)
+    type_oid = column_type(type_oid).oid
     if enum_of(type_oid) is not None:
         return "i", "p"
     return _ALIGN_STORAGE.get(type_oid, ("i" if enum_of(element_of(type_oid)) is not None else "d", "x"))
@@ -340,7 +341,36 @@ def pg_constraint(objects: CatalogObjects) -> Content:
                 "conbin": constraint.expression,
             }
         )
+    rows.extend(_domain_check_row(check, domain) for check, domain in objects.domain_checks.values())
     return Content(columns=catalog_data.columns("pg_constraint"), rows=rows)
+
+
+def _domain_check_row(check: DomainConstraint, domain: DomainType) -> Row:
+    return {
+        "oid": check.oid,
+        "conname": check.name,
+        "connamespace": domain.schema,
+        "contype": "c",
+        "condeferrable": False,
+        "condeferred": False,
+        "convalidated": check.validated,
+        "conrelid": 0,
+        "contypid": derived_oids.row_type_oid(domain.oid),
+        "conindid": 0,
+        "conparentid": 0,
+        "confrelid": 0,
+        "confupdtype": " ",
+        "confdeltype": " ",
+        "confmatchtype": " ",
+        "conislocal": True,
+        "coninhcount": 0,
+        "connoinherit": False,
+        "conkey": None,
+        "confkey": None,
+        "confdelsetcols": None,
+        "conexclop": None,
+        "conbin": check.expression,
+    }
 
 
 def pg_sequence(objects: CatalogObjects) -> Content:

@@ -20,7 +20,7 @@ from adapter.system_catalogs.pg_catalog.class_rows import pg_attrdef, referenced
 from planner.catalog_data import content as catalog_data
 from planner.types import derived_oids
 from planner.types.table_indexes import constraint_of_index
-from planner.types.user_types import is_user_type
+from planner.types.user_types import is_user_type, mentioned
 from storage.catalog.model import COMPOSITE, Relation
 
 UTF8 = 6
@@ -164,6 +164,17 @@ def pg_depend(objects: CatalogObjects) -> Content:
         of_enum = (PG_TYPE, derived_oids.row_type_oid(enum.oid), 0)
         rows.append(_depends(of_enum, (PG_NAMESPACE, enum.schema, 0), "n"))
         rows.append(_depends((PG_TYPE, derived_oids.array_type_oid(enum.oid), 0), of_enum, "i"))
+    for domain in objects.domains:
+        of_domain = (PG_TYPE, derived_oids.row_type_oid(domain.oid), 0)
+        rows.append(_depends(of_domain, (PG_NAMESPACE, domain.schema, 0), "n"))
+        rows.append(_depends((PG_TYPE, derived_oids.array_type_oid(domain.oid), 0), of_domain, "i"))
+        if is_user_type(domain.base_oid):
+            rows.append(_depends(of_domain, (PG_TYPE, domain.base_oid, 0), "n"))
+        for check in domain.checks:
+            of_check = (PG_CONSTRAINT, check.oid, 0)
+            rows.append(_depends(of_check, of_domain, "a"))
+            rows.extend(_depends(of_check, (PG_TYPE, oid, 0), "n") for oid in _types_in(check.expression))
+        rows.extend(_depends(of_domain, (PG_TYPE, oid, 0), "n") for oid in _types_in(domain.default or ""))
     for sequence in objects.sequences:
         rows.append(_depends((PG_CLASS, sequence.oid, 0), (PG_NAMESPACE, sequence.schema, 0), "n"))
         if sequence.owned_by is not None:
@@ -204,6 +215,11 @@ def pg_depend(objects: CatalogObjects) -> Content:
         rows.extend(_depends(self, (PG_CLASS, table.oid, attnum), "a") for attnum in named)
         rows.extend(_depends(self, (PG_CLASS, table.oid, attnum), "a") for attnum in index.reads if attnum not in named)
     return Content(rows=rows)
+
+
+def _types_in(text: str) -> list[int]:
+    """The types of users that a stored expression names."""
+    return [derived_oids.row_type_oid(oid) for oid in mentioned(text)]
 
 
 def pg_db_role_setting(objects: CatalogObjects) -> Content:

@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import cache
 
 from adapter.execution_context import Row
 from adapter.system_catalogs.objects.content import Content, template
+from adapter.system_catalogs.objects.definitions import shown_expression
 from adapter.system_catalogs.objects.objects import CatalogObjects
 from planner.catalog_data import content as catalog_data
 from planner.types import derived_oids
-from planner.types.user_types import UserType, array_name
-from storage.catalog.model import ENUM_SPACING, EnumType, Relation
+from planner.types.type_names import type_row
+from planner.types.type_scope import UserType
+from planner.types.types import column_type
+from planner.types.user_types import array_name
+from storage.catalog.model import ENUM_SPACING, DomainType, EnumType, Relation
 
 _ENUM_FUNCTIONS = {"typinput": 3506, "typoutput": 3507, "typreceive": 3532, "typsend": 3533}
+
+_COMPOSITE_FUNCTIONS = {"typinput": 2290, "typoutput": 2291, "typreceive": 2402, "typsend": 2403}
 
 
 def pg_type(objects: CatalogObjects) -> Content:
     """The built-in types, and those of users with the arrays over them."""
     rows: list[Row] = []
-    records: list[UserType] = [*objects.relations, *objects.enums]
+    records: list[UserType] = [*objects.relations, *objects.enums, *objects.domains]
     for record in records:
-        rows.append(_type_row(record))
+        rows.append(_domain_row(objects, record) if isinstance(record, DomainType) else _type_row(record))
         rows.append(_array_row(record))
     return Content(columns=catalog_data.columns("pg_type"), rows=rows)
 
@@ -48,6 +55,49 @@ def _type_row(record: UserType) -> Row:
     }
 
 
+@cache
+def _rows_by_oid() -> Mapping[int, Row]:
+    data = catalog_data.columns("pg_type")
+    return {values[0]: dict(zip(data, values, strict=True)) for values in zip(*data.values(), strict=True)}
+
+
+def _domain_row(objects: CatalogObjects, domain: DomainType) -> Row:
+    base_oid = column_type(domain.base_oid).oid
+    built_in = _rows_by_oid().get(base_oid)
+    layout = type_row(base_oid)
+    assert layout is not None
+    if built_in is None:
+        built_in = {
+            **template("pg_type", "typname", "int4" if layout.byval else "_int4"),
+            "typalign": "i" if layout.byval or objects.element_type(base_oid) else "d",
+            "typcategory": layout.category,
+            **(_ENUM_FUNCTIONS if layout.type == "e" else _COMPOSITE_FUNCTIONS if layout.type == "c" else {}),
+        }
+    return {
+        **built_in,
+        **_common(domain),
+        "oid": derived_oids.row_type_oid(domain.oid),
+        "typname": domain.name,
+        "typtype": "d",
+        "typispreferred": False,
+        "typrelid": 0,
+        "typsubscript": 0,
+        "typelem": 0,
+        "typarray": derived_oids.array_type_oid(domain.oid),
+        "typinput": 2597,
+        "typreceive": 2598,
+        "typmodin": 0,
+        "typmodout": 0,
+        "typnotnull": domain.not_null,
+        "typbasetype": domain.base_oid,
+        "typtypmod": domain.typmod,
+        "typndims": 1 if objects.element_type(domain.base_oid) else 0,
+        "typcollation": domain.collation,
+        "typdefaultbin": domain.default,
+        "typdefault": None if domain.default is None else shown_expression(objects, 0, domain.default),
+    }
+
+
 def _array_row(record: UserType) -> Row:
     return {
         **template("pg_type", "typname", "_pg_am"),
@@ -55,8 +105,16 @@ def _array_row(record: UserType) -> Row:
         "oid": derived_oids.array_type_oid(record.oid),
         "typname": array_name(record.name),
         "typelem": derived_oids.row_type_oid(record.oid),
-        "typalign": "i" if isinstance(record, EnumType) else "d",
+        "typalign": _array_alignment(record),
+        "typcollation": record.collation if isinstance(record, DomainType) else 0,
     }
+
+
+def _array_alignment(record: UserType) -> str:
+    if isinstance(record, DomainType):
+        data = _rows_by_oid().get(column_type(record.base_oid).oid)
+        return "d" if data is not None and data["typalign"] == "d" else "i"
+    return "i" if isinstance(record, EnumType) else "d"
 
 
 def pg_enum(objects: CatalogObjects) -> Content:

@@ -22,8 +22,8 @@ from planner.catalog_data import content as catalog_data
 from planner.errors import UndefinedTable
 from planner.ir.physical import arrow_type
 from planner.types.system_relations import BuiltinRelations, SystemRelation
+from planner.types.type_scope import types_of
 from planner.types.types import SqlType
-from planner.types.user_types import types_of
 from storage.bounded_map import BoundedMap
 from storage.catalog.model import CatalogSnapshot
 

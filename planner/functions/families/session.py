@@ -12,7 +12,7 @@ from planner.functions.forms.form import CallSite, Form, both, local_only
 
 
 def _typeof(site: CallSite) -> str:
-    return f"CAST({site.arg_types[0].oid} AS BIGINT)"
+    return f"CAST({site.arg_types[0].declared_oid} AS BIGINT)"
 
 
 def _nulls(sign: str) -> Form:

@@ -31,6 +31,7 @@ from planner.ir.rewrite import transform, walk
 from planner.queries.relations import bind_in_view, scan_table
 from planner.resolution.casting import coerce_to_target, with_shape
 from planner.resolution.coercion import Context
+from planner.resolution.domains import default_of
 from planner.resolution.session_values import session_signatures
 from planner.resolution.statement import Level, Statement
 from planner.syntax.libpg_query import pb
@@ -56,12 +57,13 @@ def bound_query(statement: Statement, rel: Rel) -> BoundQuery:
 
 
 def assign(statement: Statement, expr: Scalar, column: Column, type: SqlType) -> Scalar:
-    """`expr` as a value for `column` (transformAssignedExpr). Raises 42804."""
-    converted = coerce_to_target(statement, expr, type, Context.ASSIGNMENT)
+    """`expr` as a value for `column` (transformAssignedExpr). Raises 42804. The rules of a domain are a matter of the
+    row that is written."""
+    converted = coerce_to_target(statement, expr, type.without_domain(), Context.ASSIGNMENT)
     if converted is None:
         raise DatatypeMismatch(
-            f'column "{column.name}" is of type {format_type(type.oid)} but expression is of type '
-            f"{format_type(expr.type.oid)}",
+            f'column "{column.name}" is of type {format_type(type.declared_oid)} but expression is of type '
+            f"{format_type(expr.type.declared_oid)}",
             hint="You will need to rewrite or cast the expression.",
             position=statement.position_of(expr),
         )
@@ -87,9 +89,10 @@ def default_value(statement: Statement, column: Column, type: SqlType) -> Scalar
     generated column is NULL at first."""
     if column.identity:
         return _next_value(statement, column, type)
-    if column.default is None or column.generated:
+    text = default_text(column)
+    if text is None:
         return Literal(value=None, type=type)
-    parsed, tree = parse_expression(column.default)
+    parsed, tree = parse_expression(text)
 
     def bind_default(level: Level) -> Scalar:
         expr = bind_clause(level, tree, DEFAULT_CLAUSE)
@@ -97,6 +100,13 @@ def default_value(statement: Statement, column: Column, type: SqlType) -> Scalar
 
     scalar: Scalar = bind_in_view(statement, bind_default, parsed)
     return scalar
+
+
+def default_text(column: Column) -> str | None:
+    """The DEFAULT of a column, which may be that of its domain."""
+    if column.default is not None or column.generated or column.identity:
+        return None if column.generated else column.default
+    return default_of(column.type_oid)
 
 
 def _next_value(statement: Statement, column: Column, type: SqlType) -> Scalar:

@@ -7,14 +7,13 @@ import pyarrow as pa
 from planner.ir.physical import arrow_type, element_type
 from planner.types import derived_oids
 from planner.types.type_names import array_of, element_of, format_type
+from planner.types.type_scope import names_to_keep, types_of
 from planner.types.types import INT4, INT8, TEXT, SqlType
 from planner.types.user_types import (
     attributes,
     find_type,
     held_as,
     mentioned,
-    names_to_keep,
-    types_of,
     types_used,
     value_to_keep,
     with_names_shown,
