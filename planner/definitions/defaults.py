@@ -10,9 +10,10 @@ from planner.errors import DatatypeMismatch
 from planner.expressions.bind import DEFAULT_CLAUSE, bind_clause
 from planner.ir.bound import BoundQuery
 from planner.ir.nodes import Scalar
-from planner.queries.changes.column_values import assign, bound_query, parse_expression
+from planner.queries.changes.column_values import assign, bound_query
 from planner.queries.grammar import new_statement
 from planner.queries.relations import bind_in_view
+from planner.queries.stored_expressions import parse_expression
 from planner.resolution.domains import default_of
 from planner.resolution.query import one_row_query
 from planner.resolution.statement import BindContext, Level, Statement

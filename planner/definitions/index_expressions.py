@@ -17,9 +17,10 @@ from planner.expressions.bind import INDEX_CLAUSE, PREDICATE_CLAUSE, bind_clause
 from planner.ir.bound import BoundQuery
 from planner.ir.nodes import RETURNING_ROWS, Collate, ColumnRef, CteScan, Field, Project, Scalar
 from planner.ir.rewrite import column_ids
-from planner.queries.changes.column_values import bind_stored, bound_query, parse_expression, row_scope
+from planner.queries.changes.column_values import bound_query, row_scope
 from planner.queries.column_names import NO_NAME, column_name
 from planner.queries.grammar import new_statement
+from planner.queries.stored_expressions import bind_stored, parse_expression
 from planner.resolution.casting import to_boolean
 from planner.resolution.statement import BindContext, Level
 from planner.syntax.identifiers import quote_identifier

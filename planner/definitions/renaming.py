@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from planner.definitions.deparse import expression_text
-from planner.queries.changes.column_values import parse_expression
+from planner.queries.stored_expressions import parse_expression
 from planner.syntax.libpg_query import pb
 from planner.syntax.parse import subtrees
 

@@ -39,18 +39,10 @@ from planner.ir.nodes import (
     Scan,
 )
 from planner.ir.rewrite import column_ids, transform
-from planner.queries.changes.column_values import (
-    assign,
-    bind_generation,
-    bind_stored,
-    bound_query,
-    computing,
-    parse_expression,
-    row_scope,
-)
-from planner.queries.domain_checks import VALUE
+from planner.queries.changes.column_values import assign, bind_generation, bound_query, computing, row_scope
 from planner.queries.grammar import new_statement
 from planner.queries.relations import bind_in_view
+from planner.queries.stored_expressions import VALUE, bind_stored, parse_expression
 from planner.resolution.casting import to_boolean
 from planner.resolution.domains import domain_rules, domains_over, has_rules, held_against_rules, own_conditions
 from planner.resolution.operators import BOOLEAN, build_call, find_operator

@@ -13,16 +13,15 @@ from planner.ir.bound import BoundQuery
 from planner.ir.nodes import ColumnRef, Literal, Project, Scalar
 from planner.queries.changes.column_values import (
     bind_generation,
-    bind_stored,
     bound_query,
     default_text,
     default_value,
     in_shape,
-    parse_expression,
     row_scope,
 )
 from planner.queries.grammar import new_statement
 from planner.queries.relations import scan_table
+from planner.queries.stored_expressions import bind_stored, parse_expression
 from planner.resolution.casting import coerce_to_target, finish_row
 from planner.resolution.coercion import Context
 from planner.resolution.statement import BindContext, Level, Statement

@@ -14,9 +14,9 @@ from msgspec import Struct
 from planner.common_errors import repeated_column
 from planner.definitions.deparse import query_text
 from planner.errors import FeatureNotSupported, SqlSyntaxError, UndefinedParameter
-from planner.queries.changes.column_values import parse_expression
 from planner.queries.grammar import new_statement
 from planner.queries.relations import find_relation, schema_name
+from planner.queries.stored_expressions import parse_expression
 from planner.resolution.query import bind_query
 from planner.resolution.statement import BindContext, DefinitionNotes, Level
 from planner.statements.records import CreateView, QualifiedName

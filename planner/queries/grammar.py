@@ -9,9 +9,9 @@ from planner.errors import SqlSyntaxError
 from planner.expressions import arrays, casts, conditionals, indirection, leaves, logic, operations, rows, subqueries
 from planner.ir.nodes import CommonTable
 from planner.queries.common_tables import WithQuery, bind_with
-from planner.queries.domain_checks import bind_domain_check
 from planner.queries.select import SelectQuery
 from planner.queries.set_operations import SetQuery
+from planner.queries.stored_expressions import bind_domain_check
 from planner.queries.values import ValuesQuery
 from planner.resolution.statement import Analyzed, BindContext, Grammar, Level, Statement
 from planner.syntax.libpg_query import pb

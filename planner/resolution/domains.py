@@ -43,10 +43,8 @@ def domains_over(oid: int) -> list[DomainType]:
 
 def default_of(oid: int) -> str | None:
     """The DEFAULT that columns of the type have which have none of their own."""
-    for domain in reversed(domains_over(oid)):
-        if domain.default is not None:
-            return domain.default
-    return None
+    domain = domain_of(oid)
+    return None if domain is None else domain.default
 
 
 def has_rules(oid: int) -> bool:

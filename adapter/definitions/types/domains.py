@@ -29,6 +29,7 @@ from planner.errors import (
     NotNullViolation,
     UndefinedObject,
 )
+from planner.resolution.domains import default_of
 from planner.statements import records as st
 from planner.syntax.parse import Parsed
 from planner.types import derived_oids
@@ -54,6 +55,7 @@ async def create_domain(running: Running, statement: st.CreateDomain) -> None:
         typmod=statement.type.declared_typmod,
         collation=_collation(statement.collation, 0 if row is None else row.collation),
         not_null=statement.not_null,
+        default=default_of(statement.type.declared_oid),
     )
     if statement.default is not None:
         default = _default(running, domain, statement.default, statement.written_default)

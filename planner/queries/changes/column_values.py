@@ -7,9 +7,8 @@ at hand or, where an engine makes the rows, on top of its query (`with_computed`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import lru_cache
-from typing import Any, TypeVar
+from collections.abc import Sequence
+from typing import TypeVar
 
 from planner.errors import DatatypeMismatch, GeneratedAlways, InvalidObjectDefinition
 from planner.expressions.bind import DEFAULT_CLAUSE, GENERATION_CLAUSE, bind_clause
@@ -29,13 +28,14 @@ from planner.ir.nodes import (
 )
 from planner.ir.rewrite import transform, walk
 from planner.queries.relations import bind_in_view, scan_table
+from planner.queries.stored_expressions import bind_stored, parse_expression
 from planner.resolution.casting import coerce_to_target, with_shape
 from planner.resolution.coercion import Context
 from planner.resolution.domains import default_of
 from planner.resolution.session_values import session_signatures
 from planner.resolution.statement import Level, Statement
 from planner.syntax.libpg_query import pb
-from planner.syntax.parse import Parsed, Tree, split_and_parse
+from planner.syntax.parse import Tree
 from planner.types.type_names import format_type
 from planner.types.types import INT8, REGCLASS, SqlType, column_type
 from storage.catalog.model import Column, Relation
@@ -75,13 +75,6 @@ def in_shape(statement: Statement, expr: Scalar, type: SqlType) -> Scalar:
     if expr.type.shape == type.shape or (isinstance(expr, Param) and type.typmod < 0):
         return expr
     return with_shape(statement, expr, type)
-
-
-@lru_cache(maxsize=1024)
-def parse_expression(text: str) -> tuple[Parsed, Any]:
-    """A stored expression's parse tree."""
-    parsed = split_and_parse(f"SELECT {text}")[0]
-    return parsed, parsed.tree.target_list[0].res_target.val
 
 
 def default_value(statement: Statement, column: Column, type: SqlType) -> Scalar:
@@ -127,17 +120,6 @@ def row_scope(statement: Statement, relation: Relation) -> tuple[Level, Scan]:
     level.namespace.append(item)
     level.rtes.append(item)
     return level, scan
-
-
-def bind_stored(statement: Statement, text: str, bind: Callable[[Tree], _T]) -> _T:
-    """What `bind` makes of a stored expression: without error positions, its names found as when it was stored."""
-    parsed, tree = parse_expression(text)
-    outer, statement.reads_stored = statement.reads_stored, True
-    try:
-        result: _T = bind_in_view(statement, lambda _: bind(tree), parsed)
-        return result
-    finally:
-        statement.reads_stored = outer
 
 
 def bind_generation(level: Level, tree: Tree, relation: Relation, column: Column) -> Scalar:

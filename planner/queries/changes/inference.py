@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from planner.common_errors import unknown_column
 from planner.expressions.bind import INDEX_CLAUSE, PREDICATE_CLAUSE, bind_clause
 from planner.ir.nodes import BoolOp, Call, Cast, Collate, ColumnRef, InList, IsNull, Literal, Scalar
-from planner.queries.changes.column_values import bind_stored, row_scope
+from planner.queries.changes.column_values import row_scope
 from planner.queries.changes.targets import ChangeTarget, through_views
+from planner.queries.stored_expressions import bind_stored
 from planner.resolution.casting import to_boolean
 from planner.resolution.statement import Level, Statement
 from planner.syntax.parse import Tree

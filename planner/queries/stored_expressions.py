@@ -1,19 +1,43 @@
-"""The checks of domains, bound where a value is held against them."""
+"""Expressions that the catalog keeps, bound; the checks of domains among them."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, TypeVar
 
 from planner.expressions.bind import CHECK_CLAUSE, bind_clause
 from planner.ir.nodes import ColumnRef, Field, Scalar
 from planner.ir.rewrite import transform
-from planner.queries.changes.column_values import bind_stored
+from planner.queries.relations import bind_in_view
 from planner.resolution.casting import to_boolean
 from planner.resolution.statement import Level, NsColumn, NsItem, Statement
-from planner.syntax.parse import Tree
+from planner.syntax.parse import Parsed, Tree, split_and_parse
 from planner.types.types import SqlType, column_type
 from storage.catalog.model import DomainType
 
+_T = TypeVar("_T")
+
 VALUE = "value"
 """What a check calls the value."""
+
+
+@lru_cache(maxsize=1024)
+def parse_expression(text: str) -> tuple[Parsed, Any]:
+    """A stored expression's parse tree."""
+    parsed = split_and_parse(f"SELECT {text}")[0]
+    return parsed, parsed.tree.target_list[0].res_target.val
+
+
+def bind_stored(statement: Statement, text: str, bind: Callable[[Tree], _T]) -> _T:
+    """What `bind` makes of a stored expression: without error positions, its names found as when it was stored."""
+    parsed, tree = parse_expression(text)
+    outer, statement.reads_stored = statement.reads_stored, True
+    try:
+        result: _T = bind_in_view(statement, lambda _: bind(tree), parsed)
+        return result
+    finally:
+        statement.reads_stored = outer
 
 
 def value_scope(statement: Statement, type: SqlType) -> tuple[Level, Field]:
