@@ -16,6 +16,7 @@ from planner.definitions.mutability import is_immutable
 from planner.errors import FeatureNotSupported, InvalidObjectDefinition
 from planner.expressions.bind import CHECK_CLAUSE, COPY_CLAUSE, DEFAULT_CLAUSE, bind_clause
 from planner.ir.bound import BoundQuery
+from planner.ir.domain_faults import DomainFault
 from planner.ir.nodes import (
     RETURNING_ROWS,
     ArrayConstructor,
@@ -25,7 +26,6 @@ from planner.ir.nodes import (
     ColumnRef,
     CteScan,
     Distinct,
-    DomainRule,
     DomainValue,
     Field,
     Filter,
@@ -84,10 +84,10 @@ def bind_conditions(relation: Relation, texts: Sequence[str], context: BindConte
 
 
 class DomainConditions(Struct, frozen=True, kw_only=True):
-    """What the domains of a table's columns demand of its rows: `rules[i]` is the one that the i-th condition is from.
-    None: the condition is never false, it raises the rule's error itself."""
+    """What the domains of a table's columns demand of its rows: `faults[i]` is the error where the i-th condition
+    is false. None: it is never false, computing it raises the error."""
 
-    rules: tuple[DomainRule | None, ...]
+    faults: tuple[DomainFault | None, ...]
     conditions: RowConditions
 
 
@@ -102,7 +102,7 @@ def bind_domains(
         return None
     statement = new_statement(parse_expression("NULL")[0], context)
     _, scan = row_scope(statement, relation)
-    rules: list[DomainRule | None] = []
+    faults: list[DomainFault | None] = []
     conditions: list[Scalar] = []
     for column, field in zip(live, scan.fields, strict=True):
         if column.attnum not in ruled:
@@ -110,14 +110,14 @@ def bind_domains(
         value = ColumnRef(id=field.id, type=field.type.without_domain())
         held = held_against_rules(statement, value, column.type_oid)
         if domains_over(column.type_oid):
-            for rule in domain_rules(statement, column.type_oid, value):
-                rules.append(rule)
-                conditions.append(rule.condition or IsNull(arg=value, negated=True, type=BOOLEAN))
+            for rule, fault in domain_rules(statement, column.type_oid, value):
+                faults.append(fault)
+                conditions.append(rule or IsNull(arg=value, negated=True, type=BOOLEAN))
         parts = held.arg if isinstance(held, DomainValue) else held
         if parts is not value:
-            rules.append(None)
+            faults.append(None)
             conditions.append(Distinct(left=parts, right=value, negated=True, type=BOOLEAN))
-    return DomainConditions(rules=tuple(rules), conditions=_row_conditions(statement, scan, conditions))
+    return DomainConditions(faults=tuple(faults), conditions=_row_conditions(statement, scan, conditions))
 
 
 def bind_breaches(relation: Relation, column: Column, domain: DomainType, context: BindContext) -> BoundQuery:

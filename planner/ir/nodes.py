@@ -1,7 +1,6 @@
 """The typed intermediate representation: what the binder makes and the lowerings print.
 
-Immutable relational and scalar nodes. Every cast, type, null order and column is explicit; nothing is left to an
-engine's own rules.
+Immutable relational and scalar nodes. Every cast, type, null order and column is explicit, left to no engine's rules.
 
 Columns: each relational node has `fields`, its output columns. A `Field.id` is unique within one bound statement; a
 scalar refers to a column by that id (`ColumnRef`), from whatever depth, so a correlated reference is a `ColumnRef`
@@ -19,6 +18,7 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
+from planner.ir.domain_faults import DomainFault
 from planner.ir.row_marks import RowMark
 from planner.types.signature import Signature
 from planner.types.types import SqlType
@@ -100,23 +100,13 @@ class Cast(Struct, frozen=True, kw_only=True):
     explicit: bool = False
 
 
-class DomainRule(Struct, frozen=True, kw_only=True):
-    """What values of a domain have to keep: `condition`, over the `LetValue` of its `DomainValue`, is not false; None:
-    they are not NULL. The rest is the error where they do not."""
-
-    condition: Scalar | None
-    message: str
-    schema: str | None
-    datatype: str
-    constraint: str | None = None
-
-
 class DomainValue(Struct, frozen=True, kw_only=True):
-    """`arg`, of the type under a domain, as a value of the domain: held against the `rules` in order."""
+    """`arg`, of the type under a domain, as a value of the domain. Each of the `rules`, conditions on the `LetValue` of
+    this `id`, is not false, or the error beside it is raised; None: the value is not NULL."""
 
     arg: Scalar
     id: int
-    rules: tuple[DomainRule, ...]
+    rules: tuple[tuple[Scalar | None, DomainFault], ...]
     type: SqlType
     explicit: bool = False
 
@@ -139,8 +129,7 @@ class BoolOp(Struct, frozen=True, kw_only=True):
 
 
 class IsNull(Struct, frozen=True, kw_only=True):
-    """`arg IS NULL` or, negated, IS NOT NULL. For a row value PostgreSQL's all-fields rule is made explicit by the
-    binder."""
+    """`arg IS NULL` or, negated, IS NOT NULL. PostgreSQL's all-fields rule for rows is made explicit by the binder."""
 
     arg: Scalar
     negated: bool
@@ -174,8 +163,8 @@ class Case(Struct, frozen=True, kw_only=True):
 
 
 class Let(Struct, frozen=True, kw_only=True):
-    """`body`, in which `LetValue` of the same `id` stands for `value`, evaluated once. The binder makes it of a
-    volatile expression that one construct needs more than once (a simple CASE, NULLIF)."""
+    """`body`, in which `LetValue` of the same `id` stands for `value`, evaluated once: of a volatile expression that
+    one construct needs more than once (a simple CASE, NULLIF)."""
 
     id: int
     value: Scalar
@@ -233,8 +222,7 @@ class ArrayConstructor(Struct, frozen=True, kw_only=True):
 
 
 class Subscript(Struct, frozen=True, kw_only=True):
-    """`arg[index]`, or `arg[index:upper]` when `slice`; indexes are int4, 1-based (0-based for int2vector,
-    oidvector)."""
+    """`arg[index]`, or `arg[index:upper]` when `slice`; indexes are int4, from 1 (from 0 in int2vector, oidvector)."""
 
     arg: Scalar
     index: Scalar | None
@@ -255,8 +243,8 @@ class SubscriptAssignment(Struct, frozen=True, kw_only=True):
 
 
 class RowConstructor(Struct, frozen=True, kw_only=True):
-    """ROW(...). `names` are f1, f2, ... unless it comes from a whole-row reference. `type` is record. With `nullable`
-    it is a row that an outer join may lack: NULL when all items are."""
+    """ROW(...). `names` are f1, f2, ... unless it comes from a whole-row reference. With `nullable` it is a row that an
+    outer join may lack: NULL when all items are."""
 
     items: tuple[Scalar, ...]
     names: tuple[str, ...]
@@ -441,8 +429,7 @@ class FunctionCall(Struct, frozen=True, kw_only=True):
 
 
 class FunctionScan(Struct, frozen=True, kw_only=True):
-    """Functions in FROM, zipped as ROWS FROM does; `ordinality` is the id of the WITH ORDINALITY column (int8, 1-based,
-    last of `fields`)."""
+    """Functions in FROM, zipped as ROWS FROM does; `ordinality` is the id of the WITH ORDINALITY column, the last."""
 
     functions: tuple[FunctionCall, ...]
     ordinality: int | None
@@ -540,8 +527,7 @@ class Limit(Struct, frozen=True, kw_only=True):
 
 class LockRows(Struct, frozen=True, kw_only=True):
     """The input's rows in order, each locked (FOR UPDATE and its like) before it is handed on, by `marks`; `count` and
-    `offset` as of `Limit`, over the rows that could be locked. `fields` are the input's. The adapter carries it out:
-    engines see the rows at hand."""
+    `offset` as of `Limit`, over those that could be. `fields` are the input's. The adapter carries it out."""
 
     input: Rel
     marks: tuple[RowMark, ...]

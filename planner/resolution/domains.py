@@ -8,12 +8,13 @@ Columns are no such place: what is written to them is held against the same rule
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TypeAlias
 
 from msgspec.structs import replace
 
+from planner.ir.domain_faults import DomainFault
 from planner.ir.nodes import (
     Case,
-    DomainRule,
     DomainValue,
     FieldSelect,
     ForEach,
@@ -29,6 +30,9 @@ from planner.types.type_scope import TYPE_SCOPE, domain_of
 from planner.types.types import BOOL, SqlType, column_type
 from planner.types.user_types import attributes, is_user_type
 from storage.catalog.model import DomainType, Schema
+
+DomainRule: TypeAlias = tuple[Scalar | None, DomainFault]
+"""One of `DomainValue.rules`."""
 
 
 def domains_over(oid: int) -> list[DomainType]:
@@ -78,15 +82,9 @@ def domain_rules(statement: Statement, oid: int, value: Scalar) -> tuple[DomainR
     name = format_type(oid)
 
     def add(message: str, condition: Scalar | None, constraint: str | None = None) -> None:
-        rules.append(
-            DomainRule(
-                condition=condition,
-                message=message,
-                schema=schema.name if isinstance(schema, Schema) else None,
-                datatype=chain[-1].name,
-                constraint=constraint,
-            )
-        )
+        namespace = schema.name if isinstance(schema, Schema) else None
+        fault = DomainFault(message=message, schema=namespace, datatype=chain[-1].name, constraint=constraint)
+        rules.append((condition, fault))
 
     if any(domain.not_null for domain in chain):
         add(f"domain {name} does not allow null values", None)

@@ -30,7 +30,7 @@ from adapter.queries.session_functions import with_session_values
 from adapter.results import RecordBatch
 from planner.definitions.row_expressions import RowConditions
 from planner.errors import CheckViolation, NotNullViolation, SqlError
-from planner.ir.nodes import DomainRule
+from planner.ir.domain_faults import DomainFault
 from planner.resolution.session_values import session_values
 from storage.catalog.model import Column, Constraint
 from storage.shards.parts import Part
@@ -42,11 +42,11 @@ async def check_rows(running: Running, target: Target, rows: RecordBatch) -> Non
     if target.domains is not None and target.domains.conditions is not None:
         before = rows if null is None else rows.slice(0, null[0] + 1)
         found = await _first_failing(running, target.domains.vectors, target.domains.conditions, before)
-        rule = None if found is None else target.domains.rules[found[1]]
-        if found is not None and rule is not None:
+        fault = None if found is None else target.domains.faults[found[1]]
+        if found is not None and fault is not None:
             if target.checks is not None:
                 await _check(running, target, target.checks, rows.slice(0, found[0]))
-            raise broken(rule)
+            raise broken(fault)
     if target.checks is not None:
         # What comes before the row with a NULL, which is an error whatever else holds for it.
         await _check(running, target, target.checks, rows if null is None else rows.slice(0, null[0]))
@@ -54,10 +54,10 @@ async def check_rows(running: Running, target: Target, rows: RecordBatch) -> Non
         raise _null_violation(running, target, rows, *null)
 
 
-def broken(rule: DomainRule) -> SqlError:
+def broken(fault: DomainFault) -> SqlError:
     """The error for a value that breaks a rule of a domain."""
-    kind = NotNullViolation if rule.condition is None else CheckViolation
-    return kind(rule.message, schema=rule.schema, datatype=rule.datatype, constraint=rule.constraint)
+    kind = NotNullViolation if fault.constraint is None else CheckViolation
+    return kind(fault.message, schema=fault.schema, datatype=fault.datatype, constraint=fault.constraint)
 
 
 def _first_null(target: Target, rows: RecordBatch) -> tuple[int, Column] | None:
@@ -142,9 +142,9 @@ async def check_parts(running: Running, target: Target, parts: Sequence[Part]) -
     reader = running.services.env.reader
     if target.domains is not None and target.domains.conditions is not None and parts:
         found = await _violated_in(running, target, target.domains.conditions, parts)
-        rule = None if found is None else target.domains.rules[found[1] - 1]
-        if rule is not None:
-            raise broken(rule)
+        fault = None if found is None else target.domains.faults[found[1] - 1]
+        if fault is not None:
+            raise broken(fault)
     for part in parts:
         for attnum in target.not_null:
             stats = part.stats.get(f"c{attnum}")

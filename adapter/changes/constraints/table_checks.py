@@ -7,7 +7,7 @@ from msgspec import Struct
 from adapter.execution.statement import Running
 from adapter.plans.arrow_conditions import Vector, vector_of
 from planner.definitions.row_expressions import RowConditions, bind_conditions, bind_domains
-from planner.ir.nodes import DomainRule
+from planner.ir.domain_faults import DomainFault
 from planner.types.user_types import domains_beneath
 from storage.bounded_map import BoundedMap
 from storage.catalog.model import CatalogSnapshot, Constraint, DomainType, Relation
@@ -27,11 +27,11 @@ class TableChecks(Struct, frozen=True, kw_only=True):
 
 
 class DomainChecks(Struct, frozen=True, kw_only=True):
-    """What the domains of a table's columns demand of its rows, as `TableChecks`; `domains` are their records. A rule
-    that is None is never said to be broken: computing its condition raises the error."""
+    """What the domains of a table's columns demand of its rows, as `TableChecks`; `domains` are their records. For
+    one of the `faults` that is None computing the condition raises the error."""
 
     domains: tuple[DomainType, ...]
-    rules: tuple[DomainRule | None, ...]
+    faults: tuple[DomainFault | None, ...]
     conditions: RowConditions | None
     """None where nothing is demanded."""
     vectors: tuple[Vector | None, ...]
@@ -42,15 +42,15 @@ def domain_checks(running: Running, catalog: CatalogSnapshot, relation: Relation
     domains = domains_beneath(catalog, relation)
     bound = bind_domains(relation, running.session.bind_context(catalog)) if domains else None
     if bound is None:
-        return DomainChecks(domains=domains, rules=(), conditions=None, vectors=()) if domains else None
+        return DomainChecks(domains=domains, faults=(), conditions=None, vectors=()) if domains else None
     columns = {field.id: place for place, field in enumerate(bound.conditions.fields)}
     return DomainChecks(
         domains=domains,
-        rules=bound.rules,
+        faults=bound.faults,
         conditions=bound.conditions,
         vectors=tuple(
-            None if rule is None else vector_of(condition, columns)
-            for rule, condition in zip(bound.rules, bound.conditions.conditions, strict=True)
+            None if fault is None else vector_of(condition, columns)
+            for fault, condition in zip(bound.faults, bound.conditions.conditions, strict=True)
         ),
     )
 

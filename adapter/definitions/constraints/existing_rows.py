@@ -87,9 +87,9 @@ async def _check_domains(
     domains = bind_domains(relation, running.session.bind_context(catalog), attnums)
     if domains is not None:
         found = await _first_row(running, catalog, domains.conditions.violated)
-        rule = None if found is None else domains.rules[found[-1] - 1]
-        if rule is not None:
-            raise broken(rule)
+        fault = None if found is None else domains.faults[found[-1] - 1]
+        if fault is not None:
+            raise broken(fault)
 
 
 async def _first_row(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from planner.lowering.fragments.context import Context
-from planner.lowering.scalars import arrays, domains, leaves, logic, routines, rows, subqueries
+from planner.lowering.scalars import arrays, leaves, logic, routines, rows, subqueries
 from planner.lowering.scalars.scalars import Handlers, Scalars
 
 _HANDLERS: Handlers = {
@@ -11,7 +11,6 @@ _HANDLERS: Handlers = {
     **routines.HANDLERS,
     **logic.HANDLERS,
     **arrays.HANDLERS,
-    **domains.HANDLERS,
     **rows.HANDLERS,
     **subqueries.HANDLERS,
 }

@@ -1,14 +1,19 @@
-"""Truth values, and expressions that choose one of their arguments: AND, IS NULL, CASE, COALESCE, IN (list)."""
+"""Truth values, and expressions that choose one of their arguments: AND, IS NULL, CASE, COALESCE, IN (list);
+values of domains, which are errors unless they keep to rules."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from msgspec.structs import replace
+
+from planner.dialects.error_text import error_text
 from planner.ir import nodes as ir
+from planner.ir.domain_faults import DomainFault
 from planner.ir.rewrite import walk
-from planner.lowering.fragments.context import Hoisted
+from planner.lowering.fragments.context import Context, Hoisted
 from planner.lowering.fragments.fragment import Fragment, listed, made, simple
-from planner.lowering.fragments.templates import fill, let
+from planner.lowering.fragments.templates import MAX_REPEATED, fill, let
 from planner.lowering.scalars.comparison_runs import as_lists, compares_keys
 from planner.lowering.scalars.routines import call
 from planner.lowering.scalars.scalars import Handler, Scalars
@@ -155,6 +160,51 @@ def _in_list(scalars: Scalars, expr: ir.InList) -> Fragment:
     return fill(scalars.ctx, f"({'NOT ' if expr.negated else ''}({listed(tests, ' OR ')}))", [arg, *values])
 
 
+def _domain_value(scalars: Scalars, expr: ir.DomainValue) -> Fragment:
+    value = scalars.typed(expr.arg, expr.type)
+    if not expr.rules:
+        return value
+    ctx = scalars.ctx
+    if value.simple or not (value.volatile or value.subquery or len(value.sql) > MAX_REPEATED):
+        return _held_against(scalars, expr, value)
+    name = ctx.variable()
+    body = _held_against(scalars, expr, simple(name))
+    if body.python and not ctx.dialect.python_in_lambdas and not value.volatile and not value.subquery:
+        return _held_against(scalars, expr, value)
+    return let(ctx, value, name, body)
+
+
+def _held_against(scalars: Scalars, expr: ir.DomainValue, value: Fragment) -> Fragment:
+    """`value`, or the error of the first rule that it breaks."""
+    scalars.ctx.held[expr.id] = value
+    whens = []
+    parts = [value]
+    for rule, fault in expr.rules:
+        if rule is None:
+            whens.append(f"WHEN {value} IS NULL THEN {_error(scalars.ctx, '23502', fault)}")
+        else:
+            condition = scalars.lower(rule)
+            parts.append(condition)
+            whens.append(f"WHEN NOT {condition} THEN {_error(scalars.ctx, '23514', fault)}")
+    return replace(made(f"CASE {' '.join(whens)} ELSE {value} END", *parts), may_raise=True)
+
+
+def _error(ctx: Context, sqlstate: str, fault: DomainFault) -> str:
+    facts = {"schema": fault.schema, "datatype": fault.datatype, "constraint": fault.constraint}
+    return ctx.dialect.error(ctx.dialect.string(error_text(sqlstate, fault.message, **facts)))
+
+
+def _for_each(scalars: Scalars, expr: ir.ForEach) -> Fragment:
+    ctx = scalars.ctx
+    array = scalars.lower(expr.arg)
+    name = ctx.variable()
+    ctx.held[expr.id] = simple(name)
+    body = scalars.lower(expr.body)
+    if body.python and not ctx.dialect.python_in_lambdas:
+        raise ctx.unsupported("this check of the elements of an array")
+    return made(ctx.dialect.transform(array.sql, name, body.sql), array, body)
+
+
 HANDLERS: Mapping[type, Handler] = {
     ir.BoolOp: _bool_op,
     ir.IsNull: _is_null,
@@ -162,6 +212,8 @@ HANDLERS: Mapping[type, Handler] = {
     ir.Distinct: _distinct,
     ir.Case: _case,
     ir.Let: _let,
+    ir.DomainValue: _domain_value,
+    ir.ForEach: _for_each,
     ir.LetValue: _let_value,
     ir.Coalesce: _coalesce,
     ir.MinMax: _min_max,
