@@ -33,6 +33,7 @@ from planner.analyze import BindContext
 from planner.errors import SqlError, StatementCompletionUnknown
 from planner.syntax.parse import Parsed
 from planner.types.type_scope import TYPE_SCOPE, TypeScope
+from planner.types.types import declared_as
 from storage.catalog.model import CatalogSnapshot
 from storage.catalog.temporary import TEMPORARY_SCHEMA, TemporaryObjects
 from storage.errors import UnknownDatabase
@@ -342,7 +343,7 @@ class SessionState:
         """`plan` was made of `parsed` with fewer types of parameters given than it found: with all of them given it is
         the same."""
         if self._planned is not None and self._planned[3] is plan:
-            declared = tuple([type_.oid for type_ in plan.param_types])
+            declared = tuple(map(declared_as, plan.param_types))
             self._planned = parsed, declared, self._planned[2], plan
 
     def forget_long_plan(self) -> None:

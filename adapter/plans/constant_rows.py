@@ -16,9 +16,10 @@ import pyarrow as pa
 from adapter.results import RecordBatch
 from planner.errors import FeatureNotSupported
 from planner.ir import nodes as ir
+from planner.ir.array_value import ArrayValue, items_of
 from planner.ir.bound import BoundQuery
 from planner.ir.composite import Composite
-from planner.ir.physical import arrow_type, element_type
+from planner.ir.physical import arrow_type, element_type, listed
 from planner.types import types as t
 from planner.types.types import SqlType
 from planner.types.user_types import attributes
@@ -103,12 +104,13 @@ def _physical(type_: SqlType, value: Any) -> Any:
     if isinstance(value, Composite):
         fields = attributes(type_.oid) or ()
         return {field.physical: _physical(field.type, item) for field, item in zip(fields, value.items, strict=True)}
+    if type_.dimensioned:
+        dims = value.dims if isinstance(value, ArrayValue) else None
+        return {"items": _physical(listed(type_), list(items_of(value))), "dims": dims}
     if isinstance(value, (tuple, list)):
         element = element_type(type_)
         if element is None:
             return value
-        if any(isinstance(item, (tuple, list)) for item in value) and element.oid != t.RECORD:
-            raise FeatureNotSupported("multidimensional arrays are not supported")
         if element.oid in _AS_THEY_ARE and element_type(element) is None:
             return value
         if element.oid == t.DATE:

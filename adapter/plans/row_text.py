@@ -7,9 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from decimal import Context, Decimal
 from typing import Any
 
+from planner.ir.array_value import ArrayValue
 from planner.ir.composite import Composite
 from planner.ir.nodes import Interval
-from planner.ir.physical import element_type
+from planner.ir.physical import element_type, listed
 from planner.types import types as t
 from planner.types.types import SqlType
 from planner.types.user_types import attributes
@@ -72,6 +73,9 @@ def literal_value(column: Any, row: int, type_: SqlType) -> Any:
 def _literal(value: Any, type_: SqlType) -> Any:
     if isinstance(value, dict) and type_.oid == t.INTERVAL:
         return Interval(value["months"], value["days"], value["micros"])
+    if isinstance(value, dict) and type_.dimensioned:
+        items = _literal(value["items"], listed(type_))
+        return items if value["dims"] is None else ArrayValue(items, tuple(value["dims"]))
     if isinstance(value, dict):
         fields = attributes(type_.oid) or ()
         values = (value[field.physical] for field in fields)

@@ -11,8 +11,10 @@ from adapter.plans.row_text import literal_value
 from adapter.queries.read import prepare_read
 from planner.analyze import bind_execute
 from planner.ir import nodes as ir
+from planner.ir.array_value import held_type
 from planner.ir.bound import BoundQuery
 from planner.statements import records as st
+from planner.types.types import declared_as
 from storage.catalog.model import CatalogSnapshot
 
 
@@ -36,6 +38,7 @@ async def bind_execute_params(running: Running, statement: st.Execute) -> None:
     query = bind_execute(statement, prepared.param_types, session.bind_context(catalog))
     values = await evaluate(running, catalog, query)
     running.params = tuple(
-        ir.Literal(value=value, type=type_) for value, type_ in zip(values, prepared.param_types, strict=True)
+        ir.Literal(value=value, type=held_type(value, type_))
+        for value, type_ in zip(values, prepared.param_types, strict=True)
     )
-    running.declared = tuple(type_.declared_oid for type_ in prepared.param_types)
+    running.declared = tuple(declared_as(param.type) for param in running.params)

@@ -27,7 +27,7 @@ from planner.errors import InternalError, InvalidCursorName, ObjectNotInPrerequi
 from planner.ir.nodes import Literal
 from planner.statements.records import Copy
 from planner.syntax.parse import BRIEF_TEXT_CHARS, LONG_TEXT_CHARS, Parsed
-from planner.types.types import SqlType
+from planner.types.types import SqlType, declared_as
 
 
 class Session:
@@ -236,7 +236,7 @@ class Session:
         outcome = await self._life.run(
             parsed,
             portal.params,
-            tuple([type_.oid for type_ in portal.plan.param_types]) if portal.plan is not None else (),
+            tuple(map(declared_as, portal.plan.param_types)) if portal.plan is not None else (),
             retry=sync_follows and transaction is None,
             commit=commit,
             promised=portal.columns,

@@ -6,6 +6,8 @@ the session's transaction as it is, and fail in one that has failed.
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from adapter.execution.guards import in_failed_transaction
 from adapter.execution.portals import Portal
 from adapter.execution.prepared import PreparedStatement, check_unchanged
@@ -23,11 +25,12 @@ from planner.errors import (
     SqlError,
     SqlSyntaxError,
 )
+from planner.ir.array_value import ArrayValue, held_type
 from planner.ir.nodes import Literal
 from planner.statements import records as st
 from planner.syntax.parse import Parsed
 from planner.types import types as t
-from planner.types.types import SqlType
+from planner.types.types import SqlType, declared_as
 from storage.catalog.model import CatalogSnapshot
 
 
@@ -188,9 +191,15 @@ def bind(
             raise in_failed_transaction()
     else:
         plan = _revalidated(session, statement)
+    columns = statement.columns
+    if plan is not None and any(isinstance(param.value, ArrayValue) for param in params):
+        # What a value holds besides its elements is in the types of the plan for it.
+        params = tuple(replace(param, type=held_type(param.value, param.type)) for param in params)
+        plan = _plan(session, plan.parsed, tuple(declared_as(param.type) for param in params))
+        columns = plan.columns
     if portal and session.portals.by_name.get(portal) is not None:
         raise DuplicateCursor(f'cursor "{portal}" already exists')
-    count = len(statement.columns or ())
+    count = len(columns or ())
     if len(result_formats) > 1 and len(result_formats) != count:
         raise ProtocolViolation(f"bind message has {len(result_formats)} result formats but query has {count} columns")
     return Portal(
@@ -199,7 +208,7 @@ def bind(
         parsed=statement.parsed,
         plan=plan,
         params=params,
-        columns=statement.columns,
+        columns=columns,
         result_formats=result_formats,
         created_at=utc_now(),
         depth=0 if transaction is None else transaction.savepoint_depth,

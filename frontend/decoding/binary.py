@@ -23,9 +23,11 @@ from planner.errors import (
     DatatypeMismatch,
     DatetimeFieldOverflow,
     InvalidBinaryRepresentation,
+    ProgramLimitExceeded,
     ProtocolViolation,
     UndefinedFunction,
 )
+from planner.ir.array_value import MAX_DIMENSIONS, MAX_ELEMENTS, array_value, check_size
 from planner.ir.composite import Composite
 from planner.ir.nodes import Interval
 from planner.types import types
@@ -42,7 +44,6 @@ _EPOCH = dt.datetime(2000, 1, 1)  # noqa: DTZ001 - a timestamp without time zone
 _EPOCH_UTC = dt.datetime(2000, 1, 1, tzinfo=dt.UTC)
 _NUMERIC_POSITIVE, _NUMERIC_NEGATIVE = 0x0000, 0x4000
 _NUMERIC_NAN, _NUMERIC_PINF, _NUMERIC_NINF = 0xC000, 0xD000, 0xF000
-_MAX_ARRAY_DIMENSIONS = 6
 
 
 class _Input:
@@ -193,23 +194,23 @@ def _array(sql_type: SqlType, element_oid: int) -> Callable[[_Input], object]:
 
     def read(source: _Input) -> object:
         dimensions, flags, oid = source.unpack(">iiI")
-        if dimensions < 0 or dimensions > _MAX_ARRAY_DIMENSIONS:
+        if dimensions < 0 or dimensions > MAX_DIMENSIONS:
             raise InvalidBinaryRepresentation(f"invalid number of dimensions: {dimensions}")
         if flags not in (0, 1):
             raise InvalidBinaryRepresentation("invalid array flags")
         if oid != element_oid:
             raise DatatypeMismatch(f"binary data has array element type {oid} instead of expected {element_oid}")
-        lengths = [source.unpack(">ii")[0] for _ in range(dimensions)]
-        if not lengths:
+        pairs = [source.unpack(">ii") for _ in range(dimensions)]
+        lengths, lower_bounds = [length for length, _ in pairs], [lower for _, lower in pairs]
+        if any(length < 0 for length in lengths):
+            raise ProgramLimitExceeded(f"array size exceeds the maximum allowed ({MAX_ELEMENTS})")
+        count = check_size(lengths, lower_bounds) if lengths else 0
+        if not count:
             return ()
-        if len(lengths) == 1 and (numbers := _plain_numbers(source, element_oid, lengths[0])) is not None:
-            return numbers
-        return level(source, lengths)
-
-    def level(source: _Input, lengths: list[int]) -> tuple[object, ...]:
-        if len(lengths) > 1:
-            return tuple(level(source, lengths[1:]) for _ in range(lengths[0]))
-        return tuple(item(source) for _ in range(lengths[0]))
+        items = _plain_numbers(source, element_oid, count)
+        if items is None:
+            items = tuple([item(source) for _ in range(count)])
+        return array_value(items, lengths, lower_bounds)
 
     def item(source: _Input) -> object:
         (length,) = source.unpack(">i")

@@ -6,6 +6,9 @@ quoting rules are those of PostgreSQL's array_out and record_out.
 
 from __future__ import annotations
 
+import struct
+from collections.abc import Callable
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,6 +26,8 @@ from frontend.encoding.columns import (
     null_mask,
     without_nulls,
 )
+from planner.ir import array_value
+from planner.values.array_text import quote_element, show_array
 
 _ARRAY_NEEDS_QUOTES = r'^$|[{}",\\ \t\n\v\f\r]|^(?i:null)$'
 _RECORD_NEEDS_QUOTES = r'^$|[()",\\ \t\n\v\f\r]'
@@ -76,6 +81,56 @@ def array_text_encoder(element: ColumnEncoder, *, quoted: bool, separator: str =
         return Encoded(values=text, nulls=nulls)
 
     return encode
+
+
+def dimensioned_text_encoder(element: ColumnEncoder, *, quoted: bool) -> ColumnEncoder:
+    """Arrays of any dimensions (`planner.ir.array_value`) as text."""
+    lists = array_text_encoder(element, quoted=quoted)
+
+    def texts(items: ArrowArray) -> list[str]:
+        encoded = as_text(element(items).as_nullable()).to_pylist()
+        return ["NULL" if text is None else quote_element(text) if quoted else text for text in encoded]
+
+    def shown(items: ArrowArray, dims: list[int]) -> bytes:
+        return show_array(texts(items), dims).encode()
+
+    return _dimensioned(lists, shown)
+
+
+def dimensioned_binary_encoder(element: ColumnEncoder, *, element_oid: int) -> ColumnEncoder:
+    """Arrays of any dimensions in binary."""
+
+    def sent(items: ArrowArray, dims: list[int]) -> bytes:
+        bounds = zip(array_value.lengths_of(dims), array_value.lower_bounds_of(dims), strict=True)
+        has_null = int(items.null_count > 0)
+        header = struct.pack(">iiI", dims[0], has_null, element_oid)
+        pairs = b"".join([struct.pack(">ii", length, lower) for length, lower in bounds])
+        return header + pairs + b"".join(_length_prefixed(element(items)).to_pylist())
+
+    return _dimensioned(array_binary_encoder(element, element_oid=element_oid), sent)
+
+
+def _dimensioned(lists: ColumnEncoder, other: Callable[[ArrowArray, list[int]], bytes]) -> ColumnEncoder:
+    """Ordinary lists by `lists`, all at once; arrays of other dimensions by `other`, one at a time."""
+
+    def encode(array: ArrowArray) -> Encoded:
+        nulls = null_mask(array)
+        items, dims = _struct_member(array, "items"), _struct_member(array, "dims")
+        encoded = lists(items)
+        if dims.null_count == len(dims):
+            return Encoded(values=encoded.values, nulls=nulls)
+        values = encoded.as_values().to_pylist()
+        for row in np.flatnonzero(dims.is_valid().to_numpy(zero_copy_only=False)):
+            values[row] = other(items[int(row)].values, dims[int(row)].as_py())
+        return Encoded(values=pa.array(values, pa.binary()), nulls=nulls)
+
+    return encode
+
+
+def _struct_member(array: ArrowArray, name: str) -> ArrowArray:
+    """A field of a struct, NULL where the struct is."""
+    field = array.field(name)
+    return field if array.null_count == 0 else pc.if_else(array.is_valid(), field, pa.scalar(None, field.type))
 
 
 def vector_text_encoder(element: ColumnEncoder) -> ColumnEncoder:

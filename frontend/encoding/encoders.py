@@ -155,6 +155,10 @@ def _text(sql_type: SqlType, arrow_type: Any, settings: FormatSettings) -> Colum
         element = _element_type(oid, sql_type)
         encode = _text(element, _element_arrow_type(arrow_type), settings)
         return composites.array_text_encoder(encode, quoted=element.oid not in _UNQUOTED_ELEMENTS)
+    if sql_type.dimensioned and pa.types.is_struct(arrow_type):
+        element = _element_type(oid, sql_type)
+        encode = _text(element, arrow_type.field("items").type.value_type, settings)
+        return composites.dimensioned_text_encoder(encode, quoted=element.oid not in _UNQUOTED_ELEMENTS)
     if oid in _OID_LIKE and pa.types.is_struct(arrow_type):
         return _object_name
     if _is_reg_value(arrow_type):
@@ -221,6 +225,10 @@ def _binary(sql_type: SqlType, arrow_type: Any) -> ColumnEncoder:
         return composites.array_binary_encoder(
             _binary(element, _element_arrow_type(arrow_type)), element_oid=element.oid, lower_bound=lower_bound
         )
+    if sql_type.dimensioned and pa.types.is_struct(arrow_type):
+        element = _element_type(oid, sql_type)
+        encode = _binary(element, arrow_type.field("items").type.value_type)
+        return composites.dimensioned_binary_encoder(encode, element_oid=element.oid)
     if oid in _OID_LIKE and pa.types.is_struct(arrow_type):
         return _object_oid
     if _is_reg_value(arrow_type):

@@ -13,7 +13,7 @@ from planner.common_errors import missing_schema
 from planner.errors import AmbiguousFunction, DatatypeMismatch, UndefinedFunction
 from planner.functions import own, registry
 from planner.ir.nodes import Literal, RowConstructor, Scalar
-from planner.resolution.casting import coerce, explicit_cast, finish_row, resolve_unknown
+from planner.resolution.casting import coerce, explicit_cast, finish_row, resolve_unknown, with_like_arrays
 from planner.resolution.coercion import (
     ANY,
     Ambiguous,
@@ -161,6 +161,7 @@ def _apply(level: Level, chosen: Candidate, args: list[Scalar]) -> Resolved:
         else:
             target = column_type_of_array(wanted) if element_of(wanted) else column_type(wanted)
             bound.append(finish_row(level.statement, coerce(statement, arg, target, Context.IMPLICIT)))
+    bound = with_like_arrays(statement, bound)
     signature = chosen.signature
     signature = concrete_signature(signature, concrete, result)
     constants = tuple(arg.value if isinstance(arg, Literal) else None for arg in bound)

@@ -268,16 +268,16 @@ class _Printer:
 
     def _subscript(self, node: ir.Subscript) -> str:
         steps: list[str] = []
-        arg: Any = node
-        while isinstance(arg, ir.Subscript):
-            lower = "" if arg.index is None else self.expr(arg.index, implicit=False)
-            if arg.slice:
-                lower += ":" + ("" if arg.upper is None else self.expr(arg.upper, implicit=False))
-            steps.append(f"[{lower}]")
-            arg = self.form(arg.arg)
-        text = self.expr(arg, implicit=True)
-        plain = isinstance(arg, (ir.ColumnRef, ir.FieldSelect))
-        return (text if plain else f"({text})") + "".join(reversed(steps))
+        for place, first in enumerate(node.lower):
+            bound = "" if first is None else self.expr(first, implicit=False)
+            if node.slice:
+                last = node.upper[place]
+                bound += ":" + ("" if last is None else self.expr(last, implicit=False))
+            steps.append(f"[{bound}]")
+        arg = self.form(node.arg)
+        text = self.expr(node.arg, implicit=True)
+        plain = isinstance(arg, (ir.ColumnRef, ir.FieldSelect, ir.Subscript))
+        return (text if plain else f"({text})") + "".join(steps)
 
     def _field(self, node: ir.FieldSelect) -> str:
         text = self.expr(node.arg, implicit=True)

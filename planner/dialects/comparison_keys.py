@@ -7,7 +7,7 @@ there. `order_key` sorts as PostgreSQL sorts, `equality_key` only tells equal fr
 from __future__ import annotations
 
 from planner.dialects.dialect import Dialect
-from planner.ir.physical import element_type
+from planner.ir.physical import element_type, listed
 from planner.types import types
 from planner.types.ranges import range_or_multirange
 from planner.types.types import SqlType
@@ -32,6 +32,8 @@ def order_key(type: SqlType, dialect: Dialect) -> str:
     element = element_type(type)
     if element is None:
         return AS_IT_IS
+    if type.dimensioned:
+        return _with_dimensions(order_key(listed(type), dialect), dialect)
     key = dialect.element_key("e", _in_a_lambda(order_key(element, dialect)))
     return AS_IT_IS if key == "e" else dialect.transform("{0}", "e", key)
 
@@ -46,8 +48,19 @@ def equality_key(type: SqlType, dialect: Dialect) -> str:
     element = element_type(type)
     if element is None:
         return order_key(type, dialect)
+    if type.dimensioned:
+        return _with_dimensions(equality_key(listed(type), dialect), dialect)
     key = _in_a_lambda(equality_key(element, dialect))
     return AS_IT_IS if key == "e" else dialect.transform("{0}", "e", key)
+
+
+def _with_dimensions(items: str, dialect: Dialect) -> str:
+    """The key of an array: of its elements, then how many dimensions there are, their lengths and lower bounds. An
+    ordinary list has its own written out."""
+    integer = dialect.scalar_types[types.INT4]
+    own = dialect.array(["1", f"CAST({dialect.length('({0}).items')} AS {integer})", "1"])
+    members = [("i", items.replace("{0}", "({0}).items")), ("d", f"coalesce(({{0}}).dims, {own})")]
+    return f"CASE WHEN {{0}} IS NOT NULL THEN {dialect.struct(members)} END"
 
 
 def _in_a_lambda(element: str) -> str:

@@ -180,13 +180,29 @@ class Dialect(TimeZones):
         """A template of ``{0}[{1}:{2}]``, where the lower bound is at least 1; `type` is the list's."""
 
     @abstractmethod
+    def selected(self, array: str, places: str) -> str:
+        """The list of the elements of `array` at `places`, a list of numbers from 1 on; NULL where there is none."""
+
+    @abstractmethod
+    def repeated(self, item: str, count: str) -> str:
+        """A list of `count` times `item`."""
+
+    @abstractmethod
+    def concatenated(self, left: str, right: str) -> str:
+        """The elements of two lists."""
+
+    @abstractmethod
+    def nth(self, array: str, place: str) -> str:
+        """The element at `place`, from 1 on; NULL where there is none."""
+
+    @abstractmethod
     def with_elements(self, array: str, *, lower: str, upper: str, items: str, element: SqlType) -> str:
         """A list with the places from `lower` (1-based) to `upper` taken by the first elements of the list `items`, and
         with NULLs in those before that it has not got. `element` is the type of its elements."""
 
     @abstractmethod
-    def all_in_list(self, column: str, type: SqlType) -> str:
-        """The values of `column` as one list of `type`, NULLs among them, empty without rows."""
+    def all_in_list(self, column: str, list_type: str) -> str:
+        """The values of `column` as one list of the type with this name, NULLs among them, empty without rows."""
 
     def element_key(self, element: str, key: str) -> str:
         """What orders an array's element as PostgreSQL does, NULL last; `key` orders those that are not NULL."""

@@ -17,6 +17,7 @@ from typing import ClassVar
 from planner.common_errors import numeric_overflow
 from planner.dialects.engine_name import EngineName
 from planner.errors import FeatureNotSupported
+from planner.ir.array_value import ArrayValue
 from planner.ir.composite import Composite
 from planner.ir.nodes import Interval
 from planner.ir.physical import OID_TYPES, element_type
@@ -88,6 +89,15 @@ class Literals(ABC):
     def array(self, items: Sequence[str]) -> str:
         """A list of items."""
 
+    def dimensioned(self, items: str, dims: str) -> str:
+        """An array of any dimensions from SQL of the list of its elements and of its dimensions, or NULL."""
+        return self.struct([("items", items), ("dims", f"CAST({dims} AS {self.dimensions})")])
+
+    @property
+    def dimensions(self) -> str:
+        """The SQL name of the type of an array's dimensions."""
+        return self.list_type(self.scalar_types[types.INT4])
+
     def type_name(self, type: SqlType) -> str:
         """The SQL name of the physical type of `type`."""
         scalar = self.scalar_types.get(type.oid)
@@ -102,7 +112,8 @@ class Literals(ABC):
             return self.scalar_types[types.BYTEA]
         element = element_type(type)
         if element is not None:
-            return self.list_type(self.type_name(element))
+            items = self.list_type(self.type_name(element))
+            return self.struct_type([("items", items), ("dims", self.dimensions)]) if type.dimensioned else items
         fields = attributes(type.oid)
         if fields is not None:
             return self.struct_type([(field.physical, self.type_name(field.type)) for field in fields])
@@ -161,8 +172,8 @@ class Literals(ABC):
             items = [self.literal(item, field.type) for item, field in zip(value.items, fields, strict=True)]
             return self.struct([(field.physical, item) for field, item in zip(fields, items, strict=True)])
         element = element_type(type)
-        if element is not None and isinstance(value, (tuple, list)):
-            return self._array(value, element)
+        if element is not None and isinstance(value, (tuple, list, ArrayValue)):
+            return self._array(value, type, element)
         if isinstance(value, str):
             return self.string(value)
         raise TypeError(f"a {value.__class__.__name__} for type {oid}")
@@ -182,11 +193,16 @@ class Literals(ABC):
             raise numeric_overflow()
         return self.decimal(digits, shape)
 
-    def _array(self, value: Sequence[object], element: SqlType) -> str:
-        if any(isinstance(item, (tuple, list)) for item in value):
-            raise FeatureNotSupported("multidimensional arrays are not supported")
-        items = self.array([self.literal(item, element) for item in value])
-        return f"CAST({items} AS {self.list_type(self.type_name(element))})"
+    def _array(self, value: Sequence[object] | ArrayValue, type: SqlType, element: SqlType) -> str:
+        dims = value.dims if isinstance(value, ArrayValue) else None
+        items = self.array(
+            [self.literal(item, element) for item in (value.items if isinstance(value, ArrayValue) else value)]
+        )
+        listed = f"CAST({items} AS {self.list_type(self.type_name(element))})"
+        if not type.dimensioned:
+            assert dims is None
+            return listed
+        return self.dimensioned(listed, "NULL" if dims is None else self.array([str(number) for number in dims]))
 
 
 COMMON_TYPES = {

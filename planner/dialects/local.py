@@ -158,13 +158,25 @@ class LocalDialect(Dialect):
         empty = self.cast(self.array([]), type)
         return f"CASE WHEN {{2}} < {{1}} THEN {empty} ELSE list_slice({{0}}, {{1}}, {{2}}) END"
 
+    def selected(self, array: str, places: str) -> str:
+        return f"list_select({array}, {places})"
+
+    def repeated(self, item: str, count: str) -> str:
+        return f"list_transform(range({count}), lambda i: {item})"
+
+    def concatenated(self, left: str, right: str) -> str:
+        return f"list_concat({left}, {right})"
+
+    def nth(self, array: str, place: str) -> str:
+        return f"({array})[{place}]"
+
     def with_elements(self, array: str, *, lower: str, upper: str, items: str, element: SqlType) -> str:
         before = f"list_resize({array}, {lower} - 1)"
         placed = f"list_slice({items}, 1, {upper} - {lower} + 1)"
         return f"list_concat(list_concat({before}, {placed}), list_slice({array}, {upper} + 1, len({array})))"
 
-    def all_in_list(self, column: str, type: SqlType) -> str:
-        return f"coalesce(list({column}), {self.cast(self.array([]), type)})"
+    def all_in_list(self, column: str, list_type: str) -> str:
+        return f"coalesce(list({column}), CAST({self.array([])} AS {list_type}))"
 
     # ------------------------------------------------------------ texts
 

@@ -177,6 +177,20 @@ class SparkDialect(Dialect):
     def slice(self, type: SqlType) -> str:
         return "slice({0}, {1}, greatest({2} - {1} + 1, 0))"
 
+    def selected(self, array: str, places: str) -> str:
+        # A lambda cannot hold what calls a function in Python, as the array may.
+        both = f"named_struct('i', {array}, 'p', {places})"
+        return f"transform(array({both}), b -> transform(b.p, p -> get(b.i, p - 1)))[0]"
+
+    def repeated(self, item: str, count: str) -> str:
+        return f"array_repeat({item}, {count})"
+
+    def concatenated(self, left: str, right: str) -> str:
+        return f"concat({left}, {right})"
+
+    def nth(self, array: str, place: str) -> str:
+        return f"get({array}, {place} - 1)"
+
     def with_elements(self, array: str, *, lower: str, upper: str, items: str, element: SqlType) -> str:
         before = f"slice({array}, 1, least({lower} - 1, size({array})))"
         missing = f"array_repeat({self.cast('NULL', element)}, greatest({lower} - 1 - size({array}), 0))"
@@ -184,7 +198,7 @@ class SparkDialect(Dialect):
         behind = f"slice({array}, {upper} + 1, greatest(size({array}) - {upper}, 0))"
         return f"concat({before}, {missing}, {placed}, {behind})"
 
-    def all_in_list(self, column: str, type: SqlType) -> str:
+    def all_in_list(self, column: str, list_type: str) -> str:
         # collect_list passes over NULL, but not over a struct that holds one.
         return f"transform(collect_list(named_struct('v', {column})), e -> e.v)"
 

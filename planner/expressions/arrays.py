@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from msgspec.structs import replace
+
 from planner.errors import CannotCoerce, IndeterminateDatatype, UndefinedObject
 from planner.expressions.bind import bind
 from planner.ir.nodes import ArrayConstructor, Scalar
-from planner.resolution.casting import coerce_to_target, unify
+from planner.resolution.casting import coerce_to_target, unify, with_shape
 from planner.resolution.coercion import Context
 from planner.resolution.statement import Handler, Level
 from planner.syntax.parse import Tree
@@ -45,7 +47,11 @@ def array_constructor(level: Level, tree: Tree, target: SqlType | None) -> Scala
                     position=statement.position_of(item),
                 )
             converted.append(cast)
-        result = ArrayConstructor(items=tuple(converted), type=target)
+        type = replace(target, dimensioned=nested)
+        items = [
+            with_shape(statement, item, replace(item.type, dimensioned=True)) if nested else item for item in converted
+        ]
+        result = ArrayConstructor(items=tuple(items), type=type)
         return statement.at(result, tree.location)
     if not items:
         raise IndeterminateDatatype(
@@ -55,7 +61,8 @@ def array_constructor(level: Level, tree: Tree, target: SqlType | None) -> Scala
         )
     values, type = unify(statement, items, "ARRAY")
     if element_of(type.oid):
-        result_type = type
+        result_type = replace(type, dimensioned=True)
+        values = [with_shape(statement, value, result_type) for value in values]
     else:
         result_type = array_type(type, position)
     return statement.at(ArrayConstructor(items=tuple(values), type=result_type), tree.location)

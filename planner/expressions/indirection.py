@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from planner.errors import DatatypeMismatch, FeatureNotSupported
 from planner.expressions.arrays import element_type
 from planner.expressions.bind import bind
 from planner.expressions.rows import select_field
+from planner.ir.array_value import MAX_DIMENSIONS, too_many_dimensions
 from planner.ir.nodes import Literal, Scalar, Subscript
 from planner.resolution.casting import coerce, coerce_to_target, resolve_unknown
 from planner.resolution.coercion import Context
@@ -62,18 +63,23 @@ def _subscripts(level: Level, scalar: Scalar, indices: list[Any], location: int)
     whole = scalar.type
     if sliced and oid in (INT2VECTOR, OIDVECTOR):
         whole = SqlType(array_of(element))
-    single = element_type(scalar.type)
-    for position, item in enumerate(indices):
-        lower = subscript_index(level, item.lidx) if item.HasField("lidx") else None
-        upper = subscript_index(level, item.uidx) if item.HasField("uidx") else None
-        if sliced:
-            if not item.is_slice:
-                lower = Literal(value=1, type=SqlType(INT4))
-            scalar = Subscript(arg=scalar, index=lower, upper=upper, slice=True, type=whole)
-        else:
-            last = position == len(indices) - 1
-            scalar = Subscript(arg=scalar, index=upper, upper=None, slice=False, type=single if last else whole)
-    return statement.at(scalar, location)
+    lower, upper = subscript_bounds(level, indices, sliced=sliced)
+    type = whole if sliced else element_type(scalar.type)
+    return statement.at(Subscript(arg=scalar, lower=lower, upper=upper, slice=sliced, type=type), location)
+
+
+def subscript_bounds(
+    level: Level, indices: Sequence[Any], *, sliced: bool
+) -> tuple[tuple[Scalar | None, ...], tuple[Scalar | None, ...]]:
+    """The `lower` and `upper` of a subscript. In a slice a single number means all up to it. Raises 42804, 54000."""
+    if len(indices) > MAX_DIMENSIONS:
+        raise too_many_dimensions(len(indices))
+    first = [subscript_index(level, item.lidx) if item.HasField("lidx") else None for item in indices]
+    last = [subscript_index(level, item.uidx) if item.HasField("uidx") else None for item in indices]
+    if not sliced:
+        return tuple(last), ()
+    one = Literal(value=1, type=SqlType(INT4))
+    return tuple(low if item.is_slice else one for low, item in zip(first, indices, strict=True)), tuple(last)
 
 
 def subscript_index(level: Level, node: Tree) -> Scalar:
@@ -96,7 +102,7 @@ def _json_subscripts(level: Level, scalar: Scalar, indices: list[Any], location:
         key = resolve_unknown(level.statement, key)
         if key.type.oid != INT4:
             key = coerce(level.statement, key, SqlType(TEXT), Context.IMPLICIT)
-        form = Subscript(arg=scalar, index=key, upper=None, slice=False, type=scalar.type)
+        form = Subscript(arg=scalar, lower=(key,), upper=(), slice=False, type=scalar.type)
         scalar = level.statement.written_as(make_operator(level, ("->",), scalar, key, location), form)
     return scalar
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from msgspec.structs import replace
+
 from planner.errors import DatatypeMismatch, FeatureNotSupported, SqlSyntaxError
 from planner.expressions.arrays import array_type
 from planner.expressions.bind import DEFINITION_CLAUSES, bind
@@ -45,9 +47,9 @@ def _sub_link(level: Level, tree: Tree) -> Scalar:
         if kind == pb.EXPR_SUBLINK:
             return statement.at(ScalarSubquery(rel=rel, type=field.type), tree.location)
         if element_of(field.type.oid):
-            raise FeatureNotSupported(
-                "multidimensional arrays from subqueries are not supported", position=statement.position(tree.location)
-            )
+            # Arrays are put together to one of one more dimension.
+            type = replace(field.type, dimensioned=True)
+            return statement.at(ArraySubquery(rel=cast_columns(statement, rel, [type]), type=type), tree.location)
         type = array_type(field.type, statement.position(tree.location))
         return statement.at(ArraySubquery(rel=rel, type=type), tree.location)
     if kind in (pb.ANY_SUBLINK, pb.ALL_SUBLINK):

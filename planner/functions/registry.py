@@ -22,6 +22,7 @@ from planner.functions.forms.form import Form
 from planner.functions.routines import Routine, routines
 from planner.types.numeric_shapes import numeric_result
 from planner.types.signature import Kind, Signature
+from planner.types.type_names import element_of
 from planner.types.types import NUMERIC, SqlType
 
 _NUMERIC_ARRAY = 1231
@@ -61,9 +62,28 @@ def result_type(signature: Signature, arg_types: Sequence[SqlType], constants: S
     """
     if signature.result == NUMERIC:
         return SqlType(NUMERIC, -1, numeric_result(signature, arg_types, constants))
+    dimensioned = _dimensioned(signature, arg_types)
     if signature.result == _NUMERIC_ARRAY:
-        return SqlType(_NUMERIC_ARRAY, -1, numeric_result(signature, arg_types, constants))
-    return SqlType(signature.result)
+        return SqlType(_NUMERIC_ARRAY, -1, numeric_result(signature, arg_types, constants), dimensioned=dimensioned)
+    return SqlType(signature.result, dimensioned=dimensioned)
+
+
+_ANY_DIMENSIONS = frozenset({"array_fill", "array_agg"})
+"""Routines whose results may have any dimensions, whatever their arguments; array_agg of arrays, that is."""
+_KEEPING = frozenset({
+    "||", "array_cat", "array_append", "array_prepend", "array_remove", "array_replace", "trim_array",
+})  # fmt: skip
+"""Routines whose results have the dimensions of their arguments."""
+
+
+def _dimensioned(signature: Signature, arg_types: Sequence[SqlType]) -> bool:
+    """Whether the result is an array that may be no ordinary list: such a one itself, or made of one."""
+    if not element_of(signature.result):
+        return False
+    if signature.name in _ANY_DIMENSIONS:
+        return signature.name == "array_fill" or any(type.oid == signature.result for type in arg_types)
+    chooses = signature.kind in (Kind.AGGREGATE, Kind.WINDOW) or signature.name in _KEEPING
+    return chooses and any(type.dimensioned and type.oid == signature.result for type in arg_types)
 
 
 def output_columns(signature: Signature) -> tuple[tuple[str, int], ...] | None:

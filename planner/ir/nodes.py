@@ -222,11 +222,12 @@ class ArrayConstructor(Struct, frozen=True, kw_only=True):
 
 
 class Subscript(Struct, frozen=True, kw_only=True):
-    """`arg[index]`, or `arg[index:upper]` when `slice`; indexes are int4, from 1 (from 0 in int2vector, oidvector)."""
+    """`arg[i][j]...`, or `arg[i:k][j:l]...` when `slice`: `lower` has i, j and `upper`, of a slice, k, l; None for a
+    bound that is left out. They are int4."""
 
     arg: Scalar
-    index: Scalar | None
-    upper: Scalar | None
+    lower: tuple[Scalar | None, ...]
+    upper: tuple[Scalar | None, ...]
     slice: bool
     type: SqlType
 
@@ -235,8 +236,8 @@ class SubscriptAssignment(Struct, frozen=True, kw_only=True):
     """`arg` after an assignment to the part that `Subscript` would read; `items` is an array of what is put there."""
 
     arg: Scalar
-    lower: Scalar | None
-    upper: Scalar | None
+    lower: tuple[Scalar | None, ...]
+    upper: tuple[Scalar | None, ...]
     slice: bool
     items: Scalar
     type: SqlType

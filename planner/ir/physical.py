@@ -2,9 +2,10 @@
 
 interval is a struct of months, days and microseconds; uuid is canonical lower-case text; json and jsonb are text;
 bpchar is stored padded; a record is its text form; ranges and multiranges are bytes that compare as they do
-(planner.values.range_bounds); a value of an enum is the number that orders it, one of a composite type a struct. An
-engine's result for an expression of type numeric whose display scale depends on the value is a decimal whose trailing
-zeros are not significant.
+(planner.values.range_bounds); an array is a list, or, where its type is `dimensioned`, a struct of the list of all its
+elements and of the dimensions as `planner.ir.array_value` has them, NULL for an ordinary list; a value of an enum is
+the number that orders it, one of a composite type a struct. An engine's result for an expression of type numeric whose
+display scale depends on the value is a decimal whose trailing zeros are not significant.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import pyarrow as pa
+from msgspec.structs import replace
 
 from planner.ir.nodes import Field
 from planner.types import types
@@ -24,6 +26,9 @@ from planner.types.user_types import attributes, enum_of
 
 INTERVAL = pa.struct([pa.field("months", pa.int32()), pa.field("days", pa.int32()), pa.field("micros", pa.int64())])
 """interval: three numbers that are never normalised across each other."""
+
+DIMENSIONS = pa.list_(pa.int32())
+"""The dimensions and lower bounds of an array."""
 
 _SCALARS: dict[int, pa.DataType] = {
     types.BOOL: pa.bool_(),
@@ -77,6 +82,11 @@ def element_type(type: SqlType) -> SqlType | None:
     return None if element is None else SqlType(element, type.typmod, type.shape)
 
 
+def listed(type: SqlType) -> SqlType:
+    """The type of the elements of an array of `type` as one list, without dimensions."""
+    return replace(type, dimensioned=False) if type.dimensioned else type
+
+
 def array_type(element: SqlType) -> SqlType:
     """The array type over `element`; KeyError when there is none."""
     if element.oid > FIRST_USER_TYPE:
@@ -103,10 +113,17 @@ arrow_type: Callable[[SqlType], pa.DataType] = _ArrowTypes().__getitem__
 """The Arrow type in which values of a type are stored and returned by engines."""
 
 
+def _array(type: SqlType, element: SqlType) -> pa.DataType:
+    items = pa.list_(arrow_type(element))
+    if not type.dimensioned:
+        return items
+    return pa.struct([pa.field("items", items), pa.field("dims", DIMENSIONS)])
+
+
 def _of_user(type: SqlType) -> pa.DataType:
     element = element_type(type)
     if element is not None:
-        return pa.list_(arrow_type(element))
+        return _array(type, element)
     fields = attributes(type.oid)
     if fields is not None:
         return pa.struct([pa.field(field.physical, arrow_type(field.type)) for field in fields])
@@ -126,7 +143,7 @@ def _of_built_in(type: SqlType) -> pa.DataType:
         return pa.binary()
     element = element_type(type)
     if element is not None:
-        return pa.list_(arrow_type(element))
+        return _array(type, element)
     return pa.string()
 
 

@@ -14,6 +14,7 @@ from decimal import Decimal
 from msgspec.structs import replace
 
 from planner.errors import CannotCoerce, DatatypeMismatch, FeatureNotSupported, NumericValueOutOfRange, SqlError
+from planner.ir.array_value import ArrayValue
 from planner.ir.nodes import ArrayConstructor, Cast, Collate, FieldSelect, Literal, Param, RowConstructor, Scalar
 from planner.ir.written import Conversion
 from planner.resolution.coercion import ANY, POLYMORPHIC, Context, can_coerce, common_type, mismatched
@@ -22,17 +23,19 @@ from planner.resolution.domains import held_against_rules
 from planner.resolution.reg_types import resolve_reg
 from planner.resolution.statement import Statement
 from planner.types.numeric_shapes import cast_type, common_shape, shape_of
-from planner.types.type_names import element_of, format_type
+from planner.types.type_names import element_of, format_type, subscript_element
 from planner.types.types import (
     FLOAT4,
     FLOAT8,
     INT2,
+    INT2VECTOR,
     INT4,
     INT8,
     INTERVAL,
     MAX_DECIMAL_PRECISION,
     NUMERIC,
     OID,
+    OIDVECTOR,
     RECORD,
     REG_TYPES,
     TEXT,
@@ -72,22 +75,14 @@ def value_type(value: object, type: SqlType) -> SqlType:
     """`type` with the numeric shape that a constant of it has: its own digits where no typmod says otherwise."""
     if type.oid == NUMERIC and type.typmod == -1 and isinstance(value, Decimal):
         return numeric_literal_type(value)
+    if isinstance(value, ArrayValue):
+        return replace(value_type(value.items, type), dimensioned=True)
     if element_of(type.oid) == NUMERIC and type.typmod == -1 and isinstance(value, tuple):
-        shapes = [shape_of(numeric_literal_type(item)) for item in _flatten(value) if isinstance(item, Decimal)]
+        shapes = [shape_of(numeric_literal_type(item)) for item in value if isinstance(item, Decimal)]
         return SqlType(type.oid, -1, common_shape(shapes) if shapes else column_type(NUMERIC).shape)
     if type.oid == NUMERIC or element_of(type.oid) == NUMERIC:
         return type if type.shape is not None else replace(type, shape=column_type(NUMERIC).shape)
     return type
-
-
-def _flatten(value: tuple[object, ...]) -> list[object]:
-    flat: list[object] = []
-    for item in value:
-        if isinstance(item, tuple):
-            flat.extend(_flatten(item))
-        else:
-            flat.append(item)
-    return flat
 
 
 def convert_literal(statement: Statement, literal: Literal, type: SqlType) -> Literal:
@@ -161,9 +156,12 @@ def coerce(statement: Statement, expr: Scalar, target: SqlType, context: Context
             form = Conversion(arg=expr, type=SqlType(target.oid), explicit=context == Context.EXPLICIT)
             return statement.written_as(statement.at(folded, statement.location(expr)), form)
     final = cast_type(source, target.oid)
+    if element_of(target.oid) and target.oid not in (INT2VECTOR, OIDVECTOR):
+        # Only the value says what dimensions a text has.
+        final = replace(final, dimensioned=source.dimensioned or not subscript_element(source.oid))
     if element_of(target.oid) == NUMERIC:
         inner_type = SqlType(element_of(source.oid)) if element_of(source.oid) else source
-        final = SqlType(target.oid, -1, cast_type(inner_type, NUMERIC).shape)
+        final = replace(final, shape=cast_type(inner_type, NUMERIC).shape)
     result: Scalar = statement.at(
         Cast(arg=expr, type=final, explicit=context == Context.EXPLICIT), statement.location(expr)
     )
@@ -291,17 +289,29 @@ def apply_type_modifier(statement: Statement, expr: Scalar, target: SqlType, *, 
 
 
 def with_shape(statement: Statement, expr: Scalar, type: SqlType) -> Scalar:
-    """`expr` (of the same type oid) in exactly the shape of `type`: numerics of unlike scale are cast."""
-    if expr.type.shape == type.shape:
+    """`expr` (of the same type oid) in exactly the shape of `type`: numerics of unlike scale are cast, arrays that are
+    held in another way."""
+    if expr.type.shape == type.shape and expr.type.dimensioned == type.dimensioned:
         return expr
     location = statement.location(expr)
-    if isinstance(expr, Literal):
+    if isinstance(expr, Literal) and (type.dimensioned or not isinstance(expr.value, ArrayValue)):
         if expr.type.shape == TOO_WIDE and isinstance(expr.value, Decimal):
             numeric_literal_type(expr.value, statement.position(location))
         return statement.written_as(statement.at(Literal(value=expr.value, type=type), location), expr)
-    if isinstance(expr, Param):
+    if isinstance(expr, Param) and expr.type.dimensioned == type.dimensioned:
         return expr if type.shape is None else statement.at(Cast(arg=expr, type=type), location)
     return statement.at(Cast(arg=expr, type=type), location)
+
+
+def with_like_arrays(statement: Statement, exprs: list[Scalar]) -> list[Scalar]:
+    """`exprs`, arguments of one routine, with all arrays of one type held in the same way."""
+    wide = {expr.type.oid for expr in exprs if expr.type.dimensioned}
+    if not wide:
+        return exprs
+    return [
+        with_shape(statement, expr, replace(expr.type, dimensioned=True)) if expr.type.oid in wide else expr
+        for expr in exprs
+    ]
 
 
 def unify(statement: Statement, exprs: Sequence[Scalar], construct: str) -> tuple[list[Scalar], SqlType]:
@@ -328,7 +338,8 @@ def unified_type(inputs: Sequence[SqlType], oid: int) -> SqlType:
     """One type for values of `inputs` (all of type `oid`): the typmod they share, a shape that holds them all."""
     typmod = inputs[0].typmod if all(type.typmod == inputs[0].typmod for type in inputs) else -1
     shapes = [type.shape for type in inputs if type.shape is not None]
-    return SqlType(oid, typmod, common_shape(shapes) if shapes else None)
+    dimensioned = any(type.dimensioned for type in inputs)
+    return SqlType(oid, typmod, common_shape(shapes) if shapes else None, dimensioned=dimensioned)
 
 
 def to_common(statement: Statement, expr: Scalar, oid: int, construct: str) -> Scalar:

@@ -28,7 +28,7 @@ from planner.ir.nodes import (
     Scalar,
 )
 from planner.ir.written import RowComparison
-from planner.resolution.casting import coerce, to_boolean
+from planner.resolution.casting import coerce, to_boolean, with_like_arrays
 from planner.resolution.coercion import (
     Ambiguous,
     Context,
@@ -136,8 +136,13 @@ def build_call(level: Level, signature: Signature, args: list[Scalar], location:
     concrete, result = resolve_polymorphic(signature, declared, actual)
     signature = concrete_signature(signature, concrete, result)
     bound = tuple(
-        coerce(statement, arg, column_type(wanted), Context.IMPLICIT)
-        for arg, wanted in zip(args, concrete, strict=True)
+        with_like_arrays(
+            statement,
+            [
+                coerce(statement, arg, column_type(wanted), Context.IMPLICIT)
+                for arg, wanted in zip(args, concrete, strict=True)
+            ],
+        )
     )
     constants = tuple(arg.value if isinstance(arg, Literal) else None for arg in bound)
     type = registry.result_type(signature, [arg.type for arg in bound], constants)

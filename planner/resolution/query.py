@@ -75,11 +75,11 @@ def cast_columns(statement: Statement, rel: Rel, types: Sequence[SqlType]) -> Re
         expr: Scalar = ColumnRef(id=field.id, type=field.type)
         if field.type.oid != type.oid:
             expr = coerce(statement, expr, type, Context.IMPLICIT)
-        if expr.type.shape != type.shape:
-            expr = with_shape(statement, expr, type)
+        expr = with_shape(statement, expr, type)
         exprs.append(expr)
         origin = field.origin if isinstance(expr, ColumnRef) else None
-        fields.append(statement.new_field(field.name, SqlType(type.oid, type.typmod, expr.type.shape), origin))
+        cast_type = SqlType(type.oid, type.typmod, expr.type.shape, dimensioned=expr.type.dimensioned)
+        fields.append(statement.new_field(field.name, cast_type, origin))
     return Project(input=rel, exprs=tuple(exprs), fields=tuple(fields))
 
 

@@ -34,7 +34,7 @@ from planner.ir.written import Form
 from planner.syntax.parse import Parsed, Tree
 from planner.types.system_relations import SystemRelations
 from planner.types.type_names import UnknownName, format_type, resolve_type_name
-from planner.types.types import UNKNOWN, SqlType, column_type
+from planner.types.types import UNKNOWN, SqlType, column_type, declared_type
 from storage.catalog.model import CatalogSnapshot, DomainType
 
 _T = TypeVar("_T")
@@ -230,7 +230,7 @@ class Statement:
         self.definition: DefinitionNotes | None = None
         self.record_columns: dict[int, tuple[tuple[str, SqlType], ...]] = {}
         self.param_types: dict[int, SqlType] = {
-            number: SqlType(UNKNOWN) if oid in (0, UNKNOWN) else column_type(oid)
+            number: SqlType(UNKNOWN) if oid in (0, UNKNOWN) else declared_type(oid)
             for number, oid in enumerate(declared, 1)
         }
         self.relations: set[int] = set()

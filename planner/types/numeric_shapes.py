@@ -69,9 +69,10 @@ def common_type(types: Sequence[SqlType]) -> SqlType:
     first = types[0]
     typmod = first.typmod if all(type.typmod == first.typmod for type in types) else -1
     shapes = [type.shape for type in types]
+    dimensioned = any(type.dimensioned for type in types)
     if all(shape is None for shape in shapes):
-        return SqlType(first.oid, typmod)
-    return SqlType(first.oid, typmod, common_shape([shape or ANY_NUMERIC for shape in shapes]))
+        return SqlType(first.oid, typmod, dimensioned=dimensioned)
+    return SqlType(first.oid, typmod, common_shape([shape or ANY_NUMERIC for shape in shapes]), dimensioned=dimensioned)
 
 
 def cast_type(source: SqlType, oid: int, typmod: int = -1) -> SqlType:

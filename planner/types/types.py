@@ -116,13 +116,16 @@ class SqlType(Struct, frozen=True):
     """A type as a column or an expression has it. `typmod` is PostgreSQL's atttypmod, -1 when there is none.
 
     `shape` is set for numeric (and for arrays of numeric, of the element) and for nothing else. `domain` is the oid of
-    the domain, or of the array over one, that a value is of, 0 for neither: the rest says what is under it.
+    the domain, or of the array over one, that a value is of, 0 for neither: the rest says what is under it. `dimensioned`
+    is set for arrays that may have any number of dimensions and any lower bounds, held beside their elements
+    (`planner.ir.array_value`); all others are lists whose first element is number 1.
     """
 
     oid: int
     typmod: int = -1
     shape: NumericShape | None = None
     domain: int = 0
+    dimensioned: bool = False
 
     @property
     def declared_oid(self) -> int:
@@ -199,3 +202,14 @@ def _array_over(oid: int) -> int:
         return array_type_oid(owner)
     row = types().get(oid)
     return 0 if row is None else row.array
+
+
+def declared_as(type: SqlType) -> int:
+    """What says that a parameter is of `type` where a statement is bound: its oid, negative for an array of any
+    dimensions."""
+    return -type.declared_oid if type.dimensioned else type.declared_oid
+
+
+def declared_type(declared: int) -> SqlType:
+    """The type of a parameter from what `declared_as` gave."""
+    return column_type(declared) if declared >= 0 else replace(column_type(-declared), dimensioned=True)

@@ -219,7 +219,7 @@ def value_to_keep(value: object, type: SqlType) -> str | None:
     owner = derived_oids.owner_of_row_type(type.oid) or derived_oids.owner_of_array_type(type.oid) or 0
     if isinstance(value, int):
         return position_to_keep(value, owner)
-    if not isinstance(value, tuple) or any(isinstance(item, tuple) for item in value):
+    if not isinstance(value, tuple):
         return None
     items = ["NULL" if item is None else position_to_keep(int(item), owner) for item in value]
     return f"ARRAY[{', '.join(items)}]::{kept_name(owner)}[]"

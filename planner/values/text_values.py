@@ -20,13 +20,14 @@ from planner.errors import (
     NumericValueOutOfRange,
     StringDataRightTruncation,
 )
+from planner.ir.array_value import ArrayValue, items_of, map_items
 from planner.ir.nodes import Interval
 from planner.types import types as t
 from planner.types.ranges import range_or_multirange
 from planner.types.type_names import element_of, format_type
 from planner.types.types import SqlType, numeric_precision_scale
 from planner.types.user_types import is_user_type
-from planner.values.array_text import parse_array
+from planner.values.array_text import parse_array, quote_element, show_array
 from planner.values.bit_text import fit_bits, parse_bits
 from planner.values.bytea_text import char_text, from_escapes, from_hex
 from planner.values.datetime_text import (
@@ -252,7 +253,7 @@ _PARSERS: dict[int, Callable[[str, SqlType, Mapping[str, str]], object]] = {
 }
 
 
-def _parse_array(text: str, type: SqlType, element: int, settings: Mapping[str, str]) -> tuple[object, ...]:
+def _parse_array(text: str, type: SqlType, element: int, settings: Mapping[str, str]) -> object:
     item = SqlType(element, type.typmod, type.shape)
     return parse_array(text, ";" if element == t.BOX else ",", lambda part: parse_text(part, item, settings))
 
@@ -267,11 +268,9 @@ def apply_typmod(value: object, type: SqlType, *, explicit: bool) -> object:
     if typmod < 0 or value is None:
         return value
     element = element_of(type.oid)
-    if element and isinstance(value, tuple):
+    if element and isinstance(value, (tuple, ArrayValue)):
         inner = SqlType(element, typmod, type.shape)
-        return tuple(
-            apply_typmod(item, inner if not isinstance(item, tuple) else type, explicit=explicit) for item in value
-        )
+        return map_items(value, lambda item: apply_typmod(item, inner, explicit=explicit))
     if type.oid in (t.VARCHAR, t.BPCHAR) and isinstance(value, str):
         return _fit_string(value, type, typmod - 4, explicit=explicit)
     if type.oid in (t.BIT, t.VARBIT) and isinstance(value, str):
@@ -346,7 +345,7 @@ def format_text(value: object, type: SqlType, settings: Mapping[str, str] = _EMP
     extra_float_digits in `settings`."""
     if isinstance(value, bool):
         return "t" if value else "f"
-    if is_user_type(type.oid) and not isinstance(value, tuple):
+    if is_user_type(type.oid) and not isinstance(value, (tuple, ArrayValue)):
         return format_user_value(value, type, lambda item, of: format_text(item, of, settings))
     if isinstance(value, float):
         return format_float(value, single=type.oid == t.FLOAT4)
@@ -368,11 +367,14 @@ def format_text(value: object, type: SqlType, settings: Mapping[str, str] = _EMP
         return _format_date(value, settings)
     if isinstance(value, time):
         return _format_time(value)
-    if isinstance(value, tuple):
+    if isinstance(value, (tuple, ArrayValue)):
         if type.oid in (t.INT2VECTOR, t.OIDVECTOR):
-            return " ".join(str(item) for item in value)
+            return " ".join(str(item) for item in items_of(value))
         inner = SqlType(element_of(type.oid), type.typmod, type.shape)
-        return _format_array(value, type, inner, settings)
+        items = [
+            "NULL" if item is None else quote_element(format_text(item, inner, settings)) for item in items_of(value)
+        ]
+        return show_array(items, value.dims if isinstance(value, ArrayValue) else None)
     raise TypeError(f"no text form for {value!r}")
 
 
@@ -478,21 +480,3 @@ def _clock_text(value: time) -> str:
 def _format_time(value: time) -> str:
     offset = value.utcoffset()
     return _clock_text(value) + (_offset_text(offset) if offset is not None else "")
-
-
-_PLAIN_ELEMENT = re.compile(r'[^\s{}",\\]+\Z')
-
-
-def _format_array(value: tuple[object, ...], type: SqlType, inner: SqlType, settings: Mapping[str, str]) -> str:
-    items = []
-    for item in value:
-        if item is None:
-            items.append("NULL")
-        elif isinstance(item, tuple):
-            items.append(_format_array(item, type, inner, settings))
-        else:
-            text = format_text(item, inner, settings)
-            if not _PLAIN_ELEMENT.match(text) or text.lower() == "null":
-                text = '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
-            items.append(text)
-    return "{" + ",".join(items) + "}"

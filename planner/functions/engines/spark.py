@@ -31,6 +31,7 @@ RESULT_TYPES = {
     "VARCHAR[]": "ARRAY<STRING>",
     "VARCHAR[][]": "ARRAY<ARRAY<STRING>>",
     "BIGINT[]": "ARRAY<BIGINT>",
+    "INTEGER[]": "ARRAY<INT>",
     "BLOB[]": "ARRAY<BINARY>",
     'STRUCT("key" VARCHAR, "value" VARCHAR)[]': "ARRAY<STRUCT<key: STRING, value: STRING>>",
     INTERVAL: "STRUCT<months: INT, days: INT, micros: BIGINT>",

@@ -15,8 +15,8 @@ from planner.types.types import CIDR, INET, INTERVAL, NumericShape
 _COLLECTED = both("")
 """Printed by `planner.lowering.collected`."""
 _LISTS = (
-    "array_agg(anynonarray)", "string_agg(text,text)", "json_agg(anyelement)", "jsonb_agg(anyelement)",
-    "json_object_agg(any,any)", "jsonb_object_agg(any,any)",
+    "array_agg(anynonarray)", "array_agg(anyarray)", "string_agg(text,text)", "json_agg(anyelement)",
+    "jsonb_agg(anyelement)", "json_object_agg(any,any)", "jsonb_object_agg(any,any)",
 )  # fmt: skip
 _COUNT_SHAPE = NumericShape(12, 0)
 _ORDERED = [
@@ -260,7 +260,7 @@ def forms() -> Mapping[str, Form]:
     ):
         given[f"{name}(float8,float8)"] = both(_of_pairs(name))
     for name in ("min", "max"):
-        for type in (*_ORDERED, "bpchar", "interval", "inet"):
+        for type in (*_ORDERED, "bpchar", "interval", "inet", "anyarray"):
             given[f"{name}({type})"] = both(_extreme(name))
     for name, kind in {
         "stddev": "stddev_samp", "stddev_samp": "stddev_samp", "stddev_pop": "stddev_pop", "variance": "var_samp",

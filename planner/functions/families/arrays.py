@@ -1,4 +1,4 @@
-"""Arrays: one-dimensional lists whose lower bound is 1.
+"""Arrays held as ordinary lists: of one dimension, whose lower bound is 1. Others: `array_dimensions`.
 
 NULL elements are kept, and equal to each other where PostgreSQL compares elements with IS NOT DISTINCT FROM.
 """
@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from planner.functions.families.array_dimensions import dimension_forms, with_dimensions
 from planner.functions.forms.form import CallSite, Form, both
-from planner.types.types import INT2VECTOR, OIDVECTOR
+from planner.types.types import INT2VECTOR, INT4, OIDVECTOR
 
 
 def _array_length(site: CallSite) -> str:
@@ -82,19 +83,6 @@ def _position(site: CallSite) -> str:
     )
 
 
-def _filled(site: CallSite) -> str:
-    more = site.dialect.raise_sql("0A000", "multidimensional arrays are not supported")
-    null = site.dialect.raise_sql("22004", "dimension array or low bound array cannot be null")
-    if site.engine == "local":
-        size, made = "len({1})", "list_transform(range(({1})[1]), lambda i: {0})"
-    else:
-        size, made = "size({1})", "array_repeat({0}, get({1}, 0))"
-    return (
-        f"CASE WHEN {{1}} IS NULL THEN {null} WHEN {size} > 1 THEN {more} WHEN {size} = 0 THEN CAST("
-        f"{'[]' if site.engine == 'local' else 'array()'} AS {{t}}) ELSE {made} END"
-    )
-
-
 def _positions(site: CallSite) -> str:
     if site.engine == "spark":
         return "filter(transform({0}, (e, i) -> CASE WHEN e <=> {1} THEN i + 1 END), p -> p IS NOT NULL)"
@@ -122,6 +110,17 @@ def _dims(site: CallSite) -> str:
     return f"CASE WHEN {size} > 0 THEN '[1:' || CAST({size} AS {text}) || ']' END"
 
 
+def _bucket(site: CallSite) -> str:
+    dialect = site.dialect
+    null = dialect.raise_sql("22004", "thresholds array must not contain NULLs")
+    found = dialect.length(dialect.filter("{1}", "b", "b <= {0}"))
+    without = dialect.length(dialect.filter("{1}", "b", "b IS NOT NULL"))
+    return (
+        f"CASE WHEN {{0}} IS NULL OR {{1}} IS NULL THEN NULL WHEN {without} < {dialect.length('{1}')} THEN {null} "
+        f"ELSE CAST({found} AS {dialect.scalar_types[INT4]}) END"
+    )
+
+
 def _string_to_array(site: CallSite) -> str | None:
     null = "" if len(site.arg_types) == 2 else ", {2}"
     if site.engine == "local":
@@ -140,14 +139,18 @@ def _string_to_array(site: CallSite) -> str | None:
 def _subscripts(site: CallSite) -> str:
     start = 0 if site.arg_types[0].oid in (INT2VECTOR, OIDVECTOR) else 1
     if site.engine == "local":
-        return (
+        numbers = (
             "list_transform(range(1, CASE WHEN {1} = 1 THEN len({0}) ELSE 0 END + 1), lambda i: CAST(i -"
             f" {1 - start} AS INTEGER))"
         )
-    return (
-        f"CASE WHEN {{1}} = 1 AND size({{0}}) > 0 THEN sequence({start}, size({{0}}) - {1 - start}) ELSE CAST(array()"
-        " AS ARRAY<INT>) END"
-    )
+        reverse = "list_reverse"
+    else:
+        numbers = (
+            f"CASE WHEN {{1}} = 1 AND size({{0}}) > 0 THEN sequence({start}, size({{0}}) - {1 - start}) ELSE"
+            " CAST(array() AS ARRAY<INT>) END"
+        )
+        reverse = "reverse"
+    return numbers if len(site.arg_types) == 2 else f"CASE WHEN {{2}} THEN {reverse}({numbers}) ELSE {numbers} END"
 
 
 def forms() -> Mapping[str, Form]:
@@ -170,7 +173,7 @@ def forms() -> Mapping[str, Form]:
         local="list_has_any({0}, {1})",
         spark="CASE WHEN {1} IS NOT NULL THEN exists({0}, e -> coalesce(array_contains({1}, e), FALSE)) END",
     )
-    return {
+    lists: dict[str, Form] = {
         "@>(anyarray,anyarray)": contains,
         "<@(anyarray,anyarray)": contained,
         "&&(anyarray,anyarray)": overlap,
@@ -195,11 +198,7 @@ def forms() -> Mapping[str, Form]:
         "array_positions(anycompatiblearray,anycompatible)": both(_positions),
         "array_remove(anycompatiblearray,anycompatible)": both(_remove),
         "array_replace(anycompatiblearray,anycompatible,anycompatible)": both(_replace),
-        "array_fill(anyelement,int4[])": both(_filled),
-        "width_bucket(anycompatible,anycompatiblearray)": Form(
-            local="CASE WHEN {0} IS NOT NULL THEN CAST(len(list_filter({1}, lambda b: b <= {0})) AS INTEGER) END",
-            spark="CASE WHEN {0} IS NOT NULL AND {1} IS NOT NULL THEN size(filter({1}, b -> b <= {0})) END",
-        ),
+        "width_bucket(anycompatible,anycompatiblearray)": both(_bucket),
         "trim_array(anyarray,int4)": Form(
             local=(
                 "CASE WHEN {1} < 0 OR {1} > len({0}) THEN error('TG:2202E:number of elements to trim must be between 0"
@@ -215,5 +214,7 @@ def forms() -> Mapping[str, Form]:
         "string_to_table(text,text)": both(_string_to_array),
         "string_to_table(text,text,text)": both(_string_to_array),
         "generate_subscripts(anyarray,int4)": both(_subscripts),
+        "generate_subscripts(anyarray,int4,bool)": both(_subscripts),
         "unnest(anyarray)": both("{0}"),
     }
+    return {**{key: with_dimensions(key, form) for key, form in lists.items()}, **dimension_forms()}

@@ -13,7 +13,6 @@ from planner.common_errors import numeric_overflow
 from planner.errors import (
     ArraySubscriptError,
     CharacterNotInRepertoire,
-    FeatureNotSupported,
     InvalidParameterValue,
     InvalidTextRepresentation,
     NullValueNotAllowed,
@@ -129,15 +128,6 @@ def string_to_array(text: str | None, delimiter: str | None, null: str | None) -
         return []
     parts: list[str] = list(text) if delimiter is None else [text] if delimiter == "" else text.split(delimiter)
     return [None if null is not None and part == null else part for part in parts]
-
-
-def array_in(text: str) -> list[str | None]:
-    """Array input of a one-dimensional array, items as text. Raises 0A000 for more dimensions."""
-    value = parse_text(text, SqlType(1009))
-    assert isinstance(value, tuple)
-    if any(isinstance(item, tuple) for item in value):
-        raise FeatureNotSupported("multidimensional arrays are not supported")
-    return list(value)
 
 
 _ENCODINGS = {"utf8": "utf-8", "unicode": "utf-8", "latin1": "latin-1", "sqlascii": "ascii", "win1252": "cp1252",
@@ -420,7 +410,6 @@ UDFS: Mapping[str, Udf] = {
     "tg_string_to_array": Udf((_T, _T, _T), "VARCHAR[]", string_to_array, nulls=True),
     "tg_record_item": Udf((_T, _I, _I), _T, record_item),
     "tg_record_field": Udf((_T, _I), _T, record_field),
-    "tg_array_in": Udf((_T,), "VARCHAR[]", array_in),
     "tg_convert_from": Udf((_B, _T), _T, convert_from),
     "tg_convert_to": Udf((_T, _T), _B, convert_to),
     "tg_encode": Udf((_B, _T), _T, encode),

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from planner.dialects.quoting import quoted
 from planner.errors import FeatureNotSupported
 from planner.functions.forms.intervals import unless_null
-from planner.ir.physical import OID_TYPES, element_type
+from planner.ir.physical import OID_TYPES, element_type, listed
 from planner.lowering.fragments.context import Context
 from planner.lowering.fragments.fragment import Fragment, simple
 from planner.lowering.fragments.templates import calls_python, fill
@@ -47,6 +47,10 @@ def cast(ctx: Context, value: Fragment, source: SqlType, target: SqlType, *, exp
 
 def cast_template(ctx: Context, source: SqlType, target: SqlType) -> str:
     """The template of a cast without type modifiers."""
+    if source.dimensioned or target.dimensioned:
+        between = _between_arrays(ctx, source, target)
+        if between is not None:
+            return between
     if source.oid == target.oid and source.shape == target.shape:
         return "{0}"
     if target.oid == types.RECORD:
@@ -103,6 +107,34 @@ def cast_template(ctx: Context, source: SqlType, target: SqlType) -> str:
     raise FeatureNotSupported(
         f"cast from {format_type(source.oid)} to {format_type(target.oid)} is not supported on the {ctx.engine} engine"
     )
+
+
+def _between_arrays(ctx: Context, source: SqlType, target: SqlType) -> str | None:
+    """A cast from or to arrays of any dimensions; None where something else than a list or a text is at the other
+    end."""
+    dialect = ctx.dialect
+    if not target.dimensioned:
+        if element_type(target) is None:
+            return None
+        many = dialect.raise_sql("0A000", ORDINARY_ONLY)
+        items = cast_template(ctx, listed(source), target).replace("{0}", "({0}).items")
+        return f"CASE WHEN ({{0}}).dims IS NOT NULL THEN {many} ELSE {items} END"
+    if source.oid in TEXT_TYPES:
+        items = cast_template(ctx, source, listed(target))
+        dims = ctx.raising("tg_array_dims_in({0})")
+        return f"CASE WHEN {{0}} IS NOT NULL THEN {dialect.dimensioned(items, dims)} END"
+    if element_type(source) is None:
+        return None
+    items = cast_template(ctx, listed(source), listed(target))
+    dims = "NULL"
+    if source.dimensioned:
+        if items == "{0}":
+            return "{0}"
+        items, dims = items.replace("{0}", "({0}).items"), "({0}).dims"
+    return f"CASE WHEN {{0}} IS NOT NULL THEN {dialect.dimensioned(items, dims)} END"
+
+
+ORDINARY_ONLY = "arrays of several dimensions, or whose lower bound is not 1, are not supported here"
 
 
 def _to_numeric(ctx: Context, source: SqlType, target: SqlType) -> str:
@@ -223,7 +255,7 @@ def _from_text(ctx: Context, target: SqlType) -> str:
         element.oid in _ARRAY_ITEMS or range_or_multirange(element.oid) is not None or is_user_type(element.oid)
     ):
         template = cast_template(ctx, SqlType(types.TEXT), element)
-        parsed = ctx.python("tg_array_in({0})")
+        parsed = ctx.python("tg_array_items({0})")
         if template == "{0}":
             return parsed
         if ctx.dialect.python_in_lambdas or not calls_python(template, ctx.dialect):
@@ -336,6 +368,12 @@ def _modifier(ctx: Context, source: SqlType, target: SqlType, explicit: bool) ->
         return _rounded_time(ctx, target)
     if oid == types.INTERVAL and source.typmod != target.typmod:
         return _interval_fields(ctx, target)
+    if target.dimensioned:
+        inner = _modifier(ctx, listed(source), listed(target), explicit)
+        if inner is None:
+            return None
+        items = inner.replace("{0}", "({0}).items")
+        return f"CASE WHEN {{0}} IS NOT NULL THEN {ctx.dialect.dimensioned(items, '({0}).dims')} END"
     element = element_type(target)
     if element is not None and element.oid in (types.VARCHAR, types.BPCHAR):
         source_element = element_type(source)

@@ -12,11 +12,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
+from msgspec.structs import replace
+
 from planner.dialects.quoting import quoted
 from planner.ir import nodes as ir
 from planner.ir.physical import element_type
 from planner.lowering.fragments.fragment import Fragment, OrderKey, made, simple
 from planner.lowering.fragments.templates import fill
+from planner.lowering.scalars.arrays import joined_arrays
 from planner.lowering.scalars.rows import json_text
 from planner.lowering.scalars.scalars import Scalars
 from planner.lowering.scalars.texts import json_template, output_template
@@ -70,7 +73,14 @@ class Collected:
         return self._joined("[", ", ", "]", [raw], lambda item: fill(self.ctx, template, [simple(f"{item}.v")]).sql)
 
     def _array(self) -> Fragment:
-        value = self.scalars.lower(self.call.args[0])
+        given = self.call.args[0]
+        if element_type(given.type) is None:
+            return self._values(self.scalars.lower(given))
+        whole = ir.Cast(arg=given, type=replace(given.type, dimensioned=True))
+        return joined_arrays(self.scalars, self._values(self.scalars.lower(whole)), "tg_array_gathered_dims")
+
+    def _values(self, value: Fragment) -> Fragment:
+        """The values as a list, NULL without any."""
         dialect = self.ctx.dialect
         if dialect.ordered_aggregates:
             ordering = self._ordering()

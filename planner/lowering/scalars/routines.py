@@ -10,10 +10,12 @@ from msgspec.structs import replace
 from planner.dialects.quoting import quoted
 from planner.functions.defaults import DEFAULTS, VARIADIC_ARRAYS
 from planner.functions.engines.spark import portable
+from planner.functions.families.array_dimensions import OF_DIMENSIONS
 from planner.functions.forms.form import NOT_CONSTANT, CallSite, Form
 from planner.functions.registry import form, output_columns
 from planner.ir import nodes as ir
-from planner.ir.physical import element_type
+from planner.ir.array_value import ArrayValue
+from planner.ir.physical import element_type, listed
 from planner.lowering.fragments.fragment import Fragment, made, simple
 from planner.lowering.fragments.templates import fill
 from planner.lowering.scalars.rows import json_text
@@ -63,6 +65,8 @@ def apply(
     """A call by its template for `site`. `exprs` are the arguments where they are known: see `expand`."""
     ctx = scalars.ctx
     args, site = _complete(scalars, signature, args, site)
+    if any(type.dimensioned for type in site.arg_types) and (site.spread or signature.name not in _OF_DIMENSIONS):
+        args, site = _as_lists(scalars, args, site)
     template = template_of(scalars, signature, site)
     if "{t}" in template:
         template = template.replace("{t}", ctx.dialect.type_name(site.type))
@@ -71,6 +75,24 @@ def apply(
     template, args = expand(scalars, template, args, site.arg_types, exprs)
     filled = fill(ctx, template, args)
     return replace(filled, volatile=True) if signature.volatility is Volatility.VOLATILE else filled
+
+
+_OF_DIMENSIONS = OF_DIMENSIONS | frozenset(COMPARISONS) | frozenset({
+    "to_json", "to_jsonb", "array_to_json", "row_to_json", "json_build_array", "json_build_object", "jsonb_build_array",
+    "jsonb_build_object", "concat", "concat_ws", "format", "quote_literal", "quote_nullable", "pg_typeof", "num_nulls",
+    "num_nonnulls", "pg_column_size", "pg_collation_for",
+})  # fmt: skip
+"""Routines that look at the dimensions of arrays, or take values of any type. The others see elements alone."""
+
+
+def _as_lists(scalars: Scalars, args: Sequence[Fragment], site: CallSite) -> tuple[list[Fragment], CallSite]:
+    """Arguments with arrays of any dimensions as lists of all their elements."""
+    given = [
+        fill(scalars.ctx, "({0}).items", [arg]) if type.dimensioned else arg
+        for arg, type in zip(args, site.arg_types, strict=True)
+    ]
+    constants = tuple(value.items if isinstance(value, ArrayValue) else value for value in site.constants)
+    return given, replace(site, arg_types=tuple(map(listed, site.arg_types)), constants=constants)
 
 
 def template_of(scalars: Scalars, signature: Signature, site: CallSite) -> str:

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from planner.functions.registry import operators
 from planner.ir import nodes as ir
 from planner.lowering.fragments.fragment import Fragment, column, listed, made
+from planner.lowering.scalars.arrays import joined_arrays
 from planner.lowering.scalars.logic import BOOLEAN
 from planner.lowering.scalars.routines import call
 from planner.lowering.scalars.scalars import Handler, Scalars
@@ -113,8 +114,16 @@ def _counted(scalars: Scalars, expr: ir.QuantifiedSubquery, source: Fragment, al
 def _array(scalars: Scalars, expr: ir.ArraySubquery) -> Fragment:
     alias = scalars.ctx.alias()
     inner = _inside(scalars, expr.rel)
-    collected = scalars.ctx.dialect.all_in_list(f"{alias}.c{expr.rel.fields[0].id}", expr.type)
-    return made(f"(SELECT {collected} FROM ({inner}) AS {alias})", inner)
+    value = f"{alias}.c{expr.rel.fields[0].id}"
+    dialect = scalars.ctx.dialect
+    of_arrays = expr.type.dimensioned
+    list_type = dialect.list_type(dialect.type_name(expr.type)) if of_arrays else dialect.type_name(expr.type)
+    collected = f"SELECT {dialect.all_in_list(value, list_type)} AS l FROM ({inner}) AS {alias}"
+    if not of_arrays:
+        return made(f"({collected})", inner)
+    outer = scalars.ctx.alias()
+    whole = joined_arrays(scalars, column(outer, "l"), "tg_array_gathered_dims")
+    return made(f"(SELECT {whole} FROM ({collected}) AS {outer})", inner, whole)
 
 
 HANDLERS: Mapping[type, Handler] = {

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from planner.dialects.quoting import quoted
 from planner.errors import FeatureNotSupported
-from planner.ir.physical import element_type
+from planner.ir.physical import element_type, listed
 from planner.lowering.fragments.context import Context
 from planner.lowering.fragments.fragment import Fragment, made, simple
 from planner.lowering.fragments.templates import fill
@@ -66,6 +66,12 @@ def text_template(ctx: Context, source: SqlType) -> str:
         shown = record_text(ctx, [(simple(f"({{0}}).{field.physical}"), field.type) for field in fields])
         return f"CASE WHEN {{0}} IS NOT NULL THEN {shown} END"
     element = element_type(source)
+    if element is not None and source.dimensioned:
+        name = ctx.variable()
+        shown_item = fill(ctx, output_template(ctx, element), [simple(name)]).sql
+        texts = ctx.dialect.transform("({0}).items", name, shown_item)
+        other = ctx.raising(f"tg_array_text({texts}, ({{0}}).dims)")
+        return _of_list_or(ctx, _array(ctx, listed(source), element), other)
     if element is not None:
         return _array(ctx, source, element)
     raise FeatureNotSupported(f"cast from {format_type(oid)} to text is not supported on the {ctx.engine} engine")
@@ -132,6 +138,13 @@ def json_template(ctx: Context, source: SqlType, *, pretty: bool = False) -> str
             for field in fields
         ]
         return f"CASE WHEN {{0}} IS NOT NULL THEN {json_object(ctx, members, pretty=pretty)} END"
+    if element is not None and source.dimensioned:
+        lists = json_template(ctx, listed(source), pretty=pretty)
+        name = ctx.variable()
+        item = fill(ctx, json_template(ctx, element), [simple(name)])
+        texts = ctx.dialect.transform("({0}).items", name, f"coalesce({item}, 'null')")
+        between = ctx.dialect.string(",\n " if pretty else ",")
+        return _of_list_or(ctx, lists, ctx.raising(f"tg_array_json({texts}, ({{0}}).dims, {between})"))
     if element is not None:
         name = ctx.variable()
         item = fill(ctx, json_template(ctx, element), [simple(name)])
@@ -144,6 +157,11 @@ def json_template(ctx: Context, source: SqlType, *, pretty: bool = False) -> str
         if oid == types.TIMESTAMPTZ:
             text = f"regexp_replace({text}, '([+-][0-9][0-9])$', '{ctx.dialect.first_group}:00')"
     return fill(ctx, ctx.dialect.json_string, [Fragment(text)]).sql
+
+
+def _of_list_or(ctx: Context, lists: str, otherwise: str) -> str:
+    """`lists` of the elements of an array that is an ordinary list, `otherwise` of any other."""
+    return f"CASE WHEN ({{0}}).dims IS NULL THEN {lists.replace('{0}', '({0}).items')} ELSE {otherwise} END"
 
 
 def _array(ctx: Context, source: SqlType, element: SqlType) -> str:

@@ -72,7 +72,8 @@ def assign(statement: Statement, expr: Scalar, column: Column, type: SqlType) ->
 
 def in_shape(statement: Statement, expr: Scalar, type: SqlType) -> Scalar:
     """A numeric in the shape that its column is stored in."""
-    if expr.type.shape == type.shape or (isinstance(expr, Param) and type.typmod < 0):
+    held_alike = expr.type.dimensioned == type.dimensioned
+    if held_alike and (expr.type.shape == type.shape or (isinstance(expr, Param) and type.typmod < 0)):
         return expr
     return with_shape(statement, expr, type)
 

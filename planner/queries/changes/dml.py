@@ -18,6 +18,7 @@ from planner.expressions.bind import bind, bind_clause
 from planner.ir.bound import BoundDelete, BoundInsert, BoundUpdate, OnConflict, Returning
 from planner.ir.nodes import (
     RETURNING_ROWS,
+    Cast,
     ColumnRef,
     CommonTable,
     CteScan,
@@ -158,8 +159,11 @@ def _whole_column(parts: Sequence[Scalar]) -> Scalar:
 
 def _with_part(whole: Scalar, part: Scalar) -> Scalar:
     """`whole` with what `part` has besides NULLs."""
+    if isinstance(part, Cast) and isinstance(part.arg, SubscriptAssignment):
+        return replace(part, arg=_with_part(whole, part.arg))
     if isinstance(part, SubscriptAssignment):
-        return replace(part, arg=whole)
+        type = replace(part.type, dimensioned=part.type.dimensioned or whole.type.dimensioned)
+        return replace(part, arg=whole if whole.type == type else Cast(arg=whole, type=type), type=type)
     if not isinstance(part, RowConstructor) or not isinstance(whole, RowConstructor):
         return whole if isinstance(part, Literal) and part.value is None else part
     items = tuple(_with_part(before, item) for before, item in zip(whole.items, part.items, strict=True))

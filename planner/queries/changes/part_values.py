@@ -5,12 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from planner.errors import DatatypeMismatch, FeatureNotSupported, UndefinedColumn
 from planner.expressions.arrays import element_type
-from planner.expressions.indirection import subscript_index
+from planner.expressions.indirection import subscript_bounds
 from planner.expressions.rows import field_of
 from planner.ir.nodes import ArrayConstructor, Literal, RowConstructor, Scalar, SubscriptAssignment
-from planner.queries.changes.column_values import in_shape
+from planner.ir.physical import listed
 from planner.resolution.casting import coerce_to_target, with_shape
 from planner.resolution.coercion import Context
 from planner.resolution.statement import Level
@@ -76,10 +78,8 @@ def _assigned(
         raise DatatypeMismatch(
             f"cannot subscript type {format_type(type.oid)} because it does not support subscripting", position=position
         )
-    if len(steps) > 1:
-        raise FeatureNotSupported("multidimensional arrays are not supported", position=position)
-    indices = steps[0].a_indices
-    sliced = bool(indices.is_slice)
+    indices = [step.a_indices for step in steps]
+    sliced = any(item.is_slice for item in indices)
     wanted = type if sliced else element
     converted = coerce_to_target(statement, value, wanted, Context.ASSIGNMENT)
     if converted is None:
@@ -89,13 +89,14 @@ def _assigned(
             hint="You will need to rewrite or cast the expression.",
             position=position,
         )
-    items = in_shape(statement, converted, wanted)
-    lower = subscript_index(level, indices.lidx) if indices.HasField("lidx") else None
-    upper = subscript_index(level, indices.uidx) if indices.HasField("uidx") else None
+    items = with_shape(statement, converted, replace(wanted, dimensioned=converted.type.dimensioned))
+    lower, upper = subscript_bounds(level, indices, sliced=sliced)
     if not sliced:
-        lower, upper = upper, None
-        items = ArrayConstructor(items=(items,), type=type)
-    return SubscriptAssignment(arg=before, lower=lower, upper=upper, slice=sliced, items=items, type=type)
+        items = ArrayConstructor(items=(items,), type=listed(type))
+    result = replace(type, dimensioned=type.dimensioned or len(lower) > 1)
+    before = with_shape(statement, before, result)
+    put = SubscriptAssignment(arg=before, lower=lower, upper=upper, slice=sliced, items=items, type=result)
+    return with_shape(statement, put, type)
 
 
 def _with_field(
