@@ -222,8 +222,7 @@ class ArrayConstructor(Struct, frozen=True, kw_only=True):
 
 
 class Subscript(Struct, frozen=True, kw_only=True):
-    """`arg[i][j]...`, or `arg[i:k][j:l]...` when `slice`: `lower` has i, j and `upper`, of a slice, k, l; None for a
-    bound that is left out. They are int4."""
+    """`arg[i][j]`, or `arg[i:k][j:l]` when `slice`: `lower` has i, j, `upper` k, l; None for a bound left out."""
 
     arg: Scalar
     lower: tuple[Scalar | None, ...]
