@@ -117,8 +117,8 @@ class SqlType(Struct, frozen=True):
 
     `shape` is set for numeric (and for arrays of numeric, of the element) and for nothing else. `domain` is the oid of
     the domain, or of the array over one, that a value is of, 0 for neither: the rest says what is under it.
-    `dimensioned` is set for arrays that may have any number of dimensions and any lower bounds, held beside their elements
-    (`planner.ir.array_value`); all others are lists whose first element is number 1.
+    `dimensioned` is set for arrays that may have any number of dimensions and any lower bounds, held beside their
+    elements (`planner.ir.array_value`); all others are lists whose first element is number 1.
     """
 
     oid: int
