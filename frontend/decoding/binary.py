@@ -36,6 +36,7 @@ from planner.types.type_names import element_of, format_type
 from planner.types.types import SqlType
 from planner.types.user_types import Attribute, attributes, enum_of
 from planner.values import range_bounds as rb
+from planner.values.address_text import show_address, show_lsn
 from planner.values.range_sets import normalized
 from planner.values.user_values import enum_position
 
@@ -100,6 +101,16 @@ def _bits(source: _Input) -> object:
 
 def _uuid(source: _Input) -> object:
     return str(uuid.UUID(bytes=source.raw(16)))
+
+
+def _address(width: int) -> Callable[[_Input], object]:
+    """A macaddr or macaddr8."""
+    return lambda source: show_address(source.raw(width))
+
+
+def _lsn(source: _Input) -> object:
+    (position,) = source.unpack(">Q")
+    return show_lsn(position)
 
 
 def _date(source: _Input) -> object:
@@ -288,6 +299,9 @@ _READERS: dict[int, Callable[[_Input], object]] = {
     types.TIMESTAMPTZ: _timestamp(_EPOCH_UTC),
     types.INTERVAL: _interval,
     types.UUID: _uuid,
+    types.MACADDR: _address(6),
+    types.MACADDR8: _address(8),
+    types.PG_LSN: _lsn,
     types.BIT: _bits,
     types.VARBIT: _bits,
     types.JSONB: _jsonb,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from frontend.encoding.columns import (
     without_nulls,
 )
 from planner.types.user_types import enum_of
+from planner.values.address_text import lsn_of, octets_of
 
 _HEX_DIGITS = np.frombuffer(b"0123456789abcdef", dtype=np.uint8)
 _HEX_PAIRS: ByteMatrix = np.stack([_HEX_DIGITS[np.arange(256) >> 4], _HEX_DIGITS[np.arange(256) & 15]], axis=1)
@@ -154,6 +156,20 @@ def uuid_binary(array: ArrowArray) -> Encoded:
     data, _ = data_of(binary)
     nibbles = _NIBBLES[data.reshape(len(array), _UUID_TEXT_LENGTH)[:, _UUID_DIGIT_POSITIONS]]
     return Encoded(fixed=((nibbles[:, 0::2] << 4) | nibbles[:, 1::2]).astype(np.uint8), nulls=nulls)
+
+
+def address_binary(array: ArrowArray) -> Encoded:
+    """macaddr and macaddr8 as their bytes."""
+    return encoded_values(_bytes_of(array, octets_of))
+
+
+def lsn_binary(array: ArrowArray) -> Encoded:
+    """pg_lsn as eight bytes."""
+    return encoded_values(_bytes_of(array, lambda text: lsn_of(text).to_bytes(8, "big")))
+
+
+def _bytes_of(array: ArrowArray, encode: Callable[[str], bytes]) -> ArrowArray:
+    return pa.array([None if text is None else encode(text) for text in array.to_pylist()], pa.binary())
 
 
 def jsonb_binary(array: ArrowArray) -> Encoded:

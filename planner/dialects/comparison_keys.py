@@ -16,6 +16,10 @@ AS_IT_IS = "{0}"
 """The key of a value that an engine compares as PostgreSQL does."""
 
 
+LSN_KEY = "(lpad(split_part({0}, '/', 1), 8, '0') || lpad(split_part({0}, '/', 2), 8, '0'))"
+"""What a pg_lsn is ordered by."""
+
+
 def order_key(type: SqlType, dialect: Dialect) -> str:
     """What values of `type` are ordered and compared by."""
     if type.oid == types.BPCHAR:
@@ -24,6 +28,8 @@ def order_key(type: SqlType, dialect: Dialect) -> str:
         return dialect.interval_key("{0}")
     if type.oid in (types.INET, types.CIDR):
         return "tg_inet_key({0})"
+    if type.oid == types.PG_LSN:
+        return LSN_KEY
     if type.oid == types.JSONB:
         return "tg_jsonb_key({0})"
     ranges = range_or_multirange(type.oid)
@@ -45,6 +51,8 @@ def equality_key(type: SqlType, dialect: Dialect) -> str:
         return AS_IT_IS
     if type.oid == types.JSONB:
         return dialect.json_equality_key
+    if type.oid == types.PG_LSN:
+        return AS_IT_IS
     element = element_type(type)
     if element is None:
         return order_key(type, dialect)

@@ -27,6 +27,7 @@ from planner.types.ranges import range_or_multirange
 from planner.types.type_names import element_of, format_type
 from planner.types.types import SqlType, numeric_precision_scale
 from planner.types.user_types import is_user_type
+from planner.values.address_text import parse_lsn, parse_macaddr, parse_macaddr8
 from planner.values.array_text import parse_array, quote_element, show_array
 from planner.values.bit_text import fit_bits, parse_bits
 from planner.values.bytea_text import char_text, from_escapes, from_hex
@@ -245,6 +246,9 @@ _PARSERS: dict[int, Callable[[str, SqlType, Mapping[str, str]], object]] = {
     t.JSONB: lambda text, type, settings: normalize_jsonb(text),
     t.JSONPATH: lambda text, type, settings: show_jsonpath(parse_jsonpath(text)),
     t.INET: lambda text, type, settings: parse_inet(text).inet(),
+    t.MACADDR: lambda text, type, settings: parse_macaddr(text),
+    t.MACADDR8: lambda text, type, settings: parse_macaddr8(text),
+    t.PG_LSN: lambda text, type, settings: parse_lsn(text),
     t.CIDR: lambda text, type, settings: parse_cidr(text).cidr(),
     t.INT2VECTOR: _vector,
     t.OIDVECTOR: _vector,

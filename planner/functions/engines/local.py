@@ -13,14 +13,14 @@ from typing import Any, TypeAlias
 from planner.dialects.error_text import error_text
 from planner.errors import SqlError
 from planner.functions.udfs import arrays, dialects, formatting, json, numeric, regex, temporal, text
-from planner.functions.udfs.opaque import bits, jsonpath, network, ranges
+from planner.functions.udfs.opaque import addresses, bits, jsonpath, network, ranges
 from planner.functions.udfs.table import Udf
 
 Connection: TypeAlias = Any
 
 UDFS: Mapping[str, Udf] = {
     **numeric.UDFS, **text.UDFS, **temporal.UDFS, **regex.UDFS, **json.UDFS, **formatting.UDFS, **network.UDFS,
-    **dialects.UDFS, **arrays.UDFS, **ranges.UDFS, **bits.UDFS, **jsonpath.UDFS,
+    **addresses.UDFS, **dialects.UDFS, **arrays.UDFS, **ranges.UDFS, **bits.UDFS, **jsonpath.UDFS,
 }  # fmt: skip
 
 

@@ -86,6 +86,10 @@ def cast_template(ctx: Context, source: SqlType, target: SqlType) -> str:
         return ctx.python("tg_inet_network({0})")
     if (source.oid, target.oid) == (types.CIDR, types.INET):
         return ctx.python("tg_inet_in({0})")
+    if (source.oid, target.oid) == (types.MACADDR, types.MACADDR8):
+        return ctx.python("tg_macaddr8_of({0})")
+    if (source.oid, target.oid) == (types.MACADDR8, types.MACADDR):
+        return ctx.python("tg_macaddr_of({0})")
     chrono = _CHRONO.get((source.oid, target.oid))
     if chrono is not None:
         return chrono(ctx)
@@ -216,6 +220,9 @@ _PARSED_NAMES = {
 }  # fmt: skip
 
 
+_ADDRESS_INPUTS = {types.MACADDR: "tg_macaddr_in", types.MACADDR8: "tg_macaddr8_in", types.PG_LSN: "tg_lsn_in"}
+
+
 def _from_text(ctx: Context, target: SqlType) -> str:
     plain = ctx.dialect.cast("{0}", target)
     if target.oid in INTEGERS:
@@ -236,6 +243,8 @@ def _from_text(ctx: Context, target: SqlType) -> str:
         return ctx.python(f"tg_{'inet' if target.oid == types.INET else 'cidr'}_in({{0}})")
     if target.oid == types.JSONPATH:
         return ctx.python("tg_jsonpath_in({0})")
+    if target.oid in _ADDRESS_INPUTS:
+        return ctx.python(f"{_ADDRESS_INPUTS[target.oid]}({{0}})")
     if ctx.dialect.reads_catalog and target.oid in REG_TYPES:
         return f"tg_{REG_TYPES[target.oid]}_in({quoted(ctx.dialect.string(ctx.settings.token))}, {{0}})"
     if ctx.dialect.reads_catalog and target.oid in OID_TYPES:

@@ -21,7 +21,7 @@ from storage.catalog.model import EnumType
 _TEXT_OIDS = frozenset(
     {types.TEXT, types.VARCHAR, types.BPCHAR, types.NAME, types.CHAR, types.UNKNOWN, types.UUID, types.JSON,
      types.JSONB, types.RECORD, types.PG_NODE_TREE, types.CSTRING, types.ACLITEM, types.TID, types.CIDR,
-     types.BIT, types.VARBIT, types.JSONPATH}
+     types.BIT, types.VARBIT, types.JSONPATH, types.MACADDR, types.MACADDR8, types.PG_LSN}
 )  # fmt: skip
 
 

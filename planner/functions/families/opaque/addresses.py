@@ -1,0 +1,35 @@
+"""macaddr and macaddr8 (PostgreSQL 15, 9.12) and pg_lsn: functions, operators and order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from planner.dialects.comparison_keys import LSN_KEY
+from planner.functions.forms.form import Form, both, local_only
+from planner.types.signature import COMPARISONS
+
+_ADDRESSES = {
+    "trunc({type})": "tg_mac_trunc({0})",
+    "~({type})": "tg_mac_not({0})",
+    "&({type},{type})": "tg_mac_and({0}, {1})",
+    "|({type},{type})": "tg_mac_or({0}, {1})",
+}
+
+
+def forms() -> Mapping[str, Form]:
+    """The family's forms."""
+    given: dict[str, Form] = {"macaddr8_set7bit(macaddr8)": local_only("tg_mac_set7bit({0})")}
+    given["macaddr8(macaddr)"] = local_only("tg_macaddr8_of({0})")
+    given["macaddr(macaddr8)"] = local_only("tg_macaddr_of({0})")
+    for type in ("macaddr", "macaddr8"):
+        for key, template in _ADDRESSES.items():
+            given[key.replace("{type}", type)] = local_only(template)
+    for symbol in COMPARISONS:
+        for type in ("macaddr", "macaddr8"):
+            given[f"{symbol}({type},{type})"] = both(f"({{0}} {symbol} {{1}})")
+        given[f"{symbol}(pg_lsn,pg_lsn)"] = both(f"({LSN_KEY} {symbol} {LSN_KEY.replace('{0}', '{1}')})")
+    for name in ("min", "max"):
+        given[f"{name}(pg_lsn)"] = Form(
+            local=f"arg_{name}({{0}}, {LSN_KEY}){{f}}", spark=f"{name}_by({{0}}, {LSN_KEY}){{f}}"
+        )
+    return given
