@@ -217,7 +217,7 @@ async def _apply(running: Running, relation: Relation, action: st.AlterTableActi
         case st.DropExpression():
             _drop_expression(running, relation, action)
         case st.AddConstraint():
-            _add_constraint(running, relation, action.constraint, rules)
+            await _add_constraint(running, relation, action.constraint, rules)
         case st.DropConstraint():
             _drop_constraint(running, relation, action)
         case st.ValidateConstraint():
@@ -302,7 +302,7 @@ async def _add_column(running: Running, relation: Relation, action: st.AddColumn
     _add_exclusions(running, changed, action.constraints, rules)
     current = own_catalog(running).get(changed.oid)
     assert isinstance(current, Relation)
-    checks = add_checks(running, current, [d for d in action.constraints if d.kind == "c"])
+    checks = await add_checks(running, current, [d for d in action.constraints if d.kind == "c"])
     rules.checks.extend(check.oid for check in checks)
 
 
@@ -358,7 +358,9 @@ def _set_not_null(running: Running, relation: Relation, action: st.SetNotNull, r
 # ---------------------------------------------------------------- constraints and owners
 
 
-def _add_constraint(running: Running, relation: Relation, definition: st.ConstraintDefinition, rules: NewRules) -> None:
+async def _add_constraint(
+    running: Running, relation: Relation, definition: st.ConstraintDefinition, rules: NewRules
+) -> None:
     index: Index | None = None
     if definition.using_index is not None:
         relation, definition, index = constraint_from_index(running, relation, definition)
@@ -369,7 +371,7 @@ def _add_constraint(running: Running, relation: Relation, definition: st.Constra
     # PostgreSQL gives no positions here.
     unplaced = msgspec.structs.replace(definition, position=None, written=None)
     if definition.kind == "c":
-        checks = add_checks(running, relation, (unplaced,))
+        checks = await add_checks(running, relation, (unplaced,))
         rules.checks.extend(check.oid for check in checks if check.validated)
         return
     if unplaced.kind == "x":

@@ -95,7 +95,7 @@ async def create_table(running: Running, statement: st.CreateTable) -> None:
     relation = with_generations(running, relation, written)
     # Nothing is there yet that they would have to be held against.
     valid = [msgspec.structs.replace(definition, not_valid=False) for definition in statement.constraints]
-    constraints = declared_checks(running, relation, valid)
+    constraints = await declared_checks(running, relation, valid)
     for like, source in likes:
         if "constraints" in like.including:
             constraints.extend(copied_checks(running, relation, source, constraints))

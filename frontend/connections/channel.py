@@ -27,6 +27,10 @@ COALESCE_BYTES = 64 << 10
 """Output gathered before it is handed to the transport without being asked."""
 
 
+JOINED_BYTES = 4 << 20
+"""More output than that is not copied to become one piece."""
+
+
 class ClientProtocol(asyncio.Protocol):
     """One accepted connection."""
 
@@ -174,10 +178,14 @@ class ClientProtocol(asyncio.Protocol):
         if self._lost or self._transport is None:
             raise self.lost()
         if self._output:
-            data = self._output[0] if len(self._output) == 1 else b"".join(self._output)
-            self._output = []
-            self._output_bytes = 0
-            self._transport.write(data)
+            output, size = self._output, self._output_bytes
+            self._output, self._output_bytes = [], 0
+            if len(output) == 1:
+                self._transport.write(output[0])
+            elif size <= JOINED_BYTES:
+                self._transport.write(b"".join(output))
+            else:
+                self._transport.writelines(output)
 
     async def drain(self) -> None:
         """See `connection.Channel`."""

@@ -31,7 +31,7 @@ from frontend.connections.session_protocol import Session
 from frontend.copy.streams import SynchronizationLost, receive_copy, send_copy
 from frontend.decoding.parameters import MANY_BYTES, MANY_PARAMS, decode_params
 from frontend.encoding.encoders import BINARY_FORMAT, TEXT_FORMAT
-from frontend.encoding.rows import RowEncoder, chunks
+from frontend.encoding.rows import RowEncoder, chunks, work_of
 from frontend.encoding.settings import FormatSettings, format_settings
 from frontend.protocol import backend
 from frontend.protocol.codec import FramingError
@@ -375,8 +375,8 @@ class Connection:
             encoder = RowEncoder([column.type for column in rows.columns], codes, self._settings())
             async for batch in rows.batches:
                 for chunk in chunks(batch):
-                    cells = chunk.num_rows * len(rows.columns)
-                    self._channel.write(await self._offload(cells, encoder.data_rows, chunk))
+                    work = work_of(chunk, len(rows.columns))
+                    self._channel.write(await self._offload(work, encoder.data_rows, chunk))
                     await self._channel.drain()
                 count += batch.num_rows
         finally:

@@ -181,7 +181,8 @@ def _next_csv_line(data: bytes, start: int, format: CopyFormat, ending: LineEndi
                     after = data[position + 2 : position + 4]
                     if not after and not final:
                         return None
-                    if after[:1] in (b"", b"\n", b"\r"):
+                    # At the end of the data, without a line end, it is a field.
+                    if after[:1] in (b"\n", b"\r"):
                         raise EndOfData(2 + (2 if after == b"\r\n" else len(after[:1])))
             if byte in (10, 13):
                 return _line_end(data, start, position, ending, final=final, csv=True)

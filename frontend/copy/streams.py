@@ -14,7 +14,7 @@ from adapter.results import CopyIn, CopyOut
 from frontend.copy.binary_input import CopyBinaryInput
 from frontend.copy.output import CopyOutput
 from frontend.copy.text_input import CopyInput
-from frontend.encoding.rows import RecordBatch, chunks
+from frontend.encoding.rows import RecordBatch, chunks, work_of
 from frontend.encoding.settings import FormatSettings
 from frontend.protocol import backend
 from frontend.protocol.messages import (
@@ -60,8 +60,8 @@ async def send_copy(channel: CopyChannel, copy: CopyOut, settings: FormatSetting
         channel.write(output.start())
         async for batch in copy.batches:
             for chunk in chunks(batch):
-                cells = chunk.num_rows * max(len(copy.columns), 1)
-                channel.write(await offload(cells, output.rows, chunk, count == 0))
+                work = work_of(chunk, max(len(copy.columns), 1))
+                channel.write(await offload(work, output.rows, chunk, count == 0))
                 count += chunk.num_rows
                 await channel.drain()
     finally:

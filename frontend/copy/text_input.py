@@ -5,11 +5,14 @@ quotes) are found at once, must fall exactly `columns` to a line, and then colum
 parsed as a whole (`frontend.decoding.text`). Any doubt (escaped separators, odd line ends, end-of-data markers, broken
 UTF-8, an input error) sends the block through `lines`, which knows every rule and says where an error is.
 
-Memory is bounded by the block size, except for a single line longer than that.
+Memory is bounded by the block size, except for a single line longer than that: it is looked at when its end has come,
+and has at most `MAX_LINE_BYTES`. What goes over a long line in one call that keeps other threads from running goes over
+it in steps of `STEP_BYTES`.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -35,10 +38,14 @@ from frontend.decoding.text import parse_column, parse_value, values_to_array
 from frontend.encoding.columns import ArrowArray, replace_rows
 from frontend.encoding.rows import RecordBatch
 from frontend.protocol.codec import decode_utf8
-from planner.errors import BadCopyFileFormat, CharacterNotInRepertoire, SqlError
+from planner.errors import BadCopyFileFormat, CharacterNotInRepertoire, ProgramLimitExceeded, SqlError
 
 BLOCK_BYTES = 4 << 20
 """Data cut at once: large enough that NumPy's fixed costs vanish, small beside the server's memory."""
+MAX_LINE_BYTES = (1 << 30) - 1
+"""PostgreSQL's limit of a line: what it holds in memory in one piece."""
+STEP_BYTES = 4 << 20
+"""A millisecond of looking."""
 _SLOW_ROWS = 4_096
 """Rows gathered into a batch by the line-by-line path."""
 
@@ -68,9 +75,11 @@ class CopyInput:
         self._format = format
         self._settings = settings
         self._block_bytes = block_bytes
-        self._pending: list[bytes] = []
-        self._pending_bytes = 0
+        self._pending = bytearray()
+        self._pending_has_end = False
         self._ready_bytes = block_bytes
+        special = "\\\\\r\n" + (re.escape(format.quote + format.escape) if format.format == "csv" else "")
+        self._special = re.compile(f"[{special}]".encode())
         self._ending = LineEnding()
         self._line_number = 0
         self._header_due = format.header or format.header_match
@@ -85,93 +94,118 @@ class CopyInput:
     @property
     def pending_cells(self) -> int:
         """Roughly how much work the next block is, in cells."""
-        return self._pending_bytes // 8
+        return len(self._pending) // 8
 
     @property
     def block_ready(self) -> bool:
         """Whether enough data has gathered to be worth decoding."""
-        return self._pending_bytes >= self._ready_bytes
+        return len(self._pending) >= self._ready_bytes and self._pending_has_end
 
     def add(self, data: bytes) -> None:
-        """Takes received bytes; after the end-of-data marker they are ignored."""
-        if not self._ended:
-            self._pending.append(data)
-            self._pending_bytes += len(data)
+        """Takes received bytes; after the end-of-data marker they are ignored. Raises 54000 for a line that is too
+        long."""
+        if self._ended:
+            return
+        self._pending_has_end = self._pending_has_end or b"\n" in data or b"\r" in data
+        if len(self._pending) + len(data) > MAX_LINE_BYTES and not self._pending_has_end:
+            raise with_context(
+                ProgramLimitExceeded(
+                    "out of memory",
+                    detail=f"Cannot enlarge string buffer containing {len(self._pending)} bytes by {len(data)} more "
+                    "bytes.",
+                ),
+                self.where,
+            )
+        self._pending += data
 
     def take(self, *, final: bool = False) -> list[RecordBatch]:
         """The batches in what has been added. With `final` the last line needs no line end."""
-        data = b"".join(self._pending)
-        self._pending = []
+        data = self._pending
+        self._pending = bytearray()
         batches, rest = self._decode(data, final=final)
-        if rest and not self._ended:
-            self._pending = [rest]
-        self._pending_bytes = len(rest)
-        # A line that is longer than a block is looked at again when twice as much of it is there.
-        self._ready_bytes = max(self._block_bytes, 2 * len(rest))
+        if not self._ended:
+            self._pending = rest
+        self._pending_has_end = False
+        # A line that is longer than a block, with line ends inside quotes, is looked at again when twice as much of it
+        # is there.
+        self._ready_bytes = max(self._block_bytes, min(2 * len(rest), MAX_LINE_BYTES))
         return batches
 
-    def _decode(self, data: bytes, *, final: bool) -> tuple[list[RecordBatch], bytes]:
+    def _decode(self, data: bytearray, *, final: bool) -> tuple[list[RecordBatch], bytearray]:
         batches: list[RecordBatch] = []
         start = 0
+        if not self._ending.style and not self._header_due:
+            self._recognise_ending(data)
         if self._header_due or not self._ending.style:
-            first = list(self._lines(data, 0, final=final, limit=1, batches=batches))
+            first = list(self._lines(bytes(data), 0, final=final, limit=1, batches=batches))
             start = first[0] if first else 0
         if final and self._header_due and self._format.header_match:
             # No header at all does not match either.
             self._row(Line(b"", 0, last=True), b"\n", b"")
         if self._ended or start >= len(data) or not self._ending.style:
-            return batches, data[start:]
+            return batches, data[start:] if start else data
         end = self._last_line_end(data, start)
         if final and not data.endswith(b"\n") and self._ending.style == b"\n":
             data += b"\n"
             end = self._last_line_end(data, start)
         if end > start:
             try:
-                batches.append(self._plain_block(data[start:end]))
+                batches.append(self._plain_block(data, start, end))
                 start = end
             except (_NotPlain, SqlError):
-                for position in self._lines(data, start, final=final, limit=None, batches=batches):
+                for position in self._lines(bytes(data), start, final=final, limit=None, batches=batches):
                     start = position
         if final and not self._ended and start < len(data):
-            for position in self._lines(data, start, final=True, limit=None, batches=batches):
+            for position in self._lines(bytes(data), start, final=True, limit=None, batches=batches):
                 start = position
-        return batches, b"" if self._ended else data[start:]
+        return batches, bytearray() if self._ended else data[start:]
+
+    def _recognise_ending(self, data: bytearray) -> None:
+        """Knows how lines end where the first of them has nothing that takes the rules to read."""
+        for start in range(0, len(data), STEP_BYTES):
+            found = self._special.search(data, start, start + STEP_BYTES)
+            if found is not None:
+                if found[0] == b"\n":
+                    self._ending.style = b"\n"
+                return
 
     # ------------------------------------------------------------ plain blocks
 
-    def _last_line_end(self, data: bytes, start: int) -> int:
+    def _last_line_end(self, data: bytearray, start: int) -> int:
         """The position after the last line end that is certainly one, or `start`."""
         end = data.rfind(b"\n", start) + 1
         if end <= start or self._format.format != "csv":
             return max(end, start)
         quote = self._format.quote.encode()
         # A line end inside quotes is none: look for one with an even number of quotes before it.
-        count = data.count(quote, start, end)
+        count = _count(data, quote, start, end)
         while count % 2 and end > start:
             previous = data.rfind(b"\n", start, end - 1) + 1
             if previous <= start:
                 return start
-            count -= data.count(quote, previous, end)
+            count -= _count(data, quote, previous, end)
             end = previous
         return end
 
-    def _plain_block(self, block: bytes) -> RecordBatch:
-        if not self._columns or self._ending.style == b"\r" or b"\0" in block:
+    def _plain_block(self, data: bytes | bytearray, start: int, end: int) -> RecordBatch:
+        if not self._columns or self._ending.style == b"\r" or _has(data, b"\0", start, end):
             raise _NotPlain
         csv = self._format.format == "csv"
-        quoted = csv and self._format.quote.encode() in block
-        if b"\r" in block:
+        quoted = csv and _has(data, self._format.quote.encode(), start, end)
+        if _has(data, b"\r", start, end):
             if self._ending.style != b"\r\n" or quoted:
                 raise _NotPlain
+            block = bytes(memoryview(data)[start:end])
             if block.count(b"\r") != block.count(b"\r\n") or block.count(b"\n") != block.count(b"\r\n"):
                 raise _NotPlain
-            block = block.replace(b"\r\n", b"\n")
+            data = block.replace(b"\r\n", b"\n")
+            start, end = 0, len(data)
         elif self._ending.style != b"\n":
             raise _NotPlain
-        escaped = b"\\" in block
-        if escaped and (b"\\." in block or (not csv and self._separator_is_escaped(block))):
+        escaped = _has(data, b"\\", start, end)
+        if escaped and (_has(data, b"\\.", start, end) or (not csv and self._separator_is_escaped(data, start, end))):
             raise _NotPlain
-        raw = np.frombuffer(block, dtype=np.uint8)
+        raw = np.frombuffer(data, np.uint8, end - start, start)
         width = len(self._columns)
         separators = self._separators(raw, quoted=quoted)
         rows, left = divmod(len(separators), width)
@@ -181,7 +215,8 @@ class CopyInput:
             raise _NotPlain
         offsets = np.zeros(len(separators) + 1, dtype=np.int32)
         offsets[1:] = separators + 1
-        pieces = pa.Array.from_buffers(pa.binary(), len(separators), [None, pa.py_buffer(offsets), pa.py_buffer(block)])
+        buffers = [None, pa.py_buffer(offsets), pa.py_buffer(raw)]
+        pieces = pa.Array.from_buffers(pa.binary(), len(separators), buffers)
         try:
             pieces = pc.binary_slice(pieces, 0, -1)
             pc.cast(pieces, pa.string()).validate(full=True)
@@ -194,22 +229,28 @@ class CopyInput:
             fields = self._plain_fields(fields, index, quoted=quoted, escaped=escaped and not csv)
             arrays.append(parse_column(fields, column.type, self._settings))
         batch = pa.record_batch(arrays, names=self._names)
-        self._line_number += int((raw == 10).sum()) if quoted else rows
+        self._line_number += _count(data, b"\n", start, end) if quoted else rows
         return batch
 
-    def _separator_is_escaped(self, block: bytes) -> bool:
+    def _separator_is_escaped(self, data: bytes | bytearray, start: int, end: int) -> bool:
         delimiter = self._format.delimiter.encode()
-        return b"\\" + delimiter in block or b"\\\n" in block
+        return _has(data, b"\\" + delimiter, start, end) or _has(data, b"\\\n", start, end)
 
     def _separators(self, raw: npt.NDArray[np.uint8], *, quoted: bool) -> npt.NDArray[np.int64]:
-        candidates = (raw == ord(self._format.delimiter)) | (raw == 10)
-        if not quoted:
-            return np.flatnonzero(candidates)
-        if self._format.quote != self._format.escape:
+        if quoted and self._format.quote != self._format.escape:
             raise _NotPlain
-        # Only the parity counts, so that eight bits may overflow.
-        inside = np.cumsum(raw == ord(self._format.quote), dtype=np.uint8) & 1
-        return np.flatnonzero(candidates & (inside == 0))
+        found = []
+        outside = 0
+        for start in range(0, len(raw), STEP_BYTES):
+            step = raw[start : start + STEP_BYTES]
+            candidates = (step == ord(self._format.delimiter)) | (step == 10)
+            if quoted:
+                # Only the parity counts, so that eight bits may overflow.
+                parity = np.cumsum(step == ord(self._format.quote), dtype=np.uint8) & 1
+                candidates &= parity == outside
+                outside ^= int(parity[-1])
+            found.append(np.flatnonzero(candidates) + start)
+        return found[0] if len(found) == 1 else np.concatenate(found)
 
     def _plain_fields(self, fields: ArrowArray, index: int, *, quoted: bool, escaped: bool) -> ArrowArray:
         """The column's texts with NULL where the null marker stands, quotes and escapes removed."""
@@ -219,10 +260,12 @@ class CopyInput:
             fields = self._unquoted(fields)
         if escaped:
             fields = self._unescaped(fields, is_null)
-        if index in format.force_not_null:
-            is_null = None
         if index in format.force_null:
-            is_null = pc.equal(fields, pa.scalar(format.null.encode(), pa.binary()))
+            # One that is not quoted is what FORCE_NOT_NULL is about.
+            marked = pc.equal(fields, pa.scalar(format.null.encode(), pa.binary()))
+            is_null = pc.and_not(marked, is_null) if index in format.force_not_null else marked
+        elif index in format.force_not_null:
+            is_null = None
         if is_null is None or not pc.any(is_null).as_py():
             return fields
         return pc.if_else(is_null, pa.scalar(None, pa.binary()), fields)
@@ -332,6 +375,18 @@ class CopyInput:
         columns = zip(*rows, strict=True)
         arrays = [values_to_array(values, column.type) for column, values in zip(self._columns, columns, strict=True)]
         return pa.record_batch(arrays, names=self._names)
+
+
+def _has(data: bytes | bytearray, wanted: bytes, start: int, end: int) -> bool:
+    """Whether `wanted` is in data[start:end]."""
+    return any(
+        data.find(wanted, at, min(at + STEP_BYTES + len(wanted) - 1, end)) >= 0 for at in range(start, end, STEP_BYTES)
+    )
+
+
+def _count(data: bytes | bytearray, byte: bytes, start: int, end: int) -> int:
+    """How often `byte` is in data[start:end]."""
+    return sum([data.count(byte, at, min(at + STEP_BYTES, end)) for at in range(start, end, STEP_BYTES)])
 
 
 def _encoding_error(content: bytes, line: Line, following: bytes) -> SqlError:

@@ -31,6 +31,9 @@ RecordBatch: TypeAlias = Any
 TARGET_CHUNK_BYTES = 1 << 20
 """Input bytes encoded at once: enough to amortise the kernels' fixed cost, small enough to bound memory."""
 MAX_CHUNK_ROWS = 16_384
+BYTES_OF_A_CELL = 256
+SMALL_BYTES = 64 << 10
+"""More than that is not encoded cell by cell, however few there are."""
 
 
 def chunks(batch: RecordBatch) -> Iterator[RecordBatch]:
@@ -45,6 +48,11 @@ def chunks(batch: RecordBatch) -> Iterator[RecordBatch]:
     step = max(1, min(MAX_CHUNK_ROWS, int(rows * TARGET_CHUNK_BYTES / max(batch.nbytes, 1))))
     for start in range(0, rows, step):
         yield batch.slice(start, step)
+
+
+def work_of(chunk: RecordBatch, columns: int) -> int:
+    """How much work encoding a chunk is, in cells: a long value is as much as many short ones."""
+    return max(int(chunk.num_rows) * columns, int(chunk.get_total_buffer_size()) // BYTES_OF_A_CELL)
 
 
 def _words(values: Any) -> ByteMatrix:
@@ -114,7 +122,7 @@ class RowEncoder:
     def data_rows(self, batch: RecordBatch) -> memoryview:
         """The DataRow messages of all rows of the batch, one after the other."""
         count = batch.num_rows
-        if count * len(self._types) <= SMALL_CELLS:
+        if count * len(self._types) <= SMALL_CELLS and batch.get_total_buffer_size() <= SMALL_BYTES:
             writers = self._cell_writers(batch.schema)
             if writers is not None:
                 return small_data_rows(batch, writers)

@@ -343,7 +343,8 @@ class Decoder:
             return self._skip_message(code, length)
         if buffered < length + 1:
             return None
-        body = bytes(buffer[start + 5 : start + length + 1])
+        with memoryview(buffer) as view:
+            body = bytes(view[start + 5 : start + length + 1])
         self._advance(length + 1)
         return decode_message(code, body)
 

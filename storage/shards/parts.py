@@ -52,6 +52,9 @@ _FEW_ROWS = 4
 """The statistics of so many rows are found faster value by value."""
 _FEW_BYTES = 64 * 1024
 _MAX_STAT_CHARS = 64
+_TEXTS = ("str", "bytes")
+_LONG_BYTES = 1 << 20
+"""A column with more bytes than that, and than a kibibyte for each row, may have texts that are long."""
 _DICTIONARY_SAMPLE_ROWS = 4096
 _ROW_GROUP_ROWS = 1 << 19
 _KEYED_ROW_GROUP_ROWS = 1 << 16
@@ -264,6 +267,8 @@ def repetitive_columns(table: pa.Table) -> list[str]:
     """The columns whose values come again and again, going by the first rows: those that a dictionary pays for.
     One for values that are all different makes files larger, and slower to write and to read."""
     sample = table.slice(0, _DICTIONARY_SAMPLE_ROWS)
+    if sample.num_rows < 2:
+        return []
     return [
         field.name
         for index, field in enumerate(sample.schema)
@@ -331,6 +336,8 @@ def _column_stats(column: pa.ChunkedArray) -> ColumnStats:
     domain = _domain(column.type)
     if domain == "none" or nulls == len(column):
         return ColumnStats(domain=domain, null_count=nulls)
+    if domain in _TEXTS and column.get_total_buffer_size() > max(_LONG_BYTES, 1024 * len(column)):
+        column = _shortened(column, domain)
     bounds = pc.min_max(column)
     if pa.types.is_temporal(column.type):
         # Python has no date for the infinite ones.
@@ -346,6 +353,8 @@ def _stats_of_few(column: pa.ChunkedArray, domain: str, is_temporal: bool) -> Co
     nulls = column.null_count
     if domain == "none" or nulls == len(column):
         return ColumnStats(domain=domain, null_count=nulls)
+    if domain in _TEXTS and column.get_total_buffer_size() > _LONG_BYTES:
+        column = _shortened(column, domain)
     held = [scalar for scalar in column if scalar.is_valid]
     values: list[Any] = [scalar.value if is_temporal else stat_value(scalar.as_py()) for scalar in held]
     if domain == "float":
@@ -354,6 +363,12 @@ def _stats_of_few(column: pa.ChunkedArray, domain: str, is_temporal: bool) -> Co
         high = max(numbers) if len(numbers) == len(values) else None
         return _bounds(domain, min(numbers, default=None), high, nulls)
     return _bounds(domain, min(values), max(values), nulls)
+
+
+def _shortened(column: pa.ChunkedArray, domain: str) -> pa.ChunkedArray:
+    """`column` with long texts as long as it takes to tell the bounds: what is longer need not become Python's."""
+    slice_of = pc.utf8_slice_codeunits if domain == "str" else pc.binary_slice
+    return slice_of(column, 0, _MAX_STAT_CHARS + 1)
 
 
 def _bounds(domain: str, low: Comparable | None, high: Comparable | None, nulls: int | None) -> ColumnStats:

@@ -7,7 +7,14 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
-from adapter.changes.constraints.key_checks import check_referring, check_unique, check_unreferenced, find, gone_keys
+from adapter.changes.constraints.key_checks import (
+    Keys,
+    check_referring,
+    check_unique,
+    check_unreferenced,
+    find,
+    gone_keys,
+)
 from adapter.changes.constraints.overlap_checks import check_overlaps
 from adapter.changes.constraints.table_keys import foreign_key
 from adapter.execution.guards import own_catalog
@@ -16,6 +23,7 @@ from adapter.plans.key_indexes import constraint_index, index_definition
 from adapter.queries.by_index.key_scan import distinct_keys
 from storage.catalog.model import Constraint, Index, Relation
 from storage.off_loop import computed
+from storage.shards.indexes.keys import Ints
 
 
 async def end_statement(running: Running) -> None:
@@ -59,6 +67,12 @@ async def check_deferred(running: Running, constraints: frozenset[int] | None = 
             # Only rows that are still there refer to anything.
             once = await computed(len(held.keys[0]), partial(distinct_keys, held.keys))
             found = await find(running, key.child, key.child_index, once)
-            await check_referring(running, key, tuple(column.take(pa.array(np.unique(found.keys))) for column in once))
+            await check_referring(running, key, await computed(len(found.keys), partial(_taken, once, found.keys)))
     left = () if constraints is None else transaction.pending.deferred
     transaction.keep_deferred(held for held in left if constraints is None or held.constraint not in constraints)
+
+
+def _taken(keys: Keys, numbers: Ints) -> Keys:
+    """Those of `keys` that have one of `numbers`, each once."""
+    at = pa.array(np.unique(numbers))
+    return tuple(column.take(at) for column in keys)

@@ -6,6 +6,7 @@ commit; rows that are there already are looked at by `adapter.definitions.constr
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Collection, Iterable, Sequence
 
 from msgspec.structs import replace
@@ -17,27 +18,33 @@ from adapter.execution.guards import own_catalog
 from adapter.execution.statement import Running
 from planner.definitions.object_names import free_name
 from planner.definitions.renaming import with_column_renamed
-from planner.definitions.row_expressions import bind_conditions, check_expression
+from planner.definitions.row_expressions import StoredExpression, bind_conditions, check_expression
 from planner.errors import DuplicateObject
 from planner.statements import records as st
 from storage.catalog.model import CatalogRecord, CatalogSnapshot, Comment, Constraint, Relation
 
 
-def declared_checks(
+async def declared_checks(
     running: Running, relation: Relation, definitions: Iterable[st.ConstraintDefinition]
 ) -> list[Constraint]:
     """The records of the checks in `definitions`, for `relation`, whose record need not be in the catalog yet. Raises
     what binding an expression raises; 42710 for two of one name, 0A000 for what no engine can compute."""
     catalog = own_catalog(running)
     context = running.session.bind_context(catalog)
-    checks: list[Constraint] = []
-    names: set[str] = set()
+    bound: list[tuple[st.ConstraintDefinition, StoredExpression]] = []
     for definition in definitions:
         if definition.kind != "c":
             continue
+        if bound:
+            # There may be hundreds: the others are to have their turns.
+            await asyncio.sleep(0)
         assert definition.expression is not None
         expression = check_expression(relation, definition.expression, context, definition.written)
         engine_over_rows(running, bind_conditions(relation, (expression.text,), context).failing)
+        bound.append((definition, expression))
+    checks: list[Constraint] = []
+    names: set[str] = set()
+    for definition, expression in bound:
         name = definition.name
         if name is None:
             name = _chosen_name(catalog, relation, expression.columns, names)
@@ -88,12 +95,12 @@ def without_constraints(relation: Relation, gone: Iterable[CatalogRecord]) -> Re
     return replace(relation, constraints=tuple(oid for oid in relation.constraints if oid not in oids))
 
 
-def add_checks(
+async def add_checks(
     running: Running, relation: Relation, definitions: Sequence[st.ConstraintDefinition]
 ) -> list[Constraint]:
     """ALTER TABLE ADD ... CHECK; the records, of which those that are `validated` are yet to be held against the rows
     that are there. 42710 when the table has a constraint of that name."""
-    checks = declared_checks(running, relation, definitions)
+    checks = await declared_checks(running, relation, definitions)
     for check in checks:
         refuse_duplicate(own_catalog(running), relation, check.name)
     if checks:

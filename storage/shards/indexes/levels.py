@@ -108,6 +108,24 @@ class Levels:
 
         return probe
 
+    def prober_between(self) -> Callable[[Keys, Keys], tuple[Ints, Ints, Ints]]:
+        """What tells, on any thread, of what is there now: the rows with low[i] <= key <= high[i], for every i, by i,
+        part and position."""
+        levels = [*self._levels, *_level_of(self._recent)]
+
+        def probe(low: Keys, high: Keys) -> tuple[Ints, Ints, Ints]:
+            numbers: list[Ints] = []
+            parts: list[Ints] = []
+            positions: list[Ints] = []
+            for level in levels:
+                number, at = level.section.probe_between(low, high)
+                numbers.append(number)
+                parts.append(level.parts[at])
+                positions.append(level.positions[at])
+            return _joined(numbers), _joined(parts), _joined(positions)
+
+        return probe
+
     def between(self, low: int, high: int) -> tuple[Keys, Ints, Ints]:
         """The rows with low <= key <= high, in no order: key, part, position."""
         keys: list[Keys] = []

@@ -174,3 +174,15 @@ def test_a_stream_is_what_a_writer_of_streams_makes(rows: int) -> None:
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
     assert encode_ipc(table) == sink.getvalue().to_pybytes()
+
+
+@pytest.mark.parametrize("rows", [1, 40])
+@pytest.mark.parametrize("kind", [pa.string(), pa.binary()])
+def test_long_values_are_cut_before_they_are_compared(
+    monkeypatch: pytest.MonkeyPatch, rows: int, kind: pa.DataType
+) -> None:
+    values = [f"{'é' if n % 2 else 'e'}{chr(97 + n % 26) * (60 + n)}ü{'x' * 2_000}" for n in range(rows)]
+    table = pa.table({"c1": pa.array(values).cast(kind)})
+    expected = table_stats(table)
+    monkeypatch.setattr("storage.shards.parts._LONG_BYTES", 0)
+    assert table_stats(table) == expected

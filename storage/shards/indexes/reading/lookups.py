@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 from msgspec import Struct
 
+from storage.off_loop import AT_ONCE_ROWS
 from storage.shards.indexes.definition import Domain, IndexDefinition, StoredColumn
 from storage.shards.indexes.keys import Ints, Keys, Values, any_null, ascending, equal, hashes, prefixes, values_of
 from storage.shards.indexes.reading.found import Found, Gathered, Rows, arrays_of, rows_at, rows_of_group
@@ -25,6 +26,9 @@ ONE_BY_ONE = 8
 
 FEW_VERSIONS = 4
 """A key with more rows than that is that of a row which has been changed again and again: most of them are deleted."""
+
+ROWS_OF_A_GROUP = 64
+"""Reading any of a row group's rows takes as long as that many more."""
 
 Place: TypeAlias = tuple[Part, Ints, Ints]
 """Rows of a part that may be meant: by which keys (by number), and their positions."""
@@ -182,12 +186,22 @@ def _matching(
 ) -> Steps[Found]:
     places = yield from (_places_by_hash if index.hashed else _places_by_order)(sources, views, index, wanted)
     gathered = Gathered(index, columns)
+    due: list[tuple[Part, RowGroup, Ints, Ints]] = []
+    work = 0
+
+    def read(due: list[tuple[Part, RowGroup, Ints, Ints]]) -> None:
+        for part, group, positions, keys in due:
+            gathered.read(part, group, positions, keys)
+
     for part, numbers, positions in places:
         for number, at in (yield from sources.groups_at(part, positions)):
             group = yield from sources.group(part, number)
-            yield from over_rows(
-                len(at), partial(gathered.read, part, group, positions[at], wanted.numbers[numbers[at]])
-            )
+            due.append((part, group, positions[at], wanted.numbers[numbers[at]]))
+            work += len(at) + ROWS_OF_A_GROUP
+            if work > AT_ONCE_ROWS:
+                yield from over_rows(work, partial(read, due))
+                due, work = [], 0
+    read(due)
 
     def matching() -> Rows:
         rows = gathered.rows()
@@ -357,9 +371,8 @@ def _places_by_order(
     for view in views:
         if view.inline:
             keys = yield from sources.table_keys(view, index)
-            for number, (lowest, highest) in enumerate(zip(low.tolist(), high.tolist(), strict=True)):
-                _, ids, positions = keys.by_order.between(lowest, highest)
-                found += _by_part(view, np.full(len(ids), number), ids, positions)
+            probe = keys.by_order.prober_between()
+            found += yield from over_rows(len(low), partial(_inline_places_between, view, probe, low, high))
         for part in view.files:
             run = yield from sources.run_between(part, index, low, high)
             numbers, positions = yield from over_rows(len(low), partial(run.probe_between, low, high))
@@ -370,6 +383,12 @@ def _places_by_order(
 
 def _inline_places(view: PartView, probe: Callable[[Keys], tuple[Ints, Ints, Ints]], hashed: Keys) -> list[Place]:
     return _by_part(view, *probe(hashed))
+
+
+def _inline_places_between(
+    view: PartView, probe: Callable[[Keys, Keys], tuple[Ints, Ints, Ints]], low: Keys, high: Keys
+) -> list[Place]:
+    return _by_part(view, *probe(low, high))
 
 
 def _by_part(view: PartView, numbers: Ints, ids: Ints, positions: Ints) -> list[Place]:
