@@ -132,7 +132,12 @@ async def set_types(
             raise FeatureNotSupported(f'cannot alter type of column "{column.name}" twice')
         if column.sequence is not None:
             await _retype_sequence(running, column, action.type)
-        column = replace(column, type_oid=action.type.declared_oid, typmod=action.type.declared_typmod)
+        column = replace(
+            column,
+            type_oid=action.type.declared_oid,
+            typmod=action.type.declared_typmod,
+            dimensioned=action.type.dimensioned,
+        )
         if column.default is not None:
             _check_converted_default(running, relation, column)
         changed = with_column(changed, column)
@@ -164,7 +169,7 @@ async def set_types(
 
 def _type_of(relation: Relation, attnum: int) -> t.SqlType:
     column = next(column for column in relation.columns if column.attnum == attnum)
-    return t.column_type(column.type_oid, column.typmod)
+    return t.type_of_column(column)
 
 
 def _check_unseen(running: Running, relation: Relation, column: Column) -> None:
@@ -226,7 +231,7 @@ _WIDER = {t.INT2: (t.INT4, t.INT8), t.INT4: (t.INT8,), t.FLOAT4: (t.FLOAT8,), t.
 
 def widens(column: Column, wanted: t.SqlType) -> bool:
     """Whether a file written with the type of `column` can be read as `wanted`."""
-    if wanted.domain:
+    if wanted.domain or wanted.dimensioned != column.dimensioned:
         return False
     if column.type_oid == t.NUMERIC == wanted.oid:
         old, new = t.numeric_precision_scale(column.typmod), t.numeric_precision_scale(wanted.typmod)

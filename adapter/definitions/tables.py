@@ -190,6 +190,7 @@ def column_of(definition: st.ColumnDefinition, attnum: int) -> Column:
         name=definition.name,
         type_oid=definition.type.declared_oid,
         typmod=definition.type.declared_typmod,
+        dimensioned=definition.type.dimensioned,
         not_null=definition.not_null,
         default=definition.default,
     )
@@ -223,7 +224,15 @@ async def create_table_as(running: Running, statement: st.CreateTableAs) -> Comm
         if name in names[: attnum - 1]:
             raise repeated_column(name)
         type_ = stored_type(name, field.type)
-        columns.append(Column(attnum=attnum, name=name, type_oid=type_.declared_oid, typmod=type_.declared_typmod))
+        columns.append(
+            Column(
+                attnum=attnum,
+                name=name,
+                type_oid=type_.declared_oid,
+                typmod=type_.declared_typmod,
+                dimensioned=type_.dimensioned,
+            )
+        )
     oid = new_oid(running, schema.oid)
     relation = Relation(
         oid=oid,
@@ -318,6 +327,7 @@ async def create_view(running: Running, statement: st.CreateView) -> None:
             name=name,
             type_oid=(stored := stored_type(name, type_)).declared_oid,
             typmod=stored.declared_typmod,
+            dimensioned=stored.dimensioned,
         )
         for attnum, (name, type_) in enumerate(definition.columns, 1)
     )

@@ -16,7 +16,7 @@ import pyarrow as pa
 from adapter.results import RecordBatch
 from planner.errors import FeatureNotSupported
 from planner.ir import nodes as ir
-from planner.ir.array_value import ArrayValue, items_of
+from planner.ir.array_value import ArrayValue, items_of, not_ordinary
 from planner.ir.bound import BoundQuery
 from planner.ir.composite import Composite
 from planner.ir.physical import arrow_type, element_type, listed
@@ -107,6 +107,8 @@ def _physical(type_: SqlType, value: Any) -> Any:
     if type_.dimensioned:
         dims = value.dims if isinstance(value, ArrayValue) else None
         return {"items": _physical(listed(type_), list(items_of(value))), "dims": dims}
+    if isinstance(value, ArrayValue):
+        raise not_ordinary()
     if isinstance(value, (tuple, list)):
         element = element_type(type_)
         if element is None:

@@ -25,7 +25,7 @@ from planner.types import types as t
 from planner.types.ranges import range_or_multirange
 from planner.types.table_indexes import DESCENDING, NULLS_FIRST, index_of_constraint
 from planner.types.type_scope import types_of
-from planner.types.types import column_type
+from planner.types.types import type_of_column
 from planner.types.user_types import held_as
 from planner.values.range_bounds import comparison_key
 from planner.values.text_values import parse_text
@@ -43,7 +43,7 @@ def stored_column(relation: Relation, attnum: int) -> StoredColumn:
 
 
 def _stored(column: Column) -> StoredColumn:
-    type_ = column_type(column.type_oid, column.typmod)
+    type_ = type_of_column(column)
     missing = None
     if column.missing is not None:
         missing = array_of(type_, [parse_text(column.missing, held_as(type_))])[0]

@@ -27,7 +27,7 @@ from frontend.command.configuration import (
 )
 from frontend.command.store_names import store_names
 from planner.types.type_scope import types_of
-from planner.types.types import column_type
+from planner.types.types import type_of_column
 from planner.types.user_types import held_as
 from planner.values.text_values import parse_text
 from storage.catalog.model import CatalogRecord, Relation, Schema
@@ -126,7 +126,7 @@ def missing_values(relation: Relation) -> dict[str, pa.Scalar]:
     found: dict[str, pa.Scalar] = {}
     for column in relation.live_columns():
         if column.missing is not None:
-            type_ = column_type(column.type_oid, column.typmod)
+            type_ = type_of_column(column)
             found[f"c{column.attnum}"] = array_of(type_, [parse_text(column.missing, held_as(type_))])[0]
     return found
 

@@ -50,7 +50,7 @@ from planner.resolution.statement import BindContext, Level, Statement
 from planner.syntax.identifiers import quote_identifier
 from planner.syntax.parse import Parsed, Tree
 from planner.types.type_scope import names_to_keep
-from planner.types.types import INT4, INT8, SqlType, column_type
+from planner.types.types import INT4, INT8, SqlType, type_of_column
 from storage.catalog.model import Column, DomainType, Relation
 
 DOMAIN_VALUE = "d"
@@ -318,7 +318,7 @@ def shown_expression(
             return bind_generation(level, tree, relation, column)
         if column is not None:
             expr = bind_clause(level, tree, DEFAULT_CLAUSE)
-            return assign(statement, expr, column, column_type(column.type_oid, column.typmod))
+            return assign(statement, expr, column, type_of_column(column))
         return bind_clause(level, tree, CHECK_CLAUSE)
 
     try:

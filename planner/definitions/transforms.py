@@ -28,7 +28,7 @@ from planner.resolution.statement import BindContext, Level, Statement
 from planner.syntax.identifiers import quote_identifier
 from planner.syntax.parse import Parsed
 from planner.types.type_names import format_type
-from planner.types.types import SqlType, column_type
+from planner.types.types import SqlType, type_of_column
 from storage.catalog.model import Column, Relation
 
 
@@ -106,7 +106,7 @@ def rows_with_column(relation: Relation, column: Column, context: BindContext) -
     statement = new_statement(parse_expression("NULL")[0], context)
     level, scan = row_scope(statement, relation)
     statement.relations.add(relation.oid)
-    type_ = column_type(column.type_oid, column.typmod)
+    type_ = type_of_column(column)
     if column.generated:
         added: Scalar = bind_stored(
             statement, column.default or "", lambda tree: bind_generation(level, tree, relation, column)

@@ -17,7 +17,7 @@ from typing import ClassVar
 from planner.common_errors import numeric_overflow
 from planner.dialects.engine_name import EngineName
 from planner.errors import FeatureNotSupported
-from planner.ir.array_value import ArrayValue
+from planner.ir.array_value import ArrayValue, not_ordinary
 from planner.ir.composite import Composite
 from planner.ir.nodes import Interval
 from planner.ir.physical import OID_TYPES, element_type
@@ -200,7 +200,8 @@ class Literals(ABC):
         )
         listed = f"CAST({items} AS {self.list_type(self.type_name(element))})"
         if not type.dimensioned:
-            assert dims is None
+            if dims is not None:
+                raise not_ordinary()
             return listed
         return self.dimensioned(listed, "NULL" if dims is None else self.array([str(number) for number in dims]))
 

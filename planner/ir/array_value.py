@@ -19,7 +19,7 @@ from typing import TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from planner.errors import ProgramLimitExceeded
+from planner.errors import FeatureNotSupported, ProgramLimitExceeded
 from planner.types.types import SqlType
 
 MAX_DIMENSIONS = 6
@@ -92,6 +92,15 @@ def nested(items: Sequence[object], dims: Sequence[int]) -> tuple[object, ...]:
     for length in reversed(lengths_of(dims)[1:]):
         level = [tuple(level[start : start + length]) for start in range(0, len(level), length)]
     return tuple(level)
+
+
+ORDINARY_ONLY = "arrays of several dimensions, or whose lower bound is not 1, are not supported here"
+ORDINARY_HINT = "A column that is declared with several dimensions, as in integer[][], holds arrays of any."
+
+
+def not_ordinary() -> FeatureNotSupported:
+    """The error for an array that is no ordinary list where only such are held."""
+    return FeatureNotSupported(ORDINARY_ONLY, hint=ORDINARY_HINT)
 
 
 def too_many_dimensions(number: int) -> ProgramLimitExceeded:

@@ -34,7 +34,7 @@ from planner.statements.records import QualifiedName
 from planner.syntax.parse import Parsed, Tree, split_and_parse
 from planner.types.system_relations import SystemRelation
 from planner.types.table_indexes import index_called
-from planner.types.types import BOOL, INT8, OID, SqlType, column_type
+from planner.types.types import BOOL, INT8, OID, SqlType, type_of_column
 from storage.catalog.model import COMPOSITE, Index, Relation, Sequence
 
 MAX_VIEW_DEPTH = 600
@@ -146,10 +146,7 @@ def _columns_of(relation: Relation | SystemRelation) -> _Template:
     if known is not None and known[0] is relation:
         return known[1]
     if isinstance(relation, Relation):
-        columns = [
-            (column.name, column_type(column.type_oid, column.typmod), column.attnum)
-            for column in relation.live_columns()
-        ]
+        columns = [(column.name, type_of_column(column), column.attnum) for column in relation.live_columns()]
     else:
         columns = [(name, type, number) for number, (name, type) in enumerate(relation.columns, 1)]
     template = tuple((name, type, Origin(relation_oid=relation.oid, attnum=attnum)) for name, type, attnum in columns)

@@ -6,6 +6,8 @@ under them, which is what PostgreSQL reports to clients.
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from planner.catalog_data.content import TypeRow, columns, type_by_name, types
 from planner.common_errors import missing_schema
 from planner.errors import (
@@ -224,6 +226,8 @@ def resolve_type_name(node: Tree, parsed: Parsed, *, located: bool = True) -> Sq
             text = ".".join(names) + "[]" * bounds
             raise UnknownName(f'type "{text}" does not exist', names, position)
         result = column_type(row.array) if result.domain else SqlType(row.array, result.typmod, result.shape)
+        if bounds > 1:
+            result = replace(result, dimensioned=True)
     elif not node.typmods and not is_user_type(row.oid):
         _PLAIN[names] = result
     return result

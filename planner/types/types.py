@@ -20,6 +20,7 @@ from planner.types.derived_oids import (
     row_type_oid,
 )
 from planner.types.type_scope import domain_of
+from storage.catalog.model import Column
 
 BOOL = 16
 BYTEA = 17
@@ -168,15 +169,22 @@ def numeric_type(precision: int, scale: int, *, exact_scale: bool = True) -> Sql
     return SqlType(NUMERIC, -1, NumericShape(precision, scale, exact_scale))
 
 
-def column_type(oid: int, typmod: int = -1) -> SqlType:
+def column_type(oid: int, typmod: int = -1, *, dimensioned: bool = False) -> SqlType:
     """The type of a stored column: like `SqlType`, with the shape that numeric columns are stored in, and what is under
     a domain."""
+    if dimensioned:
+        return replace(column_type(oid, typmod), dimensioned=True)
     if oid != NUMERIC:
         return SqlType(oid, typmod) if oid <= FIRST_USER_TYPE else _of_user(oid, typmod)
     declared = numeric_precision_scale(typmod)
     if declared is None:
         return SqlType(oid, typmod, NumericShape(MAX_DECIMAL_PRECISION, UNCONSTRAINED_NUMERIC_SCALE, exact_scale=False))
     return SqlType(oid, typmod, NumericShape(*declared))
+
+
+def type_of_column(column: Column) -> SqlType:
+    """The type of a column of the catalog."""
+    return column_type(column.type_oid, column.typmod, dimensioned=column.dimensioned)
 
 
 def under_domain(oid: int) -> int:

@@ -18,7 +18,7 @@ from planner.syntax.identifiers import quote_identifier, quote_literal
 from planner.types import derived_oids
 from planner.types.derived_oids import FIRST_USER_TYPE
 from planner.types.type_scope import TYPE_SCOPE, UserType, record_of
-from planner.types.types import INT8, SqlType, column_type
+from planner.types.types import INT8, SqlType, type_of_column
 from storage.catalog.model import COMPOSITE, CatalogSnapshot, DomainType, EnumType, Record, Relation, Schema
 
 _INT8_ARRAY = 1016
@@ -79,7 +79,11 @@ def attributes(oid: int) -> tuple[Attribute, ...] | None:
     if not isinstance(record, Relation):
         return None
     return tuple(
-        Attribute(name=column.name, type=column_type(column.type_oid, column.typmod), physical=f"a{column.attnum}")
+        Attribute(
+            name=column.name,
+            type=type_of_column(column),
+            physical=f"a{column.attnum}",
+        )
         for column in record.live_columns()
     )
 

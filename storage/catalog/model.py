@@ -96,6 +96,9 @@ class Column(msgspec.Struct, frozen=True, kw_only=True):
     column's value."""
     sequence: int | None = None
     """Oid of the sequence that an identity column takes its values from."""
+    dimensioned: bool = False
+    """Whether an array column was declared with several dimensions: its arrays may have any, and any lower bounds, and
+    are stored with them."""
 
 
 COMPOSITE = "c"

@@ -34,7 +34,7 @@ from adapter.transactions.validation import has_changed
 from planner.definitions.index_expressions import key_texts
 from planner.errors import ExclusionViolation, ForeignKeyViolation, SqlError, UniqueViolation
 from planner.types.table_indexes import constraint_of_index
-from planner.types.types import column_type
+from planner.types.types import column_type, type_of_column
 from storage.catalog.model import Constraint, Index, Relation, Schema
 from storage.off_loop import computed
 from storage.shards.indexes.definition import IndexDefinition, StoredColumn
@@ -97,7 +97,7 @@ def key_text_of(relation: Relation, attnums: Sequence[int], keys: Keys, row: int
     """The key in `row` of `keys`, which are those of the columns `attnums`."""
     by_attnum = {column.attnum: column for column in relation.columns}
     columns = [by_attnum[attnum] for attnum in attnums]
-    types = [column_type(column.type_oid, column.typmod) for column in columns]
+    types = [type_of_column(column) for column in columns]
     return key_text([column.name for column in columns], keys, row, types, settings)
 
 
@@ -107,8 +107,10 @@ def unique_key_text(running: Running, relation: Relation, key: Constraint | Inde
     expression_types = iter(key.expression_types if isinstance(key, Index) else ())
     context = running.session.bind_context(own_catalog(running))
     names = list(key_texts(relation, key.columns, expressions, context, pretty=True))
-    by_attnum = {column.attnum: (column.type_oid, column.typmod) for column in relation.columns}
-    types = [column_type(*(by_attnum[attnum] if attnum else next(expression_types))) for attnum in key.columns]
+    by_attnum = {column.attnum: column for column in relation.columns}
+    types = [
+        type_of_column(by_attnum[attnum]) if attnum else column_type(*next(expression_types)) for attnum in key.columns
+    ]
     return key_text(names, keys, row, types, running.session.values)
 
 

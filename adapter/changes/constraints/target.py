@@ -12,7 +12,7 @@ from adapter.execution.statement import Running
 from adapter.plans.key_indexes import RowValues
 from planner.errors import WrongObjectType
 from planner.types.table_indexes import unique_keys
-from planner.types.types import SqlType, column_type
+from planner.types.types import SqlType, type_of_column
 from storage.bounded_map import BoundedMap
 from storage.catalog.model import CatalogSnapshot, Column, Relation, Schema
 from storage.ids import ShardId
@@ -87,7 +87,7 @@ def target_with(
         shard=relation.shard,
         columns=columns,
         names=[f"c{column.attnum}" for column in columns],
-        types=[column_type(column.type_oid, column.typmod) for column in columns],
+        types=[type_of_column(column) for column in columns],
         not_null=frozenset([column.attnum for column in columns if column.not_null]),
         key_places=tuple([place for place, column in enumerate(columns) if column.attnum in key_columns]),
         checks=checks,

@@ -36,7 +36,7 @@ from planner.queries.changes.column_values import default_text
 from planner.statements import records as st
 from planner.syntax.parse import split_and_parse
 from planner.types.type_names import format_type
-from planner.types.types import SqlType, column_type
+from planner.types.types import SqlType, type_of_column
 from storage.catalog.model import CatalogSnapshot, Column, Sequence
 from storage.catalog.temporary import is_temporary
 
@@ -76,9 +76,7 @@ async def run_copy_in(running: Running, statement: st.Copy) -> CopyIn:
     load = _Load(running, catalog, target, columns, defaults, wanted)
     return CopyIn(
         relation_name=relation.name,
-        columns=tuple(
-            ColumnDescription(name=column.name, type=column_type(column.type_oid, column.typmod)) for column in columns
-        ),
+        columns=tuple(ColumnDescription(name=column.name, type=type_of_column(column)) for column in columns),
         format=format_,
         write=load.write,
         finish=load.finish,
@@ -87,7 +85,7 @@ async def run_copy_in(running: Running, statement: st.Copy) -> CopyIn:
 
 
 async def _default(running: Running, catalog: CatalogSnapshot, column: Column) -> _Default:
-    type_ = column_type(column.type_oid, column.typmod)
+    type_ = type_of_column(column)
     if column.sequence is not None:
         return _Default(type=type_, sequence=find_sequence(running, column.sequence))
     text = default_text(column)

@@ -8,7 +8,7 @@ from planner.definitions.defaults import bind_default
 from planner.ir.bound import BoundQuery
 from planner.queries.changes.column_values import default_text
 from planner.syntax.parse import Parsed
-from planner.types.types import column_type
+from planner.types.types import type_of_column
 from storage.catalog.model import Column
 
 
@@ -17,6 +17,6 @@ def default_query(running: Running, column: Column, written: Parsed | None = Non
     they have positions where `written` gives it as it stands in the statement."""
     text = default_text(column)
     assert text is not None
-    type_ = column_type(column.type_oid, column.typmod)
+    type_ = type_of_column(column)
     context = running.session.bind_context(own_catalog(running))
     return bind_default(text, column.name, type_, context, written)

@@ -15,7 +15,7 @@ from adapter.execution.guards import own_catalog
 from adapter.execution.statement import Running
 from adapter.queries.prepared_read import PreparedRead
 from planner.ir.physical import arrow_type
-from planner.types.types import column_type
+from planner.types.types import type_of_column
 from storage.catalog.model import Column, Relation
 from storage.catalog.temporary import is_temporary
 from storage.shards.parts import UploadedPart
@@ -25,7 +25,10 @@ def physical_schema(columns: Iterable[Column]) -> pa.Schema:
     """The Arrow schema of a table's parts."""
     return pa.schema(
         [
-            pa.field(f"c{column.attnum}", arrow_type(column_type(column.type_oid, column.typmod)))
+            pa.field(
+                f"c{column.attnum}",
+                arrow_type(type_of_column(column)),
+            )
             for column in columns
             if not column.dropped
         ]

@@ -16,7 +16,7 @@ from planner.definitions.renaming import with_column_renamed
 from planner.definitions.row_expressions import computing_query, generation_expression
 from planner.statements import records as st
 from planner.syntax.parse import Parsed
-from planner.types.types import column_type
+from planner.types.types import type_of_column
 from planner.types.user_types import held_as
 from planner.values.text_values import format_text
 from storage.catalog.model import Column, Relation
@@ -27,7 +27,7 @@ def checked_default(running: Running, column: Column, written: Parsed | None = N
     does."""
     assert column.default is not None
     default_query(running, column, written)
-    type_ = column_type(column.type_oid, column.typmod)
+    type_ = type_of_column(column)
     kept = stored_default(column.default, column.name, type_, running.session.bind_context(own_catalog(running)))
     return replace(column, default=kept)
 
@@ -35,7 +35,7 @@ def checked_default(running: Running, column: Column, written: Parsed | None = N
 async def missing_value(running: Running, column: Column) -> str | None:
     """The text of the value that existing rows get in an added column with a default."""
     (value,) = await evaluate(running, own_catalog(running), default_query(running, column))
-    return None if value is None else format_text(value, held_as(column_type(column.type_oid, column.typmod)))
+    return None if value is None else format_text(value, held_as(type_of_column(column)))
 
 
 # ---------------------------------------------------------------- generated columns

@@ -56,7 +56,13 @@ async def create_composite(running: Running, statement: st.CreateComposite) -> N
 
 def _column(definition: st.ColumnDefinition, attnum: int) -> Column:
     type = definition.type
-    return Column(attnum=attnum, name=definition.name, type_oid=type.declared_oid, typmod=type.declared_typmod)
+    return Column(
+        attnum=attnum,
+        name=definition.name,
+        type_oid=type.declared_oid,
+        typmod=type.declared_typmod,
+        dimensioned=type.dimensioned,
+    )
 
 
 async def alter_composite(running: Running, statement: st.AlterTable) -> None:
@@ -94,7 +100,13 @@ def _changed(running: Running, record: Relation, action: st.AlterTableAction) ->
             return without_column(record, column)
         case st.SetColumnType(name=name, type=wanted):
             column = require_column(record, name)
-            return with_column(record, replace(column, type_oid=wanted.declared_oid, typmod=wanted.declared_typmod))
+            changed = replace(
+                column,
+                type_oid=wanted.declared_oid,
+                typmod=wanted.declared_typmod,
+                dimensioned=wanted.dimensioned,
+            )
+            return with_column(record, changed)
         case _:
             raise FeatureNotSupported("this change of a composite type is not supported")
 

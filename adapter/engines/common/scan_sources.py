@@ -27,7 +27,7 @@ from adapter.plans.constant_rows import array_of
 from planner.ir.nodes import Literal, Rel, Scan, SystemScan
 from planner.ir.physical import arrow_type
 from planner.ir.rewrite import walk
-from planner.types.types import SqlType, column_type
+from planner.types.types import SqlType, type_of_column
 from planner.types.user_types import held_as
 from planner.values.text_values import parse_text
 from storage.bounded_map import BoundedMap
@@ -116,7 +116,7 @@ def scan_columns(relation: Relation) -> tuple[ScanColumn, ...]:
     """The live columns of `relation`, in attnum order."""
     columns = []
     for column in relation.live_columns():
-        type = column_type(column.type_oid, column.typmod)
+        type = type_of_column(column)
         value = None if column.missing is None else parse_text(column.missing, held_as(type))
         columns.append(ScanColumn(name=f"c{column.attnum}", type=type, missing=Literal(value=value, type=type)))
     return tuple(columns)

@@ -21,7 +21,7 @@ from adapter.queries.by_index.key_scan import distinct_keys, rows_by_keys, visib
 from adapter.queries.by_index.table_rows import Paths, TableRows, as_table, is_within
 from planner.ir import nodes as ir
 from planner.ir.bound import BoundQuery
-from planner.types.types import column_type
+from planner.types.types import type_of_column
 from storage.bounded_map import BoundedMap
 from storage.shards.indexes.reading.estimates import Estimate
 from storage.shards.indexes.reading.found import Found
@@ -169,5 +169,5 @@ class _Partners:
 
     def _constant(self, column: str, count: int) -> pa.Array:
         known = next(c for c in self._rows.relation.columns if f"c{c.attnum}" == column)
-        value = array_of(column_type(known.type_oid, known.typmod), [self._fixed[column].value])
+        value = array_of(type_of_column(known), [self._fixed[column].value])
         return pa.repeat(value[0], count)

@@ -213,6 +213,7 @@ def pg_attribute(objects: CatalogObjects) -> Content:
                     column.name,
                     column.type_oid,
                     typmod=column.typmod,
+                    **({"attndims": 2} if column.dimensioned else {}),
                     attnotnull=column.not_null,
                     atthasdef=column.default is not None,
                     attidentity=column.identity,

@@ -13,7 +13,7 @@ from planner.ir.physical import element_type, listed
 from planner.lowering.fragments.fragment import Fragment, made, simple
 from planner.lowering.fragments.fragment import listed as joined
 from planner.lowering.fragments.templates import fill, let
-from planner.lowering.scalars.casts import ORDINARY_ONLY
+from planner.lowering.scalars.casts import NOT_ORDINARY
 from planner.lowering.scalars.comparison_runs import compares_keys
 from planner.lowering.scalars.logic import BOOLEAN, among
 from planner.lowering.scalars.routines import call
@@ -245,7 +245,7 @@ def _assigned_in_list(scalars: Scalars, expr: ir.SubscriptAssignment) -> Fragmen
         whens += refused(f"{upper} < {lower}", "2202E", "upper bound cannot be less than lower bound")
         given = dialect.length("{3}")
         whens += refused(f"{given} < {upper} - {lower} + 1", "2202E", "source array too small")
-    whens += refused(f"{lower} < 1 OR ({length} = 0 AND {lower} > 1)", "0A000", ORDINARY_ONLY)
+    whens += f"WHEN {lower} < 1 OR ({length} = 0 AND {lower} > 1) THEN {dialect.error(dialect.string(NOT_ORDINARY))} "
     most = f"array size exceeds the maximum allowed ({MAX_ELEMENTS})"
     whens += refused(f"{upper} > {MAX_ELEMENTS}", "54000", most)
     made_of = dialect.with_elements(f"coalesce({{0}}, {empty})", lower=lower, upper=upper, items="{3}", element=element)

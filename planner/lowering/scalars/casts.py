@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from planner.dialects.error_text import error_text
 from planner.dialects.quoting import quoted
 from planner.errors import FeatureNotSupported
 from planner.functions.forms.intervals import unless_null
+from planner.ir.array_value import ORDINARY_HINT, ORDINARY_ONLY
 from planner.ir.physical import OID_TYPES, element_type, listed
 from planner.lowering.fragments.context import Context
 from planner.lowering.fragments.fragment import Fragment, simple
@@ -113,6 +115,9 @@ def cast_template(ctx: Context, source: SqlType, target: SqlType) -> str:
     )
 
 
+NOT_ORDINARY = error_text("0A000", ORDINARY_ONLY, None, ORDINARY_HINT)
+
+
 def _between_arrays(ctx: Context, source: SqlType, target: SqlType) -> str | None:
     """A cast from or to arrays of any dimensions; None where something else than a list or a text is at the other
     end."""
@@ -120,7 +125,7 @@ def _between_arrays(ctx: Context, source: SqlType, target: SqlType) -> str | Non
     if not target.dimensioned:
         if element_type(target) is None:
             return None
-        many = dialect.raise_sql("0A000", ORDINARY_ONLY)
+        many = dialect.error(dialect.string(NOT_ORDINARY))
         items = cast_template(ctx, listed(source), target).replace("{0}", "({0}).items")
         return f"CASE WHEN ({{0}}).dims IS NOT NULL THEN {many} ELSE {items} END"
     if source.oid in TEXT_TYPES:
@@ -136,9 +141,6 @@ def _between_arrays(ctx: Context, source: SqlType, target: SqlType) -> str | Non
             return "{0}"
         items, dims = items.replace("{0}", "({0}).items"), "({0}).dims"
     return f"CASE WHEN {{0}} IS NOT NULL THEN {dialect.dimensioned(items, dims)} END"
-
-
-ORDINARY_ONLY = "arrays of several dimensions, or whose lower bound is not 1, are not supported here"
 
 
 def _to_numeric(ctx: Context, source: SqlType, target: SqlType) -> str:

@@ -37,7 +37,7 @@ from planner.resolution.statement import Level, Statement
 from planner.syntax.libpg_query import pb
 from planner.syntax.parse import Tree
 from planner.types.type_names import format_type
-from planner.types.types import INT8, REGCLASS, SqlType, column_type
+from planner.types.types import INT8, REGCLASS, SqlType, type_of_column
 from storage.catalog.model import Column, Relation
 
 _T = TypeVar("_T")
@@ -138,7 +138,7 @@ def bind_generation(level: Level, tree: Tree, relation: Relation, column: Column
                     detail="A generated column cannot reference another generated column.",
                     position=statement.position_of(node),
                 )
-    type_ = column_type(column.type_oid, column.typmod)
+    type_ = type_of_column(column)
     try:
         return assign(statement, expr, column, type_)
     except DatatypeMismatch:

@@ -52,7 +52,7 @@ from planner.resolution.statement import Level, NsColumn, NsItem, Statement
 from planner.statements.records import QualifiedName
 from planner.syntax.parse import Tree
 from planner.types.system_relations import SystemRelation
-from planner.types.types import INT4, SqlType, column_type
+from planner.types.types import INT4, SqlType, type_of_column
 from storage.catalog.model import Column, Relation
 
 _VERBS = {
@@ -83,7 +83,7 @@ class ChangeTarget(Struct, frozen=True, kw_only=True):
     @property
     def types(self) -> list[SqlType]:
         """Their types."""
-        return [column_type(column.type_oid, column.typmod) for column in self.live]
+        return [type_of_column(column) for column in self.live]
 
     def index(self, name: str, position: int | None) -> int:
         """The place of the column that a statement calls `name`, among those of `named`. Raises 42703."""

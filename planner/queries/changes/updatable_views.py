@@ -14,7 +14,7 @@ from planner.resolution.query import analyze_query
 from planner.resolution.statement import Level, NsColumn, NsItem, Statement
 from planner.statements.records import QualifiedName
 from planner.syntax.parse import Parsed, Tree
-from planner.types.types import column_type
+from planner.types.types import type_of_column
 from storage.catalog.model import Relation
 
 NO_COLUMNS = "Views that have no updatable columns are not automatically updatable."
@@ -105,9 +105,7 @@ def _analyzed(level: Level, view: Relation, parsed: Parsed) -> UpdatableView | s
     base = find_relation(statement.context, name)
     if not isinstance(base, Relation) or base.kind not in ("r", "v"):
         return _NO_SINGLE_RELATION
-    fields = [
-        statement.new_field(column.name, column_type(column.type_oid, column.typmod)) for column in base.live_columns()
-    ]
+    fields = [statement.new_field(column.name, type_of_column(column)) for column in base.live_columns()]
     item = base_item(level, reference, base, [NsColumn(field.name, field=field) for field in fields], name.schema or "")
     item.system_columns = {"tableoid": RowConstructor(items=(), names=(), type=fields[0].type)} if fields else {}
     level.namespace.append(item)
