@@ -62,7 +62,7 @@ _FIXED: dict[type, str] = {
     st.DropRole: "DROP ROLE",
     st.Do: "DO",
     st.SetConstraints: "SET CONSTRAINTS",
-    st.Call: "CALL",
+    st.CallProcedure: "CALL",
     st.Execute: "EXECUTE",
 }
 _PREPARED = {"prepare": "PREPARE TRANSACTION", "commit": "COMMIT PREPARED", "rollback": "ROLLBACK PREPARED"}
@@ -85,6 +85,10 @@ def command_tag(statement: object) -> str:
             return "CREATE MATERIALIZED VIEW"
         case st.CreateTableAs():
             return "SELECT"
+        case st.CreateRoutine(kind=kind):
+            return f"CREATE {kind.upper()}"
+        case st.AlterRoutine(routine=routine):
+            return f"ALTER {routine.kind.upper()}"
         case st.Drop(kind=kind):
             return f"DROP {kind.upper()}"
         case st.AlterTable(kind=kind) | st.RenameColumn(kind=kind) | st.RenameRelation(kind=kind):

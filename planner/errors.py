@@ -441,6 +441,14 @@ class InvalidObjectDefinition(SyntaxErrorOrAccessRuleViolation):
     sqlstate = "42P17"
 
 
+class DuplicateFunction(SyntaxErrorOrAccessRuleViolation):
+    sqlstate = "42723"
+
+
+class InvalidFunctionDefinition(SyntaxErrorOrAccessRuleViolation):
+    sqlstate = "42P13"
+
+
 class GeneratedAlways(SyntaxErrorOrAccessRuleViolation):
     sqlstate = "428C9"
 

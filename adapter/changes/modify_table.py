@@ -45,11 +45,10 @@ from adapter.changes.rows.returning import ReturnedRows
 from adapter.changes.rows.written_rows import written_rows
 from adapter.execution.statement import Outcome, RowsOutcome, Running
 from adapter.plans.constant_rows import constant_value
-from adapter.plans.plan_cache import Plan
+from adapter.plans.plan_cache import Plan, has_acting_calls
 from adapter.queries.prepared_read import NOTHING, PreparedRead
 from adapter.queries.read import may_skip_engines, prepare_plan
 from adapter.queries.sequences import find_sequence, next_values
-from adapter.queries.session_functions import has_acting_calls
 from adapter.results import Command, RecordBatch
 from adapter.transactions.decided_rows import DELETED, Replacement
 from adapter.transactions.snapshots import reading_as_before

@@ -19,8 +19,9 @@ from adapter.results import Notice
 from planner.common_errors import missing_column
 from planner.errors import DependentObjectsStillExist
 from planner.statements import records as st
-from storage.catalog.model import CatalogSnapshot, Column, Comment, Constraint, Index, Record, Relation
+from storage.catalog.model import CatalogSnapshot, Column, Comment, Constraint, Index, Relation
 from storage.catalog.model import Sequence as SequenceRecord
+from storage.catalog.record import Record
 
 
 def drop_column(running: Running, relation: Relation, action: st.DropColumn) -> None:

@@ -14,6 +14,7 @@ from adapter.execution.relation_names import describe, shown_name
 from adapter.execution.statement import Running
 from adapter.results import Notice
 from planner.errors import DependentObjectsStillExist
+from planner.types import derived_oids
 from planner.types.user_types import is_type_record, mentions, types_used
 from storage.catalog.model import (
     CatalogRecord,
@@ -23,11 +24,12 @@ from storage.catalog.model import (
     DomainType,
     EnumType,
     Index,
-    Record,
     Relation,
     Schema,
 )
 from storage.catalog.model import Sequence as SequenceRecord
+from storage.catalog.record import Record
+from storage.catalog.routines import Function
 
 MAX_LISTED = 100
 """PostgreSQL's MAX_REPORTED_DEPS."""
@@ -47,6 +49,15 @@ def direct_dependents(catalog: CatalogSnapshot, oid: int) -> list[Record]:
                 found.append(record)
         elif isinstance(record, DomainType):
             if record.schema == oid or (is_type and oid in types_used(record)):
+                found.append(record)
+        elif isinstance(record, Function):
+            types = [derived_oids.owner(parameter.type_oid) for parameter in record.parameters]
+            texts = (record.sql_body or "", *(parameter.default or "" for parameter in record.parameters))
+            if (
+                record.schema == oid
+                or oid in (*record.depends_on, *types, derived_oids.owner(record.result))
+                or any(mentions(text, oid) for text in texts)
+            ):
                 found.append(record)
         elif isinstance(record, SequenceRecord):
             if record.schema == oid or (record.owned_by is not None and record.owned_by[0] == oid):

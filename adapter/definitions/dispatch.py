@@ -18,6 +18,8 @@ from msgspec.structs import replace
 from adapter.definitions import alter, drop, objects, rename, sequences, tables
 from adapter.definitions.databases import changes as databases
 from adapter.definitions.indexes import creation, rebuilding
+from adapter.definitions.routines import alteration
+from adapter.definitions.routines import creation as routines
 from adapter.definitions.types import changes, composites, domains, enums
 from adapter.execution.guards import own_catalog, prevent_in_block
 from adapter.execution.statement import Running
@@ -57,6 +59,8 @@ _HANDLERS: dict[type, _Handler] = {
     st.AddDomainCheck: domains.add_check,
     st.ValidateDomainCheck: domains.validate_check,
     st.DropDomainCheck: domains.drop_check,
+    st.CreateRoutine: routines.create_routine,
+    st.AlterRoutine: alteration.alter_routine,
     st.CreateIndex: creation.create_index,
     st.Reindex: rebuilding.reindex,
     st.CreateRole: objects.create_role,
@@ -80,7 +84,6 @@ _UNSUPPORTED: dict[type, str] = {
     st.AlterSystem: "ALTER SYSTEM",
     st.Cluster: "CLUSTER",
     st.Do: "DO",
-    st.Call: "CALL",
 }
 
 

@@ -12,6 +12,7 @@ import msgspec
 
 from adapter.definitions.common.catalog_changes import change, owner_oid, with_column
 from adapter.definitions.dependents import dependents_of, named, notify, refuse, remove, report_cascade
+from adapter.definitions.routines.names import find_routine
 from adapter.definitions.sequences import identity_owner
 from adapter.definitions.type_uses import ViewUse, droppable_type, remove_use, uses_of_types
 from adapter.definitions.types.names import look_up_type
@@ -23,6 +24,7 @@ from planner.errors import (
     DependentObjectsStillExist,
     FeatureNotSupported,
     InsufficientPrivilege,
+    UndefinedFunction,
     UndefinedObject,
     UndefinedTable,
     WrongObjectType,
@@ -35,11 +37,11 @@ from storage.catalog.model import (
     Column,
     Constraint,
     Index,
-    Record,
     Relation,
     Schema,
 )
 from storage.catalog.model import Sequence as SequenceRecord
+from storage.catalog.record import Record
 
 _RELATION_KINDS = frozenset({"table", "view", "materialized view", "sequence", "index"})
 _IN_SCHEMAS = _RELATION_KINDS | {
@@ -58,6 +60,8 @@ async def drop(running: Running, statement: st.Drop) -> None:
         _drop_relations(running, statement)
     elif statement.kind in ("type", "domain"):
         _drop_types(running, statement)
+    elif statement.routines:
+        _drop_routines(running, statement)
     elif statement.if_exists:
         for name in statement.names:
             if not _without_schema(running, statement, name):
@@ -139,6 +143,22 @@ def _drop_types(running: Running, statement: st.Drop) -> None:
         record = droppable_type(running, catalog, row)
         targets[record.oid] = record
     _drop_all(running, catalog, targets, cascade=statement.cascade)
+
+
+def _drop_routines(running: Running, statement: st.Drop) -> None:
+    targets: dict[int, Record] = {}
+    for routine in statement.routines:
+        if _without_schema(running, statement, routine.name):
+            continue
+        try:
+            record = find_routine(running, routine)
+        except UndefinedFunction:
+            if not statement.if_exists:
+                raise
+            notify(running, f"{statement.kind} {routine.name}({','.join(routine.written)}) does not exist, skipping")
+            continue
+        targets[record.oid] = record
+    _drop_all(running, own_catalog(running), targets, cascade=statement.cascade)
 
 
 def _drop_schemas(running: Running, statement: st.Drop) -> None:

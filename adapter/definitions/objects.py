@@ -13,6 +13,7 @@ from adapter.definitions.common.catalog_changes import change, new_oid, owner_oi
 from adapter.definitions.constraints.checks import find_constraint, refuse_duplicate
 from adapter.definitions.databases.changes import give_database, rename_database, require_database
 from adapter.definitions.dependents import remove
+from adapter.definitions.routines.names import find_routine
 from adapter.definitions.types.changes import rename_type
 from adapter.definitions.types.domains import domain_check, rename_check
 from adapter.definitions.types.names import require_domain, require_own_type
@@ -54,6 +55,7 @@ from storage.catalog.model import (
     Sequence,
     Setting,
 )
+from storage.catalog.routines import Function
 
 SCRAM_ITERATIONS = 4096
 
@@ -181,6 +183,8 @@ def _commented(running: Running, catalog: CatalogSnapshot, statement: st.Comment
             return relation.oid, column.attnum
         case "schema":
             return require_schema(catalog, statement.name).oid, 0
+        case _ if statement.routine is not None:
+            return find_routine(running, statement.routine).oid, 0
         case "type" | "domain" if statement.relation is not None:
             return require_own_type(running, statement.relation, statement.kind).oid, 0
         case "domain constraint" if statement.relation is not None:
@@ -287,9 +291,8 @@ async def drop_role(running: Running, statement: st.DropRole) -> None:
             continue
         if name == running.session.user:
             raise DependentObjectsStillExist("current user cannot be dropped")
-        owned = [
-            r for r in catalog.all() if isinstance(r, (Relation, Schema, Sequence, Database)) and r.owner == role.oid
-        ]
+        kinds = (Relation, Schema, Sequence, Database, Function)
+        owned = [r for r in catalog.all() if isinstance(r, kinds) and r.owner == role.oid]
         if owned:
             raise DependentObjectsStillExist(
                 f'role "{name}" cannot be dropped because some objects depend on it',

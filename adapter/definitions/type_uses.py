@@ -24,7 +24,9 @@ from planner.types import derived_oids
 from planner.types.type_names import format_type
 from planner.types.type_scope import record_of
 from planner.types.user_types import is_type_record, mentions
-from storage.catalog.model import COMPOSITE, CatalogSnapshot, Column, Constraint, Index, Record, Relation
+from storage.catalog.model import COMPOSITE, CatalogSnapshot, Column, Constraint, Index, Relation
+from storage.catalog.record import Record
+from storage.catalog.routines import Function
 
 
 class ColumnUse(Struct, frozen=True, kw_only=True):
@@ -48,7 +50,7 @@ class ColumnUse(Struct, frozen=True, kw_only=True):
 
     def rests_on(self, running: Running, catalog: CatalogSnapshot) -> str:
         """What messages say that it depends on."""
-        return _type_name(self.type_oid, self.column.type_oid)
+        return _name_of(running, catalog, self.type_oid, self.column.type_oid)
 
 
 class ExpressionUse(Struct, frozen=True, kw_only=True):
@@ -69,7 +71,12 @@ class ExpressionUse(Struct, frozen=True, kw_only=True):
 
     def rests_on(self, running: Running, catalog: CatalogSnapshot) -> str:
         """What messages say that it depends on."""
-        return _type_name(self.type_oid)
+        return _name_of(running, catalog, self.type_oid)
+
+
+def _name_of(running: Running, catalog: CatalogSnapshot, record_oid: int, array_oid: int = 0) -> str:
+    record = catalog.get(record_oid)
+    return named(running, catalog, record) if isinstance(record, Function) else _type_name(record_oid, array_oid)
 
 
 def _type_name(record_oid: int, array_oid: int = 0) -> str:
@@ -125,7 +132,7 @@ def uses_of_types(running: Running, catalog: CatalogSnapshot, doomed: Mapping[in
     found: list[TypeUse] = []
     seen = set(doomed)
     for oid, record in doomed.items():
-        if not is_type_record(record):
+        if not is_type_record(record) and not isinstance(record, Function):
             continue
         for use in _uses(catalog, oid, doomed):
             found.append(use)

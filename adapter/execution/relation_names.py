@@ -20,18 +20,19 @@ from planner.statements.records import QualifiedName
 from planner.types.derived_oids import row_type_oid
 from planner.types.table_indexes import index_called
 from planner.types.type_names import format_type
-from planner.types.user_types import is_type_record
+from planner.types.user_types import function_name, is_type_record
 from storage.catalog.model import (
     BOOTSTRAP_SUPERUSER_OID,
     COMPOSITE,
     CatalogSnapshot,
     CatalogUpdate,
     Index,
-    Record,
     Relation,
     Schema,
     Sequence,
 )
+from storage.catalog.record import Record
+from storage.catalog.routines import Function
 from storage.catalog.temporary import TEMPORARY_SCHEMA
 
 KINDS = {"r": "table", "v": "view", "m": "materialized view", COMPOSITE: "composite type"}
@@ -197,6 +198,9 @@ def describe(running: Running, catalog: CatalogSnapshot, record: Record) -> str:
         return f"schema {record.name}"
     if is_type_record(record):
         return f"type {format_type(row_type_oid(record.oid))}"
+    if isinstance(record, Function):
+        types = ",".join(format_type(oid) for oid in record.input_types)
+        return f"function {function_name(record.oid)}({types})"
     if not isinstance(record, (Relation, Sequence, Index)):
         return f"object {record.oid}"
     return f"{kind_of(record)} {shown_name(running, catalog, record)}"

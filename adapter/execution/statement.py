@@ -8,7 +8,7 @@ hears of it.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from adapter.execution.session_registry import SessionRegistry
     from adapter.execution.session_state import SessionState
     from adapter.execution_context import SessionFacts
+    from adapter.plans.plan_cache import Plan
     from adapter.transactions.transaction import Transaction
 
 
@@ -48,6 +49,8 @@ class Running(Struct, kw_only=True, eq=False):
     declared: tuple[int, ...]
     """The oids of the parameters' types, where the client gave them."""
     scope: CancelScope
+    run: Callable[[Running, Plan], Awaitable[Outcome]]
+    """Carries out a plan, as one of the statements of a function."""
     started_at: datetime
     in_block: bool
     may_retry: bool = False
@@ -59,6 +62,8 @@ class Running(Struct, kw_only=True, eq=False):
     """How often that has happened."""
     token: str = ""
     """Names this execution, in the whole server process: see `ExecutionContext`."""
+    depth: int = 0
+    """How many functions it is inside of."""
 
 
 def given_to(running: Running) -> Given:

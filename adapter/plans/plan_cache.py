@@ -24,6 +24,7 @@ from adapter.transactions.locks import tags
 from adapter.transactions.locks.modes import Mode
 from adapter.transactions.locks.tags import Tag
 from planner.analyze import AnyStatement, BindContext, analyze, command_tag
+from planner.definitions.routines import bind_call
 from planner.ir import nodes as ir
 from planner.ir.bound import (
     WITH_ROWS,
@@ -36,7 +37,7 @@ from planner.ir.bound import (
     BoundWith,
 )
 from planner.ir.rewrite import walk
-from planner.resolution.session_values import ACTS
+from planner.resolution.session_values import acts
 from planner.statements import records as st
 from planner.syntax.parse import BRIEF_TEXT_CHARS, LONG_TEXT_CHARS, Parsed, split_and_parse
 from planner.types.types import SqlType
@@ -77,6 +78,7 @@ _DEFINITIONS = (
     st.ChangeTypeOwner,
     st.CreateDomain, st.SetDomainDefault, st.SetDomainNotNull, st.AddDomainCheck, st.ValidateDomainCheck,
     st.DropDomainCheck,
+    st.CreateRoutine, st.AlterRoutine,
 )  # fmt: skip
 
 
@@ -153,6 +155,11 @@ def _asked_and_called(query: BoundQuery | None) -> tuple[frozenset[str], frozens
     return frozenset(asked), frozenset(called)
 
 
+def has_acting_calls(node: object) -> bool:
+    """Whether `node` calls a function that the adapter carries out."""
+    return any(isinstance(inner, (ir.Call, ir.FunctionCall)) and acts(inner.signature) for inner in walk(node))
+
+
 def _reads(
     query: BoundQuery, templates: tuple[ScanTemplate, ...], asked: frozenset[str], called: frozenset[str]
 ) -> bool:
@@ -201,14 +208,18 @@ def _plan_of(parsed: Parsed, statement: AnyStatement, context: BindContext, decl
             query, written = statement.complete or statement.source, (statement.relation_oid,)
         case BoundUpdate() | BoundDelete() | BoundMerge():
             query, written = statement.read, (statement.relation_oid,)
+    param_types = query.param_types if query is not None else _inner_param_types(statement, context, declared)
+    if isinstance(statement, st.CallProcedure):
+        call = bind_call(statement.call, context, declared)
+        columns, param_types = describe_fields(call.fields) or None, call.args.param_types
     if isinstance(statement, BoundChange) and statement.returning is not None:
         columns = describe_fields(statement.returning.query.rel.fields)
-    oids = (*written, *(query.relations if query is not None else ()))
+    oids = (*written, *((*query.relations, *query.functions) if query is not None else ()))
     catalog = context.catalog
     values, called = _asked_and_called(query)
     templates = scan_templates(query.rel) if query is not None else ()
-    acts = not called.isdisjoint(ACTS)
-    reads = query is None or acts or _reads(query, templates, values, called)
+    is_acting = query is not None and has_acting_calls(query)
+    reads = query is None or is_acting or _reads(query, templates, values, called)
     if not reads and isinstance(statement, BoundInsert) and statement.returning is not None:
         inner = statement.returning.query
         reads = _reads(inner, scan_templates(inner.rel), *_asked_and_called(inner))
@@ -218,18 +229,18 @@ def _plan_of(parsed: Parsed, statement: AnyStatement, context: BindContext, decl
         catalog=catalog,
         search_path=context.search_path,
         query=query,
-        param_types=query.param_types if query is not None else _inner_param_types(statement, context, declared),
+        param_types=param_types,
         columns=columns,
         reg_columns=has_reg_columns([column.type for column in columns or ()]),
         templates=templates,
         relied_on=tuple(record for oid in dict.fromkeys(oids) if (record := catalog.get(oid)) is not None),
         locks=_locks(written, query),
         session_values=values,
-        acts=acts,
+        acts=is_acting,
         sizes=not called.isdisjoint(SIZE_FUNCTIONS),
         tag=command_tag(statement),
         reads=reads,
-        key_read=_key_read(query, catalog, templates, values) if query is not None and not acts else None,
+        key_read=_key_read(query, catalog, templates, values) if query is not None and not is_acting else None,
     )
 
 

@@ -15,10 +15,11 @@ import pyarrow as pa
 from msgspec.structs import replace
 
 from adapter.execution.statement import Running
+from adapter.plans.plan_cache import has_acting_calls
 from adapter.plans.row_text import literal_value
 from adapter.queries.prepared_read import PreparedRead
 from adapter.queries.row_actions import MAX_ROWS
-from adapter.queries.session_functions import carry_out_calls, has_acting_calls
+from adapter.queries.session_functions import carry_out_calls
 from planner.errors import FeatureNotSupported
 from planner.ir import nodes as ir
 from planner.ir.bound import BoundQuery

@@ -18,9 +18,10 @@ from adapter.execution.statement import RowsOutcome, Running, batches_of, select
 from adapter.execution_context import ExecutionContext
 from adapter.plans.constant_rows import constant_batch
 from adapter.plans.key_reads import KeyRead
-from adapter.plans.plan_cache import Plan, describe_fields
+from adapter.plans.plan_cache import Plan, describe_fields, has_acting_calls
 from adapter.plans.predicates import ScanTemplate, scan_templates
 from adapter.plans.row_text import literal_value
+from adapter.procedures.rows import has_functions_to_run, with_rows_of_functions
 from adapter.queries.acting_filters import (
     has_acting_filters,
     with_filters_carried_out,
@@ -33,7 +34,7 @@ from adapter.queries.prepared_read import NOTHING, PreparedRead, with_token
 from adapter.queries.row_actions import MAX_ROWS, carry_out_for_rows
 from adapter.queries.row_locking import prepare_locking, without_locking
 from adapter.queries.session_facts import facts_for
-from adapter.queries.session_functions import has_acting_calls, is_evaluated_once, with_session_values
+from adapter.queries.session_functions import carry_out_calls, is_evaluated_once, with_session_values
 from adapter.results import RecordBatch
 from adapter.system_catalogs.functions.reg_columns import with_names
 from adapter.transactions.snapshots import ResolvedTables, resolve
@@ -84,6 +85,9 @@ async def prepare_read(
     """
     session = running.session
     acts = has_acting_calls(query) if acts is None else acts
+    if acts and record and has_functions_to_run(query.rel):
+        query = await with_rows_of_functions(running, query, carry_out_calls)
+        templates, acts = scan_templates(query.rel), has_acting_calls(query)
     per_row = acts and not is_evaluated_once(query.rel)
     names = session_values(query) if values is None else values
     if running.transaction.state in UNREAD and (templates or query.system or sizes or "current_snapshot" in names):

@@ -14,12 +14,13 @@ from typing import Any
 from msgspec.structs import replace
 
 from adapter.execution.statement import Running
-from adapter.queries.session_functions import carry_out_calls, has_acting_calls
+from adapter.plans.plan_cache import has_acting_calls
+from adapter.queries.session_functions import carry_out_calls
 from planner.errors import FeatureNotSupported
 from planner.ir import nodes as ir
 from planner.ir.bound import BoundQuery
 from planner.ir.rewrite import transform, walk
-from planner.resolution.session_values import ACTS
+from planner.resolution.session_values import acts
 from planner.types.types import INT8, SqlType
 
 MAX_ROWS = 100_000
@@ -86,7 +87,7 @@ def _inner(rel: ir.Project, first_id: int) -> tuple[ir.Project, list[ir.Scalar]]
         return ir.ColumnRef(id=field.id, type=field.type)
 
     def rewritten(node: Any) -> Any:
-        if isinstance(node, ir.Call) and node.signature.name in ACTS:
+        if isinstance(node, ir.Call) and acts(node.signature):
             if has_acting_calls(node.args):
                 raise _unsupported()
             args = tuple(arg if isinstance(arg, ir.Literal) else column(arg, "argument") for arg in node.args)

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Any, TypeVar
 
 from adapter.execution.session_settings import apply_setting, current_value
 from adapter.execution.statement import Running
 from adapter.plans.constant_rows import constant_value
+from adapter.plans.plan_cache import has_acting_calls
+from adapter.procedures.bodies import call_function
 from adapter.queries.advisory_locks import ADVISORY_LOCKS
 from adapter.queries.cursor_rows import CURRENT_ROW, current_row
 from adapter.queries.sequences import currval, lastval, nextval, position, setval
@@ -22,7 +25,7 @@ from planner.errors import FeatureNotSupported, InvalidParameterValue, Undefined
 from planner.ir import nodes as ir
 from planner.ir.bound import BoundQuery
 from planner.ir.rewrite import transform, walk
-from planner.resolution.session_values import ACTS, substitute
+from planner.resolution.session_values import acts, substitute
 from planner.statements.records import Notify
 from planner.types import types as t
 from planner.types.types import SqlType
@@ -47,11 +50,6 @@ async def with_session_values(running: Running, query: BoundQuery, names: frozen
     return query
 
 
-def has_acting_calls(node: object) -> bool:
-    """Whether `node` calls a function that acts on the session."""
-    return any(isinstance(inner, ir.Call) and inner.signature.name in ACTS for inner in walk(node))
-
-
 def is_evaluated_once(rel: ir.Rel) -> bool:
     """Whether every expression of `rel` is evaluated exactly once."""
     match rel:
@@ -70,21 +68,37 @@ async def carry_out_calls(running: Running, node: _T) -> _T:
     calls: list[ir.Call] = []
 
     def note(inner: object) -> object | None:
-        if isinstance(inner, ir.Call) and inner.signature.name in ACTS:
+        if isinstance(inner, ir.Call) and acts(inner.signature):
             calls.append(inner)
             return inner
         return None
 
     transform(node, note)
+    if any(call.signature.acts for call in calls):
+        _refuse_conditional(node)
     results: dict[int, ir.Literal] = {}
     for call in calls:
         results[id(call)] = ir.Literal(value=await _carry_out(running, call), type=call.type)
     return transform(node, lambda inner: results.get(id(inner)))
 
 
+def _refuse_conditional(node: object) -> None:
+    """0A000 for a function of a user that is called under a condition: it is carried out before that is known."""
+    for part in walk(node):
+        if isinstance(part, (ir.Case, ir.Coalesce, ir.BoolOp)):
+            for inner in walk(part):
+                if isinstance(inner, ir.Call) and inner.signature.acts:
+                    raise FeatureNotSupported(
+                        f"function {inner.signature.name} under a condition (CASE, COALESCE, AND, OR) is not supported",
+                        detail="It is carried out statement by statement.",
+                    )
+
+
 async def _carry_out(running: Running, call: ir.Call) -> Any:
     name = call.signature.name
-    handler = _ACTS.get(name)
+    handler: Callable[..., Any] | None = _ACTS.get(name)
+    if call.signature.acts:
+        handler = partial(call_function, signature=call.signature)
     if handler is None:
         raise FeatureNotSupported(f"function {name}() is not supported")
     args = []

@@ -31,7 +31,7 @@ from adapter.execution.statement import Outcome, RowsOutcome, Running
 from adapter.queries.session_facts import Facts
 from adapter.results import ColumnDescription, Command, CopyIn, CopyOut, RecordBatch, Rows, StatementResult
 from adapter.settings.values import number_of
-from adapter.statements.dispatch import dispatch
+from adapter.statements.dispatch import dispatch, run_rows
 from adapter.transactions.transaction import State
 from adapter.wall_clock import utc_now
 from planner.common_errors import canceled, too_deep
@@ -189,6 +189,7 @@ class StatementLife:
             params=params,
             declared=declared,
             scope=CancelScope(),
+            run=run_rows,
             started_at=now,
             in_block=not transaction.implicit or in_query_string,
             may_retry=is_alone and attempt == 0,

@@ -18,6 +18,7 @@ from adapter.results import Command
 from adapter.statements import cursors as cursor_statements
 from adapter.statements import explain
 from adapter.statements import settings as settings_statements
+from adapter.statements.call import call_procedure
 from adapter.statements.prepare import prepare
 from adapter.statements.transactions import is_control, run_control, set_constraints, set_transaction
 from adapter.store_errors import CONCURRENT_DDL, CONCURRENT_UPDATE, serialization_failure
@@ -253,6 +254,8 @@ async def _utility(running: Running, plan: Plan) -> Outcome:
             return Command(tag="CHECKPOINT")
         case st.SetConstraints():
             return await set_constraints(running, statement)
+        case st.CallProcedure():
+            return await call_procedure(running, statement)
         case _:
             # NOTE: imported here, so that a server loads the code of definitions when the first one comes.
             from adapter.definitions.dispatch import run_definition

@@ -33,6 +33,7 @@ from planner.errors import SqlError
 from planner.types.user_types import types_used
 from storage.catalog.model import CatalogRecord, CatalogSnapshot, CatalogUpdate, DomainType, EnumType, Relation, Schema
 from storage.catalog.model import Sequence as SequenceRecord
+from storage.catalog.routines import Function
 from storage.errors import AsOfNotReadable, UnknownShard
 from storage.ids import ShardId
 from storage.shards.parts import ROW_ID, Part
@@ -136,9 +137,10 @@ def _references_resolve(after: CatalogSnapshot, updates: Iterable[CatalogUpdate]
     removed = {update.record.oid for update in updates if after.get(update.record.oid) is None}
     if removed:
         for record in after.all():
-            if isinstance(record, (Relation, SequenceRecord, EnumType, DomainType)) and record.schema in removed:
+            kinds = (Relation, SequenceRecord, EnumType, DomainType, Function)
+            if isinstance(record, kinds) and record.schema in removed:
                 return False
-            if isinstance(record, Relation) and not removed.isdisjoint(record.depends_on):
+            if isinstance(record, (Relation, Function)) and not removed.isdisjoint(record.depends_on):
                 return False
             if isinstance(record, (Relation, DomainType)) and not removed.isdisjoint(types_used(record)):
                 return False

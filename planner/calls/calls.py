@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from planner.calls.aggregate_calls import aggregate_call, rows_as_json
 from planner.calls.overloads import Resolved, resolve_call
 from planner.calls.set_returning import set_returning
+from planner.calls.user_calls import user_call
+from planner.calls.user_functions import is_user_function
 from planner.calls.window_calls import window_call
 from planner.errors import FeatureNotSupported, SqlSyntaxError, TooManyArguments, WrongObjectType
 from planner.expressions.bind import bind
@@ -83,6 +85,9 @@ def _bind_call(level: Level, tree: Tree) -> Scalar:
     if not isinstance(resolved, Resolved):
         _refuse_aggregate_syntax(level, name_text, tree)
         return resolved
+    if is_user_function(resolved.signature):
+        _refuse_aggregate_syntax(level, name_text, tree)
+        return user_call(level, resolved, tree, start_srfs)
     kind = resolved.signature.kind
     if kind is Kind.AGGREGATE:
         if windowed and not tree.agg_within_group:

@@ -8,17 +8,25 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from planner.calls.user_functions import (
+    default_argument,
+    functions_named,
+    is_user_function,
+    record_of,
+    signature_of,
+)
 from planner.catalog_data.content import columns
 from planner.common_errors import missing_schema
 from planner.errors import AmbiguousFunction, DatatypeMismatch, UndefinedFunction
 from planner.functions import own, registry
-from planner.ir.nodes import Literal, RowConstructor, Scalar
+from planner.ir.nodes import ArrayConstructor, Literal, RowConstructor, Scalar
 from planner.resolution.casting import coerce, explicit_cast, finish_row, resolve_unknown, with_like_arrays
 from planner.resolution.coercion import (
     ANY,
     Ambiguous,
     Candidate,
     Context,
+    can_coerce,
     candidates,
     category,
     choose,
@@ -28,12 +36,14 @@ from planner.resolution.coercion import (
 )
 from planner.resolution.operators import column_type_of_array
 from planner.resolution.session_values import session_signatures
-from planner.resolution.statement import Level
+from planner.resolution.statement import Level, Statement
 from planner.syntax.names import qualifier
 from planner.syntax.parse import split_and_parse
 from planner.types.signature import Signature, Volatility
-from planner.types.type_names import element_of, format_type, lookup_type
+from planner.types.type_names import array_of, element_of, format_type, lookup_type
 from planner.types.types import FLOAT8, RECORD, UNKNOWN, SqlType, column_type
+from planner.types.user_types import attributes
+from storage.catalog.routines import Function
 
 _HINT = "No function matches the given name and argument types. You might need to add explicit type casts."
 
@@ -50,6 +60,10 @@ class Resolved(Struct):
     signature: Signature
     args: list[Scalar]
     type: SqlType
+    columns: tuple[tuple[str, SqlType], ...] | None = None
+    """Of a function of a user: the columns of its rows, None when its result is no row."""
+    given: tuple[Scalar, ...] = ()
+    """The arguments that its call was written with."""
 
 
 def overloads(level: Level, names: tuple[str, ...], location: int) -> tuple[Signature, ...]:
@@ -57,16 +71,27 @@ def overloads(level: Level, names: tuple[str, ...], location: int) -> tuple[Sign
     name = names[-1]
     context, position = level.statement.context, level.statement.position(location)
     schema = qualifier(names, context.database, position)
-    if schema == own.SCHEMA:
+    if schema == own.SCHEMA and not name.isdigit():
         return own.functions(name)
-    if schema is not None and schema not in ("pg_catalog", "information_schema"):
-        if context.catalog.schema(schema) is None:
-            raise missing_schema(schema, position)
-        return ()
+    if schema in ("pg_catalog", "information_schema"):
+        return _built_in(name)
+    if schema is not None and schema != own.SCHEMA and context.catalog.schema(schema) is None:
+        raise missing_schema(schema, position)
+    of_users = [(path, signature_of(record)) for path, record in functions_named(context, schema, name)]
+    if schema is not None:
+        return tuple(signature for _, signature in of_users)
+    if not of_users:
+        return _built_in(name)
+    path = context.searched_schemas()
+    place = path.index("pg_catalog")
+    before = [signature for of, signature in of_users if path.index(of) < place]
+    after = [signature for of, signature in of_users if path.index(of) > place]
+    return (*before, *_built_in(name), *after)
+
+
+def _built_in(name: str) -> tuple[Signature, ...]:
     session = session_signatures(name)
-    if session:
-        return session
-    return registry.functions(name) + registry.aggregates(name) + registry.window_functions(name)
+    return session or registry.functions(name) + registry.aggregates(name) + registry.window_functions(name)
 
 
 def resolve_call(
@@ -84,7 +109,7 @@ def resolve_call(
     found = overloads(level, names, location)
     named = any(name is not None for name in arg_names)
     if named:
-        found, args = _by_argument_names(found, args, arg_names)
+        found, args = _by_argument_names(statement, found, args, arg_names)
     inputs = tuple(arg.type.oid for arg in args)
     possible = candidates(found, len(args), expand_variadic=not variadic)
     if variadic and any(candidate.args[-1:] == (ANY,) for candidate in possible):
@@ -150,8 +175,18 @@ def _as_cast(level: Level, names: tuple[str, ...], arg: Scalar, location: int) -
 
 def _apply(level: Level, chosen: Candidate, args: list[Scalar]) -> Resolved:
     statement = level.statement
+    declared, given = chosen.args, tuple(args)
+    record = None
+    if is_user_function(chosen.signature):
+        record = record_of(statement.context, chosen.signature)
+        if not chosen.expanded:
+            args = [
+                *args,
+                *(default_argument(statement, record, place) for place in range(len(args), len(chosen.signature.args))),
+            ]
+            declared = chosen.signature.args
     actual = tuple(arg.type.oid for arg in args)
-    concrete, result = resolve_polymorphic(chosen.signature, chosen.args, actual)
+    concrete, result = resolve_polymorphic(chosen.signature, declared, actual)
     bound: list[Scalar] = []
     for arg, wanted in zip(args, concrete, strict=True):
         if wanted == ANY:
@@ -163,6 +198,8 @@ def _apply(level: Level, chosen: Candidate, args: list[Scalar]) -> Resolved:
             bound.append(finish_row(level.statement, coerce(statement, arg, target, Context.IMPLICIT)))
     bound = with_like_arrays(statement, bound)
     signature = chosen.signature
+    if record is not None:
+        return _of_user(statement, record, chosen, bound, (declared, actual, concrete, result), given)
     signature = concrete_signature(signature, concrete, result)
     constants = tuple(arg.value if isinstance(arg, Literal) else None for arg in bound)
     type = registry.result_type(signature, [arg.type for arg in bound], constants)
@@ -171,8 +208,66 @@ def _apply(level: Level, chosen: Candidate, args: list[Scalar]) -> Resolved:
     return Resolved(signature, bound, type)
 
 
+def _of_user(
+    statement: Statement,
+    record: Function,
+    chosen: Candidate,
+    args: list[Scalar],
+    types: tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], int],
+    given: tuple[Scalar, ...],
+) -> Resolved:
+    """The call of a function of a user; `types` are those of its arguments (declared, given and concrete) and its
+    result."""
+    declared, actual, concrete, result = types
+    if chosen.expanded:
+        items = tuple(args[-chosen.expanded :])
+        element = concrete[-1]
+        array = column_type_of_array(array_of(element))
+        args = [*args[: -chosen.expanded], ArrayConstructor(items=items, type=array)]
+        concrete = (*concrete[: -chosen.expanded], array.oid)
+    signature = concrete_signature(chosen.signature, concrete, result)
+
+    def output(type_oid: int) -> SqlType:
+        wanted = replace(chosen.signature, result=type_oid)
+        return column_type(resolve_polymorphic(wanted, declared, actual)[1])
+
+    columns: tuple[tuple[str, SqlType], ...] | None = None
+    outputs = record.outputs
+    if record.result == RECORD and outputs:
+        columns = tuple(
+            (parameter.name or f"column{place}", output(parameter.type_oid))
+            for place, parameter in enumerate(outputs, 1)
+        )
+    else:
+        fields = attributes(result)
+        if fields is not None:
+            columns = tuple((field.name, field.type) for field in fields)
+    return Resolved(signature, args, column_type(result), columns, given)
+
+
+def _arranged(
+    statement: Statement, record: Function, args: list[Scalar], arg_names: Sequence[str | None]
+) -> list[Scalar] | None:
+    """The arguments of a call of `record`, some of which are named, in the order of its parameters, with defaults; None
+    when they do not fit."""
+    taken = record.parameters if record.kind == "p" else record.inputs
+    names = [parameter.name for parameter in taken]
+    slots: list[Scalar | None] = [None] * len(taken)
+    for index, (arg, name) in enumerate(zip(args, arg_names, strict=True)):
+        place = index if name is None else (names.index(name) if name in names else -1)
+        if not 0 <= place < len(slots) or slots[place] is not None:
+            return None
+        slots[place] = arg
+    arranged: list[Scalar] = []
+    for place, slot in enumerate(slots):
+        if slot is None and taken[place].default is None:
+            return None
+        arranged.append(default_argument(statement, record, place) if slot is None else slot)
+    return arranged
+
+
 def _by_argument_names(
-    found: tuple[Signature, ...], args: list[Scalar], arg_names: Sequence[str | None]
+    statement: Statement, found: tuple[Signature, ...], args: list[Scalar], arg_names: Sequence[str | None]
 ) -> tuple[tuple[Signature, ...], list[Scalar]]:
     """Named arguments put into position; left-out ones before the last given get their defaults."""
     data = columns("pg_proc")
@@ -180,6 +275,15 @@ def _by_argument_names(
     matching: list[Signature] = []
     ordered: list[Scalar] = args
     for signature in found:
+        if is_user_function(signature):
+            arranged = _arranged(statement, record_of(statement.context, signature), args, arg_names)
+            if arranged is not None and all(
+                can_coerce(arg.type.oid, wanted, Context.IMPLICIT)
+                for arg, wanted in zip(arranged, signature.args, strict=True)
+            ):
+                matching.append(signature)
+                ordered = arranged
+            continue
         if signature.oid not in oids:
             continue
         row = oids.index(signature.oid)

@@ -35,10 +35,9 @@ def _concrete_columns(resolved: Resolved, out: Sequence[tuple[str, int]]) -> lis
     return [(name, column_type(element if oid in (ANYELEMENT, ANYCOMPATIBLE) else oid)) for name, oid in out]
 
 
-def set_returning(level: Level, resolved: Resolved, name: str, location: int, start_srfs: int) -> Scalar:
-    """A set-returning function in a select list: a reference to the column that a `ProjectSet` will compute."""
-    statement = level.statement
-    position = statement.position(location)
+def check_place(level: Level, location: int) -> None:
+    """Raises 0A000 where set-returning functions may not stand."""
+    position = level.statement.position(location)
     if level.clause not in _ALLOWED_CLAUSES:
         raise FeatureNotSupported(
             f"set-returning functions are not allowed in {_SET_PLACES.get(level.clause or '', level.clause)}",
@@ -50,6 +49,13 @@ def set_returning(level: Level, resolved: Resolved, name: str, location: int, st
             hint="You might be able to move the set-returning function into a LATERAL FROM item.",
             position=position,
         )
+
+
+def set_returning(level: Level, resolved: Resolved, name: str, location: int, start_srfs: int) -> Scalar:
+    """A set-returning function in a select list: a reference to the column that a `ProjectSet` will compute."""
+    statement = level.statement
+    position = statement.position(location)
+    check_place(level, location)
     fields = output_fields(level, resolved, name)
     depth = max((level.srf_depth[index] for index in range(start_srfs, len(level.srfs))), default=-1) + 1
     call = FunctionCall(signature=resolved.signature, args=tuple(resolved.args), fields=fields)

@@ -24,7 +24,7 @@ from planner.types import types as t
 from planner.types.signature import Kind
 from planner.types.type_names import array_of, format_type
 from planner.types.types import REG_TYPES, SqlType
-from planner.types.user_types import value_to_keep
+from planner.types.user_types import function_name, value_to_keep
 from planner.values.text_values import format_text
 
 Written: TypeAlias = Mapping[int, tuple[Any, w.Form]]
@@ -291,7 +291,8 @@ class _Printer:
         args = [self.expr(self._under_domain(arg), implicit=True) for arg in node.args]
         if node.variadic:
             args[-1] = f"VARIADIC {args[-1]}"
-        return f"{quote_identifier(node.name)}({', '.join(args)})"
+        name = function_name(node.oid) if node.oid else quote_identifier(node.name)
+        return f"{name}({', '.join(args)})"
 
     def _sql_syntax(self, node: w.FunctionCall) -> str | None:
         """A call in the syntax that SQL has for it (get_func_sql_syntax); None when there is none."""

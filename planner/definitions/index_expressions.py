@@ -56,6 +56,7 @@ def index_expression(
         expr = bind_clause(level, tree, INDEX_CLAUSE)
         if not is_immutable(expr):
             raise InvalidObjectDefinition("functions in index expression must be marked IMMUTABLE")
+        _refuse_functions(level)
         bound.append(expr)
         return expr
 
@@ -74,6 +75,12 @@ def index_expression(
     )
 
 
+def _refuse_functions(level: Level) -> None:
+    """0A000 for functions of users: keys are computed where no catalog is at hand."""
+    if level.statement.functions:
+        raise FeatureNotSupported("functions of users in indexes are not supported")
+
+
 def index_predicate(
     relation: Relation, text: str, context: BindContext, written: Parsed | None = None, *, stored: bool = False
 ) -> StoredExpression:
@@ -83,6 +90,7 @@ def index_predicate(
         expr = to_boolean(level.statement, bind_clause(level, tree, PREDICATE_CLAUSE), "WHERE")
         if not is_immutable(expr):
             raise InvalidObjectDefinition("functions in index predicate must be marked IMMUTABLE")
+        _refuse_functions(level)
         return expr
 
     return stored_expression(relation, text, context, written, stored, bind)

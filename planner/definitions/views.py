@@ -6,7 +6,7 @@ same whatever the search path is and whatever columns its tables get later.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -14,11 +14,13 @@ from msgspec import Struct
 from planner.common_errors import repeated_column
 from planner.definitions.deparse import query_text
 from planner.errors import FeatureNotSupported, SqlSyntaxError, UndefinedParameter
+from planner.queries.changes.changes import CHANGES, bind_change
+from planner.queries.column_names import column_name
 from planner.queries.grammar import new_statement
 from planner.queries.relations import find_relation, schema_name
 from planner.queries.stored_expressions import parse_expression
 from planner.resolution.query import bind_query
-from planner.resolution.statement import BindContext, DefinitionNotes, Level
+from planner.resolution.statement import BindContext, DefinitionNotes, Level, WithChanges
 from planner.statements.records import CreateView, QualifiedName
 from planner.syntax.libpg_query import pb
 from planner.syntax.names import strings
@@ -60,12 +62,25 @@ def define_query(query: Parsed, column_names: tuple[str, ...], context: BindCont
     for index, name in enumerate(names):
         if name in names[:index]:
             raise repeated_column(name)
+    text, used = written_out(query, context)
+    columns = tuple((name, field.type) for name, field in zip(names, rel.fields, strict=True))
+    return ViewDefinition(columns=columns, definition=text, depends_on=tuple(sorted(used)))
+
+
+def written_out(query: Parsed, context: BindContext) -> tuple[str, set[int]]:
+    """The text of a query or a change of rows in which every name is qualified, every `*` written out and functions of
+    users are called by their oids; and the oids of the relations and functions that it names."""
     # A tree of its own, because names are written into it.
     copy = split_and_parse(query_text(_as_node(query)))[0]
-    second = new_statement(copy, context)
-    second.outlined = True
-    notes = second.definition = DefinitionNotes()
-    bind_query(Level(second, None), copy.tree)
+    statement = new_statement(copy, context)
+    statement.outlined = True
+    notes = statement.definition = DefinitionNotes()
+    level = Level(statement, None)
+    if copy.kind == "select_stmt":
+        bind_query(level, copy.tree)
+    elif copy.kind in CHANGES:
+        statement.with_changes = WithChanges(bind=bind_change)
+        CHANGES[copy.kind](level, copy.tree)
     for tree, alias in notes.unqualified:
         name = tree.fields[0].string.sval
         tree.fields[0].string.sval = alias
@@ -76,13 +91,28 @@ def define_query(query: Parsed, column_names: tuple[str, ...], context: BindCont
         _write_out(select, expansion)
     if notes.enum_values:
         _keep_values(copy.tree, notes.enum_values)
+    keep_functions(copy.tree, notes.functions)
     _Qualified(context).visit(copy.tree, frozenset())
-    columns = tuple((name, field.type) for name, field in zip(names, rel.fields, strict=True))
-    return ViewDefinition(
-        columns=columns,
-        definition=query_text(_as_node(copy)),
-        depends_on=tuple(sorted(_with_what_views_read(context, statement.relations))),
-    )
+    used = _with_what_views_read(context, statement.relations)
+    return query_text(_as_node(copy)), used.union(oid for _, oid in notes.functions)
+
+
+def keep_functions(tree: Tree, functions: Sequence[tuple[Tree, int]]) -> None:
+    """Calls functions of users by their oids. What is called after a function keeps that name."""
+    if not functions:
+        return
+    for node in list(subtrees(tree)):
+        match node.DESCRIPTOR.name:
+            case "ResTarget" if node.HasField("val") and not node.name:
+                node.name = column_name(node.val)
+            case "RangeFunction" if not node.HasField("alias"):
+                call = node.functions[0].list.items[0]
+                if len(node.functions) == 1 and call.HasField("func_call"):
+                    node.alias.aliasname = strings(call.func_call.funcname)[-1]
+    for call, oid in functions:
+        del call.funcname[:]
+        for part in (STORED_SCHEMA, str(oid)):
+            call.funcname.add().string.sval = part
 
 
 def _with_what_views_read(context: BindContext, relations: Iterable[int]) -> set[int]:

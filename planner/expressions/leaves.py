@@ -12,8 +12,11 @@ from planner.errors import (
     InvalidObjectDefinition,
     SqlError,
     SqlSyntaxError,
+    UndefinedColumn,
+    UndefinedTable,
 )
 from planner.expressions.bind import CHECK_CLAUSE, DEFAULT_CLAUSE, DEFINITION_CLAUSES, GENERATION_CLAUSE
+from planner.expressions.rows import select_field
 from planner.ir.nodes import Cast, Literal, RowConstructor, Scalar, SessionValue
 from planner.ir.written import KeyWord
 from planner.resolution.casting import numeric_literal_type
@@ -120,7 +123,19 @@ def _column(level: Level, tree: Tree) -> Scalar:
         alias = column_qualifier(level, parts[0])
         if alias is not None:
             level.statement.definition.unqualified.append((tree, alias))
-    return _of_part(level, resolve(level, parts, tree.location), tree.location)
+    arguments = level.statement.arguments
+    if arguments is None:
+        return _of_part(level, resolve(level, parts, tree.location), tree.location)
+    try:
+        return resolve(level, parts, tree.location)
+    except (UndefinedColumn, UndefinedTable):
+        found = arguments.named(parts)
+        if found is not None:
+            return level.statement.occurrence(found, tree.location)
+        row = arguments.named(parts[:-1])
+        if row is None:
+            raise
+        return select_field(level, level.statement.occurrence(row, tree.location), parts[-1], tree.location)
 
 
 def _of_part(level: Level, scalar: Scalar, location: int) -> Scalar:

@@ -14,7 +14,8 @@ class BoundQuery(Struct, frozen=True, kw_only=True):
     """A SELECT, VALUES or TABLE. The result's columns are `rel.fields`, in order. `param_types[i]` is the type of
     $i+1. `relations` are the oids of all user tables and views read (views are expanded); `system` is true when a
     system relation is read. `locking` is the first clause that locks rows, as messages name it ("FOR UPDATE").
-    With `validated` what it reads is held at the commit against what others have written, at every isolation level."""
+    `functions` are the oids of the functions of users that it calls. With `validated` what it reads is held at the
+    commit against what others have written, at every isolation level."""
 
     rel: Rel
     param_types: tuple[SqlType, ...] = ()
@@ -23,6 +24,7 @@ class BoundQuery(Struct, frozen=True, kw_only=True):
     volatile: bool = False
     locking: str | None = None
     validated: bool = False
+    functions: frozenset[int] = field(default_factory=frozenset)
 
 
 class BoundInsert(Struct, frozen=True, kw_only=True):

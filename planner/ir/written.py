@@ -62,12 +62,14 @@ class WholeRow(Struct, frozen=True, kw_only=True):
 
 
 class FunctionCall(Struct, frozen=True, kw_only=True):
-    """A call that is no `ir.Call`, or has other arguments there. With `sql_syntax` it was written with key words."""
+    """A call that is no `ir.Call`, or has other arguments there. With `sql_syntax` it was written with key words. `oid`
+    is that of a function of a user."""
 
     name: str
     args: tuple[Scalar, ...]
     variadic: bool = False
     sql_syntax: bool = False
+    oid: int = 0
 
 
 class KeyWord(Struct, frozen=True, kw_only=True):

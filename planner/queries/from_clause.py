@@ -7,6 +7,8 @@ from typing import Any
 
 from planner.calls.overloads import Resolved, resolve_call
 from planner.calls.set_returning import output_fields
+from planner.calls.user_calls import UserRows, rows_in_from
+from planner.calls.user_functions import is_user_function
 from planner.errors import (
     AmbiguousColumn,
     DatatypeMismatch,
@@ -199,6 +201,7 @@ def _function(level: Level, tree: Tree) -> tuple[Rel, list[NsItem]]:
     outer_active, outer_clause = level.lateral_active, level.clause
     level.lateral_active, level.clause = True, "functions in FROM"
     calls: list[FunctionCall] = []
+    of_users: list[UserRows] = []
     scalars: list[tuple[str, Scalar]] = []
     try:
         for node in tree.functions:
@@ -210,10 +213,14 @@ def _function(level: Level, tree: Tree) -> tuple[Rel, list[NsItem]]:
                 call = _one_function(level, function, definitions, alias, len(tree.functions) == 1)
                 if isinstance(call, FunctionCall):
                     calls.append(call)
+                elif isinstance(call, UserRows):
+                    of_users.append(call)
                 else:
                     scalars.append(call)
     finally:
         level.lateral_active, level.clause = outer_active, outer_clause
+    if of_users:
+        return _user_rows(level, tree, of_users, len(calls) + len(scalars), alias)
     if scalars:
         return _scalar_item(level, tree, scalars, calls, alias)
     fields = tuple(field for call in calls for field in call.fields)
@@ -231,6 +238,24 @@ def _function(level: Level, tree: Tree) -> tuple[Rel, list[NsItem]]:
     item = _item_of(level, scan, name, names)
     item.scalar_function = len(fields) == 1 and calls[0].signature.result != RECORD
     return scan, [item]
+
+
+def _user_rows(
+    level: Level, tree: Tree, found: list[UserRows], others: int, alias: Tree | None
+) -> tuple[Rel, list[NsItem]]:
+    """A function of a user."""
+    if others or len(found) > 1:
+        raise FeatureNotSupported("ROWS FROM with functions of users is not supported")
+    if tree.ordinality:
+        raise FeatureNotSupported("WITH ORDINALITY of functions of users is not supported")
+    (rows,) = found
+    name = alias.aliasname if alias is not None else rows.name
+    names = [field.name for field in rows.rel.fields]
+    if alias is not None and not tree.coldeflist:
+        names = apply_column_aliases(alias, name, names)
+    item = _item_of(level, rows.rel, name, names)
+    item.scalar_function = rows.is_value
+    return rows.rel, [item]
 
 
 def _expand_unnest(node: Tree) -> list[Tree]:
@@ -252,7 +277,7 @@ def _expand_unnest(node: Tree) -> list[Tree]:
 
 def _one_function(
     level: Level, node: Tree, definitions: Sequence[Any], alias: Tree | None, alone: bool
-) -> FunctionCall | tuple[str, Scalar]:
+) -> FunctionCall | UserRows | tuple[str, Scalar]:
     statement = level.statement
     if not node.HasField("func_call"):
         return column_name(node), bind(level, node)
@@ -274,6 +299,9 @@ def _one_function(
     if not isinstance(resolved, Resolved):
         return names[-1], resolved
     signature = resolved.signature
+    if is_user_function(signature):
+        label = alias.aliasname if alias is not None and alone else None
+        return rows_in_from(level, resolved, call, definitions, label)
     if signature.kind is Kind.AGGREGATE:
         raise GroupingError(
             "aggregate functions are not allowed in functions in FROM", position=statement.position(location)

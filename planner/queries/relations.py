@@ -314,9 +314,9 @@ def _view(level: Level, relation: Relation, tree: Tree, alias: Tree | None) -> t
 def bind_in_view(statement: Statement, bind: Any, parsed: Parsed) -> Any:
     """What `bind(level)` gives in a fresh scope where names are found as in a stored definition: all qualified,
     without parameters and without error positions."""
-    outer_parsed, outer_positions = statement.parsed, statement.view_depth
-    statement.parsed, statement.view_depth = parsed, outer_positions + 1
+    outer_parsed, outer_positions, arguments = statement.parsed, statement.view_depth, statement.arguments
+    statement.parsed, statement.view_depth, statement.arguments = parsed, outer_positions + 1, None
     try:
         return bind(Level(statement, None))
     finally:
-        statement.parsed, statement.view_depth = outer_parsed, outer_positions
+        statement.parsed, statement.view_depth, statement.arguments = outer_parsed, outer_positions, arguments

@@ -189,7 +189,13 @@ def _function(context: BindContext, text: str, *, with_arguments: bool) -> int:
         name, _, rest = text[:-1].partition("(")
         arguments = [_type(context, part.strip()) for part in rest.split(",")] if rest.strip() else []
     parts = split_name(name)
+    schema = qualifier(parts, context.database)
     found = _procedures(parts[-1]) if _schema_oid(context, parts) == PG_CATALOG_OID else []
+    for path in context.search_path if schema is None else (schema,):
+        record = context.catalog.schema(path)
+        own = () if record is None else context.catalog.functions(record.oid, parts[-1])
+        taken = [types for _, types in found]
+        found += [(f.oid, list(f.input_types)) for f in own if list(f.input_types) not in taken]
     if arguments is not None:
         found = [entry for entry in found if entry[1] == arguments]
     if not found:

@@ -22,6 +22,7 @@ from planner.ir.nodes import Cast, Literal, Scalar, SessionValue
 from planner.ir.rewrite import transform, walk
 from planner.types.signature import Kind, Signature
 from planner.types.types import SqlType
+from storage.catalog.model import FIRST_USER_OID
 
 VALUES: Mapping[str, str] = {
     "now": "now",
@@ -61,6 +62,12 @@ ACTS = frozenset({
 _T = TypeVar("_T")
 
 
+def acts(signature: Signature) -> bool:
+    """Whether a call is carried out by the adapter: of a function that acts on the session, or of one of a user whose
+    statements do not fit into the query."""
+    return signature.acts or (signature.name in ACTS and signature.oid < FIRST_USER_OID)
+
+
 @cache
 def session_signatures(name: str) -> tuple[Signature, ...]:
     """The overloads of a function of `VALUES` or `ACTS`, straight from PostgreSQL's catalog; () for other names."""
@@ -75,7 +82,7 @@ def session_signatures(name: str) -> tuple[Signature, ...]:
 
 def session_value(signature: Signature, args: tuple[Scalar, ...], type: SqlType) -> SessionValue | None:
     """The session value that a call is; None when it is none (its arguments are not constant)."""
-    name = VALUES.get(signature.name)
+    name = VALUES.get(signature.name) if signature.oid < FIRST_USER_OID else None
     if name is None:
         return None
     if not args:

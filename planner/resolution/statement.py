@@ -40,10 +40,27 @@ from storage.catalog.model import CatalogSnapshot, DomainType
 _T = TypeVar("_T")
 
 
+class Arguments(Struct, frozen=True, kw_only=True):
+    """What the parameters of the function whose body is being bound stand for: `values[i]` is $i+1, and is called
+    `names[i]` if that is not empty, also qualified by the name of the `function`."""
+
+    function: str
+    names: tuple[str, ...]
+    values: tuple[Scalar, ...]
+
+    def named(self, parts: Sequence[str]) -> Scalar | None:
+        """The argument that a reference of one or two parts means, if it means one."""
+        if len(parts) == 2 and parts[0] != self.function:
+            return None
+        if not 1 <= len(parts) <= 2 or not parts[-1] or parts[-1] not in self.names:
+            return None
+        return self.values[self.names.index(parts[-1])]
+
+
 class BindContext(Struct, frozen=True, kw_only=True):
     """What binding depends on besides the text. `search_path` holds schema names as `current_schemas(true)` lists
     them: pg_catalog is searched first when it is not mentioned. `settings` are TimeZone, DateStyle, IntervalStyle and
-    the like, which decide what literals mean."""
+    the like, which decide what literals mean. `arguments` are those of the function whose statement it is."""
 
     catalog: CatalogSnapshot
     search_path: tuple[str, ...]
@@ -51,6 +68,7 @@ class BindContext(Struct, frozen=True, kw_only=True):
     user: str
     database: str
     system_relations: SystemRelations
+    arguments: Arguments | None = None
 
     def searched_schemas(self) -> tuple[str, ...]:
         """The schemas in which an unqualified name is looked up, in order."""
@@ -198,6 +216,8 @@ class DefinitionNotes(Struct):
     natural: list[tuple[Any, list[str]]] = field(default_factory=list)
     enum_values: dict[int, tuple[int, int]] = field(default_factory=dict)
     """By tree location: the constants of enums, as position and the oid of the type's record."""
+    functions: list[tuple[Any, int]] = field(default_factory=list)
+    """The calls (FuncCall) of functions of users, with the oids of these."""
 
 
 class WithChanges(Struct, kw_only=True):
@@ -234,6 +254,13 @@ class Statement:
             for number, oid in enumerate(declared, 1)
         }
         self.relations: set[int] = set()
+        self.functions: set[int] = set()
+        """The functions of users that it calls, also inside of these."""
+        self.read_inside: set[int] = set()
+        """The relations that bodies of functions read."""
+        self.arguments = context.arguments
+        self.expanding: tuple[int, ...] = ()
+        """The functions whose bodies are being bound, outermost first."""
         self.system = False
         self.volatile = False
         self.locking: str | None = None
@@ -325,6 +352,10 @@ class Statement:
 
     def param(self, number: int, location: int) -> Scalar:
         """`$number`. Its type may still be unknown."""
+        if self.arguments is not None:
+            if not 1 <= number <= len(self.arguments.values):
+                raise missing_parameter(number, self.position(location))
+            return self.occurrence(self.arguments.values[number - 1], location)
         if self.view_depth:
             raise missing_parameter(number)
         if not 1 <= number <= 65535:
@@ -356,6 +387,11 @@ class Statement:
             )
         result: Param = self.at(replace(param, type=self.param_types[param.index]), location)
         return result
+
+    def occurrence(self, argument: Scalar, location: int) -> Scalar:
+        """A fresh occurrence of an argument of the function whose body is being bound."""
+        fresh: Scalar = replace(argument)
+        return self.at(fresh, location)
 
     def final_param_types(self) -> tuple[SqlType, ...]:
         """The types of all parameters.

@@ -168,9 +168,3 @@ class SetConstraints(Struct, frozen=True, kw_only=True):
 
     names: tuple[QualifiedName, ...]
     deferred: bool
-
-
-class Call(Struct, frozen=True, kw_only=True):
-    """CALL of a procedure."""
-
-    name: QualifiedName

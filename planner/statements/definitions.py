@@ -9,6 +9,7 @@ from typing import Literal as OneOf
 
 from msgspec import Struct
 
+from planner.statements.routines import RoutineName
 from planner.syntax.parse import Parsed
 from planner.syntax.qualified_names import QualifiedName
 from planner.types.types import SqlType
@@ -186,13 +187,15 @@ class CreateSequence(Struct, frozen=True, kw_only=True):
 
 class Drop(Struct, frozen=True, kw_only=True):
     """DROP of one or several objects. `kind` is table, view, materialized view, schema, index, sequence, type,
-    function, ...; for schemas each name has only `name`. `concurrently` is of indexes."""
+    function, ...; for schemas each name has only `name`. `concurrently` is of indexes, `routines` are functions and
+    procedures."""
 
     kind: str
     names: tuple[QualifiedName, ...]
     if_exists: bool = False
     cascade: bool = False
     concurrently: bool = False
+    routines: tuple[RoutineName, ...] = ()
 
 
 class Truncate(Struct, frozen=True, kw_only=True):
@@ -209,3 +212,4 @@ class Comment(Struct, frozen=True, kw_only=True):
     name: str
     relation: QualifiedName | None
     text: str | None
+    routine: RoutineName | None = None

@@ -14,7 +14,6 @@ from planner.statements.administration import (
     AlterDatabase,
     AlterDefaultPrivileges,
     AlterRole,
-    Call,
     Checkpoint,
     Cluster,
     CreateDatabase,
@@ -78,6 +77,14 @@ from planner.statements.definitions import (
     Truncate,
 )
 from planner.statements.execution import CloseCursor, Deallocate, DeclareCursor, Execute, Explain, Fetch, Prepare
+from planner.statements.routines import (
+    AlterRoutine,
+    CallProcedure,
+    CreateRoutine,
+    RoutineName,
+    RoutineOptions,
+    RoutineParameter,
+)
 from planner.statements.settings import AlterSetting, AlterSystem, Discard, Reset, SetVariable, Show
 from planner.statements.transactions import (
     Begin,
@@ -177,7 +184,9 @@ UtilityStatement: TypeAlias = (
     | DropRole
     | Do
     | SetConstraints
-    | Call
+    | CallProcedure
+    | CreateRoutine
+    | AlterRoutine
 )
 
 __all__ = [
@@ -190,13 +199,14 @@ __all__ = [
     "AlterDefaultPrivileges",
     "AlterOwner",
     "AlterRole",
+    "AlterRoutine",
     "AlterSequence",
     "AlterSetting",
     "AlterSystem",
     "AlterTable",
     "AlterTableAction",
     "Begin",
-    "Call",
+    "CallProcedure",
     "ChangeOwner",
     "ChangeTypeOwner",
     "Checkpoint",
@@ -215,6 +225,7 @@ __all__ = [
     "CreateExtension",
     "CreateIndex",
     "CreateRole",
+    "CreateRoutine",
     "CreateSchema",
     "CreateSequence",
     "CreateTable",
@@ -257,6 +268,9 @@ __all__ = [
     "RoleOptions",
     "Rollback",
     "RollbackTo",
+    "RoutineName",
+    "RoutineOptions",
+    "RoutineParameter",
     "Savepoint",
     "SequenceOptions",
     "SetColumnType",

@@ -11,13 +11,15 @@ COMPARISONS = ("=", "<>", "<", ">", "<=", ">=")
 
 
 class Kind(Enum):
-    """What sort of routine a signature describes. SET_RETURNING is a function that returns rows."""
+    """What sort of routine a signature describes. SET_RETURNING is a function that returns rows; a PROCEDURE is called
+    by CALL alone."""
 
     FUNCTION = "function"
     OPERATOR = "operator"
     AGGREGATE = "aggregate"
     WINDOW = "window"
     SET_RETURNING = "set_returning"
+    PROCEDURE = "procedure"
 
 
 class Volatility(Enum):
@@ -49,6 +51,8 @@ class Signature(Struct, frozen=True, kw_only=True):
     """How many trailing arguments have a default and may be left out."""
     spread: bool = False
     """In a call with VARIADIC: the last argument is an array, whose elements are the last arguments."""
+    acts: bool = False
+    """Of a function of a user: it is carried out statement by statement, by whoever runs the query that calls it."""
 
     def __str__(self) -> str:
         return f"{self.name}({','.join(map(str, self.args))})"

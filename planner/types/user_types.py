@@ -19,7 +19,9 @@ from planner.types import derived_oids
 from planner.types.derived_oids import FIRST_USER_TYPE
 from planner.types.type_scope import TYPE_SCOPE, UserType, record_of
 from planner.types.types import INT8, SqlType, type_of_column
-from storage.catalog.model import COMPOSITE, CatalogSnapshot, DomainType, EnumType, Record, Relation, Schema
+from storage.catalog.model import COMPOSITE, CatalogSnapshot, DomainType, EnumType, Relation, Schema
+from storage.catalog.record import Record
+from storage.catalog.routines import Function
 
 _INT8_ARRAY = 1016
 
@@ -284,7 +286,7 @@ def with_names_shown(text: str) -> str:
     def shown(match: re.Match[str]) -> str:
         record = record_of(derived_oids.row_type_oid(int(match[2])))
         if record is None:
-            return match[0]
+            return function_name(int(match[2])) or match[0]
         name = shown_name(type_row_of(record))
         if match[1] is None or not isinstance(record, EnumType):
             return match[0].removesuffix(kept_name(int(match[2]))) + name
@@ -303,4 +305,25 @@ def shown_name(row: TypeRow) -> str:
     if find_type((row.name,)) == row.oid:
         return name
     schema = scope.catalog.get(row.namespace)
+    return f"{quote_identifier(schema.name)}.{name}" if isinstance(schema, Schema) else name
+
+
+def function_name(oid: int) -> str:
+    """The name of a function of a user as PostgreSQL prints it, or as an expression that the catalog keeps has it: by
+    its oid. Empty when there is none."""
+    scope = TYPE_SCOPE.get()
+    if scope.stored:
+        return kept_name(oid)
+    record = scope.catalog.get(oid)
+    if not isinstance(record, Function):
+        return ""
+    name = quote_identifier(record.name)
+    for path in scope.search_path:
+        searched = scope.catalog.schema(path)
+        found = () if searched is None else scope.catalog.functions(searched.oid, record.name)
+        if any(other.input_types == record.input_types for other in found):
+            if record in found:
+                return name
+            break
+    schema = scope.catalog.get(record.schema)
     return f"{quote_identifier(schema.name)}.{name}" if isinstance(schema, Schema) else name

@@ -223,14 +223,6 @@ def _do(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
     return st.Do(language=given.get("language", "plpgsql"), body=given.get("as", ""))
 
 
-def _call(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
-    names = [node.string.sval for node in tree.funccall.funcname]
-    schema = names[-2] if len(names) > 1 else None
-    return st.Call(
-        name=st.QualifiedName(name=names[-1], schema=schema, position=parsed.position(tree.funccall.location))
-    )
-
-
 BUILDERS: Mapping[str, Callable[[Parsed, Tree], st.UtilityStatement]] = {
     "listen_stmt": lambda parsed, tree: st.Listen(channel=tree.conditionname),
     "unlisten_stmt": lambda parsed, tree: st.Unlisten(channel=tree.conditionname or None),
@@ -252,6 +244,5 @@ BUILDERS: Mapping[str, Callable[[Parsed, Tree], st.UtilityStatement]] = {
     "alter_role_stmt": _alter_role,
     "drop_role_stmt": _drop_role,
     "do_stmt": _do,
-    "call_stmt": _call,
 }
 """By kind of parse tree: what makes its statement."""

@@ -14,6 +14,7 @@ from planner.syntax.parse import Parsed, Tree
 from planner.types.type_names import check_collatable, check_collation, resolve_type_name
 from planner.types.types import SqlType
 from planner.utility.object_kinds import ALTERED_KINDS, OBJECT_KINDS, RELATION_KINDS
+from planner.utility.routines import ROUTINES, given_routine, moved_routine, renamed_routine
 from planner.utility.sequences import sequence_options
 from planner.utility.tables import (
     check_column_name,
@@ -141,6 +142,8 @@ def _rename(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
     if kind == pb.OBJECT_DOMCONSTRAINT:
         domain = name_from_list(tree.object.list.items)
         return st.RenameObject(kind="domain constraint", name=tree.subname, new_name=tree.newname, relation=domain)
+    if name in ROUTINES:
+        return renamed_routine(parsed, tree, name)
     if name in ("type", "domain"):
         target = name_from_list(tree.object.list.items)
         return st.RenameObject(kind=name, name=target.name, new_name=tree.newname, relation=target)
@@ -152,6 +155,9 @@ def _rename(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
 
 def _set_schema(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
     kind = RELATION_KINDS.get(tree.object_type)
+    named = OBJECT_KINDS.get(tree.object_type)
+    if named in ROUTINES:
+        return moved_routine(parsed, tree, named)
     if tree.object_type in (pb.OBJECT_TYPE, pb.OBJECT_DOMAIN):
         kind = OBJECT_KINDS[tree.object_type]
         return st.SetSchema(relation=name_from_list(tree.object.list.items), new_schema=tree.newschema, kind=kind)
@@ -167,6 +173,8 @@ def _set_schema(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
 
 def _alter_owner(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
     kind = OBJECT_KINDS.get(tree.object_type)
+    if kind in ROUTINES:
+        return given_routine(parsed, tree, kind)
     if kind in ("type", "domain"):
         name = name_from_list(tree.object.list.items)
         return st.ChangeTypeOwner(name=name, owner=role_name(tree.newowner), kind=kind)

@@ -14,6 +14,7 @@ from planner.syntax.names import name_from_list, qualified_name, role_name, stri
 from planner.syntax.options import option_text
 from planner.syntax.parse import Parsed, Tree
 from planner.utility.object_kinds import OBJECT_KINDS
+from planner.utility.routines import ROUTINES, routine_name
 
 
 def _create_schema(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
@@ -62,6 +63,15 @@ def _drop(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
     kind = OBJECT_KINDS.get(tree.remove_type)
     if kind is None:
         raise FeatureNotSupported(f"{' '.join(parsed.source.split()[:2]).upper()} is not supported")
+    if kind in ROUTINES:
+        routines = tuple(routine_name(node.object_with_args, kind, parsed) for node in tree.objects)
+        return st.Drop(
+            kind=kind,
+            names=tuple(routine.name for routine in routines),
+            if_exists=tree.missing_ok,
+            cascade=tree.behavior == pb.DROP_CASCADE,
+            routines=routines,
+        )
     names = []
     for node in tree.objects:
         which = node.WhichOneof("node")
@@ -102,6 +112,9 @@ def _comment(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
     which = node.WhichOneof("node")
     # In libpg_query's tree COMMENT IS NULL and IS '' look alike; PostgreSQL treats an empty comment as none.
     text = tree.comment or None
+    if kind in ROUTINES:
+        routine = routine_name(node.object_with_args, kind, parsed)
+        return st.Comment(kind=kind, name=routine.name.name, relation=routine.name, text=text, routine=routine)
     relation: st.QualifiedName | None = None
     if which == "list":
         parts = list(node.list.items)

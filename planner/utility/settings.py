@@ -31,10 +31,11 @@ def _set(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
     name = tree.name.lower()
     if kind == pb.VAR_SET_DEFAULT:
         return st.SetVariable(name=name, values=None, local=tree.is_local)
-    return st.SetVariable(name=name, values=_setting_values(name, tree.args, parsed), local=tree.is_local)
+    return st.SetVariable(name=name, values=setting_values(name, tree.args, parsed), local=tree.is_local)
 
 
-def _setting_values(name: str, args: Any, parsed: Parsed) -> tuple[str, ...]:
+def setting_values(name: str, args: Any, parsed: Parsed) -> tuple[str, ...]:
+    """The values that SET gives to the setting `name`."""
     values = []
     for arg in args:
         if arg.HasField("type_cast"):
@@ -65,7 +66,7 @@ def _alter_system(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
     name = inner.name.lower()
     if inner.kind in (pb.VAR_RESET, pb.VAR_SET_DEFAULT):
         return st.AlterSystem(name=name, value=None)
-    return st.AlterSystem(name=name, value=", ".join(_setting_values(name, inner.args, parsed)))
+    return st.AlterSystem(name=name, value=", ".join(setting_values(name, inner.args, parsed)))
 
 
 def _alter_setting(parsed: Parsed, inner: Tree, database: str | None, role: str | None) -> st.UtilityStatement:
@@ -74,7 +75,7 @@ def _alter_setting(parsed: Parsed, inner: Tree, database: str | None, role: str 
     name = inner.name.lower()
     if inner.kind in (pb.VAR_RESET, pb.VAR_SET_DEFAULT):
         return st.AlterSetting(name=name, values=None, reset=True, database=database, role=role)
-    values = _setting_values(name, inner.args, parsed)
+    values = setting_values(name, inner.args, parsed)
     return st.AlterSetting(name=name, values=values, reset=False, database=database, role=role)
 
 

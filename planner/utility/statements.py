@@ -18,6 +18,7 @@ from planner.utility import (
     execution,
     objects,
     queries,
+    routines,
     sequences,
     settings,
     tables,
@@ -37,6 +38,7 @@ _BUILDERS: Mapping[str, Callable[[Parsed, Tree], st.UtilityStatement]] = {
     **objects.BUILDERS,
     **alterations.BUILDERS,
     **types.BUILDERS,
+    **routines.BUILDERS,
 }
 """By kind of parse tree: what makes its statement."""
 

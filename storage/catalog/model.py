@@ -14,15 +14,19 @@ schema a relation name is unique; within a relation the names of live columns ar
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TypeAlias, assert_never
+from typing import TypeAlias, TypeVar, assert_never
 
 import msgspec
 from immutables import Map
 from msgspec import Struct
 from msgspec.structs import replace
 
+from storage.catalog.record import Record
+from storage.catalog.routines import Function
 from storage.ids import ShardId
 from storage.timestamps.csn import Csn
+
+_K = TypeVar("_K")
 
 FIRST_USER_OID = 16384
 """PostgreSQL's FirstNormalObjectId: smaller oids belong to built-in objects."""
@@ -37,12 +41,6 @@ WHOLE = 0
 
 DATABASE_OWNER_ROLE_OID = 6171
 """PostgreSQL's predefined role pg_database_owner, to which the schema public belongs."""
-
-
-class Record(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """A catalog record. `oid` identifies the object over its life; the other fields are one version of it."""
-
-    oid: int
 
 
 class Database(Record, frozen=True, kw_only=True, tag="database"):
@@ -311,7 +309,18 @@ class Setting(Record, frozen=True, kw_only=True, tag="setting"):
 
 
 CatalogRecord: TypeAlias = (
-    Database | Role | Schema | Relation | Comment | Constraint | Index | Sequence | Setting | EnumType | DomainType
+    Database
+    | Role
+    | Schema
+    | Relation
+    | Comment
+    | Constraint
+    | Index
+    | Sequence
+    | Setting
+    | EnumType
+    | DomainType
+    | Function
 )
 
 
@@ -345,6 +354,8 @@ class CatalogSnapshot(Struct, frozen=True, kw_only=True):
     """The indexes that a relation has besides those of its constraints, in the order of their oids."""
     type_names: Map[tuple[int, str], int]
     """The types that are no relation's rows."""
+    function_oids: Map[tuple[int, str], tuple[int, ...]]
+    """The functions and procedures of one name, in the order of their oids."""
 
     @staticmethod
     def empty() -> CatalogSnapshot:
@@ -360,6 +371,7 @@ class CatalogSnapshot(Struct, frozen=True, kw_only=True):
             constraint_oids=Map(),
             index_oids=Map(),
             type_names=Map(),
+            function_oids=Map(),
         )
 
     def apply(self, updates: Iterable[CatalogUpdate], csn: Csn) -> CatalogSnapshot:
@@ -417,7 +429,7 @@ class CatalogSnapshot(Struct, frozen=True, kw_only=True):
             self.index_oids,
             self.next_oid,
         )
-        types = self.type_names
+        types, functions = self.type_names, self.function_oids
         for update in ordered:
             record = update.record
             if update.diff == -1:
@@ -434,6 +446,8 @@ class CatalogSnapshot(Struct, frozen=True, kw_only=True):
                     constraints = _without_constraint(constraints, record)
                 elif isinstance(record, (EnumType, DomainType)):
                     types = types.delete((record.schema, record.name))
+                elif isinstance(record, Function):
+                    functions = _without(functions, (record.schema, record.name), record.oid)
             else:
                 if record.oid in records:
                     raise ValueError(f"oid {record.oid} is taken")
@@ -456,6 +470,11 @@ class CatalogSnapshot(Struct, frozen=True, kw_only=True):
                     if (record.schema, record.name) in types:
                         raise ValueError(f"type {record.name!r} exists in schema {record.schema}")
                     types = types.set((record.schema, record.name), record.oid)
+                elif isinstance(record, Function):
+                    same_name = (records[oid] for oid in functions.get((record.schema, record.name), ()))
+                    if any(isinstance(f, Function) and f.input_types == record.input_types for f in same_name):
+                        raise ValueError(f"function {record.name!r} exists in schema {record.schema}")
+                    functions = _with(functions, (record.schema, record.name), record.oid)
         return replace(
             self,
             csn=csn,
@@ -466,6 +485,7 @@ class CatalogSnapshot(Struct, frozen=True, kw_only=True):
             constraint_oids=constraints,
             index_oids=indexes,
             type_names=types,
+            function_oids=functions,
         )
 
     def get(self, oid: int) -> CatalogRecord | None:
@@ -491,6 +511,11 @@ class CatalogSnapshot(Struct, frozen=True, kw_only=True):
         oid = self.relation_names.get((schema, name))
         record = None if oid is None else self.records[oid]
         return record if isinstance(record, Sequence) else None
+
+    def functions(self, schema: int, name: str) -> tuple[Function, ...]:
+        """The functions and procedures called `name` in the schema with oid `schema`, in the order of their oids."""
+        found = (self.records[oid] for oid in self.function_oids.get((schema, name), ()))
+        return tuple(record for record in found if isinstance(record, Function))
 
     def constraints(self, relation: int) -> tuple[Constraint, ...]:
         """The constraints of the relation with this oid, in the order of their oids."""
@@ -532,7 +557,7 @@ def _database_of(
     match record:
         case Schema():
             return _database_of_schema(record)
-        case Relation() | Sequence() | Index() | EnumType() | DomainType():
+        case Relation() | Sequence() | Index() | EnumType() | DomainType() | Function():
             above = record.schema
         case Constraint():
             above = record.relation
@@ -566,23 +591,10 @@ def _without_constraint(oids: Map[int, tuple[int, ...]], constraint: Constraint)
     return oids
 
 
-def _with(oids: Map[int, tuple[int, ...]], relation: int, oid: int) -> Map[int, tuple[int, ...]]:
-    return oids.set(relation, tuple(sorted((*oids.get(relation, ()), oid))))
+def _with(oids: Map[_K, tuple[int, ...]], key: _K, oid: int) -> Map[_K, tuple[int, ...]]:
+    return oids.set(key, tuple(sorted((*oids.get(key, ()), oid))))
 
 
-def _without(oids: Map[int, tuple[int, ...]], relation: int, oid: int) -> Map[int, tuple[int, ...]]:
-    rest = tuple(other for other in oids[relation] if other != oid)
-    return oids.set(relation, rest) if rest else oids.delete(relation)
-
-
-def net_updates(updates: Iterable[CatalogUpdate]) -> list[CatalogUpdate]:
-    """The net effect of `updates`: a record that is added and retracted again is neither."""
-    kept: list[CatalogUpdate] = []
-    for update in updates:
-        for index in range(len(kept) - 1, -1, -1):
-            if kept[index].record == update.record and kept[index].diff == -update.diff:
-                del kept[index]
-                break
-        else:
-            kept.append(update)
-    return kept
+def _without(oids: Map[_K, tuple[int, ...]], key: _K, oid: int) -> Map[_K, tuple[int, ...]]:
+    rest = tuple(other for other in oids[key] if other != oid)
+    return oids.set(key, rest) if rest else oids.delete(key)

@@ -28,6 +28,7 @@ from storage.catalog.model import (
     Schema,
     Sequence,
 )
+from storage.catalog.routines import Function
 
 FIRST_TEMPORARY_OID = 300_000_000
 """Temporary objects have oids from here; those of other objects are below. Other processes may give out the same."""
@@ -118,6 +119,8 @@ def _needs(record: CatalogRecord, gone: set[int]) -> bool:
             return record.schema in gone or not gone.isdisjoint(record.depends_on)
         case EnumType() | DomainType():
             return record.schema in gone
+        case Function():
+            return record.schema in gone or not gone.isdisjoint(record.depends_on)
         case Sequence():
             return record.schema in gone or (record.owned_by is not None and record.owned_by[0] in gone)
         case Constraint():

@@ -25,7 +25,8 @@ import numpy as np
 import pyarrow as pa
 from msgspec import Struct, field
 
-from storage.catalog.model import CatalogUpdate, net_updates
+from storage.catalog.model import CatalogUpdate
+from storage.catalog.net_updates import net_updates
 from storage.durable.state import BASE_FORMAT, framed, unframed
 from storage.errors import CorruptState, StorageError, part_not_stored
 from storage.ids import ShardId
@@ -65,8 +66,7 @@ SPILL_FILE_BYTES = 64 * 1024 * 1024
 """Arrow bytes that go into one spilled file at most."""
 
 SPILL_FILE_ROWS = 1024 * 1024
-"""Rows that go into one spilled file at most, and that one transaction buffers before `spill_due`: to make the key runs
-of a part takes some 200 bytes for each of its rows, however narrow they are."""
+"""Rows that go into one spilled file, or that one transaction buffers, at most: key runs take 200 bytes for each."""
 
 COMMIT_INLINE_BYTES = 4 * 1024 * 1024
 """Inline bytes in one commit at most: it is one value in consensus, whose limit is 16 MiB."""

@@ -32,10 +32,11 @@ from storage.catalog.model import (
     Setting,
 )
 from storage.catalog.model import Sequence as SequenceRecord
+from storage.catalog.routines import Function
 from storage.ids import ShardId
 
 _BY_NUMBER = re.compile(r"""(?<=')\d+(?='::regclass)|(?<=\btidegate\.")\d+(?=")""")
-"""The oids in stored expressions: of sequences, and of types of users (`planner.definitions.deparse`)."""
+"""The oids in stored expressions: of sequences, and of types and functions of users (`planner.types.user_types`)."""
 
 
 def oids_for(records: Iterable[CatalogRecord]) -> int:
@@ -152,6 +153,19 @@ class Copies:
                     base_oid=self._oid(record.base_oid),
                     default=self._text(record.default),
                     checks=tuple(self._check(check) for check in record.checks),
+                )
+            case Function():
+                return replace(
+                    record,
+                    oid=oid,
+                    schema=self._oid(record.schema),
+                    parameters=tuple(
+                        replace(each, type_oid=self._oid(each.type_oid), default=self._text(each.default))
+                        for each in record.parameters
+                    ),
+                    result=self._oid(record.result),
+                    sql_body=self._text(record.sql_body),
+                    depends_on=self._all(record.depends_on),
                 )
             case Role() | Database() | Setting():
                 raise ValueError(f"a database has no {type(record).__name__} of its own")

@@ -8,9 +8,9 @@ from adapter.system_catalogs.functions.contexts import Entered
 from adapter.system_catalogs.objects.definitions import (
     column_name,
     format_type,
-    function_signature,
     qualified_relation_name,
 )
+from adapter.system_catalogs.objects.functions import function_signature
 from adapter.system_catalogs.objects.objects import (
     PG_ATTRDEF,
     PG_AUTHID,
@@ -108,7 +108,7 @@ def describe_object(context: Entered, class_id: int, oid: int, subid: int) -> st
             return None
         return f"type {format_type(objects, oid, None, context.path)}"
     if class_id == PG_PROC:
-        signature = function_signature(oid)
+        signature = function_signature(objects, oid)
         return None if signature is None else f"function {signature}"
     if class_id == PG_NAMESPACE:
         name = objects.schema_name_by_oid.get(oid)
@@ -170,7 +170,7 @@ def identify_object(context: Entered, class_id: int, oid: int, subid: int) -> di
             "identity": text,
         }
     if class_id == PG_PROC:
-        signature = function_signature(oid)
+        signature = function_signature(objects, oid)
         if signature is None:
             return None
         return {"type": "function", "schema": "pg_catalog", "name": None, "identity": f"pg_catalog.{signature}"}

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from adapter.settings.values import lookup
 from adapter.system_catalogs.objects import definitions
-from adapter.system_catalogs.objects.objects import CatalogObjects, builtin_functions, static_row
+from adapter.system_catalogs.objects.functions import function_arguments, function_result, function_row
+from adapter.system_catalogs.objects.objects import CatalogObjects, static_row
 from planner.catalog_data import content as catalog_data
 from planner.errors import WrongObjectType
-from planner.syntax.identifiers import quote_identifier
+from planner.syntax.identifiers import quote_identifier, quote_literal
 from planner.types import derived_oids
 
 _VOLATILITY = {"i": " IMMUTABLE", "s": " STABLE", "v": ""}
@@ -15,14 +17,12 @@ _PARALLEL = {"s": " PARALLEL SAFE", "r": " PARALLEL RESTRICTED", "u": ""}
 
 def function_definition(objects: CatalogObjects, oid: int) -> str | None:
     """pg_get_functiondef; None when there is no such function, 42809 for aggregates."""
-    position = static_row("pg_proc", "oid").get(oid)
-    if position is None:
+    row = function_row(objects, oid)
+    if row is None:
         return None
-    row = {name: values[position] for name, values in catalog_data.columns("pg_proc").items()}
     if row["prokind"] == "a":
         raise WrongObjectType(f'"{row["proname"]}" is an aggregate function')
-    named = builtin_functions()[oid]
-    schema = quote_identifier(objects.schema_name_by_oid.get(named.namespace, ""))
+    schema = quote_identifier(objects.schema_name_by_oid.get(row["pronamespace"], ""))
     language = dict(
         zip(catalog_data.columns("pg_language")["oid"], catalog_data.columns("pg_language")["lanname"], strict=True)
     )[row["prolang"]]
@@ -36,18 +36,35 @@ def function_definition(objects: CatalogObjects, oid: int) -> str | None:
         attributes += f" COST {row['procost']:g}"
     if row["proretset"] and row["prorows"] not in (0, 1000):
         attributes += f" ROWS {row['prorows']:g}"
+    kind = "PROCEDURE" if row["prokind"] == "p" else "FUNCTION"
     body = row["prosqlbody"]
     if body is None:
-        body = f"AS $function${row['prosrc']}$function$"
+        mark = f"${kind.lower()}"
+        while f"{mark}$" in row["prosrc"]:
+            mark += "x"
+        body = f"AS {mark}${row['prosrc']}{mark}$"
     lines = [
-        f"CREATE OR REPLACE FUNCTION {schema}.{quote_identifier(row['proname'])}"
-        f"({definitions.function_arguments(oid)})",
-        f" RETURNS {definitions.function_result(oid)}",
-        f" LANGUAGE {language}",
+        f"CREATE OR REPLACE {kind} {schema}.{quote_identifier(row['proname'])}({function_arguments(objects, oid)})"
     ]
+    if kind == "FUNCTION":
+        lines.append(f" RETURNS {function_result(objects, oid)}")
+    lines.append(f" LANGUAGE {language}")
     if attributes:
         lines.append(attributes)
+    lines.extend(_setting(setting) for setting in row["proconfig"] or ())
     return "\n".join([*lines, body]) + "\n"
+
+
+def _setting(setting: str) -> str:
+    """A SET clause."""
+    name, _, value = setting.partition("=")
+    known = lookup(name)
+    if known is not None and known.list_value:
+        items = [item.strip().strip('"') for item in value.split(",")]
+        value = ", ".join(quote_literal(item) for item in items)
+    else:
+        value = quote_literal(value)
+    return f" SET {quote_identifier(name)} TO {value}"
 
 
 def rule_definition(objects: CatalogObjects, oid: int, path: tuple[int, ...]) -> str | None:

@@ -18,7 +18,7 @@ from adapter.system_catalogs.functions.reg_names import (
     role_oid,
     type_oid,
 )
-from adapter.system_catalogs.objects.objects import builtin_functions, publicly_readable
+from adapter.system_catalogs.objects.objects import publicly_readable
 from planner.catalog_data import content as catalog_data
 from planner.common_errors import missing_column, missing_database
 from planner.errors import InvalidParameterValue, UndefinedObject
@@ -112,7 +112,7 @@ def _owner(context: Entered, kind: str, oid: int) -> int | None:
         named = context.objects.type(oid)
         return None if named is None else named.owner
     if kind == "function":
-        function = builtin_functions().get(oid)
+        function = context.objects.function(oid)
         return None if function is None else function.owner
     if kind in ("language", "tablespace"):
         return BOOTSTRAP_SUPERUSER_OID if oid in catalog_data.columns(f"pg_{kind}")["oid"] else None

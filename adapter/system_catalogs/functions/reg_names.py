@@ -4,13 +4,11 @@ regrole, regcollation, regconfig, regdictionary (PostgreSQL, "Object Identifier 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
 
 from adapter.system_catalogs.functions.contexts import Entered
-from adapter.system_catalogs.objects.definitions import format_type, function_signature, qualified_relation_name
+from adapter.system_catalogs.objects.definitions import format_type, qualified_relation_name
+from adapter.system_catalogs.objects.functions import function_row, function_signature
 from adapter.system_catalogs.objects.objects import (
-    builtin_functions,
-    builtin_functions_by_name,
     builtin_operators,
     builtin_operators_by_name,
 )
@@ -145,17 +143,17 @@ def type_oid(context: Entered, text: str) -> int:
 
 
 def _in_path(context: Entered, parts: Sequence[str], candidates: Sequence[int]) -> list[int]:
-    functions = builtin_functions()
+    places = {oid: named.namespace for oid in candidates if (named := context.objects.function(oid)) is not None}
     if len(parts) == 1:
-        return [oid for oid in candidates if functions[oid].namespace in context.path]
+        return [oid for schema in context.path for oid in candidates if places[oid] == schema]
     wanted = namespace_oid(context, parts[-2])
-    return [oid for oid in candidates if functions[oid].namespace == wanted]
+    return [oid for oid in candidates if places[oid] == wanted]
 
 
 def function_oid(context: Entered, text: str) -> int:
     """The one function called `text`; 42883 when there is none, 42725 when there are several."""
     parts = split_name(text)
-    found = _in_path(context, parts, builtin_functions_by_name().get(parts[-1], ()))
+    found = _in_path(context, parts, context.objects.functions_named(parts[-1]))
     if not found:
         raise missing_function(text)
     if len(found) > 1:
@@ -186,19 +184,13 @@ def _split_arguments(context: Entered, text: str) -> tuple[str, list[int]]:
     return name.strip(), arguments
 
 
-@cache
-def _function_arguments() -> Mapping[int, Sequence[int]]:
-    data = catalog_data.columns("pg_proc")
-    return dict(zip(data["oid"], data["proargtypes"], strict=True))
-
-
 def procedure_oid(context: Entered, text: str) -> int:
     """The function ``name(types)``; 42883 when there is none."""
     name, arguments = _split_arguments(context, text)
     parts = split_name(name)
-    types = _function_arguments()
-    for oid in _in_path(context, parts, builtin_functions_by_name().get(parts[-1], ())):
-        if types[oid] == arguments:
+    for oid in _in_path(context, parts, context.objects.functions_named(parts[-1])):
+        row = function_row(context.objects, oid)
+        if row is not None and row["proargtypes"] == arguments:
             return oid
     raise missing_function(text)
 
@@ -293,11 +285,11 @@ def to_reg(context: Entered, kind: str, text: str) -> int | None:
 
 
 def _function_name(context: Entered, oid: int) -> str | None:
-    named = builtin_functions().get(oid)
+    named = context.objects.function(oid)
     if named is None:
         return None
     name = quote_identifier(named.name)
-    unique = len(_in_path(context, [named.name], builtin_functions_by_name()[named.name])) == 1
+    unique = len(_in_path(context, [named.name], context.objects.functions_named(named.name))) == 1
     if unique and named.namespace in context.path:
         return name
     return f"{context.objects.schema_name_by_oid.get(named.namespace, '')}.{name}"
@@ -352,7 +344,7 @@ _OUTPUT: Mapping[str, Callable[[Entered, int], str | None]] = {
     "regclass": _known_relation,
     "regtype": _known_type,
     "regproc": _function_name,
-    "regprocedure": lambda context, oid: function_signature(oid),
+    "regprocedure": lambda context, oid: function_signature(context.objects, oid),
     "regoper": lambda context, oid: _operator_name(oid),
     "regoperator": _operator_signature,
     "regnamespace": _known_schema,

@@ -18,8 +18,14 @@ from adapter.system_catalogs.functions.contexts import Entered, current
 from adapter.system_catalogs.functions.function_text import function_definition, rule_definition
 from adapter.system_catalogs.objects import definitions
 from adapter.system_catalogs.objects.definitions import format_type
+from adapter.system_catalogs.objects.functions import (
+    argument_default,
+    function_arguments,
+    function_result,
+    function_row,
+    is_hidden,
+)
 from adapter.system_catalogs.objects.index_definitions import index_definition
-from adapter.system_catalogs.objects.objects import builtin_functions
 from adapter.system_catalogs.relations.session import pg_settings, pg_timezone_abbrevs, pg_timezone_names
 from planner.catalog_data import content as catalog_data
 from planner.common_errors import missing_column, unknown_setting
@@ -30,6 +36,7 @@ from planner.types.type_scope import types_of
 from planner.types.types import REG_TYPES
 from planner.types.user_types import type_in
 from storage.catalog.model import PG_CATALOG_OID, Relation
+from storage.catalog.routines import Function
 from storage.clock import SystemClock
 
 DuckConnection: TypeAlias = Any
@@ -62,8 +69,13 @@ def _visible(context: Entered, kind: str, oid: int) -> bool | None:
             return None
         return named.namespace in context.path and not _shadowed_type(context, named.namespace, named.name)
     if kind == "function":
-        function = builtin_functions().get(oid)
-        return None if function is None else function.namespace in context.path
+        function = objects.function(oid)
+        if function is None:
+            return None
+        own = objects.snapshot.get(oid)
+        return function.namespace in context.path and not (
+            isinstance(own, Function) and is_hidden(objects, own, context.path)
+        )
     relation = _NAMED_IN_CATALOG[kind]
     if not catalog_data.has_data(relation) or oid not in catalog_data.columns(relation)["oid"]:
         return None
@@ -315,9 +327,15 @@ UDFS: Mapping[str, Udf] = {
     "tg_get_function_arguments": Udf(
         args=(OID, BOOL),
         result=TEXT,
-        call=lambda c, oid, identity: definitions.function_arguments(oid, identity=identity),
+        call=lambda c, oid, identity: function_arguments(c.objects, oid, identity=identity),
     ),
-    "tg_get_function_result": Udf(args=(OID,), result=TEXT, call=lambda c, oid: definitions.function_result(oid)),
+    "tg_get_function_result": Udf(args=(OID,), result=TEXT, call=lambda c, oid: function_result(c.objects, oid)),
+    "tg_get_function_arg_default": Udf(
+        args=(OID, INT4), result=TEXT, call=lambda c, oid, number: argument_default(c.objects, oid, number)
+    ),
+    "tg_get_function_sqlbody": Udf(
+        args=(OID,), result=TEXT, call=lambda c, oid: (function_row(c.objects, oid) or {}).get("prosqlbody")
+    ),
     "tg_get_serial_sequence": Udf(args=(TEXT, TEXT), result=TEXT, call=_serial_sequence),
     "tg_oidvectortypes": Udf(args=("BIGINT[]",), result=TEXT, call=_type_list),
     "tg_obj_description": Udf(args=(OID, TEXT), result=TEXT, call=descriptions.object_description),

@@ -1,4 +1,4 @@
-"""information_schema.routines and information_schema.parameters of the built-in functions."""
+"""information_schema.routines and information_schema.parameters of functions and procedures."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from adapter.execution_context import Row
 from adapter.system_catalogs.information_schema.tables import YES_NO, object_name
 from adapter.system_catalogs.objects.content import Content
 from adapter.system_catalogs.objects.definitions import format_type
+from adapter.system_catalogs.objects.functions import argument_default, user_row
 from adapter.system_catalogs.objects.objects import CatalogObjects
 from planner.catalog_data import content as catalog_data
 from storage.catalog.model import PG_CATALOG_OID
@@ -18,8 +19,13 @@ _MODES = {"i": "IN", "o": "OUT", "b": "INOUT", "v": "IN", "t": "OUT"}
 _TYPES = {"f": "FUNCTION", "p": "PROCEDURE"}
 
 
+def _functions(objects: CatalogObjects) -> list[dict[str, Any]]:
+    """The rows of pg_proc."""
+    return [*_built_in(), *(user_row(record) for record in objects.functions)]
+
+
 @cache
-def _functions() -> tuple[dict[str, Any], ...]:
+def _built_in() -> tuple[dict[str, Any], ...]:
     data = catalog_data.columns("pg_proc")
     return tuple(dict(zip(data, values, strict=True)) for values in zip(*data.values(), strict=True))
 
@@ -49,7 +55,7 @@ def routines(objects: CatalogObjects) -> Content:
         zip(catalog_data.columns("pg_language")["oid"], catalog_data.columns("pg_language")["lanname"], strict=True)
     )
     rows: list[Row] = []
-    for row in _functions():
+    for row in _functions(objects):
         language = languages[row["prolang"]]
         result: Row = {}
         if row["prokind"] != "p":
@@ -86,7 +92,7 @@ def parameters(objects: CatalogObjects) -> Content:
     """Arguments and OUT columns of functions and procedures."""
 
     def rows() -> Iterator[Row]:
-        for row in _functions():
+        for row in _functions(objects):
             types = row["proallargtypes"] or row["proargtypes"]
             modes = row["proargmodes"] or ["i"] * len(types)
             names = row["proargnames"] or [""] * len(types)
@@ -102,6 +108,7 @@ def parameters(objects: CatalogObjects) -> Content:
                     "parameter_name": name or None,
                     "data_type": _data_type(objects, oid),
                     "dtd_identifier": str(position),
+                    "parameter_default": argument_default(objects, row["oid"], position),
                 }
 
     return Content(rows=list(rows()))
@@ -111,7 +118,7 @@ def routine_privileges(objects: CatalogObjects) -> Content:
     """Everybody may call the built-in functions, and their owner may grant that."""
 
     def rows() -> Iterator[Row]:
-        for row in _functions():
+        for row in _functions(objects):
             owner = objects.role_names.get(row["proowner"])
             schema = objects.schema_name_by_oid.get(row["pronamespace"])
             common = {

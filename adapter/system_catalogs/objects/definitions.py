@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache, lru_cache, partial
-from typing import Any
+from functools import cache, partial
 
 from adapter.system_catalogs.objects.objects import (
     CatalogObjects,
-    builtin_functions,
     builtin_operators,
     static_row,
 )
@@ -26,7 +24,6 @@ from planner.types.table_indexes import DESCENDING, NULLS_FIRST, find_index
 from planner.types.types import REGCLASS
 from planner.types.user_types import with_names_shown
 from storage.catalog.model import (
-    INFORMATION_SCHEMA_OID,
     Column,
     Constraint,
     DomainConstraint,
@@ -336,99 +333,3 @@ def _builtin_constraint_definition(objects: CatalogObjects, oid: int, *, pretty:
         return f"CHECK ({inner})" if pretty else f"CHECK (({inner}))"
     columns = column_list(objects, data["conrelid"][position], data["conkey"][position])
     return f"{'PRIMARY KEY' if kind == 'p' else 'UNIQUE'} ({columns})"
-
-
-def _function(oid: int) -> Mapping[str, Any] | None:
-    position = static_row("pg_proc", "oid").get(oid)
-    if position is None:
-        return None
-    return {name: values[position] for name, values in catalog_data.columns("pg_proc").items()}
-
-
-@lru_cache(maxsize=8192)
-def function_arguments(oid: int, *, identity: bool = False) -> str | None:
-    """pg_get_function_arguments, or, for `identity`, without defaults as ALTER FUNCTION needs them."""
-    row = _function(oid)
-    if row is None:
-        return None
-    types = row["proallargtypes"] or row["proargtypes"]
-    modes = row["proargmodes"] or ["i"] * len(types)
-    names = row["proargnames"] or [""] * len(types)
-    defaults = _split_defaults(row["proargdefaults"]) if row["proargdefaults"] and not identity else []
-    inputs = [position for position, mode in enumerate(modes) if mode in "ibv"]
-    default_of = dict(zip(inputs[len(inputs) - len(defaults) :], defaults, strict=True))
-    ordered_set_split = _direct_arguments(oid) if row["prokind"] == "a" else None
-    parts: list[str] = []
-    for position, (type_oid, mode, name) in enumerate(zip(types, modes, names, strict=True)):
-        if mode == "t" or (identity and mode == "o"):
-            continue
-        prefix = {"o": "OUT ", "b": "INOUT ", "v": "VARIADIC "}.get(mode, "")
-        text = prefix + (quote_identifier(name) + " " if name else "") + type_names.format_type(type_oid)
-        if position in default_of:
-            text += f" DEFAULT {default_of[position]}"
-        parts.append(text)
-    if ordered_set_split is not None:
-        direct = parts[:ordered_set_split]
-        ordered = parts[ordered_set_split:] or parts[-1:]
-        return f"{', '.join(direct)} ORDER BY {', '.join(ordered)}".lstrip()
-    return ", ".join(parts)
-
-
-@cache
-def _aggregates() -> Mapping[int, tuple[str, int]]:
-    data = catalog_data.columns("pg_aggregate")
-    return {
-        oid: (kind, direct)
-        for oid, kind, direct in zip(data["aggfnoid"], data["aggkind"], data["aggnumdirectargs"], strict=True)
-    }
-
-
-def _direct_arguments(oid: int) -> int | None:
-    kind, direct = _aggregates().get(oid, ("n", 0))
-    return direct if kind != "n" else None
-
-
-def _split_defaults(text: str) -> list[str]:
-    """The expressions of a list like ``'{}'::jsonb, false``, split at the commas outside quotes and parentheses."""
-    parts, depth, quoted, start = [], 0, False, 0
-    for position, character in enumerate(text):
-        if character == "'":
-            quoted = not quoted
-        elif not quoted and character in "([{":
-            depth += 1
-        elif not quoted and character in ")]}":
-            depth -= 1
-        elif character == "," and not quoted and depth == 0:
-            parts.append(text[start:position].strip())
-            start = position + 1
-    parts.append(text[start:].strip())
-    return parts
-
-
-@lru_cache(maxsize=8192)
-def function_result(oid: int) -> str | None:
-    """pg_get_function_result: None for procedures and unknown functions."""
-    row = _function(oid)
-    if row is None or row["prokind"] == "p":
-        return None
-    modes, types, names = row["proargmodes"], row["proallargtypes"], row["proargnames"]
-    if modes is not None and "t" in modes:
-        columns = [
-            f"{quote_identifier(name)} {type_names.format_type(type_oid)}"
-            for name, type_oid, mode in zip(names, types, modes, strict=True)
-            if mode == "t"
-        ]
-        return f"TABLE({', '.join(columns)})"
-    return ("SETOF " if row["proretset"] else "") + type_names.format_type(row["prorettype"])
-
-
-@lru_cache(maxsize=8192)
-def function_signature(oid: int) -> str | None:
-    """``name(type,type)`` as regprocedure prints it."""
-    named = builtin_functions().get(oid)
-    if named is None:
-        return None
-    row = _function(oid)
-    arguments = "" if row is None else ",".join(type_names.format_type(type_oid) for type_oid in row["proargtypes"])
-    prefix = "information_schema." if named.namespace == INFORMATION_SCHEMA_OID else ""
-    return f"{prefix}{quote_identifier(named.name)}({arguments})"

@@ -35,6 +35,7 @@ from storage.catalog.model import (
     Setting,
 )
 from storage.catalog.model import Sequence as SequenceRecord
+from storage.catalog.routines import Function
 
 PG_CLASS = 1259
 PG_TYPE = 1247
@@ -171,6 +172,23 @@ class CatalogObjects:
         return self._of(SequenceRecord)
 
     @property
+    def functions(self) -> Sequence[Function]:
+        """Functions and procedures of users."""
+        return self._of(Function)
+
+    def function(self, oid: int) -> Named | None:
+        """The function with this oid, built in or of a user."""
+        record = self.snapshot.get(oid)
+        if isinstance(record, Function):
+            return Named(record.oid, record.schema, record.name, record.owner, record.kind)
+        return builtin_functions().get(oid)
+
+    def functions_named(self, name: str) -> Sequence[int]:
+        """Oids of the functions of this name."""
+        own = [record.oid for record in self.functions if record.name == name]
+        return [*builtin_functions_by_name().get(name, ()), *own]
+
+    @property
     def enums(self) -> Sequence[EnumType]:
         """Enums."""
         return self._of(EnumType)
@@ -272,6 +290,8 @@ class CatalogObjects:
                 return PG_CONSTRAINT
             case EnumType() | DomainType() | Relation(kind="c"):
                 return PG_TYPE
+            case Function():
+                return PG_PROC
             case None if oid in self.domain_checks:
                 return PG_CONSTRAINT
             case _:

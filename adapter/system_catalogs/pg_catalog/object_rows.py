@@ -12,6 +12,7 @@ from adapter.system_catalogs.objects.objects import (
     PG_CONSTRAINT,
     PG_DATABASE,
     PG_NAMESPACE,
+    PG_PROC,
     PG_REWRITE,
     PG_TYPE,
     CatalogObjects,
@@ -154,12 +155,18 @@ def pg_depend(objects: CatalogObjects) -> Content:
             rule = (PG_REWRITE, derived_oids.rule_oid(relation.oid), 0)
             rows.append(_depends(rule, self, "i"))
             rows.append(_depends(rule, self, "n"))
-            rows.extend(_depends(rule, (PG_CLASS, oid, 0), "n") for oid in relation.depends_on)
+            rows.extend(_depends(rule, (objects.class_of(oid), oid, 0), "n") for oid in relation.depends_on)
         rows.extend(
             _depends((PG_CLASS, relation.oid, column.attnum), (PG_TYPE, column.type_oid, 0), "n")
             for column in relation.live_columns()
             if is_user_type(column.type_oid)
         )
+    for function in objects.functions:
+        self = (PG_PROC, function.oid, 0)
+        rows.append(_depends(self, (PG_NAMESPACE, function.schema, 0), "n"))
+        types = dict.fromkeys([*(p.type_oid for p in function.parameters), function.result])
+        rows.extend(_depends(self, (PG_TYPE, oid, 0), "n") for oid in types if is_user_type(oid))
+        rows.extend(_depends(self, (objects.class_of(oid), oid, 0), "n") for oid in function.depends_on)
     for enum in objects.enums:
         of_enum = (PG_TYPE, derived_oids.row_type_oid(enum.oid), 0)
         rows.append(_depends(of_enum, (PG_NAMESPACE, enum.schema, 0), "n"))

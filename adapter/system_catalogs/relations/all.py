@@ -13,6 +13,7 @@ from adapter.system_catalogs.information_schema import routines as information_s
 from adapter.system_catalogs.information_schema import tables as information_schema
 from adapter.system_catalogs.information_schema import types as information_schema_types
 from adapter.system_catalogs.objects.content import Builder
+from adapter.system_catalogs.objects.functions import pg_proc
 from adapter.system_catalogs.pg_catalog import catalog_views, class_rows, object_rows, type_rows
 
 PG_CATALOG: Mapping[str, Builder] = {
@@ -37,6 +38,7 @@ PG_CATALOG: Mapping[str, Builder] = {
     "pg_matviews": catalog_views.pg_matviews,
     "pg_roles": catalog_views.pg_roles,
     "pg_sequences": catalog_views.pg_sequences,
+    "pg_proc": pg_proc,
     "pg_shadow": catalog_views.pg_shadow,
     "pg_tables": catalog_views.pg_tables,
     "pg_user": catalog_views.pg_user,
@@ -105,7 +107,6 @@ STATIC_PG_CATALOG = frozenset(
         "pg_opclass",
         "pg_operator",
         "pg_opfamily",
-        "pg_proc",
         "pg_range",
         "pg_tablespace",
         "pg_ts_config",

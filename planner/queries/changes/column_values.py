@@ -49,10 +49,11 @@ def bound_query(statement: Statement, rel: Rel) -> BoundQuery:
     return BoundQuery(
         rel=rel,
         param_types=() if inside else statement.final_param_types(),
-        relations=frozenset(statement.relations),
+        relations=frozenset(statement.relations | statement.read_inside),
         system=statement.system,
         volatile=statement.volatile,
         locking=statement.locking,
+        functions=frozenset(statement.functions),
     )
 
 

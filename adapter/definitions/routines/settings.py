@@ -1,0 +1,31 @@
+"""What SET says in CREATE and ALTER FUNCTION."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from adapter.execution.statement import Running
+from adapter.settings.values import canonical_value, check_changeable
+from planner.errors import InvalidParameterValue
+from planner.statements.routines import RoutineOptions
+from storage.catalog.routines import Function
+
+
+def with_settings(running: Running, record: Function, options: RoutineOptions) -> Function:
+    """`record` with the settings that SET and RESET leave. 42704, 22023."""
+    known = {} if options.reset_all else dict(setting.partition("=")[::2] for setting in record.settings)
+    session = running.session
+    for given in options.settings:
+        setting, _ = session.values.find_or_add(given.name)
+        if given.values is None:
+            known.pop(setting.name, None)
+            continue
+        check_changeable(setting)
+        if given.local:
+            # SET ... FROM CURRENT.
+            known[setting.name] = session.values[setting.name]
+            continue
+        if len(given.values) > 1 and not setting.list_value:
+            raise InvalidParameterValue(f"SET {setting.name} takes only one argument")
+        known[setting.name] = canonical_value(setting, ", ".join(given.values), session.values.get(setting.name))
+    return replace(record, settings=tuple(f"{name}={value}" for name, value in known.items()))

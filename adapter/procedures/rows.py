@@ -1,0 +1,72 @@
+"""Functions in FROM that are carried out by statement: their rows take their place in the query before it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from msgspec.structs import replace
+
+from adapter.execution.statement import Running
+from adapter.plans.constant_rows import constant_value
+from adapter.procedures.bodies import run_body
+from planner.errors import FeatureNotSupported
+from planner.ir import nodes as ir
+from planner.ir.bound import BoundQuery
+from planner.ir.rewrite import transform, walk
+from planner.types.signature import Kind
+from planner.types.types import INT8, SqlType
+
+CarryOut = Callable[[Running, ir.Scalar], Awaitable[ir.Scalar]]
+"""Carries out the calls in an argument."""
+
+
+def has_functions_to_run(rel: object) -> bool:
+    """Whether a function in FROM has to be carried out."""
+    return any(isinstance(node, ir.FunctionCall) and node.signature.acts for node in walk(rel))
+
+
+async def with_rows_of_functions(running: Running, query: BoundQuery, carry_out: CarryOut) -> BoundQuery:
+    """`query` with the rows of such functions in their places. 0A000 for arguments that depend on rows."""
+    scans: dict[int, ir.FunctionScan] = {}
+
+    def note(node: Any) -> Any:
+        if isinstance(node, ir.FunctionScan) and has_functions_to_run(node):
+            scans[id(node)] = node
+            return node
+        return None
+
+    transform(query.rel, note)
+    rows = {key: await _rows_of(running, scan, carry_out) for key, scan in scans.items()}
+    return replace(query, rel=transform(query.rel, lambda node: rows.get(id(node))))
+
+
+async def _rows_of(running: Running, scan: ir.FunctionScan, carry_out: CarryOut) -> ir.Rel:
+    (call,) = scan.functions
+    args = []
+    for arg in call.args:
+        known, value = constant_value(await carry_out(running, arg), running.params)
+        if not known:
+            raise FeatureNotSupported(f"computed arguments of function {call.signature.name} in FROM are not supported")
+        args.append(value)
+    types = [field.type for field in scan.fields]
+    if call.signature.strict and any(arg is None for arg in args):
+        found: list[tuple[Any, ...]] = []
+    else:
+        found, _ = await run_body(running, call.signature, args, types)
+    if call.signature.kind is not Kind.SET_RETURNING:
+        found = found[:1] or [(None,) * len(types)]
+    return constant_rows(scan.fields, found)
+
+
+def constant_rows(fields: tuple[ir.Field, ...], rows: list[tuple[Any, ...]]) -> ir.Rel:
+    """A relation of these rows."""
+    types = [field.type for field in fields]
+    values = tuple(
+        tuple(ir.Literal(value=value, type=type) for value, type in zip(row, types, strict=True)) for row in rows
+    )
+    if values:
+        return ir.Values(rows=values, fields=fields)
+    nulls = tuple(ir.Literal(value=None, type=field.type) for field in fields)
+    zero = ir.Literal(value=0, type=SqlType(INT8))
+    return ir.Limit(input=ir.Values(rows=(nulls,), fields=fields), count=zero, offset=None, ties=False, fields=fields)

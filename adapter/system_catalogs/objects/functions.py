@@ -1,0 +1,197 @@
+"""Functions and procedures, built in and of users: their rows of pg_proc, and their arguments and results as text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+from adapter.system_catalogs.objects.content import Content
+from adapter.system_catalogs.objects.objects import CatalogObjects, builtin_functions_by_name, static_row
+from planner.catalog_data import content as catalog_data
+from planner.syntax.identifiers import quote_identifier
+from planner.types import type_names
+from planner.types.types import VOID
+from planner.types.user_types import function_name, with_names_shown
+from storage.catalog.model import INFORMATION_SCHEMA_OID, PG_CATALOG_OID
+from storage.catalog.routines import Function
+
+SQL_LANGUAGE = 14
+
+
+def function_row(objects: CatalogObjects, oid: int) -> Mapping[str, Any] | None:
+    """The row of pg_proc of any function; None when there is none."""
+    record = objects.snapshot.get(oid)
+    if isinstance(record, Function):
+        return user_row(record)
+    position = static_row("pg_proc", "oid").get(oid)
+    if position is None:
+        return None
+    return {name: values[position] for name, values in catalog_data.columns("pg_proc").items()}
+
+
+def pg_proc(objects: CatalogObjects) -> Content:
+    """Functions, those of users after the built-in ones."""
+    return Content(columns=catalog_data.columns("pg_proc"), rows=[user_row(record) for record in objects.functions])
+
+
+def user_row(record: Function) -> dict[str, Any]:
+    """The row of pg_proc of a function of a user."""
+    parameters = record.parameters
+    modes = [parameter.mode for parameter in parameters]
+    has_outputs = any(mode != "i" for mode in modes)
+    defaults = [parameter.default for parameter in parameters if parameter.default is not None]
+    variadic = next((parameter.type_oid for parameter in parameters if parameter.mode == "v"), 0)
+    return {
+        "oid": record.oid,
+        "proname": record.name,
+        "pronamespace": record.schema,
+        "proowner": record.owner,
+        "prolang": SQL_LANGUAGE,
+        "procost": record.cost,
+        "prorows": record.rows,
+        "provariadic": _element(variadic),
+        "prosupport": 0,
+        "prokind": record.kind,
+        "prosecdef": record.security_definer,
+        "proleakproof": record.leakproof,
+        "proisstrict": record.strict,
+        "proretset": record.returns_set,
+        "provolatile": record.volatility,
+        "proparallel": record.parallel,
+        "pronargs": len(record.inputs),
+        "pronargdefaults": len(defaults),
+        "prorettype": record.result or VOID,
+        "proargtypes": list(record.input_types),
+        "proallargtypes": [parameter.type_oid for parameter in parameters] if has_outputs else None,
+        "proargmodes": modes if has_outputs else None,
+        "proargnames": [p.name for p in parameters] if any(p.name for p in parameters) else None,
+        "proargdefaults": ", ".join(with_names_shown(text) for text in defaults) or None,
+        "protrftypes": None,
+        "prosrc": record.body,
+        "probin": None,
+        "prosqlbody": None if record.sql_body is None else with_names_shown(record.sql_body),
+        "proconfig": list(record.settings) or None,
+        "proacl": None,
+    }
+
+
+def _element(oid: int) -> int:
+    """pg_proc.provariadic for a variadic parameter of this type."""
+    polymorphic = {2277: 2283, 5078: 5077}
+    return polymorphic.get(oid) or type_names.element_of(oid)
+
+
+def function_arguments(objects: CatalogObjects, oid: int, *, identity: bool = False) -> str | None:
+    """pg_get_function_arguments, or, for `identity`, without defaults as ALTER FUNCTION needs them."""
+    row = function_row(objects, oid)
+    if row is None:
+        return None
+    types = row["proallargtypes"] or row["proargtypes"]
+    modes = row["proargmodes"] or ["i"] * len(types)
+    names = row["proargnames"] or [""] * len(types)
+    defaults = _split_defaults(row["proargdefaults"]) if row["proargdefaults"] and not identity else []
+    inputs = [position for position, mode in enumerate(modes) if mode in "ibv"]
+    default_of = dict(zip(inputs[len(inputs) - len(defaults) :], defaults, strict=True))
+    ordered_set_split = _direct_arguments(oid) if row["prokind"] == "a" else None
+    is_procedure = row["prokind"] == "p"
+    parts: list[str] = []
+    for position, (type_oid, mode, name) in enumerate(zip(types, modes, names, strict=True)):
+        if mode == "t":
+            continue
+        prefix = {"o": "OUT ", "b": "INOUT ", "v": "VARIADIC "}.get(mode, "IN " if is_procedure else "")
+        text = prefix + (quote_identifier(name) + " " if name else "") + type_names.format_type(type_oid)
+        if position in default_of:
+            text += f" DEFAULT {default_of[position]}"
+        parts.append(text)
+    if ordered_set_split is not None:
+        direct = parts[:ordered_set_split]
+        ordered = parts[ordered_set_split:] or parts[-1:]
+        return f"{', '.join(direct)} ORDER BY {', '.join(ordered)}".lstrip()
+    return ", ".join(parts)
+
+
+def argument_default(objects: CatalogObjects, oid: int, number: int) -> str | None:
+    """pg_get_function_arg_default: the default of the parameter with this number, from 1, or None."""
+    row = function_row(objects, oid)
+    if row is None or not row["proargdefaults"]:
+        return None
+    modes = row["proargmodes"] or ["i"] * len(row["proargtypes"])
+    if not 1 <= number <= len(modes) or modes[number - 1] not in "ibv":
+        return None
+    place = sum(mode in "ibv" for mode in modes[:number]) - 1
+    defaults = _split_defaults(row["proargdefaults"])
+    first = len(row["proargtypes"]) - len(defaults)
+    return defaults[place - first] if place >= first else None
+
+
+@cache
+def _aggregates() -> Mapping[int, tuple[str, int]]:
+    data = catalog_data.columns("pg_aggregate")
+    return {
+        oid: (kind, direct)
+        for oid, kind, direct in zip(data["aggfnoid"], data["aggkind"], data["aggnumdirectargs"], strict=True)
+    }
+
+
+def _direct_arguments(oid: int) -> int | None:
+    kind, direct = _aggregates().get(oid, ("n", 0))
+    return direct if kind != "n" else None
+
+
+def _split_defaults(text: str) -> list[str]:
+    """The expressions of a list like ``'{}'::jsonb, false``, split at the commas outside quotes and parentheses."""
+    parts, depth, quoted, start = [], 0, False, 0
+    for position, character in enumerate(text):
+        if character == "'":
+            quoted = not quoted
+        elif not quoted and character in "([{":
+            depth += 1
+        elif not quoted and character in ")]}":
+            depth -= 1
+        elif character == "," and not quoted and depth == 0:
+            parts.append(text[start:position].strip())
+            start = position + 1
+    parts.append(text[start:].strip())
+    return parts
+
+
+def function_result(objects: CatalogObjects, oid: int) -> str | None:
+    """pg_get_function_result: None for procedures and unknown functions."""
+    row = function_row(objects, oid)
+    if row is None or row["prokind"] == "p":
+        return None
+    modes, types, names = row["proargmodes"], row["proallargtypes"], row["proargnames"]
+    if modes is not None and "t" in modes:
+        columns = [
+            f"{quote_identifier(name)} {type_names.format_type(type_oid)}"
+            for name, type_oid, mode in zip(names, types, modes, strict=True)
+            if mode == "t"
+        ]
+        return f"TABLE({', '.join(columns)})"
+    return ("SETOF " if row["proretset"] else "") + type_names.format_type(row["prorettype"])
+
+
+def is_hidden(objects: CatalogObjects, record: Function, path: tuple[int, ...]) -> bool:
+    """Whether a function with the same arguments comes earlier in the search path."""
+    for schema in path[: path.index(record.schema)]:
+        if any(other.input_types == record.input_types for other in objects.snapshot.functions(schema, record.name)):
+            return True
+        if schema == PG_CATALOG_OID:
+            types = catalog_data.columns("pg_proc")["proargtypes"]
+            rows = (static_row("pg_proc", "oid")[oid] for oid in builtin_functions_by_name().get(record.name, ()))
+            if any(tuple(types[row]) == record.input_types for row in rows):
+                return True
+    return False
+
+
+def function_signature(objects: CatalogObjects, oid: int) -> str | None:
+    """``name(type,type)`` as regprocedure prints it."""
+    row = function_row(objects, oid)
+    if row is None:
+        return None
+    arguments = ",".join(type_names.format_type(type_oid) for type_oid in row["proargtypes"])
+    if isinstance(objects.snapshot.get(oid), Function):
+        return f"{function_name(oid)}({arguments})"
+    prefix = "information_schema." if row["pronamespace"] == INFORMATION_SCHEMA_OID else ""
+    return f"{prefix}{quote_identifier(row['proname'])}({arguments})"

@@ -1,0 +1,112 @@
+"""Functions and procedures of users: which ones a name means, their signatures, their statements, their defaults."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any
+
+from planner.expressions.bind import DEFAULT_CLAUSE, bind_clause
+from planner.ir.nodes import Scalar
+from planner.resolution.statement import BindContext, Level, Statement
+from planner.syntax.libpg_query import pb
+from planner.syntax.parse import Parsed, split_and_parse
+from planner.types.signature import Kind, Signature, Volatility
+from planner.types.types import VOID
+from planner.types.user_types import STORED_SCHEMA
+from storage.catalog.model import FIRST_USER_OID
+from storage.catalog.routines import Function
+
+
+def is_user_function(signature: Signature) -> bool:
+    """Whether a user has made the function with this signature."""
+    return signature.oid >= FIRST_USER_OID and signature.kind is not Kind.OPERATOR
+
+
+@lru_cache(maxsize=4096)
+def signature_of(record: Function) -> Signature:
+    """What the binder knows of a function. A procedure's arguments are those of CALL: OUT parameters too."""
+    procedure = record.kind == "p"
+    taken = record.parameters if procedure else record.inputs
+    kind = Kind.SET_RETURNING if record.returns_set else Kind.FUNCTION
+    return Signature(
+        name=record.name,
+        kind=Kind.PROCEDURE if procedure else kind,
+        args=tuple(parameter.type_oid for parameter in taken),
+        result=record.result or VOID,
+        oid=record.oid,
+        variadic=any(parameter.mode == "v" for parameter in taken),
+        strict=record.strict,
+        volatility=Volatility(record.volatility),
+        defaults=sum(parameter.default is not None for parameter in taken),
+    )
+
+
+def functions_named(context: BindContext, schema: str | None, name: str) -> Iterator[tuple[str, Function]]:
+    """The functions that a name can mean, each with its schema, in the order of the search path."""
+    catalog = context.catalog
+    if schema == STORED_SCHEMA and name.isdigit():
+        record = catalog.get(int(name))
+        if isinstance(record, Function):
+            yield STORED_SCHEMA, record
+        return
+    for path in context.searched_schemas() if schema is None else (schema,):
+        found = catalog.schema(path)
+        if found is not None:
+            for record in catalog.functions(found.oid, name):
+                yield path, record
+
+
+def record_of(context: BindContext, signature: Signature) -> Function:
+    """The function with this signature."""
+    record = context.catalog.get(signature.oid)
+    assert isinstance(record, Function)
+    return record
+
+
+# ---------------------------------------------------------------- statements
+
+
+@lru_cache(maxsize=1024)
+def statements_of(body: str, sql_body: str | None) -> tuple[Parsed, ...]:
+    """The statements of a function's body. Raises 42601 and what else the parser raises."""
+    if sql_body is None:
+        return split_and_parse(body)
+    return standard_statements(split_and_parse(f"CREATE FUNCTION f() {sql_body}")[0])
+
+
+def standard_statements(create: Parsed) -> tuple[Parsed, ...]:
+    """The statements of the body in a CREATE FUNCTION whose body is no string: RETURN is a SELECT."""
+    body = create.tree.sql_body
+    if not body.HasField("return_stmt"):
+        return tuple(create.part(node) for inner in body.list.items for node in inner.list.items)
+    select = pb.Node()
+    target = select.select_stmt.target_list.add().res_target
+    target.val.CopyFrom(body.return_stmt.returnval)
+    select.select_stmt.limit_option = pb.LIMIT_OPTION_DEFAULT
+    select.select_stmt.op = pb.SETOP_NONE
+    return (create.part(select),)
+
+
+# ---------------------------------------------------------------- defaults
+
+
+@lru_cache(maxsize=1024)
+def _expression(text: str) -> tuple[Parsed, Any]:
+    parsed = split_and_parse(f"SELECT {text}")[0]
+    return parsed, parsed.tree.target_list[0].res_target.val
+
+
+def default_argument(statement: Statement, record: Function, place: int) -> Scalar:
+    """What a call gets for the input parameter at `place` when it gives nothing."""
+    taken = record.parameters if record.kind == "p" else record.inputs
+    text = taken[place].default
+    assert text is not None
+    parsed, tree = _expression(text)
+    outer = statement.parsed, statement.view_depth, statement.arguments, statement.reads_stored
+    statement.parsed, statement.view_depth, statement.arguments = parsed, statement.view_depth + 1, None
+    statement.reads_stored = True
+    try:
+        return bind_clause(Level(statement, None), tree, DEFAULT_CLAUSE)
+    finally:
+        statement.parsed, statement.view_depth, statement.arguments, statement.reads_stored = outer
