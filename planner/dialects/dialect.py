@@ -70,6 +70,8 @@ class Dialect(TimeZones):
     """GROUPING() in HAVING of a query with ORDER BY."""
     lambdas_in_having: ClassVar[bool]
     """Functions of a lambda among the conditions on groups."""
+    totals_of_nothing: ClassVar[bool]
+    """A row for an empty grouping set where there are no rows."""
     ordered_aggregates: ClassVar[bool]
     """ORDER BY inside an aggregate that collects."""
     volatile_window_keys: ClassVar[bool]

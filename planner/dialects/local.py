@@ -42,6 +42,7 @@ class LocalDialect(Dialect):
     outputs_in_sort_keys = True
     grouping_in_having = True
     lambdas_in_having = False
+    totals_of_nothing = True
     ordered_aggregates = True
     volatile_window_keys = False
     unordered_ranks = True

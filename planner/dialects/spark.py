@@ -53,6 +53,7 @@ class SparkDialect(Dialect):
     outputs_in_sort_keys = False
     grouping_in_having = False
     lambdas_in_having = True
+    totals_of_nothing = False
     ordered_aggregates = False
     volatile_window_keys = True
     unordered_ranks = False

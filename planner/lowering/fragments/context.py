@@ -66,6 +66,8 @@ class Context:
     """Whose sources the text reads."""
     constants: dict[int, list[Literal | Param]] = field(default_factory=dict)
     """By relation whose source can have constants: those that it is to have; p1 is the first."""
+    totalled: set[int] = field(default_factory=set)
+    """By first column: the groups that have been united with the totals of nothing."""
     inlined: set[int] = field(default_factory=set)
     """The parameters whose values the text depends on."""
 

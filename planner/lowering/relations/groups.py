@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
@@ -15,12 +15,16 @@ from planner.lowering.relations.protocols import RelationLowering
 from planner.lowering.relations.select import Select
 from planner.lowering.relations.windows import distinct_on
 from planner.lowering.scalars.aggregates import aggregate
-from planner.types.types import INT4, SqlType
+from planner.types.types import BOOL, INT4, SqlType
 
 
 def grouped(relations: RelationLowering, rel: ir.Aggregate) -> Select:
     """GROUP BY with its aggregates."""
     ctx, scalars = relations.ctx, relations.scalars
+    totals = rel.grouping_sets and not all(rel.grouping_sets)
+    if totals and not ctx.dialect.totals_of_nothing and rel.fields[0].id not in ctx.totalled:
+        ctx.totalled.add(rel.fields[0].id)
+        return relations.build(_with_totals_of_nothing(rel, ctx.new_id))
     enclosing, start = dict(ctx.scans), ctx.aliases
     select = relations.build(rel.input)
     expressions = (
@@ -75,6 +79,33 @@ def grouped(relations: RelationLowering, rel: ir.Aggregate) -> Select:
     select.columns = columns
     ctx.scans = enclosing
     return select
+
+
+def _with_totals_of_nothing(rel: ir.Aggregate, new_id: Callable[[], int]) -> ir.Rel:
+    """Grouping sets with an empty one, for an engine that gives it no row where there are no rows: those rows are
+    united with the grouping sets' where the input is empty."""
+    assert rel.grouping_sets is not None
+    table = ir.CommonTable(id=new_id(), name="grouped", rel=rel.input)
+    scan = ir.CteScan(cte=table.id, fields=rel.input.fields)
+    boolean = SqlType(BOOL)
+    none = ir.Filter(input=scan, condition=ir.Literal(value=False, type=boolean), fields=scan.fields)
+    computed = rel.fields[len(rel.keys) : len(rel.keys) + len(rel.calls)]
+    total: ir.Rel = ir.Aggregate(input=none, keys=(), calls=rel.calls, fields=computed)
+    # GROUPING() of keys that the empty set leaves out: a bit for each.
+    told = [ir.Literal(value=(1 << len(keys)) - 1, type=SqlType(INT4)) for keys in rel.groupings]
+    exprs = (
+        *(ir.Literal(value=None, type=field.type) for field in rel.fields[: len(rel.keys)]),
+        *(ir.ColumnRef(id=field.id, type=field.type) for field in computed),
+        *told,
+    )
+    fields = tuple([replace(field, id=new_id()) for field in rel.fields])
+    total = ir.Project(input=total, exprs=exprs, fields=fields)
+    missing = ir.Exists(rel=scan, negated=True, type=boolean)
+    total = ir.Filter(input=total, condition=missing, fields=fields)
+    body: ir.Rel = replace(rel, input=scan)
+    for _ in range(sum(1 for keys in rel.grouping_sets if not keys)):
+        body = ir.SetOperation(op="union", all=True, left=body, right=total, fields=rel.fields)
+    return ir.With(tables=(table,), body=body, fields=rel.fields)
 
 
 def _with_columns(
