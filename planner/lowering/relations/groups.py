@@ -93,7 +93,7 @@ def _with_totals_of_nothing(rel: ir.Aggregate, new_id: Callable[[], int]) -> ir.
     total: ir.Rel = ir.Aggregate(input=none, keys=(), calls=rel.calls, fields=computed)
     # GROUPING() of keys that the empty set leaves out: a bit for each.
     told = [ir.Literal(value=(1 << len(keys)) - 1, type=SqlType(INT4)) for keys in rel.groupings]
-    exprs = (
+    exprs: tuple[ir.Scalar, ...] = (
         *(ir.Literal(value=None, type=field.type) for field in rel.fields[: len(rel.keys)]),
         *(ir.ColumnRef(id=field.id, type=field.type) for field in computed),
         *told,
