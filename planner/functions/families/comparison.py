@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 
 from planner.dialects.comparison_keys import equality_key, order_key
 from planner.functions.forms.form import NOT_CONSTANT, CallSite, Form, both, local_only
+from planner.ir.physical import element_type
 from planner.types.signature import COMPARISONS
 from planner.types.types import DATE, INT8, TIMESTAMP, TIMESTAMPTZ
 from planner.types.user_types import enum_of
@@ -82,7 +83,11 @@ def _keyed(symbol: str) -> Callable[[CallSite], str]:
 
     def template(site: CallSite) -> str:
         left, right = [key(type.without_typmod(), site.dialect) for type in site.arg_types]
-        return f"({left} {symbol} {right.replace('{0}', '{1}')})"
+        compared = f"({left} {symbol} {right.replace('{0}', '{1}')})"
+        if site.engine == "local" and symbol not in _EQUALITY and element_type(site.arg_types[0]) is not None:
+            # The engine makes two plain comparisons of one value a BETWEEN, which it has not got for lists.
+            return f"CASE {compared} WHEN TRUE THEN TRUE WHEN FALSE THEN FALSE END"
+        return compared
 
     return template
 
