@@ -30,7 +30,7 @@ from adapter.transactions.locks.lock import Follows
 from adapter.transactions.locks.modes import FOR_NO_KEY_UPDATE, FOR_UPDATE, Mode
 from adapter.transactions.locks.tags import Tag
 from adapter.transactions.transaction import BeginAgain
-from planner.ir.bound import BoundDelete, BoundMerge, BoundUpdate
+from planner.ir.bound import BoundDelete, BoundMerge, BoundUpdate, Returning
 from storage.off_loop import computed
 
 ALONE_AFTER = 3
@@ -134,21 +134,30 @@ def _followed_by(
     statement: BoundUpdate | BoundDelete,
     modes: np.ndarray[Any, Any],
 ) -> Follows:
-    """From whose decided rows UPDATE or DELETE may go on: see `adapter.transactions.decided_rows`."""
-    transaction = running.transaction
-    if read.over is None or transaction.snapshot is None or transaction.snapshot.ahead:
+    """From whose decided rows UPDATE or DELETE may go on."""
+    if read.over is None:
         return Follows.NOBODY
     if isinstance(statement, BoundUpdate):
         if statement.view_checks is not None or not int(modes.min()) == FOR_NO_KEY_UPDATE == int(modes.max()):
             return Follows.NOBODY
     elif target.keys is not None and target.keys.referenced:
         return Follows.NOBODY
+    return followed_by(running, statement.returning)
+
+
+def followed_by(running: Running, returning: Returning | None) -> Follows:
+    """From whose decided rows a statement may go on that has found its rows by a key, changes no key of theirs, and
+    gives back `returning`: see `adapter.transactions.decided_rows`. Nobody's while others of its parts (WITH) may read
+    an older version of a row."""
+    transaction = running.transaction
+    if transaction.snapshot is None or transaction.snapshot.ahead or transaction.own_before:
+        return Follows.NOBODY
     if running.is_alone:
-        is_plain = statement.returning is None or not templates_of(statement.returning.query)
+        is_plain = returning is None or not templates_of(returning.query)
         return Follows.ANYBODY if is_plain and running.attempt < ALONE_AFTER else Follows.NOBODY
     follows = (
         transaction.isolation is Isolation.READ_COMMITTED
-        and statement.returning is None
+        and returning is None
         and not transaction.pending.updates
         and not transaction.pending.deferred.length
     )

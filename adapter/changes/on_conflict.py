@@ -4,9 +4,14 @@ The key of each row is locked and looked up before it is written, in what the st
 are locked as UPDATE locks them. So a row is inserted, changed or left out by the state of one snapshot. Where a key or
 such a row has been written since that snapshot, READ COMMITTED goes on with the row that is there now, while the rest
 of the statement sees what it saw; the levels that keep their snapshot begin again outside of a block, at a newer one
-and with their locks (40001 inside, and when part of it has been written already). What other servers write, which no
-lock keeps away, makes the commit run the statement again (40001 inside a block), since its decision no longer holds:
-see `retried`.
+and with their locks (40001 inside, and when part of it has been written already).
+
+A statement of one row whose key is there does without the key's lock: that of the row which has it keeps the key where
+it is. Like UPDATE, such a statement follows others to the row (`adapter.transactions.decided_rows`), so that a counter
+is raised by many at the speed of one group.
+
+What other servers write, which no lock keeps away, makes the commit run the statement again (40001 inside a block),
+since its decision no longer holds: see `retried`.
 """
 
 from __future__ import annotations
@@ -21,6 +26,7 @@ import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 
+from adapter.changes.change_locks import followed_by
 from adapter.changes.constraints.key_checks import find
 from adapter.changes.constraints.key_locks import MAX_KEYS, lock_keys, newest
 from adapter.changes.constraints.overlap_checks import overlaps_of, taken_rows
@@ -30,15 +36,18 @@ from adapter.execution.statement import Running, given_to
 from adapter.plans.key_indexes import stored_columns
 from adapter.plans.predicates import templates_of
 from adapter.plans.row_programs import chosen_columns
+from adapter.queries.locked_rows import LockedRows
 from adapter.queries.prepared_read import with_token
 from adapter.queries.read import prepare_read
 from adapter.results import RecordBatch
 from adapter.store_errors import CONCURRENT_UPDATE, serialization_failure
-from adapter.transactions.locks.modes import FOR_NO_KEY_UPDATE
+from adapter.transactions.decided_rows import DELETED
+from adapter.transactions.locks.lock import Follows
+from adapter.transactions.locks.modes import FOR_KEY_SHARE, FOR_NO_KEY_UPDATE
 from adapter.transactions.overlaps import OverlapIndex, Taken
 from adapter.transactions.transaction import BeginAgain
 from planner.errors import CardinalityViolation, SqlError
-from planner.ir.bound import BoundQuery, OnConflict
+from planner.ir.bound import BoundInsert, BoundQuery, OnConflict
 from planner.ir.nodes import RETURNING_ROWS
 from storage.catalog.model import Index, Relation
 from storage.off_loop import computed
@@ -66,11 +75,12 @@ class Resolved(Struct, frozen=True, kw_only=True):
 class ConflictResolution:
     """The ON CONFLICT clause of one statement, at work."""
 
-    def __init__(self, running: Running, target: Target, clause: OnConflict) -> None:
+    def __init__(self, running: Running, target: Target, statement: BoundInsert, clause: OnConflict) -> None:
         keys = () if target.keys is None else target.keys.unique
         self.arbiters = tuple(key for key in keys if not clause.arbiters or key.constraint.oid in clause.arbiters)
         self._running = running
         self._target = target
+        self._statement = statement
         self._update = clause.update
         self._templates = () if clause.update is None else templates_of(clause.update)
         overlaps = [_overlap(target.relation, key) for key in self.arbiters]
@@ -100,9 +110,12 @@ class ConflictResolution:
         for key in self.arbiters:
             keys, rows = await key.keys_of([whole(columns[place]) for place in key.places])
             overlaps = isinstance(key.constraint, Index) and key.constraint.overlapping
-            if not overlaps and not self._running.transaction.is_own_table(relation):
-                await lock_keys(self._running, key.constraint.oid, key.index, keys)
-            there = await self._newest(key, keys, wanted)
+            before = await self._there(key, keys, wanted)
+            there = await self._locked_row(key, before) if count == 1 and not overlaps else None
+            if there is None:
+                if not overlaps and not self._running.transaction.is_own_table(relation):
+                    await lock_keys(self._running, key.constraint.oid, key.index, keys)
+                there = await self._newest(key, keys, wanted, before)
             found.append(there if rows is None else replace(there, keys=rows.to_numpy()[there.keys]))
             owned.append((key, keys, rows))
         self._may_begin_again = False
@@ -120,13 +133,53 @@ class ConflictResolution:
             return await taken_rows(self._running, self._target.relation, overlap, tuple(keys), as_of)
         return await find(self._running, self._target.relation, key.index, keys, columns, as_of=as_of)
 
-    async def _newest(self, key: UniqueKey, keys: Sequence[Any], columns: Sequence[StoredColumn]) -> Found:
+    async def _locked_row(self, key: UniqueKey, there: Found) -> Found | None:
+        """The newest version of the one row of others that is `there` with a key, locked so that it keeps that; None
+        when there is no such row, or has not that key any more. Raises what `LockedRows.lock` raises."""
+        running, relation = self._running, self._target.relation
+        is_other = len(there.row_ids) == 1 and int(there.row_ids[0]) < PROVISIONAL_ROW_ID
+        if not is_other or key.computed or not self._may_begin_again or self._own_from is not None:
+            return None
+        if running.transaction.is_own_table(relation):
+            return None
+        row_ids, row_id = np.asarray(there.row_ids, np.int64), int(there.row_ids[0])
+        if self._update is None:
+            if not running.is_alone:
+                return None  # In PostgreSQL nobody waits for a block that has left such a row as it is.
+            rows = LockedRows(running, relation, "locking")
+            changed = await rows.lock(row_ids, np.array([FOR_KEY_SHARE]))
+            return None if row_id in changed else there
+        # What it reads besides would be older than a row that it follows to.
+        reads = self.reads_tables or bool(templates_of(self._statement.source))
+        is_plain = not reads and self._statement.view_checks is None
+        follows = followed_by(running, self._statement.returning) if is_plain else Follows.NOBODY
+        rows = LockedRows(running, relation, "locking", follows=follows)
+        changed = await rows.lock(row_ids, np.array([FOR_NO_KEY_UPDATE]))
+        if row_id not in changed:
+            return there
+        newest = await rows.newest_versions([at for at in changed.values() if at != DELETED])
+        (now,) = newest.select(there.rows.schema.names).combine_chunks().to_batches() or [there.rows.slice(0, 0)]
+        names = [column.name for column in key.index.inputs]
+        if now.num_rows and now.select(names).equals(there.rows.select(names)):
+            return Found(keys=there.keys, row_ids=np.array([changed[row_id]], np.int64), rows=now)
+        await self._look_again_if_followed()
+        return None
+
+    async def _look_again_if_followed(self) -> None:
+        """Raise BeginAgain, once they are durable, when the row of others that are decided will not do."""
+        transaction = self._running.transaction
+        if transaction.follows_now:
+            await transaction.settled()
+            raise BeginAgain
+
+    async def _newest(
+        self, key: UniqueKey, keys: Sequence[Any], columns: Sequence[StoredColumn], there: Found
+    ) -> Found:
         """The rows that one of `keys` conflicts with: those that are there now, at levels that take a snapshot for each
-        statement; at the others those of the snapshot. Rows that may change are locked. Raises BeginAgain or 40001 when
-        other rows are there than may be changed."""
+        statement; at the others those of the snapshot, which are `there`. Rows that may change are locked. Raises
+        BeginAgain or 40001 when other rows are there than may be changed."""
         running, relation = self._running, self._target.relation
         transaction, snapshot = running.transaction, running.transaction.snapshot
-        there = await self._there(key, keys, columns)
         if transaction.is_own_table(relation) or snapshot is None or relation.shard is None:
             return there
         as_of = snapshot.csn
@@ -210,12 +263,18 @@ class ConflictResolution:
         kept, new = chosen or await self._by_engine(update, [*old, *excluded])
         if not len(kept):
             return Resolved(inserted=inserted)
+        old = [column.take(kept) for column in old]
+        new = [column.cast(before.type) for column, before in zip(new, old, strict=True)]
+        if self._target.keys is not None and self._running.transaction.follows_now:
+            pairs = zip(self._target.columns, old, new, strict=True)
+            if self._target.keys.touches(frozenset([at.attnum for at, before, now in pairs if not before.equals(now)])):
+                await self._look_again_if_followed()
         return Resolved(
             inserted=inserted,
             changed=places.take(kept),
             row_ids=pa.array(there.row_ids, pa.int64()).take(kept),
-            old=[column.take(kept) for column in old],
-            new=[column.cast(before.type) for column, before in zip(new, old, strict=True)],
+            old=old,
+            new=new,
         )
 
     async def _by_engine(self, update: BoundQuery, columns: Sequence[Any]) -> tuple[pa.Array, list[pa.Array]]:

@@ -34,7 +34,7 @@ def test_a_mistake_is_found(mistake: Mistake, tmp_path: Path) -> None:
             seed=seed,
             servers=mistake.servers,
             only=mistake.loads,
-            kills=False,
+            kills=mistake.kills,
             until_fault=True,
             mistake=mistake.name,
         )

@@ -311,6 +311,102 @@ async def test_what_is_more_than_a_row_waits(stalling: Stalled) -> None:
     assert left in ([(11, 2)], [])
 
 
+UPSERT = "insert into t values (1, 1) on conflict (id) do update set n = t.n + excluded.n"
+
+
+@pytest.mark.parametrize("level", LEVELS)
+async def test_upserts_of_a_hot_key_are_one_group(stalling: Stalled, level: str) -> None:
+    store, server = stalling
+    clients = await clients_of(server, level)
+    before = server.services.committer.groups
+    tasks = await queue_up(stalling, clients[:6], UPSERT + " returning n")
+    tasks += await queue_up(stalling, clients[6:], "update t set n = n + 1 where id = 1 returning n")
+    nothing = await connect(server, default_transaction_isolation=level)
+    assert await nothing.run("insert into t values (1, 1) on conflict do nothing") == ["INSERT 0 0"]
+    passing = asyncio.create_task(nothing.run(UPSERT + " where t.n = 0"))
+    await asyncio.sleep(0.05)
+    assert not any(task.done() for task in (*tasks, passing))
+    store.gate.set()
+    told = [result[0][0] for result in await asyncio.gather(*tasks)]
+    assert sorted(told) == [(n,) for n in range(1, CLIENTS + 1)]
+    assert await passing == ["INSERT 0 0"]
+    assert await clients[0].rows("select * from t order by id") == [(1, CLIENTS, 0), (2, 0, 0), (3, 50, 0)]
+    assert server.services.committer.groups - before <= 2
+    assert decided(server) == 0
+
+
+@pytest.mark.parametrize("level", LEVELS)
+async def test_upserts_that_follow_what_is_lost_run_again(stalling: Stalled, level: str) -> None:
+    store, server = stalling
+    clients = await clients_of(server, level)
+    tasks = await queue_up(stalling, clients[:1], "update t set n = n + 50 where id = 1")
+    await asyncio.sleep(0.02)
+    tasks += await queue_up(stalling, clients[1:], UPSERT)
+    store.failing = 1
+    store.gate.set()
+    results = await asyncio.gather(*tasks, return_exceptions=True)
+    assert [result.sqlstate for result in results if isinstance(result, SqlError)] == ["53100"]
+    assert await clients[0].value("select n from t where id = 1") == CLIENTS - 1
+    assert decided(server) == 0
+
+
+async def test_an_upsert_does_not_follow_to_another_key(stalling: Stalled) -> None:
+    """Whose row is about to go, or to get another key, and who changes the key itself, waits for what is durable."""
+    store, server = stalling
+    clients = await clients_of(server, "serializable")
+    tasks = await queue_up(stalling, clients[:1], "update t set id = 11 where id = 1")
+    tasks.append(asyncio.create_task(clients[1].run(UPSERT)))
+    tasks += await queue_up(stalling, clients[2:3], "update t set n = 7 where id = 2")
+    moving = "insert into t values (2, 1) on conflict (id) do update set id = 12, n = t.n + 1"
+    tasks.append(asyncio.create_task(clients[3].run(moving)))
+    tasks += await queue_up(stalling, clients[4:5], "delete from t where id = 3")
+    tasks.append(asyncio.create_task(clients[5].run(UPSERT.replace("(1, 1)", "(3, 4)"))))
+    await asyncio.sleep(0.05)
+    assert not any(task.done() for task in tasks)
+    store.gate.set()
+    await asyncio.gather(*tasks)
+    found = await clients[0].rows("select id, n from t order by id")
+    assert found == [(1, 1), (3, 4), (11, 0), (12, 8)]
+    assert decided(server) == 0
+
+
+READING_BESIDE = (
+    "with u as (update t set n = n + 1 where id = 1 returning n) select u.n - t.n from u, t where t.id = 1",
+    f"with u as ({UPSERT} returning n) select u.n - t.n from u, t where t.id = 1",
+    "insert into t select id, n + 1 from t where id = 1 on conflict (id) do update set n = excluded.n returning 1",
+)
+
+
+@pytest.mark.parametrize("text", READING_BESIDE)
+async def test_who_reads_the_row_besides_sees_one_version(stalling: Stalled, text: str) -> None:
+    store, server = stalling
+    clients = await clients_of(server, "serializable", 4)
+    tasks = await queue_up(stalling, clients[:1], "update t set n = n + 1 where id = 1")
+    asking = [asyncio.create_task(client.rows(text)) for client in clients[1:]]
+    await asyncio.sleep(0.05)
+    store.gate.set()
+    await asyncio.gather(*tasks)
+    assert await asyncio.gather(*asking) == [[(1,)]] * 3
+    assert await clients[0].value("select n from t where id = 1") == 4
+
+
+async def test_upserts_of_blocks_follow(stalling: Stalled) -> None:
+    store, server = stalling
+    clients = await clients_of(server, "serializable")
+    store.gate.clear()
+    tasks = []
+    for number, client in enumerate(clients, 1):
+        await client.run("begin isolation level read committed")
+        assert await client.run(UPSERT) == ["INSERT 0 1"]
+        tasks.append(asyncio.create_task(client.run("commit")))
+        await until(lambda number=number: committing(clients) == number)  # type: ignore[misc]
+    assert not any(task.done() for task in tasks)
+    store.gate.set()
+    assert await asyncio.gather(*tasks) == [["COMMIT"]] * CLIENTS
+    assert await clients[0].value("select n from t where id = 1") == CLIENTS
+    assert decided(server) == 0
+
+
 async def run_history(stalled: Stalled, seed: int, *, rounds: int = 8) -> list[str]:
     """What the history checker finds in the lists of clients of which many change one row, while the store is slow, is
     full now and then, and loses answers."""
@@ -333,6 +429,11 @@ async def run_history(stalled: Stalled, seed: int, *, rounds: int = 8) -> list[s
         return tuple(int(item) for (items,) in rows for item in items.split(",")[:-1])
 
     def append(key: int, value: int) -> str:
+        if chance.random() < 0.4:
+            return (
+                f"insert into lists values ({key}, '{value},')"
+                " on conflict (id) do update set items = lists.items || excluded.items"
+            )
         return f"update lists set items = items || '{value},' where id = {key}"
 
     async def work(number: int) -> None:

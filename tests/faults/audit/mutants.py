@@ -117,6 +117,22 @@ def no_key_share() -> None:
     replaced(key_checks, "lock_referred", find_only)
 
 
+def follower_answered_early() -> None:
+    """Who goes on from a result that is not durable yet is answered when its own is decided."""
+    from adapter.transactions.group_commit import GroupCommitter
+
+    real = GroupCommitter.commit
+
+    async def commit(self: GroupCommitter, request: Any) -> Any:
+        if not request.follows:
+            return await real(self, request)
+        waiting = await self._enqueue(request)
+        waiting.done.add_done_callback(lambda done: done.cancelled() or done.exception())
+        return request.snapshot
+
+    replaced(GroupCommitter, "commit", commit)
+
+
 class Mistake(Struct, frozen=True, kw_only=True):
     """How a mistake is put in, where it can be seen, and what is seen of it."""
 
@@ -124,6 +140,8 @@ class Mistake(Struct, frozen=True, kw_only=True):
     sign: str
     """A pattern of one of the faults that must be found."""
     servers: int = 1
+    kills: bool = False
+    """Whether it is seen only when a server is killed."""
     loads: tuple[str, ...]
 
     @property
@@ -154,6 +172,7 @@ MISTAKES = (
         sign="(unique|foreign) keys: .* of SELECT",
     ),
     Mistake(apply=no_key_share, loads=("foreign keys",), sign=AT_COMMIT + "23503"),
+    Mistake(apply=follower_answered_early, kills=True, loads=("hot row",), sign="hot: .* is there, between"),
 )
 
 

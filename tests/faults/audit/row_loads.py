@@ -98,24 +98,46 @@ class Counters:
 
 
 class HotRow:
-    """Everybody raises one number, in statements and in blocks: every raise counts, and is told another number."""
+    """Everybody raises one number, in statements and in blocks: every raise counts, and is told another number.
+
+    Some blocks have read another number before, which is raised as well: such a COMMIT is often refused, when others
+    have gone on from what it was about to write."""
 
     name = "hot row"
-    tables = ("CREATE TABLE hot (id int PRIMARY KEY, n bigint NOT NULL)", "INSERT INTO hot VALUES (1, 0)")
-    rules: Sequence[str] = ()
+    tables = (
+        "CREATE TABLE hot (id int PRIMARY KEY, n bigint NOT NULL)",
+        "INSERT INTO hot VALUES (1, 0)",
+        "CREATE TABLE beside (id int PRIMARY KEY, n bigint NOT NULL)",
+        "INSERT INTO beside VALUES (1, 0)",
+    )
+    rules: Sequence[str] = ("SELECT id FROM hot GROUP BY id HAVING count(*) > 1",)
 
     def step(self, client: Client) -> None:
         """See `Load`."""
+        way = client.chance.choices(("raise", "doubtful", "beside"), (6, 2, 2))[0]
+        update = "UPDATE hot SET n = n + 1 WHERE id = 1"
+        upsert = "INSERT INTO hot VALUES (1, 1) ON CONFLICT (id) DO UPDATE SET n = hot.n + 1"
+        text = client.chance.choice((update, upsert))
 
         def work(connection: Connection, effects: Effects) -> None:
+            if way == "beside":
+                effects.add("beside", 1)
+                connection.execute(b"UPDATE beside SET n = n + 1 WHERE id = 1")
+                return
+            if way == "doubtful":
+                number(connection, "SELECT n FROM beside WHERE id = 1")
             effects.add("hot", 1)
-            effects.result("hot", number(connection, "UPDATE hot SET n = n + 1 WHERE id = 1 RETURNING n"))
+            effects.result("hot", number(connection, f"{text} RETURNING n"))
 
-        client.transact(self.name, client.chance.choice((AUTOCOMMIT, AUTOCOMMIT, *LEVELS)), work, ())
+        level = client.chance.choice((AUTOCOMMIT, AUTOCOMMIT, *LEVELS))
+        if way != "raise":
+            level = "serializable" if way == "doubtful" else AUTOCOMMIT
+        client.transact(self.name, level, work, ())
 
     def audit(self, connection: Connection, ledger: Ledger) -> None:
         """See `Load`."""
         check_sum(connection, ledger, "hot", "SELECT n FROM hot WHERE id = 1")
+        check_sum(connection, ledger, "beside", "SELECT n FROM beside WHERE id = 1")
 
 
 class Queue:
