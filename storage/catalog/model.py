@@ -309,19 +309,9 @@ class Setting(Record, frozen=True, kw_only=True, tag="setting"):
 
 
 CatalogRecord: TypeAlias = (
-    Database
-    | Role
-    | Schema
-    | Relation
-    | Comment
-    | Constraint
-    | Index
-    | Sequence
-    | Setting
-    | EnumType
-    | DomainType
+    Database | Role | Schema | Relation | Comment | Constraint | Index | Sequence | Setting | EnumType | DomainType
     | Function
-)
+)  # fmt: skip
 
 
 class CatalogUpdate(msgspec.Struct, frozen=True):
