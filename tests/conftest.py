@@ -22,7 +22,7 @@ def postgres() -> Iterator[PostgresServer]:
         yield server
 
 
-LONGEST_SERVER_STALL = 2.0
+LONGEST_SERVER_STALL = 1.0
 """Seconds of processor time that a server may take from its event loop at once. Loading what is first needed takes
 most."""
 

@@ -40,7 +40,7 @@ def decode_params(bind: Bind, types: Sequence[SqlType], settings: Mapping[str, s
 
 
 def _decode(
-    bind: Bind, index: int, raw: bytes | None, sql_type: SqlType, code: int, settings: Mapping[str, str]
+    bind: Bind, index: int, raw: bytes | memoryview | None, sql_type: SqlType, code: int, settings: Mapping[str, str]
 ) -> object:
     portal = f'portal "{bind.portal}"' if bind.portal else "unnamed portal"
     where = f"{portal} parameter ${index + 1}"
@@ -50,7 +50,7 @@ def _decode(
         if raw is None:
             return None
         if code == BINARY_FORMAT:
-            return parse_binary(raw, sql_type)
+            return parse_binary(bytes(raw), sql_type)
         text = decode_utf8(raw)
         where += " = '...'"
         return parse_value(text, sql_type, settings)

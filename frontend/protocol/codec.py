@@ -11,6 +11,7 @@ What is longer, but short enough to be meant (1 GiB), is skipped without being k
 from __future__ import annotations
 
 import struct
+from contextlib import suppress
 
 from frontend.protocol.messages import (
     CANCEL_REQUEST,
@@ -57,6 +58,9 @@ _LIMITS = {
 }
 """By type: the longest length that a message may announce."""
 _COMPACT_FROM_BYTES = 1 << 16
+_BIND = ord("B")
+LONG_VALUE_BYTES = 1 << 20
+"""A value of so many bytes is not copied on the event loop, which would take a millisecond for a few of them."""
 
 
 class FramingError(Exception):
@@ -75,8 +79,14 @@ def invalid_utf8(data: bytes, start: int) -> CharacterNotInRepertoire:
     return CharacterNotInRepertoire(f'invalid byte sequence for encoding "UTF8": {shown}')
 
 
-def decode_utf8(data: bytes) -> str:
+def decode_utf8(data: bytes | memoryview) -> str:
     """Client text; raises 22021 as PostgreSQL does, also for a NUL byte."""
+    if isinstance(data, memoryview):
+        with suppress(UnicodeDecodeError):
+            text = str(data, "utf-8")
+            if "\0" not in text:
+                return text
+        data = bytes(data)
     zero = data.find(0)
     try:
         text = data.decode("utf-8")
@@ -88,13 +98,13 @@ def decode_utf8(data: bytes) -> str:
 
 
 class BodyReader:
-    """Reads the fields of one message body."""
+    """Reads the fields of one message body, which begins at `position`."""
 
     __slots__ = ("body", "position")
 
-    def __init__(self, body: bytes) -> None:
+    def __init__(self, body: bytes | bytearray, position: int = 0) -> None:
         self.body = body
-        self.position = 0
+        self.position = position
 
     def _take(self, count: int) -> int:
         start = self.position
@@ -117,7 +127,14 @@ class BodyReader:
 
     def raw(self, count: int) -> bytes:
         start = self._take(count)
-        return self.body[start : start + count]
+        return bytes(self.body[start : start + count])
+
+    def value(self, count: int) -> bytes | memoryview:
+        """`raw`, not copied where that would take long."""
+        if count < LONG_VALUE_BYTES:
+            return self.raw(count)
+        start = self._take(count)
+        return memoryview(self.body)[start : start + count]
 
     def byte(self) -> int:
         if self.position >= len(self.body):
@@ -129,7 +146,7 @@ class BodyReader:
         if end < 0:
             raise ProtocolViolation("invalid string in message")
         start, self.position = self.position, end + 1
-        return decode_utf8(self.body[start:end]) if end > start else ""
+        return decode_utf8(bytes(self.body[start:end])) if end > start else ""
 
     def int16s(self) -> tuple[int, ...]:
         count = self.int16()
@@ -152,10 +169,10 @@ def _parse(reader: BodyReader) -> FrontendMessage:
 def _bind(reader: BodyReader) -> FrontendMessage:
     portal, statement = reader.string(), reader.string()
     param_formats = reader.int16s()
-    params: list[bytes | None] = []
+    params: list[bytes | memoryview | None] = []
     for _ in range(reader.int16()):
         length = reader.int32()
-        params.append(None if length == -1 else reader.raw(length))
+        params.append(None if length == -1 else reader.value(length))
     return Bind(
         portal=portal,
         statement=statement,
@@ -237,9 +254,9 @@ _DECODERS = {
 }
 
 
-def decode_message(code: int, body: bytes) -> FrontendMessage:
-    """One typed message; a broken one is `Malformed`. The code must be known."""
-    reader = BodyReader(body)
+def decode_message(code: int, body: bytes | bytearray, position: int = 0) -> FrontendMessage:
+    """One typed message, whose body begins at `position`; a broken one is `Malformed`. The code must be known."""
+    reader = BodyReader(body, position)
     try:
         message = _DECODERS[code](reader)
         reader.end()
@@ -343,6 +360,11 @@ class Decoder:
             return self._skip_message(code, length)
         if buffered < length + 1:
             return None
+        if code == _BIND and length > LONG_VALUE_BYTES:
+            # The buffer itself becomes the message: its values may be large.
+            self._buffer, self._position = buffer[start + length + 1 :], 0
+            del buffer[start + length + 1 :]
+            return decode_message(code, buffer, start + 5)
         with memoryview(buffer) as view:
             body = bytes(view[start + 5 : start + length + 1])
         self._advance(length + 1)

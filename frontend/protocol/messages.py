@@ -63,7 +63,7 @@ class Bind(Struct, frozen=True, kw_only=True):
     portal: str
     statement: str
     param_formats: tuple[int, ...]
-    params: tuple[bytes | None, ...]
+    params: tuple[bytes | memoryview | None, ...]
     result_formats: tuple[int, ...]
 
 

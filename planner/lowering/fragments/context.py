@@ -39,6 +39,10 @@ class Hoisted:
         return simple(f"{self.name}.a{len(self.fragments) - 1}")
 
 
+MAX_CONSTANTS = 16
+"""Constants that the source of a relation has at most."""
+
+
 @dataclass(slots=True)
 class Context:
     """The state of one lowering. `columns` maps every field id in scope to its SQL."""
@@ -102,11 +106,14 @@ class Context:
         return self.params[param.index - 1].value
 
     def hold_constants(self, scanned: Fragment, constants: Sequence[Literal | Param]) -> list[Fragment] | None:
-        """Columns of the source of the column `scanned` that hold `constants`; None when it can have none."""
+        """Columns of the source of the column `scanned` that hold `constants`; None when it can have none, or has many:
+        every scan of the relation reads all of them."""
         relation = None if scanned.alias is None else self.scans.get(scanned.alias)
         if scanned.alias is None or relation is None:
             return None
         held = self.constants[relation]
+        if len(held) + len(constants) > MAX_CONSTANTS:
+            return None
         held.extend(constants)
         return [column(scanned.alias, f"p{number}") for number in range(len(held) - len(constants) + 1, len(held) + 1)]
 

@@ -54,6 +54,10 @@ SELECTS = {
     "characters": (f"select length('{'x' * 10_000_000}')", 10_000_000),
     "branches": (f"select sum(case {' '.join(f'when v = {n} then 1' for n in range(1_000))} end) from t", 999),
     "queries": (f"select sum(a) from ({' union all '.join(f'select {n} a' for n in range(1_000))}) q", 499_500),
+    "queries of a table": (
+        f"select sum(k) from ({' union all '.join(f'select k from t where v = {n}' for n in range(200))}) q",
+        19_900,
+    ),
     "calls in calls": (f"select {'abs(' * 900}1{')' * 900}", 1),
 }
 

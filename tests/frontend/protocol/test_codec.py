@@ -190,3 +190,46 @@ def test_startup_packets_of_absurd_length(length: int) -> None:
 def test_text_must_not_hold_nul() -> None:
     with pytest.raises(SqlError, match="0x00"):
         decode_utf8(b"a\0b")
+
+
+def bind_of(value: bytes) -> bytes:
+    body = b"p\0s\0" + struct.pack(">hh", 0, 2) + struct.pack(">i", 3) + b"abc"
+    body += struct.pack(">i", len(value)) + value + struct.pack(">h", 0)
+    return b"B" + struct.pack(">i", len(body) + 4) + body
+
+
+@pytest.mark.parametrize("split", [1 << 16, 1 << 20, 1 << 24])
+def test_a_long_value_is_the_buffers_own(split: int) -> None:
+    value = bytes(range(1, 128)) * 20_000
+    data = raw_sync() + bind_of(value) + bind_of(b"xy") + bind_of(value) + raw_sync()
+    decoder = Decoder()
+    messages: list[object] = []
+    for start in range(0, len(data), split):
+        decoder.feed(data[start : start + split])
+        while (message := decoder.next_message()) is not None:
+            messages.append(message)
+    assert [type(message) for message in messages] == [m.Sync, m.Bind, m.Bind, m.Bind, m.Sync]
+    first, small, last = messages[1:4]
+    assert isinstance(first, m.Bind)
+    assert isinstance(small, m.Bind)
+    assert isinstance(last, m.Bind)
+    assert small.params == (b"abc", b"xy")
+    for bind in (first, last):
+        given, long = bind.params
+        assert (bind.portal, bind.statement, given) == ("p", "s", b"abc")
+        assert isinstance(long, memoryview)
+        assert long == value
+        assert decode_utf8(long) == value.decode()
+
+
+def raw_sync() -> bytes:
+    return b"S\0\0\0\4"
+
+
+@pytest.mark.parametrize("data", [b"ab\0c", b"ab\xffc"])
+def test_long_values_are_checked_as_short_ones(data: bytes) -> None:
+    with pytest.raises(SqlError) as short:
+        decode_utf8(data)
+    with pytest.raises(SqlError) as long:
+        decode_utf8(memoryview(data))
+    assert long.value.message == short.value.message
