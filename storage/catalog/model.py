@@ -95,8 +95,7 @@ class Column(msgspec.Struct, frozen=True, kw_only=True):
     sequence: int | None = None
     """Oid of the sequence that an identity column takes its values from."""
     dimensioned: bool = False
-    """Whether an array column was declared with several dimensions: its arrays may have any, and any lower bounds, and
-    are stored with them."""
+    """Whether an array was declared with several dimensions: its values have any, and are stored with their bounds."""
 
 
 COMPOSITE = "c"
