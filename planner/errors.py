@@ -493,6 +493,10 @@ class TooManyConnections(InsufficientResources):
     sqlstate = "53300"
 
 
+class ConfigurationLimitExceeded(InsufficientResources):
+    sqlstate = "53400"
+
+
 class ProgramLimitExceeded(SqlError):
     sqlstate = "54000"
 

@@ -161,6 +161,9 @@ def _local(message: str) -> SqlError | None:
             }
             return errors.NumericValueOutOfRange(names[number[1]])
         return float_overflow()
+    if "max_temp_directory_size" in lowered:
+        # Nobody sets it but a statement with temp_file_limit: it is the room on the disk.
+        return errors.DiskFull("could not write to temporary file: No space left on device")
     if "out of memory" in lowered or "memory limit" in lowered:
         return errors.OutOfMemory("out of memory")
     if "max expression depth" in lowered:

@@ -127,7 +127,8 @@ class LocalDatabase:
     """DuckDB, set up and locked. Thread-safe: `acquire` and `release` may be called from any thread.
 
     `directories` are the only ones whose files SQL can reach; `scratch` receives what does not fit in `memory_limit`
-    (a size such as ``1GB``). `register` adds functions before the configuration is locked.
+    (a size such as ``1GB``), at most `scratch_limit` of it (None: what the disk has room for). `register` adds
+    functions before the configuration is locked.
     """
 
     def __init__(
@@ -136,6 +137,7 @@ class LocalDatabase:
         directories: Sequence[Path],
         scratch: Path,
         memory_limit: str,
+        scratch_limit: str | None = None,
         threads: int | None = None,
         register: Sequence[Callable[[Connection], None]] = (),
     ) -> None:
@@ -164,6 +166,8 @@ class LocalDatabase:
         }
         if threads is not None:
             settings["threads"] = threads
+        if scratch_limit is not None:
+            settings["max_temp_directory_size"] = scratch_limit
         for name, value in settings.items():
             self._root.execute(f"SET GLOBAL {name} = {_setting(value)}")
         for function in register:

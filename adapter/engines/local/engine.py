@@ -9,14 +9,16 @@ to wake others takes longer than such a query, and many of them run at once. Wha
 a thread for each core. Rows that are only picked out of one small table need no database at all (`Lookup`).
 
 A database is loaded and opened on a thread too, when it is first needed or (`warm`) before; the executions that need
-it wait for it, and nothing else does. When it cannot be opened every execution on it raises 55000,
-and the server lives on.
+it wait for it, and nothing else does. A statement that runs under `temp_file_limit` has a database of its own, since
+the engine counts what is spilled by database; it is closed with the execution, and its folder removed. When one cannot
+be opened every execution on it raises 55000, and the server lives on.
 """
 
 from __future__ import annotations
 
 import asyncio
 import itertools
+import shutil
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import ExitStack, aclosing, contextmanager
 from functools import partial
@@ -43,11 +45,12 @@ from adapter.engines.local.scans import (
 )
 from adapter.engines.local.small_tables import SmallTables
 from adapter.execution_context import ExecutionContext
+from adapter.settings.values import number_of
 from adapter.system_catalogs.local_engine import LocalCatalog, Scope
 from adapter.system_catalogs.relations.contents import SystemCatalogs
 from adapter.threads import Workers
 from planner.common_errors import canceled
-from planner.errors import ObjectNotInPrerequisiteState
+from planner.errors import ConfigurationLimitExceeded, DiskFull, ObjectNotInPrerequisiteState
 from planner.functions.engines import local as local_udfs
 from planner.ir.bound import BoundQuery
 from planner.ir.nodes import Literal as LiteralValue
@@ -65,6 +68,9 @@ BATCH_ROWS = 8192
 
 CHUNK_BYTES = 1 << 20
 """A thread fetches batches up to this size at a time, so that small results take one switch of threads."""
+
+LIMITED_MEMORY_KB = 128 * 1024
+"""What a statement under `temp_file_limit` takes of memory before it spills, in kB, unless `work_mem` is more."""
 
 MAX_THREADS = 64
 """Statements that run at once; more wait. Each may hold a thread for as long as its query computes."""
@@ -88,6 +94,9 @@ class _Opened(Struct, frozen=True, kw_only=True):
     catalog: LocalCatalog
     pool: InlinePool
     errors: tuple[type[Exception], ...]
+    limit_kb: int | None = None
+    """What may be spilled, of a database that belongs to one execution."""
+    folder: Path
 
 
 class _Execution(Struct, eq=False):
@@ -146,6 +155,8 @@ class LocalEngine:
         self._known = KnownQueries("local")
         self._workers = Workers(MAX_THREADS, "local-engine")
         self._running: dict[str, set[_Claim]] = {}
+        self._numbers = itertools.count()
+        """Of the databases that belong to one execution."""
         self._leaving: set[asyncio.Task[None]] = set()
         """Those that interrupt executions which have been cancelled, or left alone, until their threads are back."""
         self._serial: asyncio.Future[_Opened] | None = None
@@ -156,15 +167,18 @@ class LocalEngine:
         if self._serial is None:
             self._serial = self._workers.run(lambda: self._open("serial", 1))
 
-    def _open(self, name: str, threads: int | None) -> _Opened:
-        """Opens a database with `threads` threads (None: one for each core); blocks."""
+    def _open(
+        self, name: str, threads: int | None, memory_limit: str | None = None, limit_kb: int | None = None
+    ) -> _Opened:
+        """Opens a database with `threads` threads (None: one for each core), which spills up to `limit_kb`; blocks."""
         from adapter.engines.local import database as local_database
 
         made: list[LocalCatalog] = []
         database = local_database.LocalDatabase(
             directories=() if self._blob_root is None else (self._blob_root,),
             scratch=self._directory / name,
-            memory_limit=self._memory_limit,
+            memory_limit=self._memory_limit if memory_limit is None else memory_limit,
+            scratch_limit=None if limit_kb is None else f"{limit_kb}KiB",
             threads=threads,
             register=(local_udfs.register, lambda connection: made.append(LocalCatalog(connection, self.catalogs))),
         )
@@ -173,6 +187,8 @@ class LocalEngine:
             catalog=made[0],
             pool=InlinePool(database),
             errors=(local_database.Error, pa.ArrowException, OSError),
+            limit_kb=limit_kb,
+            folder=self._directory / name,
         )
 
     def unsupported(self, query: BoundQuery) -> str | None:
@@ -208,10 +224,11 @@ class LocalEngine:
         running.add(claim)
         execution: _Execution | None = None
         try:
-            opened = await self._opened(small)
+            spilled = context.settings.get("temp_file_limit", "-1")
+            opened = await (self._opened(small) if spilled == "-1" else self._limited(small, context.settings))
+            execution = claim.execution = _Execution(opened=opened, cursor=opened.database.acquire(), small=small)
             if claim.canceled:
                 raise canceled()
-            execution = claim.execution = _Execution(opened=opened, cursor=opened.database.acquire(), small=small)
             for oid, plan in plans.items():
                 execution.scans[oid] = (
                     await small_scan(tables[oid], plan, self._small)
@@ -312,9 +329,28 @@ class LocalEngine:
         try:
             return opening.result() if opening.done() else await asyncio.shield(opening)
         except Exception as error:
-            raise ObjectNotInPrerequisiteState(
-                f"the local engine is not available: {error}", hint="Mend what is wrong and restart the server."
-            ) from error
+            raise _unavailable(error) from error
+
+    async def _limited(self, small: bool, settings: Mapping[str, str]) -> _Opened:
+        """A database for one execution, which spills up to `temp_file_limit`. Raises 55000 when it cannot be
+        opened."""
+        limit_kb = number_of("temp_file_limit", settings["temp_file_limit"])
+        memory_kb = max(LIMITED_MEMORY_KB, number_of("work_mem", settings["work_mem"]))
+        name, threads = f"limited{next(self._numbers)}", 1 if small else self._threads
+        opening = self._workers.run(lambda: self._open(name, threads, f"{memory_kb}KiB", limit_kb))
+        try:
+            return await asyncio.shield(opening)
+        except asyncio.CancelledError:
+            self._keep(self._close_unused(opening), "unused-database")
+            raise
+        except Exception as error:
+            raise _unavailable(error) from error
+
+    async def _close_unused(self, opening: asyncio.Future[_Opened]) -> None:
+        """Closes a database whose execution has been cancelled before it was open."""
+        await asyncio.wait([opening])
+        if opening.exception() is None:
+            await self._workers.run(partial(_close, opening.result()))
 
     async def _step(self, execution: _Execution, work: Callable[[], T]) -> T:
         """Runs `work` on a thread. When the caller is cancelled the cursor is interrupted; this returns when the thread
@@ -409,6 +445,8 @@ class LocalEngine:
             scan.unregister(execution.cursor)
             release_scan(scan, execution.opened.pool)
         execution.opened.database.release(execution.cursor)
+        if execution.opened.limit_kb is not None:
+            _close(execution.opened)
 
     @contextmanager
     def _translated(self, execution: _Execution) -> Iterator[None]:
@@ -422,7 +460,25 @@ class LocalEngine:
                 raise canceled() from error
             if execution.scope is not None and execution.scope.context.error is not None:
                 raise execution.scope.context.error from error
-            raise translate("local", str(error)) from error
+            translated = translate("local", str(error))
+            limit_kb = execution.opened.limit_kb
+            if limit_kb is not None and isinstance(translated, DiskFull):
+                raise ConfigurationLimitExceeded(
+                    f"temporary file size exceeds temp_file_limit ({limit_kb}kB)"
+                ) from error
+            raise translated from error
+
+
+def _unavailable(error: Exception) -> ObjectNotInPrerequisiteState:
+    return ObjectNotInPrerequisiteState(
+        f"the local engine is not available: {error}", hint="Mend what is wrong and restart the server."
+    )
+
+
+def _close(opened: _Opened) -> None:
+    """Closes a database that belonged to one execution, and removes what it has spilled; blocks."""
+    opened.database.close()
+    shutil.rmtree(opened.folder, ignore_errors=True)
 
 
 async def _interrupted(execution: _Execution, future: asyncio.Future[Any], patience_s: float | None) -> None:
