@@ -202,7 +202,11 @@ def _for_each(scalars: Scalars, expr: ir.ForEach) -> Fragment:
     body = scalars.lower(expr.body)
     if body.python and not ctx.dialect.python_in_lambdas:
         raise ctx.unsupported("this check of the elements of an array")
-    return made(ctx.dialect.transform(array.sql, name, body.sql), array, body)
+    if not expr.arg.type.dimensioned:
+        return made(ctx.dialect.transform(array.sql, name, body.sql), array, body)
+    items = ctx.dialect.transform("({0}).items", name, "{1}")
+    template = f"CASE WHEN {{0}} IS NOT NULL THEN {ctx.dialect.dimensioned(items, '({0}).dims')} END"
+    return fill(ctx, template, [array, body])
 
 
 HANDLERS: Mapping[type, Handler] = {
