@@ -9,9 +9,9 @@ A statement that had to wait was planned, and its snapshot taken, for a state th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 
-from adapter.execution.relation_names import kind_of, look_up, missing, plural
+from adapter.execution.relation_names import creation_schema, kind_of, look_up, missing, plural
 from adapter.execution.statement import Running
 from adapter.transactions.locks import tags
 from adapter.transactions.locks.modes import MODES_BY_NAME, Mode
@@ -19,14 +19,16 @@ from adapter.transactions.transaction import BeginAgain
 from planner.errors import SqlError, WrongObjectType
 from planner.statements import records as st
 from planner.statements.records import QualifiedName
-from storage.catalog.model import CatalogSnapshot, Index, Relation
+from storage.catalog.model import CatalogSnapshot, Constraint, Index, Relation, Sequence
 
 
 async def lock_definition(running: Running, statement: object) -> None:
     """Lock what a utility statement is about. Raises as `Transaction.lock`."""
     transaction = running.transaction
     if transaction.snapshot is not None:
-        wanted = [(tags.relation(oid), mode) for oid, mode in _wanted(running, statement, transaction.catalog)]
+        catalog = transaction.catalog
+        wanted = [(tag, Mode.EXCLUSIVE) for tag in _made(running, statement, catalog)]
+        wanted += [(tags.relation(oid), mode) for oid, mode in _wanted(running, statement, catalog)]
         await transaction.lock(wanted)
 
 
@@ -62,15 +64,50 @@ async def lock_tables(running: Running, statement: st.Lock) -> None:
         raise BeginAgain
 
 
+def _made(running: Running, statement: object, catalog: CatalogSnapshot) -> Iterator[tags.Tag]:
+    """The names that a statement gives to something new: who makes another of that name waits until this is decided."""
+    match statement:
+        case st.CreateSchema() if statement.name:
+            yield tags.name(running.transaction.locks.owner.database_oid, 0, statement.name)
+        case st.CreateRole():
+            yield tags.name(0, 0, statement.name)
+        case st.CreateIndex(name=str(name)):
+            yield from _made_in(running, catalog, QualifiedName(name=name, schema=statement.table.schema))
+        case st.CreateTable() | st.CreateTableAs() | st.CreateView() | st.CreateSequence():
+            if not statement.temporary:
+                yield from _made_in(running, catalog, statement.name)
+        case st.CreateEnum() | st.CreateComposite() | st.CreateDomain():
+            yield from _made_in(running, catalog, statement.name)
+        case st.RenameRelation():
+            record = _found(running, catalog, statement.relation)
+            if record is not None:
+                yield tags.name(running.transaction.locks.owner.database_oid, record.schema, statement.new_name)
+        case _:
+            return
+
+
+def _made_in(running: Running, catalog: CatalogSnapshot, name: QualifiedName) -> Iterator[tags.Tag]:
+    """The lock of a name; of one that cannot be given the statement itself says why."""
+    try:
+        schema = creation_schema(running, catalog, name)
+    except SqlError:
+        return
+    yield tags.name(running.transaction.locks.owner.database_oid, schema.oid, name.name)
+
+
+def _found(running: Running, catalog: CatalogSnapshot, name: QualifiedName) -> Relation | Sequence | Index | None:
+    try:
+        return look_up(running, catalog, name)
+    except SqlError:
+        return None
+
+
 def _wanted(running: Running, statement: object, catalog: CatalogSnapshot) -> Iterator[tuple[int, Mode]]:
     """Oids and modes, of an index also its table's; names of nothing are left to the statement itself."""
 
     def of(names: Iterable[QualifiedName | None], mode: Mode) -> Iterator[tuple[int, Mode]]:
         for name in names:
-            try:
-                record = None if name is None else look_up(running, catalog, name)
-            except SqlError:
-                record = None
+            record = None if name is None else _found(running, catalog, name)
             if isinstance(record, Index):
                 yield record.relation, mode
             if record is not None:
@@ -85,9 +122,16 @@ def _wanted(running: Running, statement: object, catalog: CatalogSnapshot) -> It
         case st.RenameColumn() | st.RenameRelation() | st.SetSchema() | st.RenameObject(relation=QualifiedName()):
             yield from of([statement.relation], Mode.ACCESS_EXCLUSIVE)
         case st.Drop():
-            yield from of(
-                statement.names, Mode.SHARE_UPDATE_EXCLUSIVE if statement.concurrently else Mode.ACCESS_EXCLUSIVE
-            )
+            mode = Mode.SHARE_UPDATE_EXCLUSIVE if statement.concurrently else Mode.ACCESS_EXCLUSIVE
+            if statement.kind == "schema":
+                schemas = [catalog.schema(name.name) for name in statement.names]
+                inside = {schema.oid for schema in schemas if schema is not None}
+                dropped = [(r.oid, mode) for r in catalog.all() if isinstance(r, Relation) and r.schema in inside]
+            else:
+                dropped = list(of(statement.names, mode))
+            yield from dropped
+            if statement.cascade:
+                yield from ((oid, mode) for oid in _that_need(catalog, {oid for oid, _ in dropped}))
         case st.Truncate():
             yield from of(statement.tables, Mode.ACCESS_EXCLUSIVE)
         case st.CreateIndex():
@@ -110,6 +154,15 @@ def _wanted(running: Running, statement: object, catalog: CatalogSnapshot) -> It
             yield from of([statement.table], Mode.ROW_EXCLUSIVE if statement.is_from else Mode.ACCESS_SHARE)
         case _:
             return
+
+
+def _that_need(catalog: CatalogSnapshot, relations: Set[int]) -> Iterator[int]:
+    """The views and tables that change when `relations` are dropped with what depends on them."""
+    for record in catalog.all():
+        if isinstance(record, Relation) and not relations.isdisjoint(record.depends_on):
+            yield record.oid
+        elif isinstance(record, Constraint) and record.foreign_relation in relations:
+            yield record.relation
 
 
 def _mode_of_action(action: st.AlterTableAction) -> Mode:

@@ -19,7 +19,7 @@ from adapter.transactions.locks.modes import Mode, modes_of
 from adapter.transactions.locks.tags import Tag
 
 WAIT_EVENTS: Mapping[str, str] = {
-    "relation": "relation", "tuple": "tuple", "rows": "tuple", "advisory": "advisory"
+    "relation": "relation", "tuple": "tuple", "rows": "tuple", "advisory": "advisory", "name": "object"
 }  # fmt: skip
 """By kind of lock: pg_stat_activity.wait_event (PostgreSQL, "Wait Events of Type Lock")."""
 
@@ -81,6 +81,8 @@ def _named(tag: Tag, owner: Owner) -> Mapping[str, Any]:
                 "objid": object_id,
                 "objsubid": sub_id,
             }
+        case Tag("name", database, (schema_oid, hashed, _)):
+            return {"locktype": "object", "database": database, "classid": schema_oid, "objid": hashed, "objsubid": 0}
         case Tag("tuple", relation_oid, int(row_id)):
             page, number = tags.place(row_id)
             named = {"locktype": "tuple", "relation": relation_oid, "page": page, "tuple": number}

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+
 from adapter.execution_context import Row
 from adapter.system_catalogs.objects.content import Content
 from adapter.system_catalogs.objects.definitions import generation_sources, is_identity
@@ -137,6 +140,19 @@ def _depends(objid: tuple[int, int, int], refobjid: tuple[int, int, int], deptyp
     }
 
 
+_RELATION = re.compile(r"(?<=')\d+(?='::regclass)")
+"""The oids of relations in stored expressions."""
+
+
+def _references(objects: CatalogObjects, objid: tuple[int, int, int], text: str) -> Iterator[Row]:
+    """What a stored expression names besides columns: relations, types and functions."""
+    for oid in dict.fromkeys(map(int, _RELATION.findall(text))):
+        yield _depends(objid, (PG_CLASS, oid, 0), "n")
+    for oid in mentioned(text):
+        catalog = objects.class_of(oid)
+        yield _depends(objid, (catalog, derived_oids.row_type_oid(oid) if catalog == PG_TYPE else oid, 0), "n")
+
+
 def pg_depend(objects: CatalogObjects) -> Content:
     """What depends on what: views on what they read, defaults, constraints and indexes on columns, objects on their
     schemas. A view depends on whole relations, for the catalog does not record which columns its query reads."""
@@ -180,8 +196,8 @@ def pg_depend(objects: CatalogObjects) -> Content:
         for check in domain.checks:
             of_check = (PG_CONSTRAINT, check.oid, 0)
             rows.append(_depends(of_check, of_domain, "a"))
-            rows.extend(_depends(of_check, (PG_TYPE, oid, 0), "n") for oid in _types_in(check.expression))
-        rows.extend(_depends(of_domain, (PG_TYPE, oid, 0), "n") for oid in _types_in(domain.default or ""))
+            rows.extend(_references(objects, of_check, check.expression))
+        rows.extend(_references(objects, of_domain, domain.default or ""))
     for sequence in objects.sequences:
         rows.append(_depends((PG_CLASS, sequence.oid, 0), (PG_NAMESPACE, sequence.schema, 0), "n"))
         if sequence.owned_by is not None:
@@ -195,6 +211,7 @@ def pg_depend(objects: CatalogObjects) -> Content:
         if column.generated:
             sources = generation_sources(objects, table, column)
             rows.extend(_depends(self, (PG_CLASS, table.oid, attnum), "n") for attnum in sources)
+        rows.extend(_references(objects, self, row["adbin"]))
     for constraint in objects.constraints:
         if isinstance(objects.snapshot.get(constraint.relation), Relation):
             self = (PG_CONSTRAINT, constraint.oid, 0)
@@ -204,6 +221,7 @@ def pg_depend(objects: CatalogObjects) -> Content:
                 for attnum in constraint.columns
                 for kind in kinds
             )
+            rows.extend(_references(objects, self, constraint.expression or ""))
             if constraint.foreign_relation is not None:
                 rows.extend(
                     _depends(self, (PG_CLASS, constraint.foreign_relation, attnum), "n")
@@ -222,11 +240,6 @@ def pg_depend(objects: CatalogObjects) -> Content:
         rows.extend(_depends(self, (PG_CLASS, table.oid, attnum), "a") for attnum in named)
         rows.extend(_depends(self, (PG_CLASS, table.oid, attnum), "a") for attnum in index.reads if attnum not in named)
     return Content(rows=rows)
-
-
-def _types_in(text: str) -> list[int]:
-    """The types of users that a stored expression names."""
-    return [derived_oids.row_type_oid(oid) for oid in mentioned(text)]
 
 
 def pg_db_role_setting(objects: CatalogObjects) -> Content:

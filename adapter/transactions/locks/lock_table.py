@@ -304,7 +304,7 @@ class LockTable:
             for_session=for_session,
             follows=follows,
         )
-        other = lock.waits_for_each_other(owner, mode) if lock.tag.kind in ("relation", "advisory") else None
+        other = lock.waits_for_each_other(owner, mode) if lock.tag.kind in ("relation", "advisory", "name") else None
         if other is not None:
             cycle = (deadlock.Edge(request, other.owner, None), deadlock.Edge(other, owner, None))
             raise _deadlock_detected(cycle)

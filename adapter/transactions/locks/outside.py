@@ -29,8 +29,7 @@ from adapter.transactions.locks.tags import Tag
 from storage.catalog.temporary import FIRST_TEMPORARY_OID
 from storage.host_memory import HostMemory
 
-KINDS = frozenset({"relation", "advisory"})
-
+KINDS = frozenset({"relation", "advisory", "name"})
 """The kinds of locks that hold against other workers."""
 
 _FLOCK = struct.Struct("hhqqi")
@@ -78,7 +77,7 @@ class OutsideLocks:
     def take(self, tag: Tag, mode: Mode, held: int) -> bool:
         """Hold `tag` in `mode`, beside the modes `held` already; False when another worker excludes that."""
         place = _place(tag)
-        if tag.kind == "advisory":
+        if tag.kind != "relation":
             if held >> Mode.EXCLUSIVE & 1:
                 return True
             return set_lock(self._advisory, fcntl.F_RDLCK if mode is Mode.SHARE else fcntl.F_WRLCK, place)
@@ -125,7 +124,7 @@ def _place(tag: Tag) -> int:
 
 
 def _bucket(tag: Tag) -> int:
-    return (_place(tag) if tag.kind == "advisory" else tag.space) % _BUCKETS
+    return (tag.space if tag.kind == "relation" else _place(tag)) % _BUCKETS
 
 
 def set_lock(descriptor: int, kind: int, place: int, count: int = 1) -> bool:

@@ -7,13 +7,15 @@ Examples::
     every_row(16384)                 all its rows at once (escalation)
     advisory(5, 0, 42, 1)            pg_advisory_lock(42) in the database with oid 5
     advisory(5, 1, 2, 2)             pg_advisory_lock(1, 2)
+    name(5, 2200, "orders")          the name of what is being made in the schema with oid 2200
 """
 
 from __future__ import annotations
 
+import zlib
 from typing import Literal, NamedTuple, TypeAlias
 
-Kind: TypeAlias = Literal["relation", "tuple", "rows", "advisory"]
+Kind: TypeAlias = Literal["relation", "tuple", "rows", "advisory", "name"]
 
 ROWS_OF_A_BLOCK = 32767
 """A row's id is shown as PostgreSQL shows a row's place: block and number, which begins at 1 and is an int2 in
@@ -48,6 +50,12 @@ def advisory(database_oid: int, class_id: int, object_id: int, sub_id: int) -> T
     return Tag("advisory", database_oid, (class_id, object_id, sub_id))
 
 
+def name(database_oid: int, schema_oid: int, name: str) -> Tag:
+    """A name that something new is to have: of a schema, or with 0 that of a schema or a role. Names with the same hash
+    share a lock, which costs a wait and no more."""
+    return Tag("name", database_oid, (schema_oid, zlib.crc32(name.encode()), 0))
+
+
 def place(row_id: int) -> tuple[int, int]:
     """A row id as block and number."""
     block, number = divmod(row_id, ROWS_OF_A_BLOCK)
@@ -66,5 +74,7 @@ def described(tag: Tag, database_oid: int) -> str:
             return f"all tuples of relation {oid} of database {database_oid}"
         case Tag("advisory", database, (class_id, object_id, sub_id)):
             return f"advisory lock [{database},{class_id},{object_id},{sub_id}]"
+        case Tag("name", database, (schema, hashed, _)):
+            return f"object {hashed} of class {schema} of database {database}"
         case _:
             return f"{tag.kind} {tag.space} of database {database_oid}"

@@ -374,3 +374,76 @@ async def test_a_broken_row_keeps_a_constraint_from_being_validated(pair: tuple[
     await one.run("create table c (p int); insert into c values (-1)")
     await one.run("alter table c add constraint positive check (p > 0) not valid")
     assert (await one.error("alter table c validate constraint positive")).sqlstate == "23514"
+
+
+@pytest.mark.parametrize("level", ["read committed", "serializable"])
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("drop table t cascade", "drop table u cascade"),
+        ("drop view joined cascade", "drop table u cascade"),
+        ("drop schema s cascade", "drop table u cascade"),
+        ("drop table u cascade", "drop schema s cascade"),
+        ("alter table names_u add column w int", "drop table u cascade"),
+    ],
+)
+async def test_dropping_what_depends_waits_for_it(
+    pair: tuple[Client, Client], level: str, first: str, second: str
+) -> None:
+    one, two = pair
+    await one.run(
+        "create schema s; create table u (k int primary key); create view joined as select t.k from t, u;"
+        "create view s.beyond as select k from joined; create table names_u (k int references u)"
+    )
+    await one.run(f"begin; {first}")
+    await two.run(f"begin isolation level {level}")
+    waiting = await blocked(two, second)
+    await one.run("commit")
+    await waiting.result()
+    await two.run("create table again (k int); commit")
+    assert await two.value("select count(*) from pg_class where relname in ('beyond', 'again')") == 1
+    await two.run("drop table again")
+
+
+@pytest.mark.parametrize("level", ["read committed", "serializable"])
+@pytest.mark.parametrize(
+    ("statement", "sqlstate"),
+    [
+        ("create schema made", "42P06"),
+        ("create schema if not exists made", ""),
+        ("create table made (k int)", "42P07"),
+        ("create table if not exists made (k serial)", ""),
+        ("create table made as select 1 as k", "42P07"),
+        ("create view made as select 1 as k", "42P07"),
+        ("create or replace view made as select 1 as k", ""),
+        ("create sequence made", "42P07"),
+        ("create type made as enum ('x')", "42710"),
+        ("create domain made as int", "42710"),
+        ("create index made on t (k)", "42P07"),
+        ("create index if not exists made on t (k)", ""),
+        ("create role made", "42710"),
+        ("alter table public.made_before rename to made", "42P01"),
+    ],
+)
+async def test_a_name_is_given_once(pair: tuple[Client, Client], level: str, statement: str, sqlstate: str) -> None:
+    one, two = pair
+    await one.run("create table made_before (k int)")
+    await one.run(f"begin; {statement}")
+    await two.run(f"begin isolation level {level}")
+    waiting = await blocked(two, statement)
+    assert await one.value("select count(*) from pg_locks where locktype = 'object' and not granted") == 1
+    await one.run("commit")
+    if sqlstate:
+        assert (await waiting.error()).sqlstate == sqlstate
+    else:
+        await waiting.result()
+    await two.run("commit")
+
+
+async def test_a_name_is_free_when_its_maker_rolls_back(pair: tuple[Client, Client]) -> None:
+    one, two = pair
+    await one.run("begin; create table made (k int)")
+    waiting = await blocked(two, "create table made (k text)")
+    await one.run("rollback")
+    await waiting.result()
+    assert await one.rows("select * from made") == []
