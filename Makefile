@@ -4,9 +4,10 @@ SHELL := bash
 PY := .venv/bin/python
 SEEDS ?= 2000
 ROUNDS ?= 50
+CLIENT_LOCKS := dbt
 LOCK := .venv/bin/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header
 
-.PHONY: help setup setup-dev serve test check unit demo bench simulate slt isolation regress crash audit large random-changes generate walks lock clean
+.PHONY: help setup setup-dev serve test check unit demo bench simulate slt isolation regress crash audit large random-changes clients-basic generate walks lock clean
 
 help: ## List the tasks
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -58,6 +59,9 @@ random-changes: setup-dev ## 50,000 random changes of tables with constraints on
 generate: setup-dev ## 50,000 random queries on PostgreSQL and on us, 50,000 pairs that must agree; writes docs/generated-statements.md
 	$(PY) -m tests.generated $(ARGS)
 
+clients-basic: setup-dev ## dbt and other tools, installed and run against PostgreSQL 15 and us; writes docs/clients-basic.md
+	$(PY) -m tests.clients_basic $(ARGS)
+
 demo: setup-dev ## TPC-H at scale factor 0.1: load by COPY, run and check the 22 queries on both engines
 	$(PY) -m bench.demo $(ARGS)
 
@@ -76,6 +80,7 @@ lock: setup-dev ## Write the lock files anew from pyproject.toml
 	$(LOCK) pyproject.toml --group dev -o requirements-dev.lock
 	$(LOCK) --group java -o requirements-java.lock
 	$(LOCK) --group ducklake -o requirements-ducklake.lock
+	for name in $(CLIENT_LOCKS); do $(LOCK) tests/clients_basic/locks/$$name.in -o tests/clients_basic/locks/$$name.txt; done
 
 clean: ## Remove the environment and everything built
 	rm -rf .venv build *.egg-info .pytest_cache .ruff_cache .mypy_cache .hypothesis .cache

@@ -1,0 +1,2 @@
+{{ config(materialized='ephemeral') }}
+select id, name || ', ' || country as name from {{ ref('customers') }}

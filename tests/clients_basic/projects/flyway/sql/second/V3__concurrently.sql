@@ -1,0 +1,1 @@
+CREATE INDEX CONCURRENTLY orders_by_note ON orders (note);
