@@ -211,6 +211,7 @@ def _plan_of(parsed: Parsed, statement: AnyStatement, context: BindContext, decl
     param_types = query.param_types if query is not None else _inner_param_types(statement, context, declared)
     if isinstance(statement, st.CallProcedure):
         call = bind_call(statement.call, context, declared)
+        statement = replace(statement, bound=call)
         columns, param_types = describe_fields(call.fields) or None, call.args.param_types
     if isinstance(statement, BoundChange) and statement.returning is not None:
         columns = describe_fields(statement.returning.query.rel.fields)

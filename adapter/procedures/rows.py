@@ -15,7 +15,7 @@ from planner.ir import nodes as ir
 from planner.ir.bound import BoundQuery
 from planner.ir.rewrite import transform, walk
 from planner.types.signature import Kind
-from planner.types.types import INT8, SqlType
+from planner.types.types import INT8, VOID, SqlType
 
 CarryOut = Callable[[Running, ir.Scalar], Awaitable[ir.Scalar]]
 """Carries out the calls in an argument."""
@@ -54,6 +54,8 @@ async def _rows_of(running: Running, scan: ir.FunctionScan, carry_out: CarryOut)
         found: list[tuple[Any, ...]] = []
     else:
         found, _ = await run_body(running, call.signature, args, types)
+    if call.signature.result == VOID:
+        found = []
     if call.signature.kind is not Kind.SET_RETURNING:
         found = found[:1] or [(None,) * len(types)]
     return constant_rows(scan.fields, found)

@@ -7,14 +7,15 @@ from adapter.plans.plan_cache import describe_fields
 from adapter.procedures.bodies import run_body
 from adapter.queries.single_row import evaluate
 from adapter.results import Command
-from planner.definitions.routines import bind_call
+from planner.definitions.routines import BoundCall
 from planner.statements import records as st
 
 
 async def call_procedure(running: Running, statement: st.CallProcedure) -> Outcome:
-    """CALL. Raises what binding the call raises, and what the statements do."""
+    """CALL. Raises what the statements do."""
     catalog = running.transaction.catalog
-    call = bind_call(statement.call, running.session.bind_context(catalog), running.declared)
+    call = statement.bound
+    assert isinstance(call, BoundCall)
     await running.services.provide_oids()
     values = await evaluate(running, catalog, call.args) if call.signature.args else ()
     columns = [field.type for field in call.fields]

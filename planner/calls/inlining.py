@@ -343,7 +343,7 @@ def _unless_null(args: Sequence[Scalar], value: Scalar) -> Scalar:
 def inlined_rows(level: Level, resolved: Resolved, columns: Sequence[tuple[str, SqlType]] | None) -> Rel | None:
     """The rows of a call in FROM; None when it has to be carried out. `columns` are those of a row."""
     inlined = _inline(level, resolved, columns)
-    if inlined is None or inlined.volatile:
+    if inlined is None or inlined.volatile or resolved.type.oid == VOID:
         return None
     rel = inlined.rel
     if columns is not None and len(rel.fields) == 1 and rel.fields[0].type.oid == resolved.type.oid:

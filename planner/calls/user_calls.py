@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from planner.calls.inlining import fields_named, inlined_rows, inlined_value
 from planner.calls.overloads import Resolved
 from planner.calls.set_returning import check_place
+from planner.calls.user_functions import record_of
 from planner.errors import FeatureNotSupported, SqlSyntaxError, WrongObjectType
 from planner.expressions.arrays import array_type
 from planner.functions import registry
@@ -70,7 +71,7 @@ def user_call(level: Level, resolved: Resolved, tree: Tree, start_srfs: int) -> 
         value = _set(level, resolved, location, start_srfs)
     else:
         found = inlined_value(level, resolved)
-        value = _acting(level, resolved) if found is None else found
+        value = _acting(level, resolved, location) if found is None else found
     if statement.written is not None:
         value = replace(value)
         form = WrittenCall(
@@ -86,7 +87,13 @@ def user_call(level: Level, resolved: Resolved, tree: Tree, start_srfs: int) -> 
     return statement.at(value, location)
 
 
-def _acting(level: Level, resolved: Resolved) -> Scalar:
+def _acting(level: Level, resolved: Resolved, location: int) -> Scalar:
+    if resolved.columns is not None or resolved.type.oid == RECORD:
+        raise FeatureNotSupported(
+            f"function {call_text(resolved)}, which is carried out by statement, is only supported in FROM: "
+            "it returns a row",
+            position=level.statement.position(location),
+        )
     level.statement.volatile = True
     signature = replace(resolved.signature, acts=True)
     return Call(signature=signature, args=tuple(resolved.args), type=resolved.type)
@@ -141,7 +148,9 @@ def rows_in_from(
     note_call(level, tree, resolved.signature)
     columns = _columns(level, resolved, definitions, location)
     signature = resolved.signature
-    shown = columns or [(alias or signature.name, resolved.type)]
+    outputs = record_of(statement.context, signature).outputs
+    label = outputs[0].name if len(outputs) == 1 else ""
+    shown = columns or [(label or alias or signature.name, resolved.type)]
     names = tuple(name for name, _ in shown)
     rel = inlined_rows(level, resolved, columns)
     if rel is None or (columns is not None and len(rel.fields) != len(names)):

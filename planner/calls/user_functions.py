@@ -10,7 +10,7 @@ from planner.expressions.bind import DEFAULT_CLAUSE, bind_clause
 from planner.ir.nodes import Scalar
 from planner.resolution.statement import BindContext, Level, Statement
 from planner.syntax.libpg_query import pb
-from planner.syntax.parse import Parsed, split_and_parse
+from planner.syntax.parse import Parsed, Tree, split_and_parse
 from planner.types.signature import Kind, Signature, Volatility
 from planner.types.types import VOID
 from planner.types.user_types import STORED_SCHEMA
@@ -78,14 +78,18 @@ def statements_of(body: str, sql_body: str | None) -> tuple[Parsed, ...]:
 def standard_statements(create: Parsed) -> tuple[Parsed, ...]:
     """The statements of the body in a CREATE FUNCTION whose body is no string: RETURN is a SELECT."""
     body = create.tree.sql_body
-    if not body.HasField("return_stmt"):
-        return tuple(create.part(node) for inner in body.list.items for node in inner.list.items)
+    nodes = [body] if body.HasField("return_stmt") else [node for part in body.list.items for node in part.list.items]
+    return tuple(create.part(_as_select(node) if node.HasField("return_stmt") else node) for node in nodes)
+
+
+def _as_select(node: Tree) -> Tree:
+    """RETURN as the SELECT that gives its value."""
     select = pb.Node()
     target = select.select_stmt.target_list.add().res_target
-    target.val.CopyFrom(body.return_stmt.returnval)
+    target.val.CopyFrom(node.return_stmt.returnval)
     select.select_stmt.limit_option = pb.LIMIT_OPTION_DEFAULT
     select.select_stmt.op = pb.SETOP_NONE
-    return (create.part(select),)
+    return select
 
 
 # ---------------------------------------------------------------- defaults

@@ -132,8 +132,7 @@ def _parameters(create: CreateRoutine, context: BindContext) -> tuple[Parameter,
             if not element_of(parameter.type_oid) and parameter.type_oid not in _ARRAYS:
                 raise InvalidFunctionDefinition("VARIADIC parameter must be an array")
         repeated = (parameter.is_input and given.name in names_in) or (parameter.is_output and given.name in names_out)
-        crossed = given.name in (names_out if parameter.mode == "i" else names_in) and parameter.mode in "iot"
-        if given.name and (repeated or crossed):
+        if given.name and repeated:
             raise InvalidFunctionDefinition(f'parameter name "{given.name}" used more than once')
         if given.name:
             names_in |= {given.name} if parameter.is_input else set()

@@ -86,6 +86,7 @@ class AlterRoutine(Struct, frozen=True, kw_only=True):
 
 
 class CallProcedure(Struct, frozen=True, kw_only=True):
-    """CALL. `call` is the whole statement."""
+    """CALL. `call` is the whole statement, `bound` what it is bound to (`planner.definitions.routines.BoundCall`)."""
 
     call: Parsed
+    bound: object = None
