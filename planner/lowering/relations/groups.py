@@ -21,6 +21,8 @@ from planner.types.types import BOOL, INT4, SqlType
 def grouped(relations: RelationLowering, rel: ir.Aggregate) -> Select:
     """GROUP BY with its aggregates."""
     ctx, scalars = relations.ctx, relations.scalars
+    if rel.grouping_sets and not rel.keys:
+        return relations.build(_totals(rel, len(rel.grouping_sets)))
     totals = rel.grouping_sets and not all(rel.grouping_sets)
     if totals and not ctx.dialect.totals_of_nothing and rel.fields[0].id not in ctx.totalled:
         ctx.totalled.add(rel.fields[0].id)
@@ -79,6 +81,16 @@ def grouped(relations: RelationLowering, rel: ir.Aggregate) -> Select:
     select.columns = columns
     ctx.scans = enclosing
     return select
+
+
+def _totals(rel: ir.Aggregate, count: int) -> ir.Rel:
+    """As many totals of all rows as there are grouping sets, all of them empty."""
+    total: ir.Rel = replace(rel, grouping_sets=None)
+    for _ in range(count - 1):
+        total = ir.SetOperation(
+            op="union", all=True, left=total, right=replace(rel, grouping_sets=None), fields=rel.fields
+        )
+    return total
 
 
 def _with_totals_of_nothing(rel: ir.Aggregate, new_id: Callable[[], int]) -> ir.Rel:

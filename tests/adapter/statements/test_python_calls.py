@@ -26,7 +26,7 @@ MOST_CALLS: dict[str, tuple[Callable[[int], str], int]] = {
     "DELETE": (lambda n: f"delete from t where id = {n}", 595),
     "ON CONFLICT DO UPDATE": (
         lambda n: f"insert into t values ({n}, 5, 'new') on conflict (id) do update set n = t.n + 1",
-        804,
+        806,
     ),
     "ON CONFLICT DO NOTHING": (lambda n: f"insert into t values ({n}, 5, 'new') on conflict do nothing", 283),
 }
