@@ -235,7 +235,8 @@ def widens(column: Column, wanted: t.SqlType) -> bool:
         return False
     if column.type_oid == t.NUMERIC == wanted.oid:
         old, new = t.numeric_precision_scale(column.typmod), t.numeric_precision_scale(wanted.typmod)
-        return old is not None and new is not None and old[1] == new[1] and old[0] <= new[0]
+        wide = t.is_wide(t.column_type(t.NUMERIC, column.typmod)), t.is_wide(t.column_type(t.NUMERIC, wanted.typmod))
+        return wide[0] == wide[1] and old is not None and new is not None and old[1] == new[1] and old[0] <= new[0]
     if wanted.oid not in _WIDER.get(column.type_oid, ()):
         return False
     if column.type_oid == t.FLOAT4:

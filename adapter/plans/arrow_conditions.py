@@ -282,6 +282,8 @@ def _alike(left: ir.Scalar, right: ir.Scalar) -> tuple[SqlType, SqlType] | None:
         return one, other
     if one.oid != other.oid or one.oid not in _THEMSELVES | _FLOATS:
         return None
+    if one.oid == t.NUMERIC and (t.is_wide(one) or t.is_wide(other)):
+        return None
     if one.oid == t.NUMERIC and one.shape != other.shape:
         # A constant is compared in the column's shape.
         if isinstance(right, ir.Literal) and not isinstance(left, ir.Literal):

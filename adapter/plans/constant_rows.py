@@ -21,9 +21,9 @@ from planner.ir.bound import BoundQuery
 from planner.ir.composite import Composite
 from planner.ir.physical import arrow_type, element_type, listed
 from planner.types import types as t
-from planner.types.types import SqlType
+from planner.types.types import SqlType, is_wide
 from planner.types.user_types import attributes
-from planner.values.text_values import apply_typmod
+from planner.values.text_values import apply_typmod, format_numeric
 from storage.bounded_map import BoundedMap
 from storage.cache_memory import aging
 
@@ -119,10 +119,12 @@ def _physical(type_: SqlType, value: Any) -> Any:
             return [_from_days(_days(item)) for item in value]
         return [_physical(element, item) for item in value]
     if type_.oid == t.NUMERIC and isinstance(value, (Decimal, int)):
+        if is_wide(type_):
+            return format_numeric(Decimal(value))
         scale = arrow_type(type_).scale
         number = Decimal(value)
         if not number.is_finite():
-            raise FeatureNotSupported(f"numeric value {number} is not supported")
+            raise FeatureNotSupported("NaN in a column of type numeric with a precision is not supported")
         return number.quantize(Decimal(1).scaleb(-scale), context=_EXACT)
     return value
 
@@ -232,10 +234,12 @@ def cast_value(expr: ir.Cast, value: Any) -> Any:
 
 def _numeric(number: Decimal, target: SqlType, *, explicit: bool) -> Decimal:
     shape = target.shape
-    if shape is None or not number.is_finite():
-        raise NeedsEngine
     if target.typmod != -1:
         number = cast(Decimal, apply_typmod(number, target, explicit=explicit))
+    if is_wide(target):
+        return number
+    if shape is None or not number.is_finite():
+        raise NeedsEngine
     exponent = number.as_tuple().exponent
     if isinstance(exponent, int) and -exponent <= shape.scale and number.adjusted() < shape.precision - shape.scale:
         return number

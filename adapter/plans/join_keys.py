@@ -247,7 +247,7 @@ def _ref(scalar: ir.Scalar) -> int | None:
 def _alike(one: ir.Scalar, other: ir.Scalar) -> bool:
     """Whether values of both are equal when their keys are."""
     left, right = one.type.oid, other.type.oid
-    if left not in _KEYS:
+    if left not in _KEYS or (left == t.NUMERIC and (t.is_wide(one.type) or t.is_wide(other.type))):
         return False
     return left == right or {left, right} <= _INTEGERS or {left, right} <= _STRINGS
 

@@ -8,13 +8,14 @@ second one between two bounds. Rows that are found meet the conditions that led 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from decimal import Decimal
 from typing import Any, TypeAlias
 
 from msgspec import Struct
 
 from adapter.plans.constant_rows import NeedsEngine
 from adapter.plans.key_indexes import UsableIndex, usable_indexes
-from adapter.plans.predicates import Condition, bind_operands, column_of, comparable, condition_of
+from adapter.plans.predicates import Condition, bind_operands, column_of, comparable, condition_of, fits_decimal
 from adapter.plans.row_programs import Order
 from adapter.plans.row_values import INTEGERS, TEXTS, TIMES, Given, RowColumns, Value
 from planner.ir import nodes as ir
@@ -105,6 +106,8 @@ class KeyAccess(Struct, frozen=True, kw_only=True, eq=False):
 
 def _is_key(column: Any, value: Any) -> bool:
     """True; raises NeedsEngine when the column can hold nothing like the value."""
+    if isinstance(value, Decimal) and not fits_decimal(value):
+        raise NeedsEngine
     try:
         plain(column, value)
     except (ValueError, TypeError, ArithmeticError) as error:

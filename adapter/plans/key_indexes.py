@@ -19,13 +19,14 @@ from adapter.plans.constant_rows import array_of
 from adapter.plans.predicates import Conjunction, exact_conjunction, implies
 from planner.definitions.expression_columns import ExpressionColumn
 from planner.definitions.index_expressions import RowValue, bind_row_value
+from planner.dialects.comparison_keys import numeric_key
 from planner.ir.bound import BoundQuery
 from planner.ir.physical import arrow_type
 from planner.types import types as t
 from planner.types.ranges import range_or_multirange
 from planner.types.table_indexes import DESCENDING, NULLS_FIRST, index_of_constraint
 from planner.types.type_scope import types_of
-from planner.types.types import type_of_column
+from planner.types.types import is_wide, type_of_column
 from planner.types.user_types import held_as
 from planner.values.range_bounds import comparison_key
 from planner.values.text_values import parse_text
@@ -313,11 +314,12 @@ def _key_column(relation: Relation, attnum: int) -> KeyColumn:
     column = next(column for column in relation.columns if column.attnum == attnum)
     type_oid = t.under_domain(column.type_oid)
     ranges = range_or_multirange(type_oid)
-    if ranges is not None and ranges.subtype == t.NUMERIC:
+    wide = is_wide(type_of_column(column))
+    if wide or (ranges is not None and ranges.subtype == t.NUMERIC):
         return KeyColumn(
             source=Computed(
                 text=f"{stored.name}{_COMPARED}",
-                type=pa.binary(),
+                type=stored.type,
                 inputs=(stored,),
                 evaluate=lambda table: _comparison_keys(table.column(stored.name)),
                 quick=True,
@@ -342,11 +344,12 @@ def values_as_text(values: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 
 _COMPARED = " compared"
-"""What is in an index of ranges of numerics is what is compared of them."""
+"""What is in an index of numerics held as text, or of ranges of numerics, is what is compared of them."""
 
 
 def _comparison_keys(values: pa.Array | pa.ChunkedArray) -> pa.Array:
-    return pa.array([None if value is None else comparison_key(value) for value in values.to_pylist()], pa.binary())
+    key = numeric_key if pa.types.is_string(values.type) else comparison_key
+    return pa.array([None if value is None else key(value) for value in values.to_pylist()], values.type)
 
 
 def key_arrays(index: IndexDefinition, columns: Sequence[pa.Array]) -> list[pa.Array]:

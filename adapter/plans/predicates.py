@@ -167,6 +167,11 @@ def _bind(condition: Condition, columns: Mapping[int, str], params: Sequence[ir.
     return (Comparison(column, condition.op, value, then[0] if then else None),)
 
 
+def fits_decimal(value: Decimal) -> bool:
+    """Whether a number has no more whole digits than decimals have: it is neither NaN nor infinite."""
+    return value.is_finite() and value.adjusted() < t.MAX_DECIMAL_PRECISION
+
+
 def bind_operands(condition: Condition, params: Sequence[ir.Literal]) -> Sequence[Any] | None:
     """The values of a condition ``in``, without NULLs; None when they cannot be used."""
     found = _bind(condition, {condition.field: ""}, params)
@@ -233,6 +238,8 @@ def _value(operand: ir.Literal | ir.Param | Computed, params: Sequence[ir.Litera
     literal = params[operand.index - 1] if isinstance(operand, ir.Param) else operand
     value = literal.value
     if isinstance(value, float) and math.isnan(value):
+        return _UNUSABLE
+    if isinstance(value, Decimal) and not fits_decimal(value):
         return _UNUSABLE
     if isinstance(value, str) and literal.type.oid not in _STRINGS and literal.type.oid != t.UUID:
         return _UNUSABLE  # infinity
@@ -440,7 +447,8 @@ def _condition(scalar: ir.Scalar) -> Condition | None:
         case ir.ColumnRef() if scalar.type.oid == t.BOOL:
             return Condition(scalar.id, "=", ir.Literal(value=True, type=scalar.type))
         case ir.IsNull():
-            column = column_of(scalar.arg)
+            arg = scalar.arg
+            column = arg if isinstance(arg, ir.ColumnRef) and t.is_wide(arg.type) else column_of(arg)
             return (
                 None if column is None else Condition(column.id, "is not null" if scalar.negated else "is null", None)
             )
@@ -486,6 +494,8 @@ def _any_element(scalar: ir.QuantifiedArray) -> Condition | None:
 def column_of(scalar: ir.Scalar) -> ir.ColumnRef | None:
     """The column that `scalar` is, seen through casts that change no value."""
     if isinstance(scalar, ir.ColumnRef):
+        if scalar.type.oid == t.NUMERIC and t.is_wide(scalar.type):
+            return None
         return scalar if scalar.type.oid in _COMPARABLE else None
     if isinstance(scalar, ir.Collate):
         return column_of(scalar.arg)

@@ -115,7 +115,10 @@ class RowColumns:
             case ir.Coalesce():
                 return self._coalesce(expr)
             case ir.Call(args=(left, right)) if expr.signature.name in _COMPARISONS:
-                return self._comparison(_COMPARISONS[expr.signature.name], left, right)
+                compare = _COMPARISONS[expr.signature.name]
+                if t.NUMERIC in (left.type.oid, right.type.oid) and _has_wide(left, right):
+                    compare = _of_numbers(compare)
+                return self._comparison(compare, left, right)
             case ir.Call(args=(left, right)):
                 return self._operation(expr, left, right)
             case _:
@@ -128,7 +131,7 @@ class RowColumns:
         if field in self.same:
             return self.column(self.same[field])
         type_ = self._types.get(field)
-        if type_ is None or type_.oid not in _READ:
+        if type_ is None or type_.oid not in _READ or (type_.oid == t.NUMERIC and t.is_wide(type_)):
             return None
         place = self.places.setdefault(field, len(self.places))
         return lambda row, given: row[place]
@@ -237,6 +240,21 @@ def _compares(one: int, other: int) -> bool:
     )
 
 
+def _has_wide(left: ir.Scalar, right: ir.Scalar) -> bool:
+    return t.is_wide(left.type) or t.is_wide(right.type)
+
+
+def _of_numbers(compare: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """`compare` of numbers; PostgreSQL's order of NaN is not Python's."""
+
+    def result(a: Decimal | int, b: Decimal | int) -> Any:
+        if a != a or b != b:
+            raise NeedsEngine
+        return compare(a, b)
+
+    return result
+
+
 def _computing(expr: ir.Call, left: SqlType, right: SqlType) -> Callable[[Any, Any], Any] | None:
     """What computes an operator of two values that are no NULLs; None when an engine has to."""
     name, oid = expr.signature.name, expr.type.oid
@@ -282,6 +300,10 @@ def _exact(compute: Callable[[Decimal, Decimal], Decimal], type_: SqlType) -> Ca
         if shape is None or not one.is_finite() or not other.is_finite():
             raise NeedsEngine
         value = compute(one, other)
+        if t.is_wide(type_):
+            if value.adjusted() < _EXACT.prec // 2 and max(one.adjusted(), other.adjusted()) < _EXACT.prec // 4:
+                return value
+            raise NeedsEngine
         exponent = value.as_tuple().exponent
         if isinstance(exponent, int) and -exponent <= shape.scale and value.adjusted() < shape.precision - shape.scale:
             return value

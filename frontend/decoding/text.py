@@ -19,7 +19,7 @@ from frontend.encoding.columns import ArrowArray, as_binary, data_of, lengths_of
 from planner.errors import NumericValueOutOfRange
 from planner.ir.physical import arrow_type
 from planner.types import types
-from planner.types.types import SqlType, numeric_precision_scale
+from planner.types.types import SqlType, is_wide, numeric_precision_scale
 from planner.values.text_values import parse_text
 
 _FIRST_ISO_DAY = -719_162
@@ -79,11 +79,24 @@ def _floats(column: ArrowArray, sql_type: SqlType) -> ArrowArray:
 
 def _numerics(column: ArrowArray, sql_type: SqlType) -> ArrowArray:
     _require_bytes(column, _NUMERIC_BYTES)
+    if is_wide(sql_type):
+        return _as_shown(column, sql_type)
     declared = numeric_precision_scale(sql_type.typmod)
     target = arrow_type(sql_type)
     if declared is not None and (declared[1] < 0 or declared != (target.precision, target.scale)):
         raise _NotPlain
     return _cast(column, target)
+
+
+_SHOWN = "^(-?[1-9][0-9]*([.][0-9]+)?|0([.][0-9]+)?|-0[.][0-9]*[1-9][0-9]*)$"
+"""Texts that are a numeric as it is shown."""
+
+
+def _as_shown(column: ArrowArray, sql_type: SqlType) -> ArrowArray:
+    text = column.view(pa.string())
+    if sql_type.typmod >= 0 or not pc.all(pc.match_substring_regex(text, _SHOWN), skip_nulls=True).as_py():
+        raise _NotPlain
+    return text
 
 
 def _texts(column: ArrowArray, sql_type: SqlType) -> ArrowArray:

@@ -186,7 +186,7 @@ def _text(sql_type: SqlType, arrow_type: Any, settings: FormatSettings) -> Colum
     built: dict[int, Callable[[], ColumnEncoder]] = {
         types.FLOAT4: lambda: numbers.float_text_encoder(single=True, extra_float_digits=settings.extra_float_digits),
         types.FLOAT8: lambda: numbers.float_text_encoder(single=False, extra_float_digits=settings.extra_float_digits),
-        types.NUMERIC: lambda: numbers.numeric_text_encoder(exact_scale=_exact_scale(sql_type)),
+        types.NUMERIC: lambda: numbers.numeric_text,
         types.BYTEA: lambda: scalars.bytea_text_encoder(settings.bytea_output),
         types.DATE: lambda: datetimes.date_text_encoder(settings),
         types.TIMESTAMP: lambda: datetimes.timestamp_text_encoder(settings, with_zone=False),
@@ -212,10 +212,6 @@ def _object_name(array: ArrowArray) -> Encoded:
 
 def _object_oid(array: ArrowArray) -> Encoded:
     return scalars.fixed_binary_encoder(pa.int64(), ">u4")(pc.struct_field(array, [0]))
-
-
-def _exact_scale(sql_type: SqlType) -> bool:
-    return sql_type.shape is None or sql_type.shape.exact_scale
 
 
 def _binary(sql_type: SqlType, arrow_type: Any) -> ColumnEncoder:
@@ -259,7 +255,7 @@ def _binary(sql_type: SqlType, arrow_type: Any) -> ColumnEncoder:
         types.INT8: scalars.fixed_binary_encoder(pa.int64(), ">i8"),
         types.FLOAT4: scalars.fixed_binary_encoder(pa.float32(), ">f4"),
         types.FLOAT8: scalars.fixed_binary_encoder(pa.float64(), ">f8"),
-        types.NUMERIC: numbers.numeric_binary_encoder(exact_scale=_exact_scale(sql_type)),
+        types.NUMERIC: numbers.wide_numeric_binary if _is_text(arrow_type) else numbers.numeric_binary,
         types.BYTEA: encoded_values,
         types.DATE: datetimes.date_binary,
         types.TIME: datetimes.time_binary,

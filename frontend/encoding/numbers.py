@@ -2,13 +2,14 @@
 
 Floats print PostgreSQL's shortest round-trip text (exponent form from 1e15 for float8, 1e6 for float4, and below 1e-4).
 Arrow's own shortest form agrees for 1e-4 <= |x| < 1e15 (1e6) where it has no exponent; other values are written one row
-at a time. numeric is Arrow decimal128(p, s); its binary form is base 10000 (PostgreSQL, numeric_send).
+at a time. numeric is Arrow decimal128(p, s) or the text that is shown; its binary form is base 10000 (numeric_send).
 """
 
 from __future__ import annotations
 
 import math
 from decimal import Decimal
+from struct import pack
 
 import numpy as np
 import pyarrow as pa
@@ -34,6 +35,7 @@ FLOAT4_EXPONENT_FROM = 6
 """Decimal exponents from which shortest output is in exponent form (PostgreSQL, double_to_shortest_decimal)."""
 
 NUMERIC_NEGATIVE = 0x4000
+_NUMERIC_SPECIAL = {"NaN": 0xC000, "Infinity": 0xD000, "-Infinity": 0xF000}
 
 
 def format_float(value: float, *, single: bool = False, extra_float_digits: int = 1) -> str:
@@ -146,23 +148,14 @@ def _as_decimal128(array: ArrowArray) -> ArrowArray:
     return pc.cast(array, pa.decimal128(38, array.type.scale))
 
 
-def numeric_text_encoder(*, exact_scale: bool) -> ColumnEncoder:
-    """numeric as text: exactly the fraction digits of its Arrow scale, or without trailing zeros."""
-
-    def encode(array: ArrowArray) -> Encoded:
-        decimals = _as_decimal128(array)
-        scale = decimals.type.scale
-        nulls = null_mask(decimals)
-        text = pc.cast(decimals, pa.string())
-        # Arrow writes values below 1e-6 in exponent form.
-        exponent_form = pc.match_substring(text, "E")
-        if pc.any(exponent_form).as_py():
-            text = _plain_numeric_text(decimals)
-        if scale > 0 and not exact_scale:
-            text = pc.utf8_rtrim(pc.utf8_rtrim(text, characters="0"), characters=".")
-        return Encoded(values=without_nulls(as_binary(text)), nulls=nulls)
-
-    return encode
+def numeric_text(array: ArrowArray) -> Encoded:
+    """numeric held as decimals: exactly the fraction digits of their Arrow scale."""
+    decimals = _as_decimal128(array)
+    text = pc.cast(decimals, pa.string())
+    # Arrow writes values below 1e-6 in exponent form.
+    if pc.any(pc.match_substring(text, "E")).as_py():
+        text = _plain_numeric_text(decimals)
+    return Encoded(values=without_nulls(as_binary(text)), nulls=null_mask(decimals))
 
 
 def _plain_numeric_text(array: ArrowArray) -> ArrowArray:
@@ -179,44 +172,62 @@ def _plain_numeric_text(array: ArrowArray) -> ArrowArray:
     return text if mask is None else pc.if_else(pa.array(mask), pa.scalar(None, pa.string()), text)
 
 
-def numeric_binary_encoder(*, exact_scale: bool) -> ColumnEncoder:
-    """numeric in base 10000: int16 ndigits, weight, sign, dscale, then the digits without zeros at either end."""
+def numeric_binary(array: ArrowArray) -> Encoded:
+    """Decimals in base 10000: int16 ndigits, weight, sign, dscale, then the digits without zeros at either end."""
+    decimals = _as_decimal128(array)
+    count = len(decimals)
+    scale = max(decimals.type.scale, 0)
+    whole_groups = max(1, -(-(38 - scale) // 4))
+    fraction_groups = -(-scale // 4)
+    width = whole_groups * 4 + scale
+    padded = pc.ascii_rpad(_digits_of(decimals, width), width=(whole_groups + fraction_groups) * 4, padding="0")
+    data, _ = data_of(padded.view(pa.binary()))
+    places = data.reshape(count, -1) - ord("0")
+    groups = places.reshape(count, whole_groups + fraction_groups, 4).astype(np.int16) @ np.array(
+        [1000, 100, 10, 1], dtype=np.int16
+    )
+    nonzero = groups != 0
+    any_digit = nonzero.any(axis=1)
+    first = np.where(any_digit, nonzero.argmax(axis=1), 0)
+    last = np.where(any_digit, groups.shape[1] - 1 - nonzero[:, ::-1].argmax(axis=1), -1)
+    table = np.empty((count, 4 + groups.shape[1]), dtype=">i2")
+    table[:, 0] = np.where(any_digit, last - first + 1, 0)
+    table[:, 1] = np.where(any_digit, whole_groups - 1 - first, 0)
+    table[:, 2] = np.where(_is_negative(decimals), NUMERIC_NEGATIVE, 0)
+    table[:, 3] = scale
+    table[:, 4:] = groups
+    position = np.arange(groups.shape[1])
+    keep = np.ones(table.shape, dtype=bool)
+    keep[:, 4:] = (position >= first[:, None]) & (position <= last[:, None])
+    nulls = null_mask(decimals)
+    if nulls is not None:
+        keep[nulls] = False
+    return Encoded(values=binary_from_lengths(keep.sum(axis=1) * 2, table[keep], count), nulls=nulls)
 
-    def encode(array: ArrowArray) -> Encoded:
-        decimals = _as_decimal128(array)
-        count = len(decimals)
-        scale = max(decimals.type.scale, 0)
-        whole_groups = max(1, -(-(38 - scale) // 4))
-        fraction_groups = -(-scale // 4)
-        width = whole_groups * 4 + scale
-        padded = pc.ascii_rpad(_digits_of(decimals, width), width=(whole_groups + fraction_groups) * 4, padding="0")
-        data, _ = data_of(padded.view(pa.binary()))
-        places = data.reshape(count, -1) - ord("0")
-        groups = places.reshape(count, whole_groups + fraction_groups, 4).astype(np.int16) @ np.array(
-            [1000, 100, 10, 1], dtype=np.int16
-        )
-        nonzero = groups != 0
-        any_digit = nonzero.any(axis=1)
-        first = np.where(any_digit, nonzero.argmax(axis=1), 0)
-        last = np.where(any_digit, groups.shape[1] - 1 - nonzero[:, ::-1].argmax(axis=1), -1)
-        if exact_scale:
-            dscale = np.full(count, scale)
-        else:
-            trailing = (places[:, ::-1] != 0).argmax(axis=1)
-            last_place = np.where(any_digit, places.shape[1] - trailing, 0)
-            dscale = np.maximum(0, last_place - whole_groups * 4)
-        table = np.empty((count, 4 + groups.shape[1]), dtype=">i2")
-        table[:, 0] = np.where(any_digit, last - first + 1, 0)
-        table[:, 1] = np.where(any_digit, whole_groups - 1 - first, 0)
-        table[:, 2] = np.where(_is_negative(decimals), NUMERIC_NEGATIVE, 0)
-        table[:, 3] = dscale
-        table[:, 4:] = groups
-        position = np.arange(groups.shape[1])
-        keep = np.ones(table.shape, dtype=bool)
-        keep[:, 4:] = (position >= first[:, None]) & (position <= last[:, None])
-        nulls = null_mask(decimals)
-        if nulls is not None:
-            keep[nulls] = False
-        return Encoded(values=binary_from_lengths(keep.sum(axis=1) * 2, table[keep], count), nulls=nulls)
 
-    return encode
+def numeric_sent(value: Decimal) -> bytes:
+    """The binary form of any numeric."""
+    sign, digits, exponent = value.as_tuple()
+    if not isinstance(exponent, int):
+        # PostgreSQL sends a scale with the infinities.
+        return pack(">HhHH", 0, 0, _NUMERIC_SPECIAL[str(value)], 0 if value.is_nan() else 0x20)
+    scale = max(-exponent, 0)
+    whole = "".join(map(str, digits)) + "0" * max(exponent, 0)
+    whole = whole.rjust(scale + 1, "0")
+    before, after = whole[: len(whole) - scale], whole[len(whole) - scale :]
+    before = before.rjust(-(-len(before) // 4) * 4, "0")
+    after = after.ljust(-(-len(after) // 4) * 4, "0")
+    groups = [int((before + after)[at : at + 4]) for at in range(0, len(before + after), 4)]
+    weight = len(before) // 4 - 1
+    first = next((place for place, group in enumerate(groups) if group), len(groups))
+    groups, weight = groups[first:], weight - first
+    while groups and not groups[-1]:
+        groups.pop()
+    negative = NUMERIC_NEGATIVE if sign else 0
+    return pack(f">HhHH{len(groups)}H", len(groups), weight if groups else 0, negative, scale, *groups)
+
+
+def wide_numeric_binary(array: ArrowArray) -> Encoded:
+    """numeric held as text, in base 10000."""
+    sent = map_distinct(array, lambda text: numeric_sent(Decimal(text)))
+    return Encoded(values=without_nulls(sent), nulls=null_mask(array))

@@ -7,12 +7,12 @@ number of its ranges, then each one's length and bytes.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from decimal import Decimal
 from struct import pack
 from typing import Any
 
 from frontend.encoding.columns import ArrowArray, ColumnEncoder, encoded_values, map_distinct
 from frontend.encoding.datetimes import DATE_INFINITY, TIMESTAMP_INFINITY
+from frontend.encoding.numbers import numeric_sent
 from frontend.encoding.settings import FormatSettings
 from planner.types import types
 from planner.types.ranges import range_or_multirange
@@ -24,7 +24,6 @@ EMPTY, LOWER_INCLUSIVE, UPPER_INCLUSIVE, LOWER_INFINITE, UPPER_INFINITE = 1, 2, 
 """Flags of the binary form."""
 
 _DAYS_TO_2000 = 10_957
-_NUMERIC_SPECIAL = {"NaN": 0xC000, "Infinity": 0xD000, "-Infinity": 0xF000}
 
 
 def range_text_encoder(sql_type: SqlType, settings: FormatSettings) -> ColumnEncoder:
@@ -83,32 +82,12 @@ def _timestamp(micros: int) -> bytes:
     return pack(">q", micros - _DAYS_TO_2000 * 86_400_000_000)
 
 
-def _numeric(value: Decimal) -> bytes:
-    sign, digits, exponent = value.as_tuple()
-    if not isinstance(exponent, int):
-        return pack(">HhHH", 0, 0, _NUMERIC_SPECIAL[str(value)], 0)
-    scale = max(-exponent, 0)
-    whole = "".join(map(str, digits)) + "0" * max(exponent, 0)
-    whole = whole.rjust(scale + 1, "0")
-    before, after = whole[: len(whole) - scale], whole[len(whole) - scale :]
-    before = before.rjust(-(-len(before) // 4) * 4, "0")
-    after = after.ljust(-(-len(after) // 4) * 4, "0")
-    groups = [int((before + after)[at : at + 4]) for at in range(0, len(before + after), 4)]
-    weight = len(before) // 4 - 1
-    while groups and not groups[0]:
-        groups.pop(0)
-        weight -= 1
-    while groups and not groups[-1]:
-        groups.pop()
-    return pack(f">HhHH{len(groups)}H", len(groups), weight if groups else 0, 0x4000 if sign else 0, scale, *groups)
-
-
 _SENT: Mapping[int, Callable[[Any], bytes]] = {
     types.INT4: lambda value: pack(">i", value),
     types.INT8: lambda value: pack(">q", value),
     types.DATE: _date,
     types.TIMESTAMP: _timestamp,
     types.TIMESTAMPTZ: _timestamp,
-    types.NUMERIC: _numeric,
+    types.NUMERIC: numeric_sent,
 }
 """The binary form of a subtype's value, as `planner.values.range_bounds` gives it."""

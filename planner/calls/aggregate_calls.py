@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from msgspec import Struct
 from msgspec.structs import replace
 
+from planner.calls.decimal_arguments import with_decimals
 from planner.calls.overloads import Resolved
 from planner.errors import (
     FeatureNotSupported,
@@ -27,7 +28,7 @@ from planner.resolution.operators import check_groupable, check_sortable
 from planner.resolution.sorting import sort_key
 from planner.resolution.statement import Handler, Level
 from planner.syntax.parse import Tree
-from planner.types.types import INT4, JSON, SqlType
+from planner.types.types import INT4, JSON, SqlType, is_wide
 
 _ALLOWED_CLAUSES = frozenset({"SELECT", "HAVING", "ORDER BY", "DISTINCT ON", "window"})
 """Clauses in which aggregates may stand; other names of clauses go into the error."""
@@ -79,10 +80,15 @@ def aggregate_call(
     condition: Scalar | None = None
     if tree.HasField("agg_filter"):
         condition = to_boolean(statement, bind_clause(level, tree.agg_filter, "FILTER"), "FILTER")
+    type_ = resolved.type
+    if is_wide(type_) and not tree.agg_distinct and statement.written is None:
+        decimals = with_decimals(signature.name, args)
+        if decimals is not args:
+            args, type_ = decimals, registry.result_type(signature, [arg.type for arg in decimals])
     call = AggregateCall(
         signature=signature,
         args=tuple(args),
-        type=resolved.type,
+        type=type_,
         distinct=tree.agg_distinct,
         filter=condition,
         order_by=order_by,

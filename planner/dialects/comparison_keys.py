@@ -6,11 +6,14 @@ there. `order_key` sorts as PostgreSQL sorts, `equality_key` only tells equal fr
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from planner.dialects.dialect import Dialect
+from planner.dialects.engine_name import EngineName
 from planner.ir.physical import element_type, listed
 from planner.types import types
 from planner.types.ranges import range_or_multirange
-from planner.types.types import SqlType
+from planner.types.types import SqlType, is_wide
 
 AS_IT_IS = "{0}"
 """The key of a value that an engine compares as PostgreSQL does."""
@@ -18,6 +21,25 @@ AS_IT_IS = "{0}"
 
 LSN_KEY = "(lpad(split_part({0}, '/', 1), 8, '0') || lpad(split_part({0}, '/', 2), 8, '0'))"
 """What a pg_lsn is ordered by."""
+WIDE_EQUALITY = "CASE WHEN instr({0}, '.') > 0 THEN trim(TRAILING '.' FROM trim(TRAILING '0' FROM {0})) ELSE {0} END"
+"""The text of a numeric without the zeros that it only shows."""
+
+
+def _wide_order(text: str) -> str:
+    digits = "trim(TRAILING '0' FROM replace(replace({0}, '-', ''), '.', ''))"
+    whole = "CASE WHEN instr({0}, '.') > 0 THEN instr({0}, '.') - 1 ELSE length({0}) END"
+    positive = f"'2' || lpad(CAST({whole} AS {text}), 6, '0') || {digits}"
+    complement = f"translate({digits}, '0123456789', '9876543210')"
+    negative = f"'1' || lpad(CAST(1000000 - ({whole}) AS {text}), 6, '0') || {complement} || '~'"
+    return (
+        "CASE left({0}, 1) WHEN 'N' THEN '4' WHEN 'I' THEN '3' "
+        f"WHEN '-' THEN CASE WHEN {{0}} = '-Infinity' THEN '0' ELSE {negative} END ELSE {positive} END"
+    )
+
+
+WIDE_ORDER: Mapping[EngineName, str] = {"local": _wide_order("VARCHAR"), "spark": _wide_order("STRING")}
+"""What orders the text of a numeric: the number of its whole digits, then its digits; of a negative one the complement.
+It is the same for equal numbers."""
 
 
 def order_key(type: SqlType, dialect: Dialect) -> str:
@@ -32,6 +54,8 @@ def order_key(type: SqlType, dialect: Dialect) -> str:
         return LSN_KEY
     if type.oid == types.JSONB:
         return "tg_jsonb_key({0})"
+    if is_wide(type):
+        return WIDE_ORDER[dialect.name]
     ranges = range_or_multirange(type.oid)
     if ranges is not None and ranges.subtype == types.NUMERIC:
         return "tg_range_key({0})"
@@ -53,6 +77,8 @@ def equality_key(type: SqlType, dialect: Dialect) -> str:
         return dialect.json_equality_key
     if type.oid == types.PG_LSN:
         return AS_IT_IS
+    if is_wide(type):
+        return WIDE_EQUALITY
     element = element_type(type)
     if element is None:
         return order_key(type, dialect)
@@ -75,3 +101,27 @@ def _in_a_lambda(element: str) -> str:
     """The key of the element ``e`` of an array. Functions in Python are called in no lambda: what needs one is compared
     as it is."""
     return "e" if element.startswith("tg_") else element.replace("{0}", "e")
+
+
+def number_key(type: SqlType, dialect: Dialect, *, equality: bool) -> str:
+    """What a numeric of any shape is compared by with one that is wide."""
+    text = SqlType(types.NUMERIC, -1, types.WIDE)
+    key = equality_key(text, dialect) if equality else order_key(text, dialect)
+    return key if is_wide(type) else key.replace("{0}", dialect.shown("{0}", type))
+
+
+_COMPLEMENT = str.maketrans("0123456789", "9876543210")
+_SPECIAL = {"NaN": "4", "Infinity": "3", "-Infinity": "0"}
+
+
+def numeric_key(text: str) -> str:
+    """A text whose place among those of other numbers is that of the number; the same for 1.5 and 1.50.
+    It is what `WIDE_ORDER` says to engines."""
+    special = _SPECIAL.get(text)
+    if special is not None:
+        return special
+    whole, _, fraction = text.lstrip("-").partition(".")
+    digits = (whole + fraction).rstrip("0")
+    if text[0] != "-":
+        return f"2{len(whole):06d}{digits}"
+    return f"1{999999 - len(whole):06d}{digits.translate(_COMPLEMENT)}~"

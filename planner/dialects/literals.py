@@ -22,10 +22,10 @@ from planner.ir.composite import Composite
 from planner.ir.nodes import Interval
 from planner.ir.physical import OID_TYPES, element_type
 from planner.types import types
-from planner.types.numeric_shapes import ANY_NUMERIC
 from planner.types.ranges import range_or_multirange
 from planner.types.types import NumericShape, SqlType
 from planner.types.user_types import attributes, enum_of
+from planner.values.text_values import format_numeric
 
 INFINITE = ("infinity", "-infinity")
 
@@ -104,7 +104,9 @@ class Literals(ABC):
         if scalar is not None:
             return scalar
         if type.oid == types.NUMERIC:
-            shape = type.shape or ANY_NUMERIC
+            shape = type.shape
+            if shape is None or not shape.exact_scale:
+                return self.text
             return f"DECIMAL({shape.precision},{shape.scale})"
         if type.oid in OID_TYPES:
             return "BIGINT"
@@ -124,6 +126,10 @@ class Literals(ABC):
     def cast(self, sql: str, type: SqlType) -> str:
         """The engine's own cast to the physical type of `type`."""
         return f"CAST({sql} AS {self.type_name(type)})"
+
+    def shown(self, sql: str, type: SqlType) -> str:
+        """The text of a value of type numeric, or of an integer type."""
+        return f"CAST({sql} AS {self.text})"
 
     def null(self, type: SqlType) -> str:
         """A typed NULL."""
@@ -180,13 +186,13 @@ class Literals(ABC):
 
     def _numeric(self, value: object, type: SqlType) -> str:
         number = value if isinstance(value, Decimal) else Decimal(str(value))
-        if not number.is_finite():
-            raise FeatureNotSupported(f"numeric value {number} is not supported")
-        shape = type.shape or ANY_NUMERIC
-        if shape == types.TOO_WIDE:
-            raise FeatureNotSupported(
-                f"numeric constants of more than {types.MAX_DECIMAL_PRECISION} digits are not supported"
-            )
+        shape = type.shape
+        if shape is None or not shape.exact_scale:
+            return self.string(format_numeric(number))
+        if number.is_nan():
+            raise FeatureNotSupported("NaN in a column of type numeric with a precision is not supported")
+        if number.is_infinite():
+            raise numeric_overflow()
         digits = f"{number:f}"
         whole = digits.lstrip("-").split(".")[0].lstrip("0")
         if len(whole) > shape.precision - shape.scale:

@@ -99,6 +99,13 @@ class LocalDialect(Dialect):
     def decimal(self, digits: str, shape: NumericShape) -> str:
         return f"CAST('{digits}' AS DECIMAL({shape.precision},{shape.scale}))"
 
+    def shown(self, sql: str, type: SqlType) -> str:
+        shape = type.shape
+        if shape is None or shape.precision > shape.scale:
+            return f"CAST({sql} AS VARCHAR)"
+        # DuckDB writes no zero before the point of a number that has only a fraction.
+        return f"regexp_replace(CAST({sql} AS VARCHAR), '^(-?)[.]', '\\10.')"
+
     def infinite(self, oid: int, negative: bool) -> str:
         return f"CAST('{'-' if negative else ''}infinity' AS {self.scalar_types[oid]})"
 

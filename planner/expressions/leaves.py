@@ -32,12 +32,10 @@ from planner.types.types import (
     INT4,
     INT8,
     NAME,
-    NUMERIC,
     TIME,
     TIMESTAMP,
     TIMESTAMPTZ,
     TIMETZ,
-    TOO_WIDE,
     UNKNOWN,
     SqlType,
 )
@@ -79,11 +77,7 @@ def _number(level: Level, text: str, location: int) -> Literal:
     exponent = value.as_tuple().exponent
     if isinstance(exponent, int) and 0 < exponent < 200:
         value = Decimal(format(value, "f"))
-    try:
-        return Literal(value=value, type=numeric_literal_type(value, level.statement.position(location)))
-    except FeatureNotSupported:
-        # As a float it will do.
-        return Literal(value=value, type=SqlType(NUMERIC, -1, TOO_WIDE))
+    return Literal(value=value, type=numeric_literal_type(value))
 
 
 def _param(level: Level, tree: Tree) -> Scalar:

@@ -4,8 +4,8 @@ interval is a struct of months, days and microseconds; uuid is canonical lower-c
 bpchar is stored padded; a record is its text form; ranges and multiranges are bytes that compare as they do
 (planner.values.range_bounds); an array is a list, or, where its type is `dimensioned`, a struct of the list of all its
 elements and of the dimensions as `planner.ir.array_value` has them, NULL for an ordinary list; a value of an enum is
-the number that orders it, one of a composite type a struct. An engine's result for an expression of type numeric whose
-display scale depends on the value is a decimal whose trailing zeros are not significant.
+the number that orders it, one of a composite type a struct. A numeric without a precision, or whose display scale
+depends on the value, is the text that PostgreSQL shows.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from msgspec.structs import replace
 from planner.ir.nodes import Field
 from planner.types import types
 from planner.types.derived_oids import FIRST_USER_TYPE
-from planner.types.numeric_shapes import ANY_NUMERIC
 from planner.types.ranges import range_arrays, range_or_multirange
 from planner.types.type_names import array_of, element_of
 from planner.types.types import SqlType, column_type
@@ -136,8 +135,8 @@ def _of_built_in(type: SqlType) -> pa.DataType:
     if scalar is not None:
         return scalar
     if type.oid == types.NUMERIC:
-        shape = type.shape or ANY_NUMERIC
-        return pa.decimal128(shape.precision, shape.scale)
+        shape = type.shape
+        return pa.decimal128(shape.precision, shape.scale) if shape is not None and shape.exact_scale else pa.string()
     if type.oid in OID_TYPES:
         return pa.int64()
     if range_or_multirange(type.oid) is not None:

@@ -32,9 +32,8 @@ from planner.resolution.statement import Analyzed, Level
 from planner.syntax.libpg_query import pb
 from planner.syntax.names import strings
 from planner.syntax.parse import Tree
-from planner.types.numeric_shapes import ANY_NUMERIC
 from planner.types.type_names import format_type
-from planner.types.types import NUMERIC, UNKNOWN, SqlType
+from planner.types.types import NUMERIC, UNKNOWN, WIDE, SqlType
 
 
 class WithQuery:
@@ -199,7 +198,7 @@ def _recursive_table(level: Level, tree: Tree) -> CommonTable:
     inner = Level(statement, level)
     base = bind_query(Level(statement, inner), select.larg)
     types = [
-        SqlType(field.type.oid, field.type.typmod, ANY_NUMERIC) if field.type.oid == NUMERIC and field.type.typmod < 0
+        SqlType(field.type.oid, field.type.typmod, WIDE) if field.type.oid == NUMERIC and field.type.typmod < 0
         else field.type
         for field in base.fields
     ]  # fmt: skip

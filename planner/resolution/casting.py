@@ -13,7 +13,7 @@ from decimal import Decimal
 
 from msgspec.structs import replace
 
-from planner.errors import CannotCoerce, DatatypeMismatch, FeatureNotSupported, NumericValueOutOfRange, SqlError
+from planner.errors import CannotCoerce, DatatypeMismatch, NumericValueOutOfRange, SqlError
 from planner.ir.array_value import ArrayValue
 from planner.ir.nodes import ArrayConstructor, Cast, Collate, FieldSelect, Literal, Param, RowConstructor, Scalar
 from planner.ir.written import Conversion
@@ -32,15 +32,14 @@ from planner.types.types import (
     INT4,
     INT8,
     INTERVAL,
-    MAX_DECIMAL_PRECISION,
     NUMERIC,
     OID,
     OIDVECTOR,
     RECORD,
     REG_TYPES,
     TEXT,
-    TOO_WIDE,
     UNKNOWN,
+    WIDE,
     NumericShape,
     SqlType,
     column_type,
@@ -56,19 +55,19 @@ _INTEGER_RANGES = {
 }
 
 
-def numeric_literal_type(value: Decimal, position: int | None = None) -> SqlType:
-    """The type of a numeric constant: exactly the digits that it has. Raises 0A000 beyond 38 digits."""
+MAX_LITERAL_DIGITS = 28
+"""Constants of more digits are wide, so that what is computed from them has room."""
+
+
+def numeric_literal_type(value: Decimal) -> SqlType:
+    """The type of a numeric constant: exactly the digits that it has, or wide where those are many."""
     if not value.is_finite():
         return column_type(NUMERIC)
     _, digits, exponent = value.as_tuple()
     assert isinstance(exponent, int)
     scale = max(0, -exponent)
-    precision = max(len(digits) + max(exponent, 0), scale, 1)
-    if precision > MAX_DECIMAL_PRECISION:
-        raise FeatureNotSupported(
-            f"numeric constants of more than {MAX_DECIMAL_PRECISION} digits are not supported", position=position
-        )
-    return SqlType(NUMERIC, -1, NumericShape(precision, scale))
+    precision = max(len(digits) + max(exponent, 0), scale + 1)
+    return SqlType(NUMERIC, -1, NumericShape(precision, scale) if precision <= MAX_LITERAL_DIGITS else WIDE)
 
 
 def value_type(value: object, type: SqlType) -> SqlType:
@@ -295,8 +294,6 @@ def with_shape(statement: Statement, expr: Scalar, type: SqlType) -> Scalar:
         return expr
     location = statement.location(expr)
     if isinstance(expr, Literal) and (type.dimensioned or not isinstance(expr.value, ArrayValue)):
-        if expr.type.shape == TOO_WIDE and isinstance(expr.value, Decimal):
-            numeric_literal_type(expr.value, statement.position(location))
         return statement.written_as(statement.at(Literal(value=expr.value, type=type), location), expr)
     if isinstance(expr, Param) and expr.type.dimensioned == type.dimensioned:
         return expr if type.shape is None else statement.at(Cast(arg=expr, type=type), location)

@@ -1,10 +1,10 @@
-"""How many digits the result of an expression of type numeric needs: the static half of PostgreSQL's display scale.
+"""Which results of type numeric are held as decimals: the static half of PostgreSQL's display scale.
 
 PostgreSQL computes numerics with as many digits as it takes. An engine computes with DECIMAL(precision, scale) of at
-most 38 digits, both fixed before the query runs. The rules here choose that shape from the shapes of the arguments.
-Where the display scale of PostgreSQL's result depends on nothing but the arguments' scales (addition, multiplication,
-round to a constant, sum, min, ...) the shape has exactly that scale; where it depends on the values (division, avg,
-sqrt, ...) the shape is wide enough for what PostgreSQL prints and `exact_scale` is false.
+most 38 digits, both fixed before the query runs. The rules here choose that shape from the shapes of the arguments
+where the display scale of PostgreSQL's result depends on nothing but the arguments' scales (addition, multiplication,
+round to a constant, sum, min, ...). Where it depends on the values (division, avg, sqrt, CASE over unlike scales, ...)
+the result is `WIDE`, and so is what is computed from it.
 
 A value that does not fit its shape raises 22003 in the engine; digits are never dropped silently.
 """
@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 
 from planner.types.signature import Signature
 from planner.types.types import (
+    DATE,
     FLOAT4,
     FLOAT8,
     INT2,
@@ -23,24 +24,17 @@ from planner.types.types import (
     MAX_DECIMAL_PRECISION,
     NUMERIC,
     OID,
+    WIDE,
     NumericShape,
     SqlType,
-    numeric_precision_scale,
+    declared_shape,
 )
+
+MAX_PRODUCT_SCALE = 30
+"""Products with more fraction digits than this are wide where they may have more than 38 digits in all."""
 
 INTEGER_DIGITS = {INT2: 5, INT4: 10, INT8: 19, OID: 10}
 """Decimal digits that an integer type's widest value has."""
-
-QUOTIENT_SCALE = 20
-"""PostgreSQL gives a quotient at least 16 significant digits, in groups of 4: 20 fraction digits below 1."""
-WIDE_QUOTIENT_SCALE = 24
-"""For quotients whose whole part is known to be short: 24 fraction digits below 0.0001."""
-MAX_PRODUCT_SCALE = 30
-"""Products with more fraction digits than this are held with `PRODUCT_SCALE`, and raise 22003 when that loses one."""
-PRODUCT_SCALE = 22
-
-ANY_NUMERIC = NumericShape(MAX_DECIMAL_PRECISION, 16, exact_scale=False)
-"""The shape when nothing is known about the value."""
 
 
 def shape_of(type: SqlType) -> NumericShape:
@@ -50,18 +44,27 @@ def shape_of(type: SqlType) -> NumericShape:
     digits = INTEGER_DIGITS.get(type.oid)
     if digits is not None:
         return NumericShape(digits, 0)
-    return ANY_NUMERIC
+    return WIDE
 
 
 def common_shape(shapes: Sequence[NumericShape]) -> NumericShape:
     """The shape that holds every value of all `shapes`: what CASE, COALESCE, set operations and VALUES need.
 
-    PostgreSQL keeps each value's own display scale there, so unequal scales make the result inexact.
+    PostgreSQL keeps each value's own display scale there, so unequal scales need the wide form.
     """
+    scale = shapes[0].scale
+    if not all(shape.exact_scale and shape.scale == scale for shape in shapes):
+        return WIDE
+    return NumericShape(max(shape.precision for shape in shapes), scale)
+
+
+def common_decimal(shapes: Sequence[NumericShape]) -> NumericShape | None:
+    """The decimal that holds the numbers of all `shapes`, whatever zeros they show at their ends; None without one."""
+    if not all(shape.exact_scale for shape in shapes):
+        return None
     scale = max(shape.scale for shape in shapes)
-    whole = max(shape.precision - shape.scale for shape in shapes)
-    exact = all(shape.exact_scale and shape.scale == scale for shape in shapes)
-    return NumericShape(min(MAX_DECIMAL_PRECISION, whole + scale), scale, exact)
+    precision = max(shape.precision - shape.scale for shape in shapes) + scale
+    return NumericShape(precision, scale) if precision <= MAX_DECIMAL_PRECISION else None
 
 
 def common_type(types: Sequence[SqlType]) -> SqlType:
@@ -72,79 +75,52 @@ def common_type(types: Sequence[SqlType]) -> SqlType:
     dimensioned = any(type.dimensioned for type in types)
     if all(shape is None for shape in shapes):
         return SqlType(first.oid, typmod, dimensioned=dimensioned)
-    return SqlType(first.oid, typmod, common_shape([shape or ANY_NUMERIC for shape in shapes]), dimensioned=dimensioned)
+    return SqlType(first.oid, typmod, common_shape([shape or WIDE for shape in shapes]), dimensioned=dimensioned)
 
 
 def cast_type(source: SqlType, oid: int, typmod: int = -1) -> SqlType:
     """The type of a cast from `source` to the type (`oid`, `typmod`), with the shape of a numeric result."""
     if oid != NUMERIC:
         return SqlType(oid, typmod)
-    declared = numeric_precision_scale(typmod)
-    if declared is not None:
-        precision, scale = declared
-        if scale < 0:
-            return SqlType(oid, typmod, NumericShape(min(MAX_DECIMAL_PRECISION, precision - scale), 0))
-        if scale > precision:
-            return SqlType(oid, typmod, NumericShape(min(MAX_DECIMAL_PRECISION, scale), min(scale, 38)))
-        return SqlType(oid, typmod, NumericShape(min(MAX_DECIMAL_PRECISION, precision), min(scale, 38)))
-    if source.oid in (FLOAT4, FLOAT8):
-        return SqlType(oid, -1, NumericShape(MAX_DECIMAL_PRECISION, QUOTIENT_SCALE, exact_scale=False))
-    return SqlType(oid, -1, shape_of(source))
+    if typmod >= 0:
+        return SqlType(oid, typmod, declared_shape(typmod))
+    return SqlType(oid, -1, WIDE if source.oid in (FLOAT4, FLOAT8) else shape_of(source))
 
 
 def add(left: NumericShape, right: NumericShape) -> NumericShape:
     """Sum or difference: the larger scale, one more whole digit."""
     scale = max(left.scale, right.scale)
     whole = max(left.precision - left.scale, right.precision - right.scale) + 1
-    return NumericShape(min(MAX_DECIMAL_PRECISION, whole + scale), scale, left.exact_scale and right.exact_scale)
+    return NumericShape(min(MAX_DECIMAL_PRECISION, whole + scale), scale)
 
 
 def multiply(left: NumericShape, right: NumericShape) -> NumericShape:
     """Product: the scales add up, as long as room for whole digits is left."""
     scale = left.scale + right.scale
     if scale > MAX_PRODUCT_SCALE and left.precision + right.precision > MAX_DECIMAL_PRECISION:
-        return NumericShape(MAX_DECIMAL_PRECISION, max(PRODUCT_SCALE, left.scale, right.scale), exact_scale=False)
-    precision = min(MAX_DECIMAL_PRECISION, left.precision + right.precision)
-    return NumericShape(precision, scale, left.exact_scale and right.exact_scale)
-
-
-def divide(left: NumericShape, right: NumericShape) -> NumericShape:
-    """Quotient: the scale depends on the values (see `planner.lowering.numeric`)."""
-    whole = left.precision - left.scale + right.scale
-    scale = max(left.scale, right.scale, min(WIDE_QUOTIENT_SCALE, max(QUOTIENT_SCALE, 38 - whole)))
-    return NumericShape(MAX_DECIMAL_PRECISION, scale, exact_scale=False)
+        return WIDE
+    return NumericShape(min(MAX_DECIMAL_PRECISION, left.precision + right.precision), scale)
 
 
 def remainder(left: NumericShape, right: NumericShape) -> NumericShape:
     """Remainder: the larger scale, no more whole digits than either side."""
     scale = max(left.scale, right.scale)
     whole = min(left.precision - left.scale, right.precision - right.scale)
-    return NumericShape(
-        max(1, min(MAX_DECIMAL_PRECISION, whole + scale)), scale, left.exact_scale and right.exact_scale
-    )
+    return NumericShape(max(1, min(MAX_DECIMAL_PRECISION, whole + scale)), scale)
 
 
 def total(shape: NumericShape) -> NumericShape:
     """sum(): all digits there are."""
-    return NumericShape(MAX_DECIMAL_PRECISION, shape.scale, shape.exact_scale)
-
-
-def average(shape: NumericShape) -> NumericShape:
-    """avg(): a quotient whose whole part is no longer than the argument's."""
-    whole = shape.precision - shape.scale
-    scale = max(shape.scale, min(WIDE_QUOTIENT_SCALE, max(QUOTIENT_SCALE, 38 - whole)))
-    return NumericShape(MAX_DECIMAL_PRECISION, scale, exact_scale=False)
+    return NumericShape(MAX_DECIMAL_PRECISION, shape.scale)
 
 
 def rounded(shape: NumericShape, scale: object) -> NumericShape:
     """round(x, scale) and trunc(x, scale) with a constant scale (an int), or with one known only at run time."""
-    if not isinstance(scale, int):
-        return NumericShape(MAX_DECIMAL_PRECISION, shape.scale, exact_scale=False)
-    digits = min(max(scale, 0), 38)
-    whole = shape.precision - shape.scale + 1
-    if digits > shape.scale:
-        return NumericShape(min(MAX_DECIMAL_PRECISION, whole + digits), digits)
-    return NumericShape(max(1, min(MAX_DECIMAL_PRECISION, whole + digits)), digits)
+    if not isinstance(scale, int) or not shape.exact_scale:
+        return WIDE
+    digits = max(scale, 0)
+    precision = max(1, shape.precision - shape.scale + 1 + digits)
+    return NumericShape(precision, digits) if precision <= MAX_DECIMAL_PRECISION else WIDE
 
 
 def whole(shape: NumericShape) -> NumericShape:
@@ -154,38 +130,38 @@ def whole(shape: NumericShape) -> NumericShape:
 
 EXTRACT_SCALES = {
     "epoch": 6, "epochs": 6, "second": 6, "seconds": 6, "sec": 6, "secs": 6, "s": 6,
-    "millisecond": 3, "milliseconds": 3, "ms": 3, "msec": 3, "msecs": 3, "mseconds": 3, "msecond": 3, "julian": 20,
+    "millisecond": 3, "milliseconds": 3, "ms": 3, "msec": 3, "msecs": 3, "mseconds": 3, "msecond": 3,
 }  # fmt: skip
 """Fraction digits of extract(field from ...); fields not listed here are whole numbers."""
 
 
 def extracted(field: object, source: SqlType) -> NumericShape:
     """extract(field from source); `field` is the constant or None."""
-    from planner.types.types import DATE
-
-    if not isinstance(field, str):
-        return NumericShape(MAX_DECIMAL_PRECISION, 6, exact_scale=False)
+    if not isinstance(field, str) or (field.lower() == "julian" and source.oid != DATE):
+        return WIDE
     if source.oid == DATE:
         return NumericShape(20, 0)
     scale = EXTRACT_SCALES.get(field.lower(), 0)
-    return NumericShape(20 + scale if scale < 18 else 38, scale, exact_scale=field.lower() != "julian")
+    return NumericShape(20 + scale, scale)
 
 
 _Binary = Callable[[NumericShape, NumericShape], NumericShape]
 _BINARY: dict[str, _Binary] = {
     "+": add, "numeric_add": add, "-": add, "numeric_sub": add, "*": multiply, "numeric_mul": multiply,
-    "/": divide, "numeric_div": divide, "%": remainder, "mod": remainder,
+    "%": remainder, "mod": remainder,
     "div": lambda left, right: whole(NumericShape(min(38, left.precision - left.scale + right.scale), 0)),
-    "gcd": lambda left, right: common_shape([left, right]), "lcm": lambda left, right: total(add(left, right)),
 }  # fmt: skip
 _UNARY: dict[str, Callable[[NumericShape], NumericShape]] = {
     "+": lambda shape: shape, "-": lambda shape: shape, "abs": lambda shape: shape, "@": lambda shape: shape,
     "ceil": whole, "ceiling": whole, "floor": whole, "round": whole, "trunc": whole,
-    "sign": lambda shape: NumericShape(1, 0), "sum": total, "avg": average,
-    "trim_scale": lambda shape: NumericShape(shape.precision, shape.scale, exact_scale=False),
-    "factorial": lambda shape: NumericShape(38, 0), "numeric_uminus": lambda shape: shape,
+    "sign": lambda shape: NumericShape(1, 0), "sum": total, "numeric_uminus": lambda shape: shape,
 }  # fmt: skip
-_INEXACT_ROOTS = NumericShape(MAX_DECIMAL_PRECISION, QUOTIENT_SCALE, exact_scale=False)
+"""Those whose results are decimals where their arguments are. All others have results of their own scale."""
+_CHOOSING = frozenset({
+    "min", "max", "lag", "lead", "first_value", "last_value", "nth_value", "generate_series", "mode",
+    "percentile_disc", "array_agg", "unnest",
+})  # fmt: skip
+"""Those whose result is one of their arguments."""
 
 
 def numeric_result(signature: Signature, arg_types: Sequence[SqlType], constants: Sequence[object]) -> NumericShape:
@@ -196,15 +172,14 @@ def numeric_result(signature: Signature, arg_types: Sequence[SqlType], constants
         return extracted(constants[0] if constants else None, arg_types[1])
     if name in ("round", "trunc") and len(shapes) == 2:
         return rounded(shapes[0], constants[1] if len(constants) > 1 else None)
+    if not all(shape.exact_scale for shape in shapes):
+        return WIDE
     if len(shapes) == 2 and name in _BINARY:
         return _BINARY[name](*shapes)
     if len(shapes) == 1 and name in _UNARY:
         return _UNARY[name](shapes[0])
-    if name in ("generate_series",):
-        return common_shape(shapes)
-    if name in ("sqrt", "exp", "ln", "log", "log10", "power", "pow", "^", "to_number") or name.startswith(
-        ("stddev", "var", "regr", "covar", "corr")
-    ):
-        return _INEXACT_ROOTS
-    numerics = [type.shape for type in arg_types if type.shape is not None]
-    return common_shape(numerics) if numerics else ANY_NUMERIC
+    if name in _CHOOSING:
+        numerics = [shape_of(type) if name == "generate_series" else type.shape for type in arg_types]
+        known = [shape for shape in numerics if shape is not None]
+        return common_shape(known) if known else WIDE
+    return WIDE

@@ -30,7 +30,6 @@ from planner.types.types import (
     INT4,
     INT8,
     INTERVAL,
-    MAX_DECIMAL_PRECISION,
     NUMERIC,
     OIDVECTOR,
     TIME,
@@ -331,10 +330,4 @@ def _numeric_modifier(values: list[int], position: int | None) -> int:
         )
     if not -1000 <= scale <= 1000:
         raise InvalidParameterValue(f"NUMERIC scale {scale} must be between -1000 and 1000", position=position)
-    if precision > MAX_DECIMAL_PRECISION or not 0 <= scale <= precision:
-        raise FeatureNotSupported(
-            f"numeric({precision},{scale}) is not supported: precision is at most {MAX_DECIMAL_PRECISION} and scale "
-            "between 0 and the precision",
-            position=position,
-        )
     return numeric_typmod(precision, scale)

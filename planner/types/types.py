@@ -85,8 +85,6 @@ REGNAMESPACE = 4089
 REGROLE = 4096
 
 MAX_DECIMAL_PRECISION = 38
-UNCONSTRAINED_NUMERIC_SCALE = 16
-"""Fraction digits of a stored column of type numeric without precision; see docs/compatibility.md."""
 
 REGCONFIG = 3734
 REGDICTIONARY = 3769
@@ -101,19 +99,17 @@ REG_TYPES: Mapping[int, str] = {
 
 
 class NumericShape(Struct, frozen=True):
-    """How an engine holds a numeric: DECIMAL(precision, scale).
-
-    `exact_scale` says that PostgreSQL's display scale of every value is exactly `scale`; otherwise (division,
-    avg, columns without declared scale) it depends on the value and trailing zeros are not significant.
-    """
+    """How a numeric is held: as DECIMAL(precision, scale) where PostgreSQL's display scale of every value is exactly
+    `scale`, else as `WIDE`."""
 
     precision: int
     scale: int
     exact_scale: bool = True
 
 
-TOO_WIDE = NumericShape(MAX_DECIMAL_PRECISION + 1, 0)
-"""The shape of a constant of more digits than an engine can hold; it can only become a float."""
+WIDE = NumericShape(MAX_DECIMAL_PRECISION + 1, 0, exact_scale=False)
+"""Any value of PostgreSQL's numeric, NaN and the infinities among them, held as the text that PostgreSQL shows: it has
+the value and the display scale. Columns without declared precision, and results whose scale depends on the values."""
 
 
 class SqlType(Struct, frozen=True):
@@ -150,6 +146,11 @@ class SqlType(Struct, frozen=True):
         return replace(self, typmod=-1)
 
 
+def is_wide(type: SqlType) -> bool:
+    """Whether values of `type` are numerics that are held as text."""
+    return type.oid == NUMERIC and (type.shape is None or not type.shape.exact_scale)
+
+
 def numeric_typmod(precision: int, scale: int) -> int:
     """atttypmod of numeric(precision, scale): PostgreSQL packs both above a 4-byte header."""
     return ((precision << 16) | (scale & 0x7FF)) + 4
@@ -176,10 +177,16 @@ def column_type(oid: int, typmod: int = -1, *, dimensioned: bool = False) -> Sql
         return replace(column_type(oid, typmod), dimensioned=True)
     if oid != NUMERIC:
         return SqlType(oid, typmod) if oid <= FIRST_USER_TYPE else _of_user(oid, typmod)
+    return SqlType(oid, typmod, declared_shape(typmod))
+
+
+def declared_shape(typmod: int) -> NumericShape:
+    """The shape of numeric(precision, scale), or of numeric (-1)."""
     declared = numeric_precision_scale(typmod)
     if declared is None:
-        return SqlType(oid, typmod, NumericShape(MAX_DECIMAL_PRECISION, UNCONSTRAINED_NUMERIC_SCALE, exact_scale=False))
-    return SqlType(oid, typmod, NumericShape(*declared))
+        return WIDE
+    precision, scale = declared
+    return NumericShape(precision, scale) if precision <= MAX_DECIMAL_PRECISION and 0 <= scale <= precision else WIDE
 
 
 def type_of_column(column: Column) -> SqlType:

@@ -163,6 +163,10 @@ def _float(text: str, type: SqlType, settings: Mapping[str, str]) -> float:
     return value
 
 
+MAX_WHOLE_DIGITS, MAX_FRACTION_DIGITS = 131_072, 16_383
+"""Of a numeric."""
+
+
 def _numeric(text: str, type: SqlType, settings: Mapping[str, str]) -> Decimal:
     body = text.strip(_SPACE)
     word = body.lower()
@@ -175,9 +179,11 @@ def _numeric(text: str, type: SqlType, settings: Mapping[str, str]) -> Decimal:
     value = Decimal(body)
     exponent = value.as_tuple().exponent
     assert isinstance(exponent, int)
-    if exponent > 0:
-        if exponent > 131072:
+    if value.adjusted() >= MAX_WHOLE_DIGITS or exponent < -MAX_FRACTION_DIGITS:
+        if value or exponent < -MAX_FRACTION_DIGITS:
             raise numeric_overflow()
+        return Decimal(0)
+    if exponent > 0:
         value = value.quantize(Decimal(1), context=Context(prec=200000))
     return value.copy_abs() if value == 0 else value
 
@@ -358,7 +364,7 @@ def format_text(value: object, type: SqlType, settings: Mapping[str, str] = _EMP
     if isinstance(value, int):
         return str(value)
     if isinstance(value, Decimal):
-        return _format_decimal(value)
+        return format_numeric(value)
     if isinstance(value, bytes):
         if range_or_multirange(type.oid) is not None:
             return show_ranges(value, type.oid, lambda item, subtype: format_text(item, subtype, settings))
@@ -382,7 +388,8 @@ def format_text(value: object, type: SqlType, settings: Mapping[str, str] = _EMP
     raise TypeError(f"no text form for {value!r}")
 
 
-def _format_decimal(value: Decimal) -> str:
+def format_numeric(value: Decimal) -> str:
+    """The text of a numeric."""
     if value.is_nan():
         return "NaN"
     if value.is_infinite():

@@ -89,6 +89,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "functions.families.opaque",
         "functions.engines",
         "functions.udfs.opaque",
+        "functions.udfs.numbers",
         "functions.udfs",
         "functions.forms",
         "dialects",

@@ -43,7 +43,7 @@ from planner.syntax.parse import split_and_parse
 from planner.types import types
 from planner.types.system_relations import BuiltinRelations
 from planner.types.types import SqlType, column_type
-from planner.values.text_values import parse_text
+from planner.values.text_values import format_numeric, parse_text
 from storage.catalog.model import CatalogSnapshot, CatalogUpdate, Column, Relation
 from storage.catalog.standard_objects import bootstrap_updates
 from storage.timestamps.csn import Csn
@@ -350,6 +350,8 @@ def _physical(value: Any, type: SqlType) -> Any:
         return {"months": value.months, "days": value.days, "micros": value.micros}
     if isinstance(value, tuple):
         return list(value)
+    if types.is_wide(type):
+        return format_numeric(value)
     if type.oid == types.NUMERIC:
         assert type.shape is not None
         return round(value, type.shape.scale)

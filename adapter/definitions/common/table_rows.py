@@ -19,6 +19,7 @@ from planner.types.types import type_of_column
 from storage.catalog.model import Column, Relation
 from storage.catalog.temporary import is_temporary
 from storage.shards.parts import UploadedPart
+from storage.shards.widening import stored_as
 
 
 def physical_schema(columns: Iterable[Column]) -> pa.Schema:
@@ -49,8 +50,11 @@ async def fill_table(running: Running, relation: Relation, schema_name: str, rea
     """Write the rows of `read` (one column per live column, in order) into a new table. Returns their number."""
     target = target_with(relation, schema_name, domains=domain_checks(running, own_catalog(running), relation))
     txn = running.transaction.writable(running.services.env, target.shard)
+    physical = physical_schema(target.columns)
+    given = [arrow_type(field.type) for field in read.query.rel.fields]
     unchecked = not target.not_null and (target.domains is None or target.domains.conditions is None)
-    if read.writer is not None and target.names and unchecked:
+    # What comes in another form than it is stored in passes the server.
+    if read.writer is not None and target.names and unchecked and given == physical.types:
         (parts,) = await read.writer.write(
             read.query,
             read.resolved.inputs,
@@ -64,14 +68,13 @@ async def fill_table(running: Running, relation: Relation, schema_name: str, rea
             await txn.write_part(target.shard, UploadedPart(key=part.key, rows=part.rows, bytes=part.bytes))
         return sum(part.rows for part in parts)
     count = 0
-    physical = physical_schema(target.columns)
     stream: Any = read.stream()
     async with aclosing(stream) as batches:
         async for batch in batches:
             if not batch.num_rows:
                 continue
             arrays = [
-                array if array.type == field.type else array.cast(field.type)
+                array if array.type == field.type else stored_as(array, field.type)
                 for array, field in zip(batch.columns, physical, strict=True)
             ]
             rows = pa.record_batch(arrays, schema=physical) if arrays else batch

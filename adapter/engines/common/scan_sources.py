@@ -35,6 +35,7 @@ from storage.cache_memory import aging, share
 from storage.catalog.model import Relation
 from storage.off_loop import computed
 from storage.shards.parts import ROW_ID, Part, RowIdRange
+from storage.shards.widening import widened
 
 PartIdentity: TypeAlias = tuple[str | bytes, int, tuple[RowIdRange, ...]]
 """What a part's rows and row ids follow from: its file or bytes, and the ids it got."""
@@ -205,7 +206,7 @@ def conform(stored: pa.Table, columns: tuple[ScanColumn, ...]) -> pa.Table:
     for column in columns:
         if column.name in present:
             array = stored.column(column.name)
-            arrays.append(array if array.type == column.arrow else array.cast(column.arrow))
+            arrays.append(array if array.type == column.arrow else widened(array, column.arrow))
         else:
             arrays.append(_constant(column, stored.num_rows))
     return pa.Table.from_arrays(arrays, schema=schema)

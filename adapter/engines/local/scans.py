@@ -34,6 +34,7 @@ from planner.dialects.of_engine import dialect_of
 from planner.errors import InternalError
 from planner.ir.nodes import Literal
 from planner.lowering.fragments.sources import ScanSource, constants_layout
+from planner.types.types import SqlType, is_wide
 from storage.bounded_map import BoundedMap
 from storage.ids import ShardId
 from storage.shards.parts import PROVISIONAL_ROW_ID, ROW_ID, Part
@@ -139,7 +140,7 @@ class LocalScan(Struct, eq=False):
     def _files(self, connection: Connection, blob: Blob, group: FileGroup) -> list[str]:
         local = dialect_of("local")
         items = [
-            f"{local.cast(column.name, column.type)} AS {column.name}"
+            f"{_read_as(column.name, column.type)} AS {column.name}"
             if column.name in group.columns
             else f"{local.literal(column.missing.value, column.type)} AS {column.name}"
             for column in self.plan.columns
@@ -187,6 +188,15 @@ class ConstantColumns:
         with self._lock:
             self._kept.put(key, (rows, made))
         return made
+
+
+def _read_as(name: str, type_: SqlType) -> str:
+    """A column of a file in the type that its table has now; see `storage.shards.widening`."""
+    read = dialect_of("local").cast(name, type_)
+    if not is_wide(type_):
+        return read
+    shown = f"rtrim(rtrim({read}, '0'), '.')"
+    return f"CASE WHEN starts_with(typeof({name}), 'DECIMAL') AND contains({read}, '.') THEN {shown} ELSE {read} END"
 
 
 def _repeated(constant: Literal, rows: int) -> pa.Array:

@@ -37,6 +37,7 @@ from adapter.engines.common.scan_sources import (
 from adapter.engines.spark.runtime import Profile, Spark
 from planner.dialects.of_engine import dialect_of
 from planner.errors import InternalError
+from planner.types.types import is_wide
 from storage.bounded_map import BoundedMap
 from storage.cache_memory import portion
 from storage.shards.parts import ROW_ID, Part
@@ -198,7 +199,11 @@ class SparkViews:
 
     def _reader(self, session: Any, group: FileGroup, plan: ScanPlan) -> Any:
         spark = dialect_of("spark")
-        fields = [f"{c.name} {spark.type_name(c.type)}" for c in plan.columns if c.name in group.columns]
+        fields = [
+            f"{c.name} {_OLD_NUMERIC if _is_old(group, c) else spark.type_name(c.type)}"
+            for c in plan.columns
+            if c.name in group.columns
+        ]
         if group.stored_row_ids and group.row_ids:
             fields.append(f"{ROW_ID} BIGINT")
         return self._parquet(session, ", ".join(fields), group.parts)
@@ -238,7 +243,9 @@ class SparkViews:
         frame.createOrReplaceTempView(helper)
         helpers.append(helper)
         items = [
-            f"f.{column.name}"
+            f"{spark.without_trailing_zeros(f'CAST(f.{column.name} AS STRING)')} AS {column.name}"
+            if _is_old(group, column)
+            else f"f.{column.name}"
             if column.name in group.columns
             else f"{spark.literal(column.missing.value, column.type)} AS {column.name}"
             for column in scan.plan.columns
@@ -291,9 +298,20 @@ class SparkViews:
         return condition, source
 
 
+_OLD_NUMERIC = "DECIMAL(38,16)"
+
+
+def _is_old(group: FileGroup, column: ScanColumn) -> bool:
+    """Whether the group's files have a numeric that is text now as decimals; see `storage.shards.widening`."""
+    stats = group.parts[0].stats.get(column.name)
+    return is_wide(column.type) and stats is not None and stats.domain == "decimal"
+
+
 def _is_plain(group: FileGroup, plan: ScanPlan) -> bool:
     """Whether reading the group's files alone gives the scan's columns."""
     if not plan.columns or len(group.columns) != len(plan.columns):
+        return False
+    if any(_is_old(group, column) for column in plan.columns):
         return False
     return not group.row_ids or (group.stored_row_ids and not group.deleted)
 

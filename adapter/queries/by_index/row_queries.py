@@ -190,7 +190,7 @@ def _aggregate_of(call: ir.AggregateCall, places: Mapping[int, int]) -> Vector |
     place = places[call.args[0].id]
     if name == "count":
         return lambda rows: pa.array([rows.num_rows - rows.column(place).null_count], type_)
-    if name not in ("min", "max") or call.args[0].type.oid not in _ORDERED:
+    if name not in ("min", "max") or call.args[0].type.oid not in _ORDERED or t.is_wide(call.args[0].type):
         return None
     return lambda rows: pa.repeat(pc.min_max(rows.column(place))[name], 1).cast(type_)
 

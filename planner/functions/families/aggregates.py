@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from planner.dialects.comparison_keys import order_key
 from planner.errors import InvalidArgumentForNthValue, InvalidArgumentForNtile
 from planner.functions.engines.spark import checked, portable
 from planner.functions.forms.form import CallSite, Form, both
 from planner.functions.forms.numeric_division import quotient
 from planner.ir.physical import element_type
-from planner.types.numeric_shapes import INTEGER_DIGITS, shape_of, total
-from planner.types.types import CIDR, INET, INTERVAL, NumericShape
+from planner.types.numeric_shapes import INTEGER_DIGITS, shape_of
+from planner.types.types import CIDR, INET, INTERVAL, NUMERIC, NumericShape
 
 _COLLECTED = both("")
 """Printed by `planner.lowering.collected`."""
@@ -38,23 +39,44 @@ _ORDERED = [
 
 
 def _average(site: CallSite) -> str | None:
-    shape = total(shape_of(site.arg_types[0]))
-    integer = site.arg_types[0].oid in INTEGER_DIGITS
-    if site.engine == "local":
-        summed = "sum({d}{0}){f}"
-        inexact = 0 if shape.exact_scale else 1
-        return (
-            f"CASE WHEN count({{d}}{{0}}){{f}} > 0 THEN CAST(tg_numeric_div(CAST({summed} AS VARCHAR),"
-            f" CAST(count({{d}}{{0}}){{f}} AS VARCHAR), {inexact}) AS {{t}}) END"
-        )
     narrow = shape_of(site.arg_types[0])
-    shape = NumericShape(min(38, narrow.precision + 10), narrow.scale, narrow.exact_scale)
+    if not narrow.exact_scale:
+        if site.distinct:
+            return _over_distinct_wide(site, "avg")
+        return site.dialect.python("tg_numeric_avg", *_addends(site), "count({0}){f}")
+    if site.engine == "local":
+        return "tg_numeric_div(CAST(sum({d}{0}){f} AS VARCHAR), CAST(nullif(count({d}{0}){f}, 0) AS VARCHAR))"
+    integer = site.arg_types[0].oid in INTEGER_DIGITS
+    shape = NumericShape(min(38, narrow.precision + 10), narrow.scale)
     summed = f"sum({{d}}CAST({{0}} AS DECIMAL({narrow.precision},0))){{f}}" if integer else "sum({d}{0}){f}"
-    divided = quotient("spark", shape, _COUNT_SHAPE, site.type)
+    divided = quotient("spark", shape, _COUNT_SHAPE)
     if divided is None:
         return None
-    count = "CAST(nullif(count({d}{0}){f}, 0) AS DECIMAL(12,0))"
-    return _joined(divided, summed, count)
+    return _joined(divided, summed, "CAST(nullif(count({d}{0}){f}, 0) AS DECIMAL(12,0))")
+
+
+_ADDED = ("DECIMAL(30,12)", 12, 30)
+"""Wide numbers of no more fraction digits and no longer texts are added up as decimals; there is room for 10^8."""
+
+
+def _over_distinct_wide(site: CallSite, kind: str) -> str:
+    """Equal numbers count once, whatever zeros they show."""
+    return site.dialect.python("tg_numeric_over_distinct", f"'{kind}'", f"{site.dialect.list_function}({{0}}){{f}}")
+
+
+def _addends(site: CallSite) -> list[str]:
+    """Of the wide numbers of a group: the sum of those that are added up as decimals, their largest scale, and a list
+    of the others."""
+    type_, scale, length = _ADDED
+    text = site.dialect.text
+    digits = "(length({0}) - instr({0}, '.')) * CAST(instr({0}, '.') > 0 AS INT)"
+    number = f"try_cast({{0}} AS {type_})"
+    small = f"length({{0}}) <= {length} AND {digits} <= {scale} AND {number} IS NOT NULL"
+    return [
+        f"CAST(sum(CASE WHEN {small} THEN {number} END){{f}} AS {text})",
+        f"max(CASE WHEN {small} THEN CAST({digits} AS INT) END){{f}}",
+        f"{site.dialect.list_function}(CASE WHEN {small} THEN NULL ELSE {{0}} END){{f}}",
+    ]
 
 
 def _joined(template: str, total: str, count: str) -> str:
@@ -65,6 +87,12 @@ def _joined(template: str, total: str, count: str) -> str:
 
 
 def _sum_numeric(site: CallSite) -> str:
+    if not shape_of(site.type).exact_scale:
+        return (
+            _over_distinct_wide(site, "sum")
+            if site.distinct
+            else site.dialect.python("tg_numeric_sum", *_addends(site))
+        )
     return "sum({d}{0}){f}" if site.engine == "local" else "CAST(sum({d}{0}){f} AS {t})"
 
 
@@ -78,6 +106,11 @@ def _extreme(name: str) -> Callable[[CallSite], str]:
             if site.engine == "local":
                 return f"arg_{name}({{0}}, tg_inet_key({{0}})){{f}}"
             return f"{name}_by({{0}}, {portable('tg_inet_key({0})')}){{f}}"
+        if site.type.oid == NUMERIC and not shape_of(site.type).exact_scale:
+            key = order_key(site.arg_types[0], site.dialect)
+            if site.engine == "local":
+                return f"arg_{name}({{0}}, {key}){{f}}"
+            return f"{name}_by({{0}}, {key}){{f}}"
         return f"{name}({{0}}){{f}}"
 
     return template  # type: ignore[return-value]
@@ -117,26 +150,27 @@ _PART = 13
 
 def _variance(kind: str) -> Callable[[CallSite], str | None]:
     def template(site: CallSite) -> str:
-        text = "VARCHAR" if site.engine == "local" else "STRING"
+        text = site.dialect.text
         given = shape_of(site.arg_types[0])
+        if not given.exact_scale:
+            if site.distinct:
+                return _over_distinct_wide(site, kind)
+            listed = f"{site.dialect.list_function}({{0}}){{f}}"
+            return site.dialect.python("tg_numeric_variance_of", f"'{kind}'", listed)
         scale = 0 if site.arg_types[0].oid in INTEGER_DIGITS else given.scale
         value = f"CAST({{0}} AS DECIMAL(38,{scale}))"
-        inexact = 0 if given.exact_scale else 1
         if site.distinct:
-            collected = "list" if site.engine == "local" else "collect_list"
-            made = f"tg_numeric_variance_of('{kind}', {collected}(DISTINCT CAST({value} AS {text})){{f}})"
-        else:
-            squares = ", ".join([f"CAST({square} AS {text})" for square in _squares(given.precision, value, text)])
-            array = f"[{squares}]" if site.engine == "local" else f"array({squares})"
-            counted = f"count({{0}}){{f}}, CAST(sum({value}){{f}} AS {text})"
-            made = f"tg_numeric_variance('{kind}', {counted}, {array}, {inexact})"
-        return f"CAST({made if site.engine == 'local' else checked(made)} AS {{t}})"
+            listed = f"{site.dialect.list_function}(DISTINCT CAST({value} AS {text})){{f}}"
+            return site.dialect.python("tg_numeric_variance_of", f"'{kind}'", listed)
+        squares = [f"CAST({square} AS {text})" for square in _squares(given.precision, value, text)]
+        counted = f"count({{0}}){{f}}, CAST(sum({value}){{f}} AS {text})"
+        return site.dialect.python("tg_numeric_variance", f"'{kind}'", counted, site.dialect.array(squares))
 
     return template
 
 
 def _squares(precision: int, value: str, text: str) -> list[str]:
-    """The sums of the products of each pair of parts of the digits of `value`; see udfs.numeric.variance."""
+    """The sums of the products of each pair of parts of the digits of `value`; see udfs.numbers.numeric.variance."""
     count = -(-precision // _PART)
     digits = f"lpad(replace(replace(CAST({value} AS {text}), '.', ''), '-', ''), {3 * _PART}, '0')"
     whole = "HUGEINT" if text == "VARCHAR" else f"DECIMAL({_PART},0)"

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from planner.functions.engines.spark import checked
 from planner.functions.forms.form import NOT_CONSTANT, CallSite, Form, both, local_only
 from planner.functions.forms.numeric_division import quotient
+from planner.functions.forms.wide_numerics import ABSOLUTE, OPPOSITE, computed, rounded, wide
 from planner.types.numeric_shapes import shape_of
 from planner.types.types import INT2, INT8
 
@@ -19,10 +20,14 @@ _MIXED = [(a, b) for a in _INTS for b in _INTS]
 _FLOATS = [(a, b) for a in ("float4", "float8") for b in ("float4", "float8")]
 
 
-def _decimal(symbol: str) -> Callable[[CallSite], str]:
-    def template(site: CallSite) -> str:
-        shape = site.type.shape
-        assert shape is not None
+_OPERATIONS = {"+": "add", "-": "sub", "*": "mul"}
+
+
+def _decimal(symbol: str) -> Callable[[CallSite], str | None]:
+    def template(site: CallSite) -> str | None:
+        shape = shape_of(site.type)
+        if not shape.exact_scale:
+            return computed(site, _OPERATIONS[symbol], 2)
         left, right = shape_of(site.arg_types[0]), shape_of(site.arg_types[1])
         sql = f"({{0}} {symbol} {{1}})"
         if site.engine == "local" and max(left.precision, right.precision) <= 18 < shape.precision:
@@ -37,14 +42,8 @@ def _decimal(symbol: str) -> Callable[[CallSite], str]:
 
 def _product(site: CallSite) -> str | None:
     left, right = shape_of(site.arg_types[0]), shape_of(site.arg_types[1])
-    assert site.type.shape is not None
-    if left.scale + right.scale != site.type.shape.scale:
-        if site.engine == "local":
-            return (
-                "CAST(tg_numeric_mul(CAST({0} AS VARCHAR), CAST({1} AS VARCHAR), "
-                f"{site.type.shape.scale}) AS {{t}})"
-            )
-        return None
+    if not shape_of(site.type).exact_scale:
+        return computed(site, "mul", 2)
     if site.engine == "local":
         if max(left.precision, right.precision) <= 18 < left.precision + right.precision:
             return f"CAST(CAST({{0}} AS DECIMAL(19,{left.scale})) * {{1}} AS {{t}})"
@@ -53,37 +52,34 @@ def _product(site: CallSite) -> str | None:
 
 
 def _division(site: CallSite) -> str | None:
-    return quotient(
-        site.engine, shape_of(site.arg_types[0]), shape_of(site.arg_types[1]), site.type, subquery=site.subquery
-    )
+    return quotient(site.engine, shape_of(site.arg_types[0]), shape_of(site.arg_types[1]), subquery=site.subquery)
 
 
-def _round(site: CallSite) -> str | None:
-    digits = site.constants[1] if len(site.constants) > 1 else 0
-    name = "round"
-    if not isinstance(digits, int):
-        return "CAST(tg_numeric_round(CAST({0} AS VARCHAR), {1}) AS {t})" if site.engine == "local" else None
-    shape = shape_of(site.arg_types[0])
-    if digits >= shape.scale:
-        return "CAST({0} AS {t})"
-    if digits < 0 and site.engine == "local":
-        return f"CAST(tg_numeric_round(CAST({{0}} AS VARCHAR), {digits}) AS {{t}})"
-    return f"CAST({name}({{0}}, {digits}) AS {{t}})" if site.engine == "spark" else "CAST({0} AS {t})"
+def _to_scale(name: str) -> Callable[[CallSite], str | None]:
+    """round or trunc to a number of fraction digits."""
+
+    def template(site: CallSite) -> str | None:
+        digits = site.constants[1] if len(site.constants) > 1 else 0
+        shape = shape_of(site.type)
+        if not shape.exact_scale or not isinstance(digits, int):
+            called = computed(site, name, 1, "{1}" if len(site.arg_types) > 1 else "0")
+            return rounded(site, digits, called) if name == "round" and isinstance(digits, int) else called
+        if digits >= shape_of(site.arg_types[0]).scale:
+            return "CAST({0} AS {t})"
+        if digits < 0 or (name == "trunc" and digits and site.engine == "local"):
+            return f"CAST({computed(site, name, 1, str(digits))} AS {{t}})"
+        return _truncated(site, digits) if name == "trunc" else _nearest(site, digits)
+
+    return template
 
 
-def _trunc(site: CallSite) -> str | None:
-    digits = site.constants[1] if len(site.constants) > 1 else 0
-    if not isinstance(digits, int):
-        return "CAST(tg_numeric_trunc(CAST({0} AS VARCHAR), {1}) AS {t})" if site.engine == "local" else None
-    shape = shape_of(site.arg_types[0])
-    if digits >= shape.scale:
-        return "CAST({0} AS {t})"
+def _nearest(site: CallSite, digits: int) -> str:
+    return f"CAST(round({{0}}, {digits}) AS {{t}})" if site.engine == "spark" else "CAST({0} AS {t})"
+
+
+def _truncated(site: CallSite, digits: int) -> str:
     if site.engine == "local":
-        if digits == 0:
-            return "CAST(trunc({0}) AS {t})"
-        return f"CAST(tg_numeric_trunc(CAST({{0}} AS VARCHAR), {digits}) AS {{t}})"
-    if digits < 0:
-        return None
+        return "CAST(trunc({0}) AS {t})"
     unit = f"1{'0' * digits}BD"
     return (
         f"CAST(CASE WHEN {{0}} >= 0 THEN floor({{0}} * {unit}) ELSE ceil({{0}} * {unit}) END / {unit} AS {{t}})"
@@ -92,9 +88,13 @@ def _trunc(site: CallSite) -> str | None:
     )
 
 
-def _udf(name: str, arity: int) -> Callable[[CallSite], str]:
-    args = ", ".join(f"CAST({{{index}}} AS VARCHAR)" for index in range(arity))
-    return lambda site: f"CAST(tg_numeric_{name}({args}) AS {{t}})"
+def _unless_wide(decimal: str, name: str, arity: int = 1, *, text: str | None = None) -> Form:
+    """A template over decimals; over the wide form one of texts, or a function in Python."""
+
+    def template(site: CallSite) -> str | None:
+        return decimal if shape_of(site.type).exact_scale else text or computed(site, name, arity)
+
+    return both(template)
 
 
 _NEGLIGIBLE = 1e30
@@ -189,10 +189,6 @@ def _random(site: CallSite) -> str:
     return "random()" if site.engine == "local" else "rand()"
 
 
-def _constant_sign(site: CallSite) -> str:
-    return "CAST(sign({0}) AS {t})"
-
-
 def _remainder(site: CallSite) -> str:
     """DuckDB takes the smallest number % -1 for an overflow, in the type that it computes in."""
     divisor = site.constants[1]
@@ -260,35 +256,34 @@ def forms() -> Mapping[str, Form]:
             f"WHEN {{0}} < 0D AND {whole} = 0D THEN -0.0D ELSE {whole} END"
         )
         given[f"{name}(float8)"] = Form(local=f"{key}({{0}})", spark=spark)
-        given[f"{name}(numeric)"] = both(f"CAST({key}({{0}}) AS {{t}})") if key != "trunc" else both(_trunc)
+        given[f"{name}(numeric)"] = (
+            both(_to_scale("trunc")) if key == "trunc" else _unless_wide(f"CAST({key}({{0}}) AS {{t}})", key)
+        )
     given["round(float8)"] = Form(local="round_even({0}, 0)", spark="rint({0})")
-    given["round(numeric)"] = both(_round)
-    given["round(numeric,int4)"] = both(_round)
-    given["trunc(numeric,int4)"] = both(_trunc)
+    given["round(numeric)"] = given["round(numeric,int4)"] = both(_to_scale("round"))
+    given["trunc(numeric,int4)"] = both(_to_scale("trunc"))
     given["sign(float8)"] = Form(local="CAST(sign({0}) AS DOUBLE)", spark="sign({0})")
-    given["sign(numeric)"] = both(_constant_sign)
+    given["sign(numeric)"] = _unless_wide("CAST(sign({0}) AS {t})", "sign")
 
     for symbol in "+-":
         given[f"{symbol}(numeric,numeric)"] = both(_decimal(symbol))
     given["*(numeric,numeric)"] = both(_product)
     given["/(numeric,numeric)"] = both(_division)
-    given["%(numeric,numeric)"] = given["mod(numeric,numeric)"] = both("CAST({0} % {1} AS {t})")
-    given["div(numeric,numeric)"] = local_only(_udf("idiv", 2))
-    given["-(numeric)"] = both("(-{0})")
+    given["%(numeric,numeric)"] = given["mod(numeric,numeric)"] = _unless_wide("CAST({0} % {1} AS {t})", "mod", 2)
+    given["div(numeric,numeric)"] = both(_whole_quotient)
+    given["-(numeric)"] = _unless_wide("(-{0})", "neg", text=OPPOSITE)
     given["+(numeric)"] = both("{0}")
-    given["abs(numeric)"] = given["@(numeric)"] = both("abs({0})")
+    given["abs(numeric)"] = given["@(numeric)"] = _unless_wide("abs({0})", "abs", text=ABSOLUTE)
     for key in ("sqrt", "exp", "ln", "log", "log10", "factorial"):
         argument = "int8" if key == "factorial" else "numeric"
-        given[f"{key}({argument})"] = local_only(_udf("log10" if key == "log" else key, 1))
+        given[f"{key}({argument})"] = both(wide("log10" if key == "log" else key, 1))
     for key, name in {"power": "power", "pow": "power", "^": "power", "log": "log", "gcd": "gcd", "lcm": "lcm"}.items():
-        given[f"{key}(numeric,numeric)"] = local_only(_udf(name, 2))
+        given[f"{key}(numeric,numeric)"] = both(wide(name, 2))
     given["scale(numeric)"] = both(_scale)
-    given["min_scale(numeric)"] = local_only("tg_numeric_min_scale(CAST({0} AS VARCHAR))")
-    given["trim_scale(numeric)"] = both("{0}")
+    given["min_scale(numeric)"] = both(wide("min_scale", 1))
+    given["trim_scale(numeric)"] = both(wide("trim_scale", 1))
     given["width_bucket(float8,float8,float8,int4)"] = local_only("tg_width_bucket({0}, {1}, {2}, {3})")
-    given["width_bucket(numeric,numeric,numeric,int4)"] = local_only(
-        "tg_width_bucket(CAST({0} AS DOUBLE), CAST({1} AS DOUBLE), CAST({2} AS DOUBLE), {3})"
-    )
+    given["width_bucket(numeric,numeric,numeric,int4)"] = both(lambda site: computed(site, "width_bucket", 3, "{3}"))
 
     for key in ("power", "pow", "^"):
         given[f"{key}(float8,float8)"] = both(_power)
@@ -316,6 +311,9 @@ def _scale(site: CallSite) -> str | None:
     shape = shape_of(site.arg_types[0])
     if shape.exact_scale:
         return f"CASE WHEN {{0}} IS NOT NULL THEN {shape.scale} END"
-    if site.engine == "local":
-        return "tg_numeric_min_scale(CAST({0} AS VARCHAR))"
-    return checked("tg_numeric_min_scale(CAST({0} AS STRING))")
+    return computed(site, "scale", 1)
+
+
+def _whole_quotient(site: CallSite) -> str:
+    called = computed(site, "idiv", 2)
+    return f"CAST({called} AS {{t}})" if shape_of(site.type).exact_scale else called

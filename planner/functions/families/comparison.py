@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from planner.dialects.comparison_keys import equality_key, order_key
+from planner.dialects.comparison_keys import equality_key, number_key, order_key
 from planner.functions.forms.form import NOT_CONSTANT, CallSite, Form, both, local_only
 from planner.ir.physical import element_type
+from planner.types.numeric_shapes import shape_of
 from planner.types.signature import COMPARISONS
-from planner.types.types import DATE, INT8, TIMESTAMP, TIMESTAMPTZ
+from planner.types.types import DATE, INT8, TIMESTAMP, TIMESTAMPTZ, is_wide
 from planner.types.user_types import enum_of
 from storage.catalog.model import EnumType
 
@@ -33,7 +34,6 @@ _SAME = [
     "time",
     "timestamp",
     "timestamptz",
-    "numeric",
     "uuid",
     "bytea",
     "anyenum",
@@ -92,6 +92,31 @@ def _keyed(symbol: str) -> Callable[[CallSite], str]:
     return template
 
 
+_COMPARED = "DECIMAL(38,20)"
+_COMPARED_WHOLE_DIGITS = 18
+
+
+def _numeric(symbol: str) -> Callable[[CallSite], str]:
+    """A comparison of numerics of which one may be wide. With a decimal it is compared as one; the decimals tell all
+    but those apart that are equal after rounding, or too large."""
+
+    def template(site: CallSite) -> str:
+        if not any(is_wide(type) for type in site.arg_types):
+            return f"({{0}} {symbol} {{1}})"
+        keys = [number_key(type, site.dialect, equality=symbol in _EQUALITY) for type in site.arg_types]
+        keyed = f"({keys[0]} {symbol} {keys[1].replace('{0}', '{1}')})"
+        shapes = [shape_of(type) for type in site.arg_types]
+        narrow = [shape.exact_scale and shape.precision - shape.scale <= _COMPARED_WHOLE_DIGITS for shape in shapes]
+        if not any(narrow):
+            return keyed
+        left, right = (
+            ("{0}", f"try_cast({{1}} AS {_COMPARED})") if narrow[0] else (f"try_cast({{0}} AS {_COMPARED})", "{1}")
+        )
+        return f"CASE WHEN {left} <> {right} THEN {left} {symbol} {right} ELSE {keyed} END"
+
+    return template
+
+
 def _enum(site: CallSite) -> EnumType:
     found = enum_of(site.arg_types[0].oid)
     assert found is not None
@@ -144,6 +169,7 @@ def forms() -> Mapping[str, Form]:
         plain = both(f"({{0}} {symbol} {{1}})")
         for name in _SAME:
             given[f"{symbol}({name},{name})"] = plain
+        given[f"{symbol}(numeric,numeric)"] = both(_numeric(symbol))
         for pair in _CROSS:
             given[f"{symbol}({pair})"] = plain
         for pair in _MOMENTS:

@@ -74,5 +74,5 @@ def forms() -> Mapping[str, Form]:
         given[f"to_char({type},text)"] = local_only(f"tg_to_char_number(CAST({{0}} AS VARCHAR), {{1}}, '{kind}')")
     given["to_date(text,text)"] = local_only("tg_to_date({0}, {1})")
     given["to_timestamp(text,text)"] = both(_to_timestamp)
-    given["to_number(text,text)"] = local_only("CAST(tg_to_number({0}, {1}) AS {t})")
+    given["to_number(text,text)"] = local_only("tg_to_number({0}, {1})")
     return given

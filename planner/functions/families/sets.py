@@ -8,7 +8,7 @@ from planner.dialects.quoting import quoted
 from planner.dialects.time_zones import is_utc
 from planner.functions.engines.spark import checked
 from planner.functions.forms.form import CallSite, Form, both
-from planner.types.types import INT8, TIMESTAMPTZ
+from planner.types.types import INT8, TIMESTAMPTZ, is_wide
 
 _ZERO_STEP = "step size cannot equal zero"
 
@@ -66,14 +66,10 @@ def _integer_table(site: CallSite) -> str | None:
     return f"range({start}L, {end}L, {step}L)"
 
 
-def _numerics(site: CallSite) -> str | None:
-    step = "{2}" if len(site.arg_types) == 3 else "1"
-    if site.engine == "spark":
-        series = f"tg_numeric_series(CAST({{0}} AS STRING), CAST({{1}} AS STRING), CAST({step} AS STRING))"
-        return f"transform({checked(series)}, e -> CAST(e AS {{t}}))"
-    return (
-        f"CAST(tg_numeric_series(CAST({{0}} AS VARCHAR), CAST({{1}} AS VARCHAR), CAST({step} AS VARCHAR)) AS {{t}}[])"
-    )
+def _numerics(site: CallSite) -> str:
+    bounds = [site.dialect.shown(f"{{{index}}}", type) for index, type in enumerate(site.arg_types)]
+    series = site.dialect.python("tg_numeric_series", *bounds, *["'1'"][len(bounds) - 2 :])
+    return series if is_wide(site.type) else site.dialect.transform(series, "e", "CAST(e AS {t})")
 
 
 def _timestamps(site: CallSite) -> str | None:

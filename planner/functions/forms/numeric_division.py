@@ -4,72 +4,92 @@ PostgreSQL (numeric.c, select_div_scale) gives a quotient at least 16 significan
 weight of the quotient in groups of four decimal digits, ``scale = max(16 - 4 * w, scales of both sides)``. `w` is the
 difference of the operands' weights, less one when the dividend's first group is not larger than the divisor's.
 
-The local engine has no decimal division; it calls a function over text. Spark divides to 38 digits; the value is then
-rounded by the same estimate. Each operand is computed once, bound to a name in a lambda, and its digits are looked at
-only where the quotient's own size leaves two estimates; where an operand is a subquery, which Spark allows in no
-lambda, it is repeated and the estimate uses logarithms.
+The result is wide: its text shows the scale. The local engine has no decimal division; it calls a function over text,
+as both do where an operand is wide itself. Spark divides decimals to 38 digits; the value is then rounded by the same
+estimate. Each operand is computed once, bound to a name in a lambda, and its digits are looked at only where the
+quotient's own size leaves two estimates; where an operand is a subquery, which Spark allows in no lambda, it is
+repeated and the estimate uses logarithms.
 """
 
 from __future__ import annotations
 
 from planner.dialects.engine_name import EngineName
-from planner.types.types import NumericShape, SqlType
+from planner.dialects.of_engine import dialect_of
+from planner.types.types import NUMERIC, NumericShape, SqlType
+
+QUOTIENT_SCALE = 20
+"""PostgreSQL gives a quotient at least 16 significant digits, in groups of 4: 20 fraction digits below 1."""
+WIDE_QUOTIENT_SCALE = 24
+"""For quotients whose whole part is known to be short: 24 fraction digits below 0.0001."""
 
 
-def quotient(
-    engine: EngineName, left: NumericShape, right: NumericShape, type: SqlType, *, subquery: bool = False
-) -> str | None:
-    """A template that divides ``{0}`` by ``{1}``, decimals of these shapes; None when Spark has too few digits.
+MAX_OPERAND_SCALE = 12
+"""Operands of more fraction digits may have quotients too small for a decimal to hold their digits."""
+
+
+def quotient(engine: EngineName, left: NumericShape, right: NumericShape, *, subquery: bool = False) -> str | None:
+    """A template that divides ``{0}`` by ``{1}``, numerics of these shapes.
 
     `subquery` says that an operand contains a subquery.
     """
-    if engine == "local":
-        inexact = (not left.exact_scale) + 2 * (not right.exact_scale)
-        return f"CAST(tg_numeric_div(CAST({{0}} AS VARCHAR), CAST({{1}} AS VARCHAR), {inexact}) AS {{t}})"
-    assert type.shape is not None
-    operands = _spark_operands(left, right, type.shape.scale)
+    operands, scale = None, 0
+    decimals = left.exact_scale and right.exact_scale and max(left.scale, right.scale) <= MAX_OPERAND_SCALE
+    if engine == "spark" and decimals:
+        whole = left.precision - left.scale + right.scale
+        scale = max(left.scale, right.scale, min(WIDE_QUOTIENT_SCALE, max(QUOTIENT_SCALE, 38 - whole)))
+        operands = _spark_operands(left, right, scale)
     if operands is None:
-        return None
-    least = max(left.scale if left.exact_scale else 0, right.scale if right.exact_scale else 0)
+        dialect = dialect_of(engine)
+        types = [SqlType(NUMERIC, -1, shape) for shape in (left, right)]
+        return dialect.python("tg_numeric_div", dialect.shown("{0}", types[0]), dialect.shown("{1}", types[1]))
+    least = max(left.scale, right.scale)
     if subquery:
-        divided = f"CAST(CAST({{0}} AS {operands[0]}) / CAST({{1}} AS {operands[1]}) AS {{t}})"
-        return _rounded(divided, _weight_by_logarithm(), least)
-    divided = f"CAST(CAST(p.a AS {operands[0]}) / CAST(p.b AS {operands[1]}) AS {{t}})"
+        divided = f"CAST(CAST({{0}} AS {operands[0]}) / CAST({{1}} AS {operands[1]}) AS DECIMAL(38,{scale}))"
+        return _by_weight(divided, _weight_by_logarithm("{0}", "{1}"), least, scale)
+    divided = f"CAST(CAST(p.a AS {operands[0]}) / CAST(p.b AS {operands[1]}) AS DECIMAL(38,{scale}))"
     return (
         "transform(transform(array(named_struct('a', {0}, 'b', {1})), "
         f"p -> named_struct('a', p.a, 'b', p.b, 'd', {divided})), "
-        f"r -> {_rounded_by_size(type.shape, least, _same_first_group(left.scale, right.scale))})[0]"
+        f"r -> {_by_size(scale, least, _same_first_group(left.scale, right.scale))})[0]"
     )
 
 
-def _rounded(divided: str, weight: str, least: int) -> str:
-    """`divided` rounded to the scale that `weight` gives; Spark's round wants a constant scale."""
-    rounds = "".join(f" WHEN {w} THEN CAST(round({divided}, {max(16 - 4 * w, least)}) AS {{t}})" for w in range(-1, 5))
-    return f"CASE least({weight}, 4){rounds} ELSE {divided} END"
+def _shown(divided: str, weight: int, least: int, scale: int) -> str:
+    """The text of a quotient, a decimal of `scale`, rounded to the scale that its weight gives."""
+    wanted = max(16 - 4 * weight, least)
+    if wanted >= scale:
+        return f"CAST({divided} AS STRING)"
+    return f"CAST(CAST(round({divided}, {wanted}) AS DECIMAL(38,{wanted})) AS STRING)"
 
 
-def _rounded_by_size(shape: NumericShape, least: int, same_first_group: str) -> str:
-    """The quotient r.d rounded to the scale that its own weight gives.
+def _by_weight(divided: str, weight: str, least: int, scale: int) -> str:
+    """The text of a quotient whose weight is an expression; Spark's round wants a constant scale."""
+    rounds = "".join(f" WHEN {w} THEN {_shown(divided, w, least, scale)}" for w in range(-2, 5))
+    return f"CASE greatest(least({weight}, 4), -2){rounds} END"
+
+
+def _by_size(scale: int, least: int, same_first_group: str) -> str:
+    """The text of the quotient r.d, rounded to the scale that its own weight gives.
 
     With m the weight of the quotient's value, PostgreSQL's estimate is m, but m - 1 where the first groups of both
     operands are equal and the quotient is at least 10000^m; it is then less than twice that.
     """
 
     def rounded(weight: int) -> str:
-        scale = max(16 - 4 * min(weight, 4), least)
-        return "r.d" if scale >= shape.scale else f"CAST(round(r.d, {scale}) AS {{t}})"
+        return _shown("r.d", min(weight, 4), least, scale)
 
     cases = ""
     for weight in range(5, -2, -1):
-        if 4 * weight >= shape.precision - shape.scale:
+        if 4 * weight >= 38 - scale:
             continue
         power = f"1{'0' * 4 * weight}" if weight >= 0 else f"0.{'0' * (-4 * weight - 1)}1"
         usual, less = rounded(weight), rounded(weight - 1)
         if usual != less:
-            twice = f"abs(r.d) < CAST('{power.replace('1', '2')}' AS {{t}})"
+            twice = f"abs(r.d) < CAST('{power.replace('1', '2')}' AS DECIMAL(38,{scale}))"
             usual = f"CASE WHEN {twice} AND {same_first_group} THEN {less} ELSE {usual} END"
-        cases += f" WHEN abs(r.d) >= CAST('{power}' AS {{t}}) THEN {usual}"
-    return f"CASE{cases} ELSE {rounded(-2)} END" if cases else rounded(-2)
+        cases += f" WHEN abs(r.d) >= CAST('{power}' AS DECIMAL(38,{scale})) THEN {usual}"
+    zero = _by_weight("r.d", f"-1 - {_weight('r.b')}", least, scale)
+    return f"CASE WHEN r.a = 0 THEN {zero}{cases} ELSE {rounded(-2)} END"
 
 
 def _same_first_group(left_scale: int, right_scale: int) -> str:
@@ -83,15 +103,17 @@ def _same_first_group(left_scale: int, right_scale: int) -> str:
     return f"{group('r.a', left_scale)} = {group('r.b', right_scale)}"
 
 
-def _weight_by_logarithm() -> str:
-    def weight(place: str) -> str:
-        return f"CAST(floor(log10(CAST(abs({place}) AS DOUBLE)) / 4D) AS INT)"
+def _weight(number: str) -> str:
+    """The power of 10000 of a number's first group of digits; NULL of zero."""
+    return f"CAST(floor(log10(CAST(nullif(abs({number}), 0) AS DOUBLE)) / 4D) AS INT)"
 
+
+def _weight_by_logarithm(left: str, right: str) -> str:
     def group(place: str) -> str:
-        return f"floor(CAST(abs({place}) AS DOUBLE) / power(10D, 4 * {weight(place)}))"
+        return f"floor(CAST(abs({place}) AS DOUBLE) / power(10D, 4 * {_weight(place)}))"
 
-    difference = f"{weight('{0}')} - {weight('{1}')} - CASE WHEN {group('{0}')} <= {group('{1}')} THEN 1 ELSE 0 END"
-    return f"CASE WHEN {{0}} <> 0 AND {{1}} <> 0 THEN {difference} END"
+    difference = f"{_weight(left)} - {_weight(right)} - CASE WHEN {group(left)} <= {group(right)} THEN 1 ELSE 0 END"
+    return f"CASE WHEN {left} = 0 THEN -1 - {_weight(right)} ELSE {difference} END"
 
 
 def _spark_operands(left: NumericShape, right: NumericShape, scale: int) -> tuple[str, str] | None:

@@ -21,7 +21,7 @@ from planner.lowering.scalars.texts import text_settings, text_template
 from planner.types import types
 from planner.types.ranges import range_of, range_or_multirange
 from planner.types.type_names import format_type
-from planner.types.types import REG_TYPES, SqlType
+from planner.types.types import REG_TYPES, SqlType, is_wide, numeric_typmod
 from planner.types.user_types import Attribute, attributes, enum_of, is_user_type
 from planner.values.interval_text import TIME_UNITS, YEAR_FIELD, YEAR_OR_MONTH_FIELDS
 from storage.catalog.model import EnumType
@@ -143,21 +143,40 @@ def _between_arrays(ctx: Context, source: SqlType, target: SqlType) -> str | Non
     return f"CASE WHEN {{0}} IS NOT NULL THEN {dialect.dimensioned(items, dims)} END"
 
 
+_PLAIN_NUMBER = "(0|-?[1-9][0-9]*|-?0[.][0-9]*[1-9][0-9]*|-?[1-9][0-9]*[.][0-9]+|0[.]0+)"
+"""Texts that are a numeric as PostgreSQL shows it."""
+
+
 def _to_numeric(ctx: Context, source: SqlType, target: SqlType) -> str:
-    plain = ctx.dialect.cast("{0}", target)
-    if source.oid in INTEGERS or source.oid == types.NUMERIC or source.oid in OID_TYPES:
+    """The wide form first where the value has it; from there to a decimal by the modifier."""
+    plain = ctx.dialect.shown("{0}", source) if is_wide(target) else ctx.dialect.cast("{0}", target)
+    if not is_wide(source) and (source.oid in INTEGERS or source.oid == types.NUMERIC or source.oid in OID_TYPES):
+        if target.typmod >= 0 and is_wide(target):
+            return ctx.dialect.python("tg_numeric_fit", plain, str(target.typmod))
         return plain
-    if source.oid in FLOATS:
-        digits = 15 if source.oid == types.FLOAT8 else 6
-        fault = ctx.dialect.raise_sql("0A000", "numeric NaN and infinity are not supported")
-        rounded = ctx.dialect.cast(ctx.dialect.significant_digits("{0}", digits), target)
-        finite = ctx.dialect.is_finite("{0}")
-        return f"CASE WHEN {finite} THEN {rounded} WHEN {{0}} IS NOT NULL THEN {fault} END"
-    if source.oid in TEXT_TYPES:
-        return _checked_number(ctx, target, "numeric", plain)
-    if source.oid == types.JSONB:
-        return ctx.dialect.cast(ctx.python("tg_jsonb_scalar({0}, 'number', 'numeric')"), target)
-    raise FeatureNotSupported(f"cast from {format_type(source.oid)} to numeric is not supported")
+    if is_wide(source):
+        wide = "{0}"
+    elif source.oid in FLOATS:
+        wide = ctx.dialect.python(
+            "tg_numeric_of_float", "CAST({0} AS DOUBLE)", "15" if source.oid == types.FLOAT8 else "6"
+        )
+    elif source.oid in TEXT_TYPES:
+        usual = ctx.dialect.matches_fully("{0}", _PLAIN_NUMBER)
+        read = ctx.dialect.python("tg_numeric_in", "{0}")
+        wide = read if ctx.engine == "spark" else f"CASE WHEN {usual} THEN {{0}} ELSE {read} END"
+    elif source.oid == types.JSONB:
+        wide = ctx.dialect.python("tg_numeric_in", ctx.python("tg_jsonb_scalar({0}, 'number', 'numeric')"))
+    else:
+        raise FeatureNotSupported(f"cast from {format_type(source.oid)} to numeric is not supported")
+    if is_wide(target):
+        return wide if target.typmod < 0 else ctx.dialect.python("tg_numeric_fit", wide, str(target.typmod))
+    assert target.shape is not None
+    # What the engine cannot make a decimal is refused with PostgreSQL's words.
+    precise = target.typmod if target.typmod >= 0 else numeric_typmod(target.shape.precision, target.shape.scale)
+    fitted = ctx.dialect.cast(ctx.dialect.python("tg_numeric_fit_decimal", wide, str(precise)), target)
+    if ctx.engine == "spark":
+        return fitted
+    return f"coalesce(try_cast({wide} AS {ctx.dialect.type_name(target)}), {fitted})"
 
 
 def _to_integer(ctx: Context, source: SqlType, target: SqlType, plain: str) -> str:
@@ -173,6 +192,9 @@ def _to_integer(ctx: Context, source: SqlType, target: SqlType, plain: str) -> s
             return rounded
         fault = ctx.dialect.raise_sql("22003", "bigint out of range")
         return f"CASE WHEN {{0}} >= 9223372036854775808D THEN {fault} ELSE {rounded} END"
+    if is_wide(source):
+        name = INTEGER_NAMES[target.oid]
+        return plain.replace("{0}", ctx.dialect.python("tg_numeric_to_integer", "{0}", f"'{name}'"))
     if source.oid == types.NUMERIC:
         return plain.replace("{0}", ctx.dialect.half_away("{0}"))
     if source.oid == types.CHAR:

@@ -78,8 +78,9 @@ def _boolean_test(scalars: Scalars, expr: ir.BooleanTest) -> Fragment:
 
 
 def _distinct(scalars: Scalars, expr: ir.Distinct) -> Fragment:
-    left = scalars.comparable(scalars.lower(expr.left), expr.left.type)
-    right = scalars.comparable(scalars.lower(expr.right), expr.right.type)
+    sides = (expr.left.type, expr.right.type)
+    left = scalars.comparable_as(scalars.lower(expr.left), expr.left.type, sides)
+    right = scalars.comparable_as(scalars.lower(expr.right), expr.right.type, sides)
     return made(scalars.ctx.dialect.distinct(left.sql, right.sql, negated=expr.negated), left, right)
 
 
@@ -137,8 +138,9 @@ def among(scalars: Scalars, arg: ir.Scalar, constants: Sequence[ir.Scalar], *, n
     """`arg [NOT] IN (constants)`, of types whose keys compare."""
     lowered = scalars.lower(arg)
     values = held_beside(scalars, lowered, constants) or [scalars.lower(item) for item in constants]
-    items = [scalars.comparable(value, item.type) for value, item in zip(values, constants, strict=True)]
-    key = scalars.comparable(lowered, arg.type)
+    sides = [arg.type, *[item.type for item in constants]]
+    items = [scalars.comparable_as(value, item.type, sides) for value, item in zip(values, constants, strict=True)]
+    key = scalars.comparable_as(lowered, arg.type, sides)
     word = "NOT IN" if negated else "IN"
     if key.volatile:
         # An engine may compare the list's items one by one, each with another value.

@@ -17,7 +17,7 @@ from planner.lowering.fragments.fragment import Fragment, OrderKey, made
 from planner.lowering.fragments.templates import calls_python, fill
 from planner.lowering.scalars.comparison_runs import as_lists
 from planner.types import types
-from planner.types.types import SqlType
+from planner.types.types import SqlType, is_wide
 
 
 class Subqueries(Protocol):
@@ -67,7 +67,9 @@ class Scalars:
         fragment = self.lower(expr)
         own = expr.type
         if own.shape != type.shape and (own.shape is None or type.shape is None or _differs(own, type)):
-            return made(self.ctx.dialect.cast(fragment.sql, type), fragment)
+            dialect = self.ctx.dialect
+            sql = dialect.shown(fragment.sql, own) if is_wide(type) else dialect.cast(fragment.sql, type)
+            return made(sql, fragment)
         return fragment
 
     def literal(self, value: object, type: SqlType) -> Fragment:
@@ -103,6 +105,21 @@ class Scalars:
     def comparable(self, value: Fragment, type: SqlType) -> Fragment:
         """What a value of `type` has in common with equal ones that may have another modifier."""
         return self.same(value, type.without_typmod())
+
+    def comparable_as(self, value: Fragment, type: SqlType, others: Sequence[SqlType]) -> Fragment:
+        """`comparable` with values of `others`, which differ from `type` at most in their modifiers and shapes."""
+        return self.comparable(*self._beside_wide(value, type, others))
+
+    def key_as(self, value: Fragment, type: SqlType, others: Sequence[SqlType]) -> Fragment:
+        """`key` of a value that is ordered among values of `others`."""
+        return self.key(*self._beside_wide(value, type, others))
+
+    def _beside_wide(self, value: Fragment, type: SqlType, others: Sequence[SqlType]) -> tuple[Fragment, SqlType]:
+        """A value, as a wide numeric if there is one among those that it is compared with."""
+        if type.oid != types.NUMERIC or is_wide(type) or not any(is_wide(other) for other in others):
+            return value, type
+        wide = SqlType(types.NUMERIC, -1, types.WIDE)
+        return made(self.ctx.dialect.shown(value.sql, type), value), wide
 
     def orders_as_is(self, type: SqlType) -> bool:
         """Whether the engine orders values of `type` as PostgreSQL does, so that `key` changes nothing."""

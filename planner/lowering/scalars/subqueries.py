@@ -65,15 +65,18 @@ def _compared(scalars: Scalars, expr: ir.QuantifiedSubquery, *, exact: bool) -> 
     """`exact` says that NULL differs from false."""
     dialect = scalars.ctx.dialect
     names = [operator.name for operator in expr.operators]
-    key = scalars.comparable if set(names) <= {"=", "<>"} else scalars.key
-    args = [key(scalars.lower(arg), arg.type) for arg in expr.args]
+    key = scalars.comparable_as if set(names) <= {"=", "<>"} else scalars.key_as
+    pairs = [(arg.type, field.type) for arg, field in zip(expr.args, expr.rel.fields, strict=True)]
+    args = [key(scalars.lower(arg), arg.type, pair) for arg, pair in zip(expr.args, pairs, strict=True)]
     if not dialect.quantified_subqueries and any(arg.volatile for arg in args):
         # It would be another value for each row of the subquery.
         raise scalars.ctx.unsupported("a volatile expression compared with the rows of a subquery")
     alias = scalars.ctx.alias()
     inner = _inside(scalars, expr.rel)
     source = made(f"({inner}) AS {alias}", inner)
-    columns = [key(column(alias, f"c{field.id}"), field.type) for field in expr.rel.fields]
+    columns = [
+        key(column(alias, f"c{field.id}"), field.type, pair) for field, pair in zip(expr.rel.fields, pairs, strict=True)
+    ]
     parts = [*args, *columns, source]
     left = args[0].sql if len(args) == 1 else f"({listed(args)})"
     membership = (expr.quantifier == "any" and all(name == "=" for name in names)) or (

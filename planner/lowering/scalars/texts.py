@@ -13,7 +13,7 @@ from planner.lowering.fragments.templates import fill
 from planner.types import types
 from planner.types.ranges import range_or_multirange
 from planner.types.type_names import format_type
-from planner.types.types import REG_TYPES, SqlType
+from planner.types.types import REG_TYPES, SqlType, is_wide
 from planner.types.user_types import attributes, enum_of
 from planner.values.json.json_text import quote_json
 from storage.catalog.model import EnumType
@@ -40,9 +40,7 @@ def text_template(ctx: Context, source: SqlType) -> str:
     if oid in _TEXT_OIDS:
         return "{0}"
     if oid == types.NUMERIC:
-        if source.shape is None or source.shape.exact_scale or source.shape.scale == 0:
-            return plain
-        return ctx.dialect.without_trailing_zeros(plain)
+        return "{0}" if is_wide(source) else ctx.dialect.shown("{0}", source)
     if oid in (types.FLOAT4, types.FLOAT8):
         return ctx.dialect.float_text(oid)
     if oid == types.INET:
@@ -123,6 +121,8 @@ def json_template(ctx: Context, source: SqlType, *, pretty: bool = False) -> str
     oid = source.oid
     if oid in (types.JSON, types.JSONB):
         return "{0}"
+    if is_wide(source):
+        return "CASE WHEN left({0}, 1) IN ('N', 'I') OR {0} = '-Infinity' THEN '\"' || {0} || '\"' ELSE {0} END"
     if oid in (types.BOOL, types.INT2, types.INT4, types.INT8, types.NUMERIC):
         return text_template(ctx, source)
     if oid in (types.FLOAT4, types.FLOAT8):

@@ -16,6 +16,8 @@ import msgspec
 import pyarrow as pa
 from msgspec import Struct
 
+from storage.shards.widening import widened
+
 KEY_FORMAT = 1
 """Version of how keys are made (`storage.shards.indexes.keys`). Another one makes other fingerprints."""
 
@@ -53,7 +55,7 @@ class StoredColumn(Struct, frozen=True, kw_only=True):
         rows are older."""
         if stored is None:
             return pa.repeat(pa.scalar(None, self.type) if self.missing is None else self.missing, rows)
-        return stored if stored.type == self.type else stored.cast(self.type)
+        return stored if stored.type == self.type else widened(stored, self.type)
 
 
 class Computed(Struct, frozen=True, kw_only=True):

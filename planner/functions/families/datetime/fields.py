@@ -10,7 +10,7 @@ from planner.dialects.time_zones import is_utc
 from planner.functions.forms.form import CallSite, Form, both
 from planner.functions.forms.intervals import unless_null
 from planner.functions.forms.zones import moment_in, wall_in
-from planner.types.types import DATE, INTERVAL, TIME, TIMESTAMP, TIMESTAMPTZ
+from planner.types.types import DATE, INTERVAL, TIME, TIMESTAMP, TIMESTAMPTZ, is_wide
 
 _UNIT_ALIASES = {
     "years": "year",
@@ -111,6 +111,11 @@ def _extract(site: CallSite) -> str | None:
     return f"CAST({value} AS {{t}})"
 
 
+def _julian(site: CallSite, source: str) -> str:
+    """The Julian date of a timestamp, with its time of day as a fraction."""
+    return site.dialect.python("tg_numeric_julian", site.dialect.moment_micros(source, TIMESTAMP))
+
+
 def _decimal(micros: str, divisor: int) -> str:
     """Microseconds divided by a power of ten, exactly."""
     digits = len(str(divisor)) - 1
@@ -179,6 +184,8 @@ def _moment_field(site: CallSite, field: str, source: str, type: int) -> str | N
             if local
             else f"(datediff({source}, DATE '1970-01-01') + 2440588)"
         )
+    if field == "julian" and is_wide(site.type):
+        return _julian(site, source)
     if field == "julian" and local:
         return f"julian({source})"
     if field in ("timezone", "timezone_hour", "timezone_minute") and type == TIMESTAMPTZ:

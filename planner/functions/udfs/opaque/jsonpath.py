@@ -32,7 +32,7 @@ from planner.errors import (
     SqlJsonObjectNotFound,
     UndefinedObject,
 )
-from planner.functions.udfs.numeric import divide
+from planner.functions.udfs.numbers.numeric import divide
 from planner.functions.udfs.opaque.jsonb_layout import offset
 from planner.functions.udfs.regex import like
 from planner.functions.udfs.table import Udf
@@ -255,7 +255,7 @@ class _Run:
             numbers.append(found[0])
         left, right = numbers
         if item.kind == "/":
-            return Decimal(divide(format(left, "f"), format(right, "f"), 0))
+            return Decimal(divide(format(left, "f"), format(right, "f")))
         if item.kind == "%":
             if not right:
                 raise DivisionByZero("division by zero")
