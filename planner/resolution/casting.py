@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from planner.errors import CannotCoerce, DatatypeMismatch, NumericValueOutOfRange, SqlError
 from planner.ir.array_value import ArrayValue
 from planner.ir.nodes import ArrayConstructor, Cast, Collate, FieldSelect, Literal, Param, RowConstructor, Scalar
+from planner.ir.physical import ELEMENT_ARRAYS
 from planner.ir.written import Conversion
 from planner.resolution.coercion import ANY, POLYMORPHIC, Context, can_coerce, common_type, mismatched
 from planner.resolution.date_words import moving_time
@@ -300,13 +301,33 @@ def with_shape(statement: Statement, expr: Scalar, type: SqlType) -> Scalar:
     return statement.at(Cast(arg=expr, type=type), location)
 
 
+_NUMERICS = ELEMENT_ARRAYS[NUMERIC]
+
+
 def with_like_arrays(statement: Statement, exprs: list[Scalar]) -> list[Scalar]:
-    """`exprs`, arguments of one routine, with all arrays of one type held in the same way."""
-    wide = {expr.type.oid for expr in exprs if expr.type.dimensioned}
-    if not wide:
+    """`exprs`, arguments of one routine, with all arrays of one type held in the same way, and numerics as the
+    arrays of numerics among them hold theirs."""
+    dimensioned: set[int] = set()
+    of_numerics = False
+    for expr in exprs:
+        of_numerics = of_numerics or expr.type.oid == _NUMERICS
+        if expr.type.dimensioned:
+            dimensioned.add(expr.type.oid)
+    if dimensioned:
+        exprs = [
+            with_shape(statement, expr, replace(expr.type, dimensioned=True)) if expr.type.oid in dimensioned else expr
+            for expr in exprs
+        ]
+    if not of_numerics:
         return exprs
+    shapes = {expr.type.shape or WIDE for expr in exprs if expr.type.oid in (NUMERIC, _NUMERICS)}
+    if len(shapes) < 2:
+        return exprs
+    shape = common_shape(list(shapes))
     return [
-        with_shape(statement, expr, replace(expr.type, dimensioned=True)) if expr.type.oid in wide else expr
+        with_shape(statement, expr, SqlType(expr.type.oid, -1, shape, dimensioned=expr.type.dimensioned))
+        if expr.type.oid in (NUMERIC, _NUMERICS) and (expr.type.shape or WIDE) != shape
+        else expr
         for expr in exprs
     ]
 

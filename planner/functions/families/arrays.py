@@ -5,11 +5,13 @@ NULL elements are kept, and equal to each other where PostgreSQL compares elemen
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
+from planner.dialects.comparison_keys import equality_key, order_key
 from planner.functions.families.array_dimensions import dimension_forms, with_dimensions
-from planner.functions.forms.form import CallSite, Form, both
-from planner.types.types import INT2VECTOR, INT4, OIDVECTOR
+from planner.functions.forms.form import CallSite, Form, Template, both
+from planner.ir.physical import element_type
+from planner.types.types import BOOL, INT2VECTOR, INT4, OIDVECTOR, is_wide
 
 
 def _array_length(site: CallSite) -> str:
@@ -47,9 +49,6 @@ def _prepend(site: CallSite) -> str:
 
 
 def _to_string(site: CallSite) -> str:
-    from planner.ir.physical import element_type
-    from planner.types.types import BOOL
-
     element = element_type(site.arg_types[0])
     text = "{element_text:0}"
     if element is not None and element.oid == BOOL:
@@ -93,15 +92,39 @@ def _positions(site: CallSite) -> str:
 
 
 def _remove(site: CallSite) -> str:
+    element, wanted = _element_keys(site)
     if site.engine == "local":
-        return "list_filter({0}, lambda e: e IS DISTINCT FROM {1})"
-    return "filter({0}, e -> NOT (e <=> {1}))"
+        return f"list_filter({{0}}, lambda e: {element} IS DISTINCT FROM {wanted})"
+    return f"filter({{0}}, e -> NOT ({element} <=> {wanted}))"
 
 
 def _replace(site: CallSite) -> str:
+    element, wanted = _element_keys(site)
     if site.engine == "local":
-        return "list_transform({0}, lambda e: CASE WHEN e IS NOT DISTINCT FROM {1} THEN {2} ELSE e END)"
-    return "transform({0}, e -> CASE WHEN e <=> {1} THEN {2} ELSE e END)"
+        return (
+            f"list_transform({{0}}, lambda e: CASE WHEN {element} IS NOT DISTINCT FROM {wanted} THEN {{2}} ELSE e END)"
+        )
+    return f"transform({{0}}, e -> CASE WHEN {element} <=> {wanted} THEN {{2}} ELSE e END)"
+
+
+def _element_keys(site: CallSite) -> tuple[str, str]:
+    """What the element ``e`` and the second argument are compared by."""
+    key = f"({equality_key(site.arg_types[1], site.dialect)})" if is_wide(site.arg_types[1]) else "{0}"
+    return key.replace("{0}", "e"), key.replace("{0}", "{1}")
+
+
+def _by_value(template: Template) -> Callable[[CallSite], str]:
+    """A template that compares elements, with numerics that are held as text compared by their values."""
+
+    def keyed(site: CallSite) -> str:
+        sql = template if isinstance(template, str) else template(site) or ""
+        for index, type in enumerate(site.arg_types):
+            if is_wide(element_type(type) or type):
+                place = f"{{{index}}}"
+                sql = sql.replace(place, f"({equality_key(type, site.dialect).replace('{0}', place)})")
+        return sql
+
+    return keyed
 
 
 def _dims(site: CallSite) -> str:
@@ -113,7 +136,8 @@ def _dims(site: CallSite) -> str:
 def _bucket(site: CallSite) -> str:
     dialect = site.dialect
     null = dialect.raise_sql("22004", "thresholds array must not contain NULLs")
-    found = dialect.length(dialect.filter("{1}", "b", "b <= {0}"))
+    key = f"({order_key(site.arg_types[0], dialect)})" if is_wide(site.arg_types[0]) else "{0}"
+    found = dialect.length(dialect.filter("{1}", "b", f"{key.replace('{0}', 'b')} <= {key}"))
     without = dialect.length(dialect.filter("{1}", "b", "b IS NOT NULL"))
     return (
         f"CASE WHEN {{0}} IS NULL OR {{1}} IS NULL THEN NULL WHEN {without} < {dialect.length('{1}')} THEN {null} "
@@ -174,9 +198,9 @@ def forms() -> Mapping[str, Form]:
         spark="CASE WHEN {1} IS NOT NULL THEN exists({0}, e -> coalesce(array_contains({1}, e), FALSE)) END",
     )
     lists: dict[str, Form] = {
-        "@>(anyarray,anyarray)": contains,
-        "<@(anyarray,anyarray)": contained,
-        "&&(anyarray,anyarray)": overlap,
+        "@>(anyarray,anyarray)": Form(local=_by_value(contains.local or ""), spark=_by_value(contains.spark or "")),
+        "<@(anyarray,anyarray)": Form(local=_by_value(contained.local or ""), spark=_by_value(contained.spark or "")),
+        "&&(anyarray,anyarray)": Form(local=_by_value(overlap.local or ""), spark=_by_value(overlap.spark or "")),
         "||(anycompatiblearray,anycompatiblearray)": both(_cat),
         "||(anycompatiblearray,anycompatible)": both(_append),
         "||(anycompatible,anycompatiblearray)": both(_prepend),
@@ -193,9 +217,9 @@ def forms() -> Mapping[str, Form]:
         "cardinality(anyarray)": Form(local="CAST(len({0}) AS INTEGER)", spark="size({0})"),
         "array_to_string(anyarray,text)": both(_to_string),
         "array_to_string(anyarray,text,text)": both(_to_string),
-        "array_position(anycompatiblearray,anycompatible)": both(_position),
-        "array_position(anycompatiblearray,anycompatible,int4)": both(_position),
-        "array_positions(anycompatiblearray,anycompatible)": both(_positions),
+        "array_position(anycompatiblearray,anycompatible)": both(_by_value(_position)),
+        "array_position(anycompatiblearray,anycompatible,int4)": both(_by_value(_position)),
+        "array_positions(anycompatiblearray,anycompatible)": both(_by_value(_positions)),
         "array_remove(anycompatiblearray,anycompatible)": both(_remove),
         "array_replace(anycompatiblearray,anycompatible,anycompatible)": both(_replace),
         "width_bucket(anycompatible,anycompatiblearray)": both(_bucket),
