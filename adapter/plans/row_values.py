@@ -131,9 +131,11 @@ class RowColumns:
         if field in self.same:
             return self.column(self.same[field])
         type_ = self._types.get(field)
-        if type_ is None or type_.oid not in _READ or (type_.oid == t.NUMERIC and t.is_wide(type_)):
+        if type_ is None or type_.oid not in _READ:
             return None
         place = self.places.setdefault(field, len(self.places))
+        if type_.oid == t.NUMERIC and t.is_wide(type_):
+            return lambda row, given: row[place] if row[place] is None else Decimal(row[place])
         return lambda row, given: row[place]
 
     def place_of(self, expr: ir.Scalar) -> int | None:

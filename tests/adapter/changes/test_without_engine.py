@@ -32,11 +32,11 @@ async def test_no_engine_is_asked(client: Client) -> None:
         "insert into c values (1, {n}, 'a', 2.5) on conflict (id) do update set n = c.n + excluded.n,"
         " label = c.label || excluded.label where c.n < 5 returning id, n * 2, label, double, at = now()"
     )
-    assert await client.rows(upsert.format(n=3)) == [(1, 6, "a", 5, True)]
-    assert await client.rows(upsert.format(n=4)) == [(1, 14, "aa", 5, False)]
+    assert await client.rows(upsert.format(n=3)) == [(1, 6, "a", "5.00", True)]
+    assert await client.rows(upsert.format(n=4)) == [(1, 14, "aa", "5.00", False)]
     assert await client.run(upsert.format(n=4)) == [[]]
     assert await client.run("insert into c values (1, 1) on conflict do nothing") == ["INSERT 0 0"]
-    assert await client.rows("update c set amount = amount + 1 where id = 1 returning double - 1, n") == [(6, 7)]
+    assert await client.rows("update c set amount = amount + 1 where id = 1 returning double - 1, n") == [("6.00", 7)]
     assert await client.rows("delete from c where id between 0 and 3 returning label || '!', n is null") == [
         ("aa!", False)
     ]

@@ -18,7 +18,7 @@ async def test_the_failing_row_is_shown(client: Client) -> None:
     error = await client.error("insert into s.t values (-1, 1.50, 1.5, '2020-01-02', null, '{1.10, null}')")
     assert (error.sqlstate, error.schema, error.table, error.constraint) == ("23514", "s", "t", "positive")
     assert error.message == 'new row for relation "t" violates check constraint "positive"'
-    assert error.detail == "Failing row contains (-1, 1.5, 1.50, 2020-01-02, null, {1.1,NULL})."
+    assert error.detail == "Failing row contains (-1, 1.50, 1.50, 2020-01-02, null, {1.10,NULL})."
     error = await client.error(f"insert into s.t (a, b) values (-1, '{'xä' * 40}')")
     assert error.detail == f"Failing row contains (-1, null, null, null, {'xä' * 21}x..., null)."
 

@@ -140,7 +140,7 @@ VALUES: list[tuple[SqlType, object, object]] = [
     (SqlType(types.FLOAT4), 1.5, 1.5),
     (SqlType(types.FLOAT8), float("inf"), float("inf")),
     (column_type(types.NUMERIC, numeric_typmod(10, 2)), Decimal("12.34"), Decimal("12.34")),
-    (column_type(types.NUMERIC), Decimal("-0.5"), Decimal("-0.5")),
+    (column_type(types.NUMERIC), "-0.50", "-0.50"),
     (TEXT, "grüße'\\", "grüße'\\"),
     (SqlType(types.BYTEA), b"\x00\xff", b"\x00\xff"),
     (SqlType(types.DATE), datetime.date(1500, 2, 28), datetime.date(1500, 2, 28)),
