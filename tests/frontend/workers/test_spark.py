@@ -179,6 +179,14 @@ def worker_of(server: TidegateServer, connection: psycopg.Connection[Any]) -> in
     return pid
 
 
+def runs(pid: int) -> bool:
+    """Whether a process has not ended: one that has may still wait for its parent to look."""
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
 def test_nothing_outlives_the_server(tmp_path: Path) -> None:
     with run_server(tmp_path / "data", arguments=ARGUMENTS) as server:
         with connected_pair(server) as pair:
@@ -187,11 +195,11 @@ def test_nothing_outlives_the_server(tmp_path: Path) -> None:
         processes, folders = java(server), scratch(server)
         assert len(processes) == 1
         assert server.stop() == 0
-        assert not any(psutil.pid_exists(pid) for pid in processes)
+        assert not any(runs(pid) for pid in processes)
         assert not any(folder.exists() for folder in folders)
         server.start()
         with psycopg.connect(server.dsn(), autocommit=True) as connection:
             connection.execute("SELECT count(*) FROM generate_series(1, 1000) AS i")
         processes = java(server)
         server.kill()
-        until(lambda: not any(psutil.pid_exists(pid) for pid in processes), "the JVM ends with the last worker")
+        until(lambda: not any(runs(pid) for pid in processes), "the JVM ends with the last worker")
