@@ -343,9 +343,11 @@ class Queries:
         word = random.choice(["union", "union all"])
         extra = self.expressions((Item(f"{name}.n", "int"), Item(f"{name}.p", "text")))
         seed = random.choice(["select 1, 'a'::text", "select e.id, e.name from emp e where e.boss is null"])
+        # Both terms have the same collation.
+        text = extra.of("text", 1).replace('collate "C"', "|| 'c'")
         step = random.choice(
             [
-                f"select {name}.n + 1, left({extra.of('text', 1)}, 8) from {name} where {name}.n < 5",
+                f"select {name}.n + 1, left({text}, 8) from {name} where {name}.n < 5",
                 f"select e.id, left({name}.p || '/' || e.name, 40) from emp e join {name} on e.boss = {name}.n",
             ]
         )

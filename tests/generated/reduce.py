@@ -3,6 +3,7 @@ the statement still fails in the same way (delta debugging over libpg_query's tr
 
 from __future__ import annotations
 
+import faulthandler
 import itertools
 import os
 from collections.abc import Callable, Iterator
@@ -48,6 +49,7 @@ def _changed(text: str, number: int) -> str | None:
     reading, writing = os.pipe()
     if (child := os.fork()) == 0:
         try:
+            faulthandler.disable()
             tree = postgast.parse(text)
             next(itertools.islice(_changes(tree.stmts[0].stmt), number, None))()
             os.write(writing, postgast.deparse(tree).encode()[:65000])

@@ -182,7 +182,7 @@ def worker_of(server: TidegateServer, connection: psycopg.Connection[Any]) -> in
 def runs(pid: int) -> bool:
     """Whether a process has not ended: one that has may still wait for its parent to look."""
     try:
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
     except psutil.NoSuchProcess:
         return False
 
