@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import postgast
+from planner.syntax.libpg_query import deparse, parse
 
 _KEPT = frozenset({"agg_order", "order_clause"})
 
@@ -37,7 +37,7 @@ def reduce(text: str, fails: Callable[[str], bool], most: int = 2000) -> str:
 
 def _candidates(text: str) -> Iterator[str]:
     """Statements with one change each, the boldest first."""
-    count = sum(1 for _ in _changes(postgast.parse(text).stmts[0].stmt))
+    count = sum(1 for _ in _changes(parse(text).stmts[0].stmt))
     for number in range(count):
         if (changed := _changed(text, number)) is not None:
             yield changed
@@ -50,9 +50,9 @@ def _changed(text: str, number: int) -> str | None:
     if (child := os.fork()) == 0:
         try:
             faulthandler.disable()
-            tree = postgast.parse(text)
+            tree = parse(text)
             next(itertools.islice(_changes(tree.stmts[0].stmt), number, None))()
-            os.write(writing, postgast.deparse(tree).encode()[:65000])
+            os.write(writing, deparse(tree).encode()[:65000])
         finally:
             os._exit(0)
     os.close(writing)
