@@ -52,7 +52,7 @@ def chunks(batch: RecordBatch) -> Iterator[RecordBatch]:
 
 def work_of(chunk: RecordBatch, columns: int) -> int:
     """How much work encoding a chunk is, in cells: a long value is as much as many short ones."""
-    return max(int(chunk.num_rows) * columns, int(chunk.get_total_buffer_size()) // BYTES_OF_A_CELL)
+    return max(int(chunk.num_rows) * columns, int(chunk.nbytes) // BYTES_OF_A_CELL)
 
 
 def _words(values: Any) -> ByteMatrix:
@@ -122,7 +122,7 @@ class RowEncoder:
     def data_rows(self, batch: RecordBatch) -> memoryview:
         """The DataRow messages of all rows of the batch, one after the other."""
         count = batch.num_rows
-        if count * len(self._types) <= SMALL_CELLS and batch.get_total_buffer_size() <= SMALL_BYTES:
+        if count * len(self._types) <= SMALL_CELLS and batch.nbytes <= SMALL_BYTES:
             writers = self._cell_writers(batch.schema)
             if writers is not None:
                 return small_data_rows(batch, writers)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frontend.encoding import rows
-from frontend.encoding.rows import RowEncoder
+from frontend.encoding.rows import RowEncoder, work_of
 from frontend.encoding.settings import FormatSettings, format_settings
 from frontend.encoding.small import cell_writers
 from planner.types import types
@@ -64,3 +64,8 @@ def test_other_types_and_formats_go_by_column() -> None:
     assert cell_writers([SqlType(types.INT4)], [1], schema, format_settings({})) is None
     assert cell_writers([SqlType(types.DATE)], [0], pa.schema([("a", pa.date32())]), format_settings({})) is None
     assert cell_writers([], [], pa.schema([]), format_settings({})) is None
+
+
+def test_a_row_of_a_long_batch_is_as_little_work_as_one_alone() -> None:
+    long = pa.record_batch({"a": pa.array(range(100_000))})
+    assert work_of(long.slice(500, 1), 1) == 1
