@@ -175,7 +175,7 @@ class ProgramMaker:
         order: list[Order] = []
         for key in sort.keys:
             value = self._row.value_of(key.expr)
-            if value is None or key.expr.type.oid not in ORDERED | {t.BOOL}:
+            if value is None or not (_ordered(key.expr.type) or key.expr.type.oid == t.BOOL):
                 return False
             if isinstance(key.expr, (ir.Literal, ir.Param)):
                 return False
@@ -216,7 +216,7 @@ class ProgramMaker:
     def deduplicate(self, node: ir.Deduplicate) -> bool:
         """Leave one row of those that are the same."""
         values = [self._row.column(field.id) for field in node.fields]
-        if node.on or None in values or not all(field.type.oid in _EQUAL for field in node.fields):
+        if node.on or None in values or not all(_equal(field.type) for field in node.fields):
             return False
         columns = [value for value in values if value is not None]
         self._needs_all()
@@ -237,7 +237,7 @@ class ProgramMaker:
         keys: list[Value] = []
         for expr in node.keys:
             value = self._row.value_of(expr)
-            if value is None or expr.type.oid not in _EQUAL or isinstance(expr, (ir.Literal, ir.Param)):
+            if value is None or not _equal(expr.type) or isinstance(expr, (ir.Literal, ir.Param)):
                 return False
             keys.append(value)
         calls: list[_Aggregated] = []
@@ -326,6 +326,21 @@ def _bounds(offset: Value | None, count: Value | None, given: Given) -> tuple[in
     return skipped, left
 
 
+def _ordered(type_: SqlType) -> bool:
+    """Whether Python orders the values of a type as PostgreSQL does."""
+    return type_.oid in ORDERED and not _is_wide_number(type_)
+
+
+def _equal(type_: SqlType) -> bool:
+    """Whether values of a type are equal here when they are in PostgreSQL."""
+    return type_.oid in _EQUAL and not _is_wide_number(type_)
+
+
+def _is_wide_number(type_: SqlType) -> bool:
+    """Whether a NaN may be among the values: equal to itself in PostgreSQL, and greater than every number."""
+    return type_.oid == t.NUMERIC and t.is_wide(type_)
+
+
 def _sorted(rows: Rows, given: Given, keys: Sequence[tuple[Value, bool, bool]]) -> Rows:
     """`rows` by the keys (descending, NULLs first)."""
     if len(rows) < 2:
@@ -366,9 +381,9 @@ def _aggregate_of(call: ir.AggregateCall, row: RowColumns) -> _Aggregated | None
     (expr,) = call.args
     arg = row.value_of(expr)
     compute = _COMPUTED.get(name)
-    if compute is None or arg is None or expr.type.oid not in _EQUAL:
+    if compute is None or arg is None or not _equal(expr.type):
         return None
-    if name in ("min", "max") and (expr.type.oid not in ORDERED or expr.type.oid != call.type.oid):
+    if name in ("min", "max") and (not _ordered(expr.type) or expr.type.oid != call.type.oid):
         return None
     if name == "sum" and expr.type.oid not in INTEGERS | {t.NUMERIC}:
         return None

@@ -65,6 +65,9 @@ def fill(ctx: Context, template: str, args: Sequence[Fragment], *, repeats: int 
     read = _template(template, dialect)
     if repeats is not None and args[repeats].volatile:
         read = replace(read, repeated=tuple(sorted({*read.repeated, repeats})))
+    if dialect.let_of_subqueries and "lambda " in template and any(arg.subquery for arg in args):
+        # No subquery stands in a lambda: it is bound outside.
+        read = replace(read, repeated=tuple(sorted({*read.repeated, *_subqueries(args)})))
     if not read.repeated and (dialect.python_in_lambdas or not read.python):
         return _join(read, args)
     if not dialect.let_of_subqueries and any(arg.subquery for arg in args):
@@ -91,6 +94,10 @@ def fill(ctx: Context, template: str, args: Sequence[Fragment], *, repeats: int 
         places = {index: simple(f"{name}.a{index}") for index in bound}
     body = _join(read, [places.get(index, arg) for index, arg in enumerate(args)])
     return made(dialect.let(value, name, body.sql), body, *[args[index] for index in bound])
+
+
+def _subqueries(args: Sequence[Fragment]) -> list[int]:
+    return [index for index, arg in enumerate(args) if arg.subquery]
 
 
 def let(ctx: Context, value: Fragment, name: str, body: Fragment) -> Fragment:
