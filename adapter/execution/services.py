@@ -60,6 +60,7 @@ class Services:
         self.row_versions = RowVersions(self.locks)
         self.prepared = PreparedTransactions(env, self.locks, self.prepared_ended)
         self.committer = GroupCommitter(env, self.row_versions, self.prepared)
+        self.locks.in_flight, self.locks.moved = self.committer.in_flight, self.committer.moved
         self.notifications = NotificationHub(self.colleagues)
         self.system_relations = BuiltinRelations()
         blocks = None if place is None else BlockFiles(place.folder / "sequences", env.clock)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from adapter.plans.predicates import Conjunction
 from adapter.transactions.claims import Claim
@@ -50,6 +50,19 @@ class TableRead(Struct, frozen=True, kw_only=True):
 
 CatalogReads: TypeAlias = dict[tuple[int, bool], CatalogRecord]
 """Catalog records that statements were planned with, by oid and by whether they only read its rows."""
+
+
+AFTER_ALL = Csn(2**63 - 1)
+"""Above every CSN: what a group that has none yet will commit at, as far as snapshots can tell."""
+
+
+class InFlight(Struct, eq=False):
+    """A group that is being written, at `ts`; its members that are decided."""
+
+    ts: Csn
+    members: tuple[Txn, ...]
+    noted: asyncio.Event = field(default_factory=asyncio.Event)
+    """Whether the locks on rows that it has replaced are those on the new rows."""
 
 
 class CommitRequest(Struct, frozen=True, kw_only=True):

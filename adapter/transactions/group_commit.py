@@ -69,7 +69,7 @@ from adapter.store_errors import (
     serialization_failure,
 )
 from adapter.transactions.claims import broken
-from adapter.transactions.commit_request import CommitRequest, PreparedGuard, Waiting
+from adapter.transactions.commit_request import AFTER_ALL, CommitRequest, InFlight, PreparedGuard, Waiting
 from adapter.transactions.decided_rows import Decided
 from adapter.transactions.group_changes import NONE_ACCEPTED, Accepted
 from adapter.transactions.row_versions import CommittedChanges, RowVersions
@@ -119,17 +119,6 @@ RETRY_S = 0.5
 """Pause before a group that was answered is written again after a failure of the store."""
 
 
-AFTER_ALL = Csn(2**63 - 1)
-"""Above every CSN: what a group that has none yet will commit at, as far as snapshots can tell."""
-
-
-class _InFlight(Struct, eq=False):
-    """A group that is being written, at `ts`; its members that are decided."""
-
-    ts: Csn
-    members: tuple[Txn, ...]
-
-
 class GroupCommitter(Struct, eq=False):
     """The committer of one server process. `start` it, `close` it; `commit` from any session."""
 
@@ -146,7 +135,7 @@ class GroupCommitter(Struct, eq=False):
     """Requests with definitions that are not over."""
     _promised: set[asyncio.Future[Csn]] = field(default_factory=set)
     """Commits that were answered and are not durable."""
-    _in_flight: list[_InFlight] = field(default_factory=list)
+    in_flight: list[InFlight] = field(default_factory=list)
     groups: int = 0
     committed: int = 0
 
@@ -276,8 +265,14 @@ class GroupCommitter(Struct, eq=False):
     def decided_after(self, as_of: Csn) -> tuple[Txn, ...]:
         """The transactions that will commit, unless the store or another process prevents it, and that a snapshot at
         `as_of` does not hold: READ UNCOMMITTED sees them."""
-        written = [txn for group in self._in_flight if group.ts > as_of for txn in group.members]
+        written = [txn for group in self.in_flight if group.ts > as_of for txn in group.members]
         return (*written, *(waiting.request.txn for waiting in self._queue if waiting.answered))
+
+    async def moved(self) -> None:
+        """Return when who holds rows that durable commits have replaced holds the new ones."""
+        durable = self.env.cache.upper
+        for group in [group for group in self.in_flight if group.ts < durable]:
+            await group.noted.wait()
 
     # ------------------------------------------------------------ early answers
 
@@ -422,14 +417,15 @@ class GroupCommitter(Struct, eq=False):
 
     async def _commit_group(self, group: list[Waiting], recorded: Callable[[], None]) -> None:
         """Validate and commit; again from the start when another process committed in between."""
-        flying = _InFlight(AFTER_ALL, _answered(group))
-        self._in_flight.append(flying)
+        flying = InFlight(AFTER_ALL, _answered(group))
+        self.in_flight.append(flying)
         try:
             await self._commit_in_rounds(group, recorded, flying)
         finally:
-            self._in_flight.remove(flying)
+            self.in_flight.remove(flying)
+            flying.noted.set()
 
-    async def _commit_in_rounds(self, group: list[Waiting], recorded: Callable[[], None], flying: _InFlight) -> None:
+    async def _commit_in_rounds(self, group: list[Waiting], recorded: Callable[[], None], flying: InFlight) -> None:
         env = self.env
         for _ in range(MAX_ROUNDS):
             flying.ts, flying.members = AFTER_ALL, _answered(group)
@@ -465,6 +461,7 @@ class GroupCommitter(Struct, eq=False):
             for waiting in [waiting for waiting in group if waiting.early is not None]:
                 waiting.answer()
             await self._note_versions(group, merged, ts)
+            flying.noted.set()
             await env.oracle.apply_write("user", ts)
             self.groups += 1
             self.committed += len(group)

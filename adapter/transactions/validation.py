@@ -46,7 +46,9 @@ if TYPE_CHECKING:
 
 def followed(request: CommitRequest, accepted: Accepted) -> CommitRequest | None:
     """`request` with rows of others that are durable by now by their own ids; None when one that it follows is neither
-    that nor among those `accepted`, and so is lost to it."""
+    that nor among those `accepted`, and so is lost to it, or when it is overtaken at a row of theirs."""
+    if request.owner is not None and request.owner.is_overtaken:
+        return None
     members = {member.txn.place for member in accepted.requests}
     left = [decided for decided in request.follows if not decided.is_durable]
     if any(decided.is_lost or decided.place not in members for decided in left):

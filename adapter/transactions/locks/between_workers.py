@@ -203,6 +203,11 @@ class BetweenWorkers:
         """`heir` has what the transaction of `owner` took."""
         self._rows.hand_over(owner, heir)
 
+    def follow(self, relation_oid: int, owner: Owner, old: np.ndarray[Any, Any], new: np.ndarray[Any, Any]) -> None:
+        """The rows `old` (ascending) are the rows `new` from now on: whoever but `owner` has taken an old one has the
+        new one as well, or is overtaken by a worker that has seen the commit before this one and taken it."""
+        self._rows.follow(relation_oid, owner, old, new)
+
     def _take_run(self, owner: Owner, relation_oid: int, first: int, count: int, mode: Mode) -> int | None:
         """None when `owner` has these rows now; otherwise one that it has to wait for."""
         if (

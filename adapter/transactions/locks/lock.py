@@ -79,6 +79,8 @@ class Owner(Struct, eq=False, kw_only=True):
     """Whether somebody would follow it, once it is decided."""
     is_certain: bool = False
     """Whether nothing but a failure of the store keeps it from committing, once it is decided."""
+    is_overtaken: bool = False
+    """Whether another worker has got a row that it has followed, before it could take that against the others."""
     decide: Callable[[], None] | None = None
     """Lets others follow it: it is decided, and nobody has asked for that yet."""
     segments: list[Segment] = field(default_factory=lambda: [Segment()])

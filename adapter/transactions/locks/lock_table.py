@@ -12,7 +12,7 @@ session when it says so or ends. What is left behind by a failure of this module
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -46,6 +46,10 @@ class LockTable:
             between_workers.go_on = self._go_on
             between_workers.waits = self._waits
             between_workers.holders = self._holders_of
+        self.in_flight: Sequence[object] = ()
+        """The commits that are being written; the committer's."""
+        self.moved: Callable[[], Awaitable[None]]
+        """Returns when they hold up no lock on a row that can be seen; the committer's."""
         self._locks: dict[Tag, Lock] = {}
         self._rows: dict[int, RowLocks] = {}
         self._waiting: dict[Request, None] = {}
@@ -265,11 +269,12 @@ class LockTable:
         return waited
 
     def follow(self, relation_oid: int, owner: Owner, old: np.ndarray[Any, Any], new: np.ndarray[Any, Any]) -> None:
-        """The rows `old` (ascending) are the rows `new` from now on, for whoever holds them or waits for them; `owner`,
-        who is about to let go of them, may keep the old ones."""
+        """The rows `old` (ascending) are the rows `new` from now on for who holds or awaits them; `owner` lets go."""
         rows = self._rows.get(relation_oid)
         if rows is not None:
             rows.follow(owner, old, new)
+            if self.between_workers is not None:
+                self.between_workers.follow(relation_oid, owner, old, new)
 
     def _rows_of(self, relation_oid: int) -> RowLocks:
         rows = self._rows.get(relation_oid)
@@ -529,6 +534,8 @@ class SessionLocks:
         """Take rows, in the order of their ids (ascending, each once); whether one had to be waited for. Holders
         that have passed them on are not when the request `follows` them."""
         patience, between = self._patience(), self.table.between_workers
+        if self.table.in_flight:
+            await self.table.moved()
         waited = await self.table.lock_rows(self.owner, relation_oid, row_ids, mode, patience, follows=follows)
         if between is not None:
             waited |= await between.lock_rows(self.owner, relation_oid, row_ids, mode, patience)
@@ -536,6 +543,8 @@ class SessionLocks:
 
     async def try_rows(self, relation_oid: int, row_ids: np.ndarray[Any, Any], mode: Mode) -> np.ndarray[Any, Any]:
         """Take those of these rows (ids ascending, each once) that need no waiting; the others."""
+        if self.table.in_flight:
+            await self.table.moved()
         refused, between = self.table.try_rows(self.owner, relation_oid, row_ids, mode), self.table.between_workers
         if between is None:
             return refused
@@ -569,6 +578,7 @@ class SessionLocks:
         """The transaction is over."""
         self.owner.transactions += 1
         self.owner.is_awaited, self.owner.is_certain, self.owner.decide = False, False, None
+        self.owner.is_overtaken = False
         if self.owner.has_taken:
             self.table.release(self.owner)
         if self.table.between_workers is not None:

@@ -19,6 +19,9 @@ import fcntl
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from adapter.transactions.locks.lock import Owner
 from adapter.transactions.locks.modes import FOR_KEY_SHARE, FOR_NO_KEY_UPDATE, FOR_SHARE, FOR_UPDATE, Mode, bits
@@ -113,6 +116,24 @@ class RowsOutside:
             for first, count in runs_of(left):
                 set_lock(self._files[file], fcntl.F_UNLCK, _place(relation_oid, first), count)
         return {relation_oid for relation_oid, _, _ in sets}
+
+    def follow(self, relation_oid: int, owner: Owner, old: np.ndarray[Any, Any], new: np.ndarray[Any, Any]) -> None:
+        """Take the rows `new` for those who have taken the rows `old` (ascending), but for `owner`. Whoever finds
+        one with another worker is overtaken."""
+        for other, sets in self._taken.items():
+            if other is owner:
+                continue
+            for (relation, file, kind), rows in sets.items():
+                if relation != relation_oid:
+                    continue
+                places = np.searchsorted(old, taken := np.fromiter(rows, np.int64, len(rows)))
+                here = places < len(old)
+                here[here] = old[places[here]] == taken[here]
+                for row in new[places[here]].tolist():
+                    if set_lock(self._files[file], kind, _place(relation_oid, row), 1):
+                        rows.add(row)
+                    else:
+                        other.is_overtaken = True
 
     def hand_over(self, owner: Owner, heir: Owner) -> None:
         """`heir` has what `owner` had."""
