@@ -16,7 +16,13 @@ import msgspec
 
 from adapter.changes.rows.defaults import default_query
 from adapter.definitions.columns import drop_column, drop_referring
-from adapter.definitions.common.catalog_changes import change, check_column_count, require_column, role_oid, with_column
+from adapter.definitions.common.catalog_changes import (
+    change,
+    check_column_count,
+    named_role,
+    require_column,
+    with_column,
+)
 from adapter.definitions.constraints.checks import (
     add_checks,
     find_constraint,
@@ -442,6 +448,6 @@ def _validate_constraint(running: Running, relation: Relation, action: st.Valida
 
 def _set_owner(running: Running, record: Relation | SequenceRecord, owner: str) -> None:
     catalog = own_catalog(running)
-    oid = role_oid(catalog, running, owner)
+    oid = named_role(running, owner).oid
     moved = [record, *(owned_sequences(catalog, record.oid) if isinstance(record, Relation) else ())]
     change(running, removed=moved, added=[msgspec.structs.replace(each, owner=oid) for each in moved])

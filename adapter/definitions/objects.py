@@ -9,7 +9,7 @@ import hmac
 
 import msgspec
 
-from adapter.definitions.common.catalog_changes import change, new_oid, owner_oid, role_oid
+from adapter.definitions.common.catalog_changes import change, named_role, new_oid, owner_oid
 from adapter.definitions.constraints.checks import find_constraint, refuse_duplicate
 from adapter.definitions.databases.changes import give_database, rename_database, require_database
 from adapter.definitions.dependents import remove
@@ -43,6 +43,7 @@ from planner.errors import (
 )
 from planner.statements import records as st
 from planner.types.table_indexes import is_taken
+from storage.catalog.access import Role
 from storage.catalog.model import (
     CatalogSnapshot,
     Comment,
@@ -50,7 +51,6 @@ from storage.catalog.model import (
     Database,
     Index,
     Relation,
-    Role,
     Schema,
     Sequence,
     Setting,
@@ -78,7 +78,7 @@ async def create_schema(running: Running, statement: st.CreateSchema) -> None:
         message = f'schema "{statement.name}" already exists, skipping'
         running.session.notice(Notice(severity="NOTICE", sqlstate="42P06", message=message))
         return
-    owner = owner_oid(running) if statement.owner is None else role_oid(catalog, running, statement.owner)
+    owner = owner_oid(running) if statement.owner is None else named_role(running, statement.owner).oid
     database = running.session.database_oid
     change(running, added=[Schema(oid=new_oid(running), name=statement.name, owner=owner, database=database)])
 
@@ -133,7 +133,7 @@ def _rename_schema(running: Running, catalog: CatalogSnapshot, schema: Schema, n
 async def alter_owner(running: Running, statement: st.AlterOwner) -> None:
     """ALTER SCHEMA / DATABASE ... OWNER TO."""
     catalog = own_catalog(running)
-    owner = role_oid(catalog, running, statement.owner)
+    owner = named_role(running, statement.owner).oid
     if statement.kind == "database":
         give_database(running, statement.name, owner)
         return

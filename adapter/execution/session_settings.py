@@ -6,17 +6,21 @@ session acts as (role, session_authorization); they are read and changed where t
 
 from __future__ import annotations
 
+from adapter.access.membership import is_member_of, is_superuser
+from adapter.access.roles import role_called
 from adapter.execution.session_state import SessionState
 from adapter.execution.statement import Running
 from adapter.results import ColumnDescription
 from adapter.settings.catalogue import SETTINGS, Setting
+from adapter.settings.identity import Identity
 from adapter.settings.values import canonical_value, check_changeable, raw_value
 from adapter.transactions.commit_request import Isolation
 from planner.errors import InsufficientPrivilege, InvalidParameterValue
 from planner.statements import records as st
 from planner.types import types as t
 from planner.types.types import SqlType
-from storage.catalog.model import Role
+from storage.catalog.access import Role
+from storage.catalog.model import CatalogSnapshot
 
 TEXT = SqlType(t.TEXT)
 
@@ -45,9 +49,11 @@ def apply_setting(
             running.transaction.deferrable = shown == "on"
             return shown
         case "role":
-            shown = _set_role(session, shown)
+            _check_own_identity(session, setting.name)
+            return _set_role(session, shown, local=local)
         case "session_authorization":
-            shown = _set_session_authorization(session, shown)
+            _check_own_identity(session, setting.name)
+            return _set_session_authorization(session, shown, local=local)
         case _:
             pass
     values = session.values
@@ -62,9 +68,14 @@ def reset_setting(running: Running, setting: Setting, *, local: bool) -> str:
         running.transaction.set_isolation(Isolation(session.values["default_transaction_isolation"]))
         return running.transaction.isolation.value
     if setting.name == "role":
-        session.user = session.session_user
+        _check_own_identity(session, setting.name)
+        return _set_role(session, session.values.base["role"], local=local)
     if setting.name == "session_authorization":
-        session.user = session.session_user
+        _check_own_identity(session, setting.name)
+        identity, name = session.values.identity, session.values.base[setting.name]
+        shown = {"session_authorization": name, "role": "none"}
+        _act_as(session, identity.with_session(identity.authenticated), shown, local=local)
+        return name
     if local:
         session.values = session.values.with_local(setting.name, session.values.base[setting.name])
     else:
@@ -72,28 +83,45 @@ def reset_setting(running: Running, setting: Setting, *, local: bool) -> str:
     return session.values[setting.name]
 
 
-def _set_role(session: SessionState, name: str) -> str:
-    if name == "none":
-        session.user = session.session_user
-        return name
-    _check_role(session, name)
-    session.user = name
+def _set_role(session: SessionState, name: str, *, local: bool) -> str:
+    """SET ROLE. Raises 22023 for a role that there is not, 42501 for one that the session's user may not become."""
+    catalog, identity = session.newest_catalog(), session.values.identity
+    role = None
+    if name != "none":
+        role = _role(catalog, name).oid
+        if not is_member_of(catalog, identity.session, role):
+            raise InsufficientPrivilege(f'permission denied to set role "{name}"')
+    _act_as(session, identity.with_role(role), {"role": name}, local=local)
     return name
 
 
-def _set_session_authorization(session: SessionState, name: str) -> str:
-    _check_role(session, name)
-    session.user = name
+def _set_session_authorization(session: SessionState, name: str, *, local: bool) -> str:
+    """SET SESSION AUTHORIZATION, which ends SET ROLE. Raises 22023 and 42501."""
+    catalog, identity = session.newest_catalog(), session.values.identity
+    role = _role(catalog, name).oid
+    if role != identity.authenticated and not is_superuser(catalog, identity.authenticated):
+        raise InsufficientPrivilege("permission denied to set session authorization")
+    shown = {"session_authorization": name, "role": "none"}
+    _act_as(session, identity.with_session(role), shown, local=local)
     return name
 
 
-def _check_role(session: SessionState, name: str) -> None:
-    """Raise 22023 when there is no such role, 42501 when the session's user may not become it."""
-    roles = {record.name: record for record in session.services.catalog().all() if isinstance(record, Role)}
-    if name not in roles:
+def _act_as(session: SessionState, identity: Identity, shown: dict[str, str], *, local: bool) -> None:
+    powerful = "on" if is_superuser(session.newest_catalog(), identity.current) else "off"
+    session.values = session.values.acting_as(identity, {**shown, "is_superuser": powerful}, local=local)
+
+
+def _check_own_identity(session: SessionState, name: str) -> None:
+    """Raise 42501 inside a SECURITY DEFINER function, which may not change who it acts as."""
+    if session.values.identity.definer is not None:
+        raise InsufficientPrivilege(f'cannot set parameter "{name}" within security-definer function')
+
+
+def _role(catalog: CatalogSnapshot, name: str) -> Role:
+    role = role_called(catalog, name)
+    if role is None:
         raise InvalidParameterValue(f'role "{name}" does not exist')
-    if not roles[session.session_user].superuser and name != session.session_user:
-        raise InsufficientPrivilege(f'permission denied to set role "{name}"')
+    return role
 
 
 def show_value(session: SessionState, name: str) -> tuple[str, str]:

@@ -13,6 +13,7 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
+from adapter.access.roles import role_name
 from adapter.execution.notifications import Listener
 from adapter.execution.portals import PortalTable
 from adapter.execution.prepared import PreparedStatements
@@ -47,7 +48,8 @@ _LEVEL_OF = {"NOTICE": "notice", "WARNING": "warning", "LOG": "log", "DEBUG": "d
 
 
 class SessionState:
-    """See the module's contract. `user` is who statements run as, `session_user` who logged in."""
+    """See the module's contract. `user` and `session_user` are the names, as of the latest bind context, of the roles
+    that statements run as and that the session is for; what counts is `values.identity`."""
 
     def __init__(
         self,
@@ -84,7 +86,7 @@ class SessionState:
         """What goes to the client with the next result."""
         self.sequence_values: dict[int, int] = {}
         self.last_sequence: int | None = None
-        self._context: tuple[CatalogSnapshot, SettingValues, str, BindContext, TypeScope] | None = None
+        self._context: tuple[CatalogSnapshot, SettingValues, BindContext, TypeScope] | None = None
         """The latest bind context, with what it was made of."""
         self._planned: tuple[Parsed, tuple[int, ...], BindContext, Plan] | None = None
         """The latest plan, with what it was made of: Execute asks for the one that Bind has asked for."""
@@ -286,10 +288,12 @@ class SessionState:
     def bind_context(self, catalog: CatalogSnapshot) -> BindContext:
         """What the binder needs of the session."""
         known = self._context
-        if known is not None and known[0] is catalog and known[1] is self.values and known[2] == self.user:
+        if known is not None and known[0] is catalog and known[1] is self.values:
             # NOTE: each statement of each session comes by here.
-            TYPE_SCOPE.set(known[4])
-            return known[3]
+            TYPE_SCOPE.set(known[3])
+            return known[2]
+        self.user = role_name(catalog, self.values.identity.current)
+        self.session_user = role_name(catalog, self.values.identity.session)
         context = BindContext(
             catalog=catalog,
             search_path=self.search_path(),
@@ -299,7 +303,7 @@ class SessionState:
             system_relations=self.services.system_relations,
         )
         scope = TypeScope(catalog=catalog, search_path=context.search_path)
-        self._context = (catalog, self.values, self.user, context, scope)
+        self._context = (catalog, self.values, context, scope)
         TYPE_SCOPE.set(scope)
         return context
 

@@ -14,9 +14,11 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from adapter.execution.session_settings import apply_setting
 from adapter.execution.statement import RowsOutcome, Running
 from adapter.plans.plan_cache import Plan, describe_fields, make_plan
 from adapter.plans.row_text import literal_value
+from adapter.settings.values import IDENTITY_SETTINGS
 from planner.calls.user_functions import statements_of
 from planner.common_errors import too_deep
 from planner.definitions.routines import converted, with_arguments
@@ -28,7 +30,6 @@ from planner.statements import records as st
 from planner.types.signature import Signature
 from planner.types.type_scope import types_of
 from planner.types.types import RECORD, VOID, SqlType, column_type
-from storage.catalog.model import Role
 from storage.catalog.routines import Function
 
 MAX_DEPTH = 100
@@ -122,17 +123,17 @@ async def _rows(outcome: RowsOutcome, types: Sequence[SqlType]) -> list[tuple[An
 def _as_declared(running: Running, record: Function) -> Iterator[None]:
     """The function's settings and its user hold for the length of the block."""
     session = running.session
-    values, user = session.values, session.user
+    values = session.values
     try:
         for setting in record.settings:
             name, _, value = setting.partition("=")
-            session.values = session.values.with_local(name, value)
+            if name in IDENTITY_SETTINGS:
+                apply_setting(running, name, value, local=True)
+            else:
+                session.values = session.values.with_local(name, value)
         if record.security_definer:
-            owner = running.transaction.catalog.get(record.owner)
-            if isinstance(owner, Role):
-                session.user = owner.name
+            session.values = session.values.within(record.owner)
         yield
     finally:
-        if record.settings:
+        if record.settings or record.security_definer:
             session.values = values
-        session.user = user

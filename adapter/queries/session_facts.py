@@ -25,7 +25,7 @@ from planner.ir import nodes as ir
 from planner.ir.bound import BoundQuery
 from planner.ir.rewrite import walk
 from planner.types.table_indexes import constraint_of_index, indexes_of
-from storage.catalog.model import WHOLE, CatalogSnapshot, Relation, Role
+from storage.catalog.model import WHOLE, CatalogSnapshot, Relation
 from storage.catalog.temporary import is_temporary
 from storage.errors import UnknownShard
 
@@ -159,8 +159,6 @@ def own_rows(relation: str, sessions: SessionRegistry, locks: LockTable) -> list
 def _activity(backend: Backend) -> Mapping[str, Any]:
     """A row of pg_stat_activity."""
     session, began_at = backend.state, backend.statement_began_at
-    catalog = session.services.catalog()
-    role = next((r.oid for r in catalog.all() if isinstance(r, Role) and r.name == session.session_user), None)
     transaction = session.transaction
     if began_at is not None:
         state = "active"
@@ -178,7 +176,7 @@ def _activity(backend: Backend) -> Mapping[str, Any]:
         "datid": session.database_oid,
         "datname": session.database,
         "pid": session.backend_pid,
-        "usesysid": role,
+        "usesysid": session.values.identity.authenticated,
         "usename": session.session_user,
         "application_name": session.values["application_name"],
         "client_addr": address or None,

@@ -10,8 +10,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
+from adapter.access.membership import is_member_of
+from adapter.access.roles import role_called
 from adapter.engines.engines import Engines
 from adapter.execution.services import Services
 from adapter.execution.session_registry import SessionRegistry
@@ -26,17 +29,21 @@ from adapter.sessions.scratch import Scratch
 from adapter.sessions.session import Session
 from adapter.sessions.statement_life import StatementLife
 from adapter.sessions.upgrade import upgrade
+from adapter.settings.identity import Identity
 from adapter.settings.values import SettingValues, canonical_value, check_changeable, require_setting
 from adapter.workers.colleagues import Colleagues
 from planner.common_errors import missing_database, shut_down
 from planner.errors import (
     CannotConnectNow,
+    InsufficientPrivilege,
     InvalidAuthorizationSpecification,
+    InvalidParameterValue,
     ObjectNotInPrerequisiteState,
     SqlError,
     TooManyConnections,
 )
-from storage.catalog.model import CatalogSnapshot, Database, Role, Setting
+from storage.catalog.access import Role
+from storage.catalog.model import CatalogSnapshot, Database, Setting
 from storage.environment.environment import Environment
 from storage.environment.named_stores import open_environment
 
@@ -162,7 +169,7 @@ class Server:
             raise CannotConnectNow("the database system is shutting down", fatal=True)
         await self.env.oracle.read_ts("catalog")
         catalog = self.env.catalog.current()
-        role = next((r for r in catalog.all() if isinstance(r, Role) and r.name == startup.user), None)
+        role = role_called(catalog, startup.user)
         if role is None:
             raise InvalidAuthorizationSpecification(f'role "{startup.user}" does not exist', fatal=True)
         if not role.login:
@@ -203,7 +210,8 @@ class Server:
     def _session_defaults(
         self, catalog: CatalogSnapshot, startup: StartupParameters, role: Role, database: Database
     ) -> SettingValues:
-        values = self._base_settings
+        identity = Identity(authenticated=role.oid, session=role.oid)
+        values = replace(self._base_settings, session_identity=identity)
         stored = [
             record
             for record in catalog.all()
@@ -223,7 +231,21 @@ class Server:
                 error.fatal = True
                 raise
             values = values.with_default(setting.name, shown)
+        return _with_role(catalog, values)
+
+
+def _with_role(catalog: CatalogSnapshot, values: SettingValues) -> SettingValues:
+    """`values` acting as the role that they say. Raises (fatal) 22023 and 42501."""
+    name, identity = values["role"], values.identity
+    if name == "none":
         return values
+    role = role_called(catalog, name)
+    if role is None:
+        raise InvalidParameterValue(f'role "{name}" does not exist', fatal=True)
+    if not is_member_of(catalog, identity.session, role.oid):
+        raise InsufficientPrivilege(f'permission denied to set role "{name}"', fatal=True)
+    values = replace(values, session_identity=identity.with_role(role.oid))
+    return values.with_default("is_superuser", "on" if role.superuser else "off")
 
 
 def _server_defaults(given: Mapping[str, str]) -> SettingValues:

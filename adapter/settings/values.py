@@ -19,6 +19,7 @@ from functools import lru_cache
 from immutables import Map
 
 from adapter.settings.catalogue import BY_NAME, SETTINGS, Setting
+from adapter.settings.identity import BOOTSTRAP_SUPERUSER, Identity
 from planner.common_errors import unknown_setting
 from planner.errors import (
     CantChangeRuntimeParam,
@@ -327,6 +328,9 @@ def split_list(value: str) -> tuple[str, ...]:
     return tuple(names)
 
 
+IDENTITY_SETTINGS = ("role", "session_authorization", "is_superuser")
+"""The settings that say who the session acts as."""
+
 DEFAULTS: Map[str, str] = Map(
     {
         setting.name: canonical_value(setting, setting.default)
@@ -347,9 +351,15 @@ class SettingValues(Mapping[str, str]):
     local: Map[str, str] = field(default_factory=Map)
     flat: Mapping[str, str] = field(init=False, repr=False, compare=False)
     """The values in force, the three layers as one plain mapping: statements look up dozens, and they change seldom."""
+    session_identity: Identity = BOOTSTRAP_SUPERUSER
+    local_identity: Identity | None = None
+    """As SET LOCAL ROLE has it until the transaction's end."""
+    identity: Identity = field(init=False)
+    """Who the session acts as."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "flat", {**self.base, **self.session, **self.local})
+        object.__setattr__(self, "identity", self.local_identity or self.session_identity)
 
     def __getitem__(self, name: str) -> str:
         return self.flat[name]
@@ -410,9 +420,24 @@ class SettingValues(Mapping[str, str]):
 
     def reset_all(self) -> SettingValues:
         """After RESET ALL; the identity of the session stays."""
-        kept = {name: value for name, value in self.session.items() if name in ("role", "session_authorization")}
-        return replace(self, session=Map(kept), local=Map())
+        kept = {name: value for name, value in self.session.items() if name in IDENTITY_SETTINGS}
+        return replace(self, session=Map(kept), local=Map(), local_identity=None)
+
+    def acting_as(self, identity: Identity, shown: Mapping[str, str], *, local: bool) -> SettingValues:
+        """Acting as someone else, with `local` until the transaction's end; `shown` are the settings that tell so."""
+        if local:
+            return replace(self, local=self.local.update(shown), local_identity=identity)
+        kept = Map({name: value for name, value in self.local.items() if name not in IDENTITY_SETTINGS})
+        return replace(
+            self, session=self.session.update(shown), local=kept, session_identity=identity, local_identity=None
+        )
+
+    def within(self, definer: int) -> SettingValues:
+        """Inside a SECURITY DEFINER function of the role `definer`."""
+        return replace(self, local_identity=self.identity.within(definer))
 
     def without_local(self) -> SettingValues:
         """At the end of a transaction."""
-        return self if not self.local else replace(self, local=Map())
+        if not self.local and self.local_identity is None:
+            return self
+        return replace(self, local=Map(), local_identity=None)

@@ -57,7 +57,7 @@ async def discard(running: Running, statement: st.Discard) -> Command:
         case "all":
             prevent_in_block(running, "DISCARD ALL")
             await session.portals.drop_all(keep_held=False)
-            session.user = session.session_user
+            reset_setting(running, session.values.find("session_authorization"), local=False)
             session.values = session.values.reset_all()
             session.statements.forget_all()
             session.listener.channels.clear()

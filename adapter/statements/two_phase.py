@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from adapter.access.membership import is_superuser
 from adapter.execution.guards import prevent_in_block
 from adapter.execution.statement import Running
 from adapter.results import Command
@@ -27,7 +28,6 @@ from planner.errors import (
     UndefinedObject,
 )
 from planner.statements import records as st
-from storage.catalog.model import Role
 from storage.catalog.temporary import FIRST_TEMPORARY_OID
 from storage.errors import StorageError
 from storage.timestamps.csn import Csn
@@ -140,8 +140,7 @@ async def finish(running: Running, statement: st.PreparedTransaction) -> Command
 
 def _check_may_finish(running: Running, note: Note) -> None:
     session = running.session
-    role = next((r for r in session.services.catalog().all() if isinstance(r, Role) and r.name == session.user), None)
-    if note.user != session.user and (role is None or not role.superuser):
+    if note.user != session.user and not is_superuser(session.newest_catalog(), session.values.identity.current):
         raise InsufficientPrivilege(
             "permission denied to finish prepared transaction",
             hint="Must be superuser or the user that prepared the transaction.",

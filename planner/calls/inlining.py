@@ -53,7 +53,7 @@ from planner.types.type_names import format_type
 from planner.types.type_scope import TYPE_SCOPE, types_of
 from planner.types.types import INT8, NAME, RECORD, VOID, SqlType
 from planner.types.user_types import attributes
-from storage.catalog.model import Role
+from storage.catalog.access import Role
 from storage.catalog.routines import Function
 
 SEARCH_PATH = "search_path="

@@ -39,7 +39,8 @@ from planner.types.types import (
     REGROLE,
     REGTYPE,
 )
-from storage.catalog.model import PG_CATALOG_OID, Role, Schema
+from storage.catalog.access import Role
+from storage.catalog.model import PG_CATALOG_OID, Schema
 
 if TYPE_CHECKING:
     from planner.resolution.statement import BindContext

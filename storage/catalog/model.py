@@ -21,6 +21,7 @@ from immutables import Map
 from msgspec import Struct
 from msgspec.structs import replace
 
+from storage.catalog.access import Membership, Role, Roles
 from storage.catalog.record import Record
 from storage.catalog.routines import Function
 from storage.ids import ShardId
@@ -51,17 +52,6 @@ class Database(Record, frozen=True, kw_only=True, tag="database"):
     allows_connections: bool = True
     connection_limit: int = -1
     """How many sessions of roles that are no superusers it may have at once; -1: any number."""
-
-
-class Role(Record, frozen=True, kw_only=True, tag="role"):
-    name: str
-    superuser: bool = False
-    login: bool = True
-    create_db: bool = False
-    create_role: bool = False
-    inherit: bool = True
-    password: str | None = None
-    """SCRAM verifier as PostgreSQL stores it, never clear text."""
 
 
 class Schema(Record, frozen=True, kw_only=True, tag="schema"):
@@ -309,7 +299,7 @@ class Setting(Record, frozen=True, kw_only=True, tag="setting"):
 
 CatalogRecord: TypeAlias = (
     Database | Role | Schema | Relation | Comment | Constraint | Index | Sequence | Setting | EnumType | DomainType
-    | Function
+    | Function | Membership
 )  # fmt: skip
 
 
@@ -345,6 +335,7 @@ class CatalogSnapshot(Struct, frozen=True, kw_only=True):
     """The types that are no relation's rows."""
     function_oids: Map[tuple[int, str], tuple[int, ...]]
     """The functions and procedures of one name, in the order of their oids."""
+    roles: Roles
 
     @staticmethod
     def empty() -> CatalogSnapshot:
@@ -361,6 +352,7 @@ class CatalogSnapshot(Struct, frozen=True, kw_only=True):
             index_oids=Map(),
             type_names=Map(),
             function_oids=Map(),
+            roles=Roles(),
         )
 
     def apply(self, updates: Iterable[CatalogUpdate], csn: Csn) -> CatalogSnapshot:
@@ -475,6 +467,7 @@ class CatalogSnapshot(Struct, frozen=True, kw_only=True):
             index_oids=indexes,
             type_names=types,
             function_oids=functions,
+            roles=self.roles.changed((update.record, update.diff) for update in ordered),
         )
 
     def get(self, oid: int) -> CatalogRecord | None:
@@ -554,7 +547,7 @@ def _database_of(
             # The object may be gone by now, or be derived from one that has another oid.
             owner = touched.get(record.object_oid) or known.get(record.object_oid)
             return WHOLE if isinstance(owner, (Role, Database)) else record.database
-        case Database() | Role() | Setting():
+        case Database() | Role() | Setting() | Membership():
             return WHOLE
         case _:
             assert_never(record)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from storage.catalog.access import Role
 from storage.catalog.model import (
     BOOTSTRAP_SUPERUSER_OID,
     DATABASE_OWNER_ROLE_OID,
@@ -12,7 +13,6 @@ from storage.catalog.model import (
     CatalogRecord,
     CatalogUpdate,
     Database,
-    Role,
     Schema,
 )
 

@@ -63,6 +63,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "system_catalogs.information_schema",
         "system_catalogs.pg_catalog",
         "system_catalogs.objects",
+        "access",
         "settings",
         "execution_context",
         "results",

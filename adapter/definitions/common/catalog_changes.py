@@ -6,14 +6,16 @@ from collections.abc import Iterable
 
 import msgspec
 
+from adapter.access.roles import require_role, role_with
 from adapter.execution.guards import own_catalog
 from adapter.execution.statement import Running
 from adapter.results import Notice
-from planner.common_errors import missing_column, missing_role
-from planner.errors import DuplicateObject, DuplicateTable, TooManyColumns
+from planner.common_errors import missing_column
+from planner.errors import DuplicateObject, DuplicateTable, TooManyColumns, UndefinedObject
 from planner.statements import records as st
 from planner.types.table_indexes import is_taken
-from storage.catalog.model import CatalogRecord, CatalogSnapshot, CatalogUpdate, Column, Relation, Role, Schema
+from storage.catalog.access import Role
+from storage.catalog.model import CatalogRecord, CatalogSnapshot, CatalogUpdate, Column, Relation, Schema
 from storage.catalog.temporary import is_temporary
 from storage.ids import ShardId, new_temporary_shard_id
 from storage.ids import is_temporary as is_temporary_shard
@@ -39,18 +41,19 @@ def check_free_row_type(catalog: CatalogSnapshot, schema: int, name: str) -> Non
 
 
 def owner_oid(running: Running) -> int:
-    """The oid of the current role."""
-    catalog = own_catalog(running)
-    return next((r.oid for r in catalog.all() if isinstance(r, Role) and r.name == running.session.user), 10)
+    """The oid of the current role. 42704 when it has been dropped meanwhile."""
+    oid = running.session.values.identity.current
+    if role_with(own_catalog(running), oid) is None:
+        raise UndefinedObject(f"role {oid} was concurrently dropped")
+    return oid
 
 
-def role_oid(catalog: CatalogSnapshot, running: Running, name: str) -> int:
-    """The oid of a role by name; CURRENT_USER and SESSION_USER by their key words. 42704."""
-    name = {"current_user": running.session.user, "session_user": running.session.session_user}.get(name, name)
-    for record in catalog.all():
-        if isinstance(record, Role) and record.name == name:
-            return record.oid
-    raise missing_role(name)
+def named_role(running: Running, name: str) -> Role:
+    """The role of this name; CURRENT_USER and SESSION_USER by their key words. 42704."""
+    catalog, identity = own_catalog(running), running.session.values.identity
+    oid = {"current_user": identity.current, "session_user": identity.session}.get(name)
+    role = None if oid is None else role_with(catalog, oid)
+    return require_role(catalog, name) if role is None else role
 
 
 def change(running: Running, removed: Iterable[CatalogRecord] = (), added: Iterable[CatalogRecord] = ()) -> None:

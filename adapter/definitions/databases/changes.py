@@ -14,7 +14,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from adapter.definitions.common.catalog_changes import change, forget_shard, new_oid, owner_oid, role_oid
+from adapter.definitions.common.catalog_changes import change, forget_shard, named_role, new_oid, owner_oid
 from adapter.definitions.common.table_rows import fill_table, make_shard
 from adapter.definitions.databases.copies import Copies, oids_for
 from adapter.definitions.databases.options import options_of
@@ -37,6 +37,7 @@ from planner.errors import (
 )
 from planner.statements import records as st
 from planner.types.type_scope import types_of
+from storage.catalog.access import Role
 from storage.catalog.model import (
     WHOLE,
     CatalogRecord,
@@ -44,7 +45,6 @@ from storage.catalog.model import (
     CatalogUpdate,
     Database,
     Relation,
-    Role,
     Schema,
     Sequence,
     Setting,
@@ -79,7 +79,7 @@ async def create_database(running: Running, statement: st.CreateDatabase) -> Non
     """CREATE DATABASE: a copy of its template."""
     catalog = own_catalog(running)
     options = options_of(running, statement.options)
-    owner = owner_oid(running) if options.owner is None else role_oid(catalog, running, options.owner)
+    owner = owner_oid(running) if options.owner is None else named_role(running, options.owner).oid
     role = _current_role(running)
     if not (role.superuser or role.create_db):
         raise InsufficientPrivilege("permission denied to create database")

@@ -14,6 +14,7 @@ from typing import assert_never
 from msgspec.structs import replace
 
 from planner.types import derived_oids
+from storage.catalog.access import Membership, Role
 from storage.catalog.model import (
     PUBLIC_SCHEMA_OID,
     CatalogRecord,
@@ -27,7 +28,6 @@ from storage.catalog.model import (
     EnumType,
     Index,
     Relation,
-    Role,
     Schema,
     Setting,
 )
@@ -167,7 +167,7 @@ class Copies:
                     sql_body=self._text(record.sql_body),
                     depends_on=self._all(record.depends_on),
                 )
-            case Role() | Database() | Setting():
+            case Role() | Membership() | Database() | Setting():
                 raise ValueError(f"a database has no {type(record).__name__} of its own")
             case _:
                 assert_never(record)

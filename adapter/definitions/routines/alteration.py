@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from adapter.definitions.common.catalog_changes import change, role_oid
+from adapter.definitions.common.catalog_changes import change, named_role
 from adapter.definitions.routines.names import check_free, find_routine, schema_called
 from adapter.definitions.routines.settings import with_settings
 from adapter.execution.guards import own_catalog
@@ -32,7 +32,7 @@ async def alter_routine(running: Running, statement: st.AlterRoutine) -> None:
         check_free(catalog, schema.oid, changed, schema.name)
         running.transaction.rely_on([schema])
     elif statement.owner is not None:
-        changed = replace(record, owner=role_oid(catalog, running, statement.owner))
+        changed = replace(record, owner=named_role(running, statement.owner).oid)
     elif statement.options is not None:
         changed = _with_options(running, record, statement.options)
     if changed != record:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from adapter.definitions.common.catalog_changes import change, role_oid
+from adapter.definitions.common.catalog_changes import change, named_role
 from adapter.definitions.types.names import check_free_type, require_own_type
 from adapter.execution.guards import own_catalog
 from adapter.execution.relation_names import require_schema
@@ -43,5 +43,5 @@ def move_type(running: Running, name: st.QualifiedName, schema_name: str, kind: 
 async def change_owner(running: Running, statement: st.ChangeTypeOwner) -> None:
     """ALTER TYPE or DOMAIN ... OWNER TO."""
     record = require_own_type(running, statement.name, statement.kind)
-    owner = role_oid(own_catalog(running), running, statement.owner)
+    owner = named_role(running, statement.owner).oid
     change(running, removed=[record], added=[replace(record, owner=owner)])

@@ -22,7 +22,8 @@ from adapter.system_catalogs.objects.objects import publicly_readable
 from planner.catalog_data import content as catalog_data
 from planner.common_errors import missing_column, missing_database
 from planner.errors import InvalidParameterValue, UndefinedObject
-from storage.catalog.model import BOOTSTRAP_SUPERUSER_OID, FIRST_USER_OID, Relation, Role, Schema
+from storage.catalog.access import Role
+from storage.catalog.model import BOOTSTRAP_SUPERUSER_OID, FIRST_USER_OID, Relation, Schema
 
 _ALLOWED: dict[str, frozenset[str]] = {
     "table": frozenset({"SELECT", "INSERT", "UPDATE", "DELETE", "TRUNCATE", "REFERENCES", "TRIGGER", "RULE"}),

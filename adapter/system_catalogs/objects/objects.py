@@ -17,6 +17,7 @@ from planner.catalog_data import content as catalog_data
 from planner.types import derived_oids
 from planner.types.table_indexes import indexes_of
 from planner.types.user_types import array_name, type_row_of
+from storage.catalog.access import Role
 from storage.catalog.model import (
     BOOTSTRAP_SUPERUSER_OID,
     PG_CATALOG_OID,
@@ -30,7 +31,6 @@ from storage.catalog.model import (
     EnumType,
     Index,
     Relation,
-    Role,
     Schema,
     Setting,
 )

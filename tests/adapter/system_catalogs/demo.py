@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from storage.catalog.access import Role
 from storage.catalog.model import (
     CatalogRecord,
     CatalogSnapshot,
@@ -10,7 +11,6 @@ from storage.catalog.model import (
     Comment,
     Constraint,
     Relation,
-    Role,
     Schema,
     Sequence,
 )

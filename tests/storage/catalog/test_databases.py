@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from storage.catalog.access import Role
 from storage.catalog.model import (
     POSTGRES_DATABASE_OID,
     WHOLE,
@@ -14,7 +15,6 @@ from storage.catalog.model import (
     Constraint,
     Database,
     Relation,
-    Role,
     Schema,
 )
 from storage.catalog.standard_objects import TEMPLATE0_DATABASE_OID, TEMPLATE1_DATABASE_OID, bootstrap_updates

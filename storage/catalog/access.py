@@ -1,0 +1,66 @@
+"""Roles and who is a member of which: catalog records, and the index of them that every snapshot carries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from immutables import Map
+
+from storage.catalog.record import Record
+
+
+class Role(Record, frozen=True, kw_only=True, tag="role"):
+    """A role, as pg_authid has it. What a record of an earlier version lacks has the default."""
+
+    name: str
+    superuser: bool = False
+    login: bool = True
+    create_db: bool = False
+    create_role: bool = False
+    inherit: bool = True
+    """Whether it may do without SET ROLE what the roles may that it is a member of."""
+    replication: bool = False
+    bypass_rls: bool = False
+    password: str | None = None
+    """SCRAM verifier as PostgreSQL stores it, never clear text."""
+
+
+class Membership(Record, frozen=True, kw_only=True, tag="membership"):
+    """`member` is a member of `role` (a row of pg_auth_members)."""
+
+    role: int
+    member: int
+    grantor: int
+    admin_option: bool = False
+    """Whether the member may make others members."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Roles:
+    """The roles of a catalog and their memberships. Immutable, and the same object until one of them changes, so that
+    what follows from it can be kept by its identity."""
+
+    records: Map[int, Role] = field(default_factory=Map)
+    by_name: Map[str, int] = field(default_factory=Map)
+    memberships: Map[int, Membership] = field(default_factory=Map)
+    """By oid."""
+
+    def changed(self, updates: Iterable[tuple[Any, int]]) -> Roles:
+        """After `updates`, pairs of a record and -1 or +1, retractions first; others than roles and memberships do not
+        matter. Raises ValueError when two roles would have one name."""
+        records, by_name, memberships = self.records, self.by_name, self.memberships
+        for record, diff in updates:
+            if isinstance(record, Role):
+                if diff == -1:
+                    records, by_name = records.delete(record.oid), by_name.delete(record.name)
+                    continue
+                if record.name in by_name:
+                    raise ValueError(f"role {record.name!r} exists")
+                records, by_name = records.set(record.oid, record), by_name.set(record.name, record.oid)
+            elif isinstance(record, Membership):
+                memberships = memberships.delete(record.oid) if diff == -1 else memberships.set(record.oid, record)
+        if records is self.records and memberships is self.memberships:
+            return self
+        return Roles(records, by_name, memberships)
