@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import structlog
 
 from planner import errors as sql
@@ -19,6 +21,7 @@ from storage.errors import (
     UnknownDatabase,
     UnknownShard,
 )
+from storage.timestamps.csn import Csn, csn_ms
 
 log = structlog.get_logger(__name__)
 
@@ -33,6 +36,19 @@ READ_WRITE_DEPENDENCIES = "could not serialize access due to read/write dependen
 def serialization_failure(reason: str) -> SerializationFailure:
     """40001 for a transaction that cannot go on, or commit, for `reason`: one of the texts above."""
     return SerializationFailure(reason, hint="The transaction might succeed if retried.")
+
+
+def too_old(error: Exception) -> sql.SnapshotTooOld:
+    """72000 for a moment whose history is gone."""
+    earliest = error.earliest if isinstance(error, AsOfNotReadable) else None
+    if earliest is None:
+        return sql.SnapshotTooOld("what was there then is no longer kept")
+    time = datetime.fromtimestamp(csn_ms(Csn(earliest)) / 1000, UTC).isoformat(sep=" ", timespec="milliseconds")
+    return sql.SnapshotTooOld(
+        "what was there then is no longer kept",
+        detail=f"The earliest moment that can be read is {time}, CSN {earliest}.",
+        hint="How much of the past is kept is said by retain_history.",
+    )
 
 
 def sql_error(error: StorageError) -> SqlError:

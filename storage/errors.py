@@ -85,7 +85,10 @@ class SnapshotTooOld(StorageError):
 
 
 class AsOfNotReadable(StorageError):
-    """The requested CSN is before the shard's since: its history has been compacted away."""
+    """The requested CSN is before all that the shard can be read at: its history has been compacted away."""
+
+    earliest: int | None = None
+    """The first CSN that it can be read at, where that is known."""
 
 
 class UnknownShard(StorageError):
@@ -128,7 +131,9 @@ def unknown_shard(shard: object) -> UnknownShard:
 
 
 def not_readable(shard: object, at: int, since: int) -> AsOfNotReadable:
-    return AsOfNotReadable(f"shard {shard} cannot be read at {at}: its since is {since}")
+    error = AsOfNotReadable(f"shard {shard} cannot be read at {at}: its since is {since}")
+    error.earliest = since
+    return error
 
 
 def missing_blob(key: str) -> MissingBlob:

@@ -15,6 +15,7 @@ from adapter.settings.catalogue import SETTINGS, Setting
 from adapter.settings.identity import Identity
 from adapter.settings.values import canonical_value, check_changeable, raw_value
 from adapter.transactions.commit_request import Isolation
+from adapter.transactions.past.moments import moment
 from planner.errors import InsufficientPrivilege, InvalidParameterValue
 from planner.statements import records as st
 from planner.types import types as t
@@ -48,6 +49,8 @@ def apply_setting(
         case "transaction_deferrable":
             running.transaction.deferrable = shown == "on"
             return shown
+        case "tidegate.as_of" if shown:
+            shown = str(moment(shown, values["TimeZone"]))
         case "role":
             _check_own_identity(session, setting.name)
             return _set_role(session, shown, local=local)

@@ -26,7 +26,9 @@ from adapter.store_errors import sql_error
 from adapter.transactions.commit_request import ISOLATION_LEVELS
 from adapter.transactions.locks.lock import Owner, Patience
 from adapter.transactions.locks.lock_table import SessionLocks
-from adapter.transactions.pending import Pending
+from adapter.transactions.past.looking_back import look_ahead, look_back, past_snapshot
+from adapter.transactions.past.moments import moment
+from adapter.transactions.pending import Pending, Snapshot
 from adapter.transactions.temporary import TemporarySpace
 from adapter.transactions.transaction import State, Transaction
 from adapter.wall_clock import utc_now
@@ -88,6 +90,8 @@ class SessionState:
         self.last_sequence: int | None = None
         self._context: tuple[CatalogSnapshot, SettingValues, BindContext, TypeScope] | None = None
         """The latest bind context, with what it was made of."""
+        self._past: Snapshot | None = None
+        """What it looks back to."""
         self._planned: tuple[Parsed, tuple[int, ...], BindContext, Plan] | None = None
         """The latest plan, with what it was made of: Execute asks for the one that Bind has asked for."""
         self._unsettled: asyncio.Future[Csn] | None = None
@@ -278,6 +282,8 @@ class SessionState:
         env = self.services.env
         if self.transaction is not None:
             return self.transaction.planning_catalog(env)
+        if self._past is not None and self.values.flat["tidegate.as_of"]:
+            return self._past.catalog
         objects = None if self.temporary is None else self.temporary.objects
         try:
             newest = env.catalog.current(self.database_oid)
@@ -307,8 +313,27 @@ class SessionState:
         TYPE_SCOPE.set(scope)
         return context
 
+    async def look_back(self) -> None:
+        """Let what runs next read the moment that tidegate.as_of names, and the present when it names none. Raises what
+        `past_snapshot` does, and 25001."""
+        values, transaction = self.values.flat, self.transaction
+        if not values["tidegate.as_of"]:
+            self._past = None
+            if transaction is not None and transaction.looks_back:
+                look_ahead(transaction)
+            return
+        csn = moment(values["tidegate.as_of"], values["TimeZone"])
+        if self._past is None or self._past.csn != csn:
+            self._past = await past_snapshot(self.services.env, csn, self.database_oid)
+        if transaction is not None:
+            look_back(transaction, self._past)
+
     async def refresh_catalog(self) -> None:
         """Bring what statements are bound against up to anything acknowledged so far, by whatever process."""
+        if self._past is not None or self.values.flat["tidegate.as_of"]:
+            await self.look_back()
+        if self._past is not None:
+            return
         if self.transaction is None:
             await self.services.env.oracle.read_ts("catalog")
         else:
@@ -327,6 +352,8 @@ class SessionState:
     def lifted(self, text: str) -> Lifted | None:
         """What runs for the query string `text` with its constants as parameters; None when it is taken as it is."""
         if self.transaction is not None and self.transaction.state is State.FAILED:
+            return None
+        if self.values.flat["tidegate.as_of"]:
             return None
         return self.services.templates.lift(text, self.bind_context(self.newest_catalog()))
 

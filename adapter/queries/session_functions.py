@@ -19,7 +19,9 @@ from adapter.procedures.bodies import call_function
 from adapter.queries.advisory_locks import ADVISORY_LOCKS
 from adapter.queries.cursor_rows import CURRENT_ROW, current_row
 from adapter.queries.sequences import currval, lastval, nextval, position, setval
+from adapter.transactions.past.moments import csn_at, time_of
 from adapter.transactions.snapshots import exported
+from adapter.transactions.transaction import NeedsSnapshot
 from adapter.wall_clock import utc_now
 from planner.errors import FeatureNotSupported, InvalidParameterValue, UndefinedObject
 from planner.ir import nodes as ir
@@ -272,6 +274,13 @@ async def _export_snapshot(running: Running) -> str:
     return await exported(running.services.env, running.transaction)
 
 
+def _current_csn(running: Running) -> int:
+    snapshot = running.transaction.snapshot
+    if snapshot is None or snapshot.provisional:
+        raise NeedsSnapshot
+    return snapshot.csn
+
+
 def _timeofday(running: Running) -> str:
     return utc_now().strftime("%a %b %d %H:%M:%S.%f %Y UTC")
 
@@ -293,6 +302,9 @@ _ACTS: Mapping[str, Callable[..., Any]] = {
     **ADVISORY_LOCKS,
     "pg_reload_conf": lambda running: True,
     "timeofday": _timeofday,
+    "current_csn": _current_csn,
+    "csn_at": lambda running, time: csn_at(time),
+    "csn_time": lambda running, csn: time_of(csn),
     "nextval": nextval,
     "currval": currval,
     "setval": setval,

@@ -350,6 +350,8 @@ temp_file_limit|integer|superuser|-1|kB|-1..2147483647|-|-|Resource Usage / Disk
     Limits the total size of all temporary files used by each process.
 temp_tablespaces|string|user||-|-|-|list_value|Client Connection Defaults / Statement Behavior
     Sets the tablespace(s) to use for temporary tables and sort files.
+tidegate.as_of|string|user||-|-|-|-|Tidegate / Time Travel
+    Sets the moment that is read, a CSN or a time; nothing is written while it is set.
 TimeZone|string|user|UTC|-|-|-|reported|Client Connection Defaults / Locale and Formatting
     Sets the time zone for displaying and interpreting time stamps.
 timezone_abbreviations|string|user||-|-|-|-|Client Connection Defaults / Locale and Formatting

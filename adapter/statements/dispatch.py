@@ -49,9 +49,8 @@ servers, which its locks do not reach, can make it more than a few."""
 async def dispatch(running: Running) -> Outcome:
     """Carry out the statement that runs. Raises `SqlError`."""
     parsed = running.parsed
-    env = running.services.env
     if parsed.kind == "prepare_stmt":
-        await running.transaction.refresh_catalog(env)
+        await running.session.refresh_catalog()
     elif parsed.kind not in WITHOUT_CATALOG:
         return await _begin_and_run(running, parsed)
     return await run_rows(running, _plan(running, parsed))
@@ -60,12 +59,15 @@ async def dispatch(running: Running) -> Outcome:
 async def _begin_and_run(running: Running, parsed: Parsed) -> Outcome:
     """Take the snapshot that a statement runs at, plan it, and run it."""
     env, transaction = running.services.env, running.transaction
+    if transaction.looks_back or running.session.values.flat["tidegate.as_of"]:
+        await running.session.look_back()
     plan: Plan | None = None
     if not parsed.is_brief:
         if not running.params and "$" in parsed.text:
             await running.services.plans.aside(_refuse_parameters, parsed)
         await running.session.plan_ahead(parsed, transaction.planning_catalog(env), running.declared)
-    if parsed.kind == "insert_stmt" or (parsed.kind not in _READING and env.oracle.asks_store):
+    by_what_is_known = parsed.kind == "insert_stmt" or (parsed.kind not in _READING and env.oracle.asks_store)
+    if by_what_is_known and not transaction.looks_back:
         try:
             plan = _plan(running, parsed)
         except SqlError:
@@ -86,6 +88,8 @@ async def _begin_and_run(running: Running, parsed: Parsed) -> Outcome:
         except BeginAgain:
             transaction.renew()
             await _what_is_durable_is_visible(env)
+            if transaction.looks_back:
+                await running.session.look_back()
         except SqlError:
             if transaction.followed:
                 # Perhaps it fails for a row that will never have been.

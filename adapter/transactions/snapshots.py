@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from adapter.engines.common.engine import TableInput
 from adapter.plans.predicates import Conjunction, ScanTemplate, bind_templates, may_match
-from adapter.store_errors import CONCURRENT_DDL, serialization_failure
+from adapter.store_errors import CONCURRENT_DDL, serialization_failure, too_old
 from adapter.transactions.commit_request import TableRead
 from adapter.transactions.parts_ahead import parts_ahead
 from adapter.transactions.pending import Snapshot
@@ -126,8 +126,12 @@ async def _parts(
     deletes: tuple[Part, ...] = ()
     if as_of is not None:
         try:
+            if transaction.looks_back:
+                transaction.exported.append(await env.leases.hold((shard,), as_of))
             snapshot = await env.reader.snapshot(shard, as_of)
         except (UnknownShard, AsOfNotReadable) as error:
+            if transaction.looks_back:
+                raise too_old(error) from error
             raise serialization_failure(CONCURRENT_DDL) from error
         inserts, deletes = snapshot.inserts, snapshot.deletes
     own = await own_parts(transaction, shard)

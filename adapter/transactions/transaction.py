@@ -140,6 +140,8 @@ class Transaction(Struct, kw_only=True):
     txn: Txn | None = None
     reads: list[TableRead] = field(default_factory=list)
     catalog_reads: CatalogReads = field(default_factory=dict)
+    looks_back: bool = False
+    """Whether its snapshot is of the past (`adapter.transactions.past`), so that nothing is written."""
     fresh: bool = False
     """Whether the statement that runs has taken the snapshot, so that nothing else has been read at it."""
     created_shards: set[ShardId] = field(default_factory=set)
@@ -192,7 +194,7 @@ class Transaction(Struct, kw_only=True):
 
     def check_writable(self, command: str) -> None:
         """25006 for `command` when the transaction is read-only."""
-        if self.read_only:
+        if self.read_only or self.looks_back:
             raise ReadOnlySqlTransaction(f"cannot execute {command} in a read-only transaction")
 
     # ------------------------------------------------------------ snapshots
@@ -206,6 +208,8 @@ class Transaction(Struct, kw_only=True):
         followed; 40001 when they are lost.
         """
         self.fresh = False
+        if self.looks_back:
+            return self.catalog
         self._reads_before = len(self.reads)
         if reads and self.followed:
             await self.settled()
@@ -326,7 +330,7 @@ class Transaction(Struct, kw_only=True):
 
     def planning_catalog(self, env: Environment) -> CatalogSnapshot:
         """The catalog to bind a statement against: the transaction's own, or the newest that this process knows."""
-        if self.snapshot is not None and (self.isolation.keeps_snapshot or self.pending.updates):
+        if self.snapshot is not None and (self.looks_back or self.isolation.keeps_snapshot or self.pending.updates):
             return self.catalog
         temporary = self.pending.temporary
         newest = env.catalog.current(self.locks.owner.database_oid)
@@ -367,13 +371,13 @@ class Transaction(Struct, kw_only=True):
         """Remember what was read, for validation: when SERIALIZABLE, or at any level (`always`)."""
         if self.state not in _READ:
             raise self._not_now("read")
-        if always or self.isolation is Isolation.SERIALIZABLE:
+        if (always or self.isolation is Isolation.SERIALIZABLE) and not self.looks_back:
             self.reads.append(read)
 
     def rely_on(self, records: Iterable[CatalogRecord], *, to_read: bool = False) -> None:
         """Remember catalog records that a statement was planned with, as they were before this transaction. `to_read`:
         no rows of theirs are written, so that it matters to nobody if they get further constraints."""
-        if self.snapshot is None:
+        if self.snapshot is None or self.looks_back:
             return
         base = self.snapshot.catalog
         for record in records:

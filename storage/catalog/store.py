@@ -19,6 +19,7 @@ import msgspec
 import pyarrow as pa
 from msgspec import Struct
 
+from storage.bounded_map import BoundedMap
 from storage.catalog.model import WHOLE, CatalogRecord, CatalogSnapshot, CatalogUpdate
 from storage.errors import AsOfNotReadable, CatalogConflict, CorruptState, UnknownDatabase
 from storage.ids import CATALOG_SHARD, ShardId
@@ -33,6 +34,9 @@ NEXT_OID_ROW = 0
 
 KEPT_VERSIONS = 1024
 """Versions of the catalog held in memory; they share almost all of their structure."""
+
+KEPT_PAST = 16
+"""Versions of before that have been read again, by who looks at the past, held in memory."""
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder: msgspec.msgpack.Decoder[CatalogRecord] = msgspec.msgpack.Decoder(CatalogRecord)
@@ -78,6 +82,7 @@ class CatalogStore:
         self._base = CatalogSnapshot.empty()
         self._current = self._base
         self._rows: dict[int, tuple[int, bytes]] = {}
+        self._past: BoundedMap[Csn, CatalogSnapshot] = BoundedMap(max_entries=KEPT_PAST)
 
     def current(self, database: int = WHOLE) -> CatalogSnapshot:
         """The newest catalog, from memory: the whole, or what sessions of a database see. Raises
@@ -120,8 +125,11 @@ class CatalogStore:
         if ts >= self._base.csn:
             at = bisect.bisect_right(self._deltas, ts, key=lambda delta: delta.csn)
             return self._base if at == 0 else self._deltas[at - 1].snapshot
-        snapshot, _ = await self._read(ts, ts)
-        return snapshot
+        known = self._past.get(ts)
+        if known is None:
+            known, _ = await self._read(ts, ts)
+            self._past.put(ts, known)
+        return known
 
     async def subscribe_at(self, ts: Csn) -> AsyncIterator[CatalogDelta]:
         """The catalog at `ts` (as one delta of additions), then every later change. Endless."""

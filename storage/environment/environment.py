@@ -49,6 +49,7 @@ from storage.transactions.txns_state import Prepared
 from storage.transactions.xid_blocks import XidBlocks
 from storage.upkeep.maintenance import Maintenance
 from storage.upkeep.pruning_audit import PruningAudit
+from storage.upkeep.retention import Retention
 
 
 @dataclass(kw_only=True, eq=False)
@@ -70,6 +71,7 @@ class Environment:
     xids: XidBlocks
     oids: OidBlocks
     leases: Leases
+    retention: Retention
     peers: Peers
     oracle: SwitchingOracle
     reader: ShardReader

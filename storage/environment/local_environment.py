@@ -26,6 +26,7 @@ from storage.host_memory import HostMemory
 from storage.stores.blob import Blob
 from storage.stores.blob_local import LocalBlob
 from storage.stores.consensus_sqlite import SqliteConsensus
+from storage.upkeep.retention import DEFAULT_RETAIN_MS
 
 OWN_NAMES = frozenset({"blob", "server.lock", "servers", "lost+found"})
 """What a data directory may hold before its environment is made: leftovers of an earlier attempt, an empty disk's."""
@@ -40,6 +41,7 @@ async def open_local_environment(
     peers: bool = False,
     host: HostMemory | None = None,
     blob: Blob | None = None,
+    retain_ms: int = DEFAULT_RETAIN_MS,
 ) -> Environment:
     """The environment in the folder `data_dir`, created on first use; its objects in `blob` if that is given.
 
@@ -69,6 +71,7 @@ async def open_local_environment(
             sole=not peers,
             liveness=files if peers else None,
             host=host,
+            retain_ms=retain_ms,
         )
     except BaseException:
         await stack.aclose()

@@ -34,6 +34,7 @@ from storage.stores.blob_local import LocalBlob
 from storage.stores.blob_object import ObjectBlob
 from storage.stores.consensus import Consensus
 from storage.stores.consensus_sqlite import SqliteConsensus
+from storage.upkeep.retention import DEFAULT_RETAIN_MS
 
 POSTGRES_SCHEMES = ("postgres", "postgresql")
 DEFAULT_SCHEMA = "tidegate"
@@ -104,6 +105,7 @@ async def open_environment(
             process=process,
             shared=True,
             liveness=liveness,
+            retain_ms=DEFAULT_RETAIN_MS,
         )
     except BaseException:
         await stack.aclose()

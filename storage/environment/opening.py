@@ -22,6 +22,7 @@ from storage.membership.peers import Peers
 from storage.membership.watch import LeaseWatch
 from storage.reading.outcomes import Outcomes
 from storage.reading.reader import ShardReader
+from storage.shards.history import Archives
 from storage.shards.indexes.reading.reader import KeyReader
 from storage.shards.part_store import PartStore
 from storage.shards.shard import DataShard
@@ -45,6 +46,7 @@ from storage.upkeep.indexing import Indexer
 from storage.upkeep.maintenance import Maintenance
 from storage.upkeep.orphans import OrphanCollector
 from storage.upkeep.pruning_audit import SAMPLED_SHARE, PruningAudit
+from storage.upkeep.retention import Retention
 from storage.upkeep.troubles import Troubles
 
 
@@ -61,6 +63,7 @@ async def open_on_stores(
     host: HostMemory | None = None,
     background: bool = True,
     validate: bool = False,
+    retain_ms: int = 0,
 ) -> Environment:
     """Open the environment on these stores, creating it on first use.
 
@@ -69,14 +72,14 @@ async def open_on_stores(
     process). `sole`: the caller guarantees that no other process is alive, so the work of all others is taken
     over at once. `liveness` tells which are dead; without `shared` others may join at any time, and this process
     takes timestamps by itself until then (`storage.membership.peers`); with `host`, so do all that share this memory,
-    together. With `background` False nothing runs by
-    itself (applying, keeping alive and maintenance are the caller's). `validate` checks every structure after each
-    change. Raises NewerFormat, ForeignEnvironment, CorruptState, and EnvironmentFenced when it took so long that
+    together. With `background` False nothing runs by itself (applying, keeping alive and maintenance are the caller's).
+    `validate` checks every structure after each change. `retain_ms`: how long the past of a table can be read that says
+    nothing else. Raises NewerFormat, ForeignEnvironment, CorruptState, and EnvironmentFenced when it took so long that
     others took the process for dead.
     """
     process = f"{process}-{random_text(random)[:8]}"
     record = await identify(consensus, random, blob)
-    env = _assemble(record.id, process, blob, consensus, clock, random, liveness, host, validate)
+    env = _assemble(record.id, process, blob, consensus, clock, random, liveness, host, validate, retain_ms)
     cache = env.cache
     await cache.durable.refresh()
     if CATALOG_SHARD not in cache.state.registered:
@@ -120,6 +123,7 @@ def _assemble(
     liveness: Liveness | None,
     host: HostMemory | None,
     validate: bool,
+    retain_ms: int,
 ) -> Environment:
     """The parts of an environment, from the ground up. Reads and writes nothing."""
     parts = PartStore(blob, clock, random, process)
@@ -129,6 +133,7 @@ def _assemble(
     cache = TxnsCache(durable, consensus, clock, validate=validate)
     make_handle = partial(DataShard, consensus=consensus, blob=blob, clock=clock, random=random, writer=process)
     handles = ShardHandles(cache, make_handle)
+    archives, retention = Archives(parts), Retention(cache, retain_ms)
     txns_shard = TxnsShard(cache, handles, process)
     applier = Applier(txns_shard, handles)
     xids = XidBlocks(consensus, clock, process, lambda: cache.upper, lambda: cache.state.leases, cache.durable.refresh)
@@ -157,6 +162,7 @@ def _assemble(
         staging=staging,
         handles=handles,
         parts=parts,
+        archives=archives,
         leases=leases,
         clock=clock,
         validate=validate,
@@ -185,10 +191,18 @@ def _assemble(
     keys = KeyReader(parts, leases.renew, validate=validate)
     troubles = Troubles()
     maintenance = Maintenance(
-        compactor=Compactor(cache=cache, handles=handles, parts=parts, leases=leases),
+        compactor=Compactor(
+            cache=cache, handles=handles, parts=parts, archives=archives, leases=leases, retention=retention
+        ),
         indexer=Indexer(handles=handles, parts=parts, keys=keys),
         garbage=GarbageCollector(
-            blob=blob, consensus=consensus, txns_shard=txns_shard, handles=handles, leases=leases, oracle=oracle
+            blob=blob,
+            consensus=consensus,
+            txns_shard=txns_shard,
+            handles=handles,
+            leases=leases,
+            retention=retention,
+            oracle=oracle,
         ),
         orphans=OrphanCollector(
             blob=blob, consensus=consensus, cache=cache, handles=handles, parts=parts, process=process
@@ -213,6 +227,7 @@ def _assemble(
         xids=xids,
         oids=OidBlocks(consensus, clock),
         leases=leases,
+        retention=retention,
         peers=peers,
         oracle=oracle,
         reader=reader,

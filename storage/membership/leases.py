@@ -219,8 +219,8 @@ class Leases:
                     await self._write(shard, hold)
             for shard in hold.shards:
                 known = self._handles.opened(shard)
-                if known is not None and known.state.since > at:
-                    raise not_readable(shard, at, known.state.since)
+                if known is not None and known.state.earliest > at:
+                    raise not_readable(shard, at, known.state.earliest)
         except BaseException:
             hold.release()
             self.holds.discard(hold)
@@ -251,8 +251,8 @@ class Leases:
         """Set the hold `name` in the state of `shard`. AsOfNotReadable when the history there is gone."""
 
         def propose(state: ShardState) -> ShardDiff | Abandon[Csn]:
-            if value is not None and value.at < state.since:
-                return Abandon(state.since)
+            if value is not None and value.at < state.earliest:
+                return Abandon(state.earliest)
             return ShardDiff((SetHold(name=name, hold=value),))
 
         handle = await self._handles.open(shard)

@@ -26,9 +26,10 @@ from storage.environment.environment import Environment
 from storage.errors import AsOfNotReadable, Determinate, Indeterminate, UnknownShard, not_readable
 from storage.ids import ShardId, random_text
 from storage.offline.admin import Inspector
+from storage.shards.history import Archives
 from storage.shards.part_store import PartStore
 from storage.shards.parts import ROW_ID, Part
-from storage.shards.shard import DataShard, ShardSnapshot, snapshot_of
+from storage.shards.shard import DataShard, ShardSnapshot, snapshot_among, snapshot_of
 from storage.shards.shard_state import HOLD_MS, Hold, SetHold, ShardDiff, ShardState
 from storage.timestamps.csn import Csn
 from storage.timestamps.oracle import acquired
@@ -61,6 +62,7 @@ class InspectorReader:
     def __init__(self, inspector: Inspector) -> None:
         self._inspector = inspector
         self._store = PartStore(inspector.blob, inspector.clock, inspector.random, "inspector")
+        self._archives = Archives(self._store)
         self._name = f"inspector/{random_text(inspector.random)}"
 
     async def hold(self, shards: Iterable[ShardId], at: Csn) -> AbstractAsyncContextManager[object]:
@@ -102,6 +104,8 @@ class InspectorReader:
             if record.csn <= as_of and any(write.shard == shard for write in record.writes):
                 raise Determinate(f"transaction {record.txid} at {record.csn} is not decided yet; try again")
         _, state = await self._inspector.shard(shard, txns)
+        if state.earliest <= as_of < state.since and not state.dropped:
+            return snapshot_among(await self._archives.parts_at(state, as_of), state, as_of)
         return snapshot_of(state, as_of)
 
     async def read_part(self, part: Part, columns: Sequence[str] | None = None) -> pa.Table:
@@ -117,8 +121,8 @@ async def _stopped(task: asyncio.Task[None]) -> None:
 
 async def _set_hold(handle: DataShard, name: str, hold: Hold | None) -> None:
     def propose(state: ShardState) -> ShardDiff | Abandon[None]:
-        if hold is not None and hold.at < state.since:
-            raise not_readable(state.shard, hold.at, state.since)
+        if hold is not None and hold.at < state.earliest:
+            raise not_readable(state.shard, hold.at, state.earliest)
         return ShardDiff((SetHold(name=name, hold=hold),))
 
     await handle.update(propose)

@@ -29,6 +29,7 @@ from storage.errors import (
 from storage.ids import CATALOG_SHARD, ShardId
 from storage.offline.admin import Inspector
 from storage.shards import shard_state
+from storage.shards.history import Archives
 from storage.shards.indexes.definition import RUN_VERSION
 from storage.shards.indexes.durable_runs import open_run
 from storage.shards.indexes.runs import CorruptRun, version_of
@@ -168,7 +169,26 @@ class Fsck:
                         self._problem(f"{where}, part {part.id}, key run of index {index}", str(error))
         if complete:
             self._check_row_ids(where, state, ids)
-        return {key for part in state.parts.values() for key in part.files} | set(state.garbage)
+        await self._check_history(where, shard, state, deep)
+        return {*shard_state.state_files(state), *state.garbage}
+
+    async def _check_history(self, where: str, shard: ShardId, state: ShardState, deep: bool) -> None:
+        """Whether the archives are there and whole, and the files of their parts."""
+        for archive in state.history.values():
+            self._bytes += archive.bytes
+            try:
+                size = await self._inspector.blob.size(archive.key)
+                if size is None:
+                    raise missing_blob(archive.key)
+                if size != archive.bytes:
+                    raise wrong_size(archive.key, size, archive.bytes)
+                if deep:
+                    for part in await Archives(self._store).read(archive):
+                        await self._read(part, deep)
+            except CorruptData as error:
+                txns = await self._inspector.txns()
+                if archive.key in (await self._inspector.shard(shard, txns))[1].history:
+                    self._problem(f"{where}, archive {archive.key}", str(error))
 
     async def _check_run(self, part: Part, ref: RunRef, deep: bool) -> None:
         """Raise unless the key run `ref` of `part` is there, whole, what its part says that it is, and says of each row

@@ -23,9 +23,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from storage.clock import Clock
-from storage.errors import MissingBlob, UnknownShard
+from storage.errors import MissingBlob, UnknownShard, not_readable
 from storage.ids import ShardId
 from storage.membership.leases import Leases
+from storage.shards.history import Archives
 from storage.shards.part_store import PartStore
 from storage.shards.parts import Part
 from storage.shards.shard import (
@@ -35,6 +36,7 @@ from storage.shards.shard import (
     append_of,
     changes_among,
     changes_of,
+    snapshot_among,
     snapshot_of,
 )
 from storage.shards.shard_state import ShardState, apply_op, check
@@ -74,6 +76,7 @@ class ShardReader:
         staging: ParallelCommit,
         handles: ShardHandles,
         parts: PartStore,
+        archives: Archives,
         leases: Leases,
         clock: Clock,
         validate: bool,
@@ -83,6 +86,7 @@ class ShardReader:
         self._staging = staging
         self._handles = handles
         self._parts = parts
+        self._archives = archives
         self._leases = leases
         self._clock = clock
         self._validate = validate
@@ -97,6 +101,8 @@ class ShardReader:
         await self._decided(as_of)
         await self._leases.ensure()
         handle, view = await self._view(shard, as_of)
+        if as_of < view.state.since:
+            return await self._past(view.state, as_of)
         if as_of < view.state.upper - 1:
             return snapshot_of(view.state, as_of)
         whole = view.whole
@@ -119,6 +125,8 @@ class ShardReader:
         if registration is not None and registration.last_write <= after:
             return ShardChanges(shard=shard, after=after, until=until, inserts=(), deletes=())
         _, view = await self._view(shard, until)
+        if after < view.state.since:
+            return await self._past_changes(view.state, after, until)
         if after < view.base.upper - 1:
             return changes_of(view.state, after, until)
         parts, written = view.state.parts, range(view.base.next_part_id, view.state.next_part_id)
@@ -135,7 +143,21 @@ class ShardReader:
         if dropped is None or dropped > until:
             return await self.changes(shard, after, until)
         _, view = await self._view(shard, Csn(dropped - 1))
+        if after < view.state.since:
+            return await self._past_changes(view.state, after, until)
         return changes_of(view.state, after, until)
+
+    async def _past(self, state: ShardState, as_of: Csn) -> ShardSnapshot:
+        if state.dropped or not state.schemas:
+            raise UnknownShard(f"shard {state.shard} does not exist at {as_of}")
+        if as_of < state.earliest:
+            raise not_readable(state.shard, as_of, state.earliest)
+        return snapshot_among(await self._archives.parts_at(state, as_of), state, as_of)
+
+    async def _past_changes(self, state: ShardState, after: Csn, until: Csn) -> ShardChanges:
+        if after < state.earliest:
+            raise not_readable(state.shard, after, state.earliest)
+        return changes_among(await self._archives.written(state, after, until), state.shard, after, until)
 
     def last_write(self, shard: ShardId) -> Csn:
         """The latest non-empty write of the registered `shard` that this process has seen committed."""

@@ -106,6 +106,9 @@ class Part(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     that has it must be read through `read_table`, not by an engine from its file.
 
     `runs` has its key runs, by the oid of the index. One that is missing is made when it is needed.
+
+    `readable_from`: reads at earlier CSNs need the parts that a compaction made this one of
+    (`storage.shards.history`). 0 for what a commit wrote.
     """
 
     kind: str
@@ -124,6 +127,7 @@ class Part(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     schema_version: int = -1
     row_ids: tuple[RowIdRange, ...] = ()
     runs: dict[int, RunRef] = {}
+    readable_from: Csn = Csn(0)
 
     @property
     def files(self) -> tuple[str, ...]:

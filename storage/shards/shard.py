@@ -8,7 +8,7 @@ Writes to a shard that is registered with the txns shard come from applying comm
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from operator import attrgetter
 
 import pyarrow as pa
@@ -103,13 +103,18 @@ def snapshot_of(state: ShardState, as_of: Csn) -> ShardSnapshot:
     if as_of < state.since:
         raise not_readable(state.shard, as_of, state.since)
     visible = sorted([part for part in state.parts.values() if part.csn <= as_of], key=attrgetter("id"))
+    return snapshot_among(visible, state, as_of)
+
+
+def snapshot_among(parts: Sequence[Part], state: ShardState, as_of: Csn) -> ShardSnapshot:
+    """The snapshot at `as_of` that `parts`, in the order of their ids, make up."""
     return ShardSnapshot(
         shard=state.shard,
         as_of=as_of,
         schema=state.schemas[-1].schema(),
         schemas=state.schemas,
-        inserts=tuple(part for part in visible if part.kind == "insert" and part.rows),
-        deletes=tuple(part for part in visible if part.kind == "delete" and part.rows),
+        inserts=tuple(part for part in parts if part.kind == "insert" and part.rows),
+        deletes=tuple(part for part in parts if part.kind == "delete" and part.rows),
     )
 
 
@@ -222,15 +227,24 @@ class DataShard:
         await self.durable.update(propose)
         return self.state
 
-    async def downgrade_since(self, since: Csn) -> Csn:
-        """Let history before `since` go, as far as the shard's holds allow. Returns the since that is in force."""
+    async def downgrade_since(self, since: Csn, earliest: Csn | None = None) -> Csn:
+        """Let history before `since` be folded, and that before `earliest` (None: the same) go, which is as far as the
+        shard's holds allow. Returns the since that is in force."""
 
         def propose(state: ShardState) -> ShardDiff | Abandon[None]:
             live = self._live_holds(state)
             ops: list[ShardOp] = [SetHold(name=name, hold=None) for name in sorted(state.holds) if name not in live]
-            target = min([since, *(hold.at for hold in live.values())])
-            if target > state.since and target < state.upper:
-                ops.append(DowngradeSince(since=target))
+            held = [hold.at for hold in live.values()]
+            if earliest is None:
+                target = min([since, *held])
+                if target > state.since and target < state.upper:
+                    ops.append(DowngradeSince(since=target))
+            elif since < state.upper:
+                kept = min([earliest, since, *held])
+                over = any(archive.until <= kept for archive in state.history.values())
+                # NOTE: a diff for nothing but a later beginning would be one a second for each shard.
+                if since > state.since or over:
+                    ops.append(DowngradeSince(since=since, earliest=kept))
             return ShardDiff(tuple(ops)) if ops else Abandon(None)
 
         await self.durable.update(propose)

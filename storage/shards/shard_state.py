@@ -1,14 +1,15 @@
 """The state of one data shard and its pure transitions: no I/O, no clock.
 
-A shard is a durable, explicitly timestamped changelog. It can be read at every CSN in ``[since, upper)``; its
-rows at T are those of insert parts with ``csn <= T`` whose ids are in no delete part with ``csn <= T``.
+A shard is a durable, explicitly timestamped changelog. It can be read at every CSN in ``[earliest, upper)``; its
+rows at T are those of insert parts with ``csn <= T`` whose ids are in no delete part with ``csn <= T``. At and after
+`since` these are parts of the state itself; before, some of them are in `history` (`storage.shards.history`).
 
 Everything that a transition assigns (part ids, first row ids, schema versions) follows from the state and the
 diff alone, so every process that applies the same diffs in the same order assigns the same. That lets a reader
 work out the effect of a committed write before anybody has copied it into the shard.
 
-Invariants (`check`): since <= upper; part csn < upper; part ids and row ids are below their counters; ids of
-insert parts without a row-id column do not overlap; a garbage key is no live part's.
+Invariants (`check`): earliest <= since <= upper; part csn < upper; part ids and row ids are below their counters; ids
+of insert parts without a row-id column do not overlap; a garbage key is no live part's.
 """
 
 from __future__ import annotations
@@ -46,8 +47,8 @@ two hosts are not compared, and one may jump."""
 
 
 class Hold(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A hold keeps `since` at or below `at`. Critical ones (`expires_ms` None) stay until released; others are renewed
-    with another `expires_ms`, the time until which their owner means to keep them by its own clock."""
+    """A hold keeps `earliest` at or below `at`. Critical ones (`expires_ms` None) stay until released; others are
+    renewed with another `expires_ms`, the time until which their owner means to keep them by its own clock."""
 
     at: Csn
     expires_ms: int | None = None
@@ -73,10 +74,11 @@ class Append(msgspec.Struct, frozen=True, kw_only=True, tag="append", omit_defau
     schema: bytes | None = None
 
 
-class DowngradeSince(msgspec.Struct, frozen=True, kw_only=True, tag="since"):
-    """History before `since` may be folded away."""
+class DowngradeSince(msgspec.Struct, frozen=True, kw_only=True, tag="since", omit_defaults=True):
+    """History before `since` may be folded; what was before `earliest` (None: before `since`) is gone."""
 
     since: Csn
+    earliest: Csn | None = None
 
 
 class SetHold(msgspec.Struct, frozen=True, kw_only=True, tag="hold"):
@@ -86,11 +88,28 @@ class SetHold(msgspec.Struct, frozen=True, kw_only=True, tag="hold"):
     hold: Hold | None
 
 
-class Compact(msgspec.Struct, frozen=True, kw_only=True, tag="compact"):
-    """Swap the parts with ids `removed` for `added`, which hold the same rows at every CSN from since on."""
+class Archive(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A file with parts that a compaction took out of the state, for reads before `until`.
+
+    `first` is the lowest CSN at which one of them is read. `files`: the files of the parts themselves, which go with
+    the archive.
+    """
+
+    key: str
+    bytes: int
+    checksum: str
+    first: Csn
+    until: Csn = Csn(0)
+    files: tuple[str, ...] = ()
+
+
+class Compact(msgspec.Struct, frozen=True, kw_only=True, tag="compact", omit_defaults=True):
+    """Swap the parts with ids `removed` for `added`, which hold the same rows at every CSN from since on; `archive` has
+    the former for reads before."""
 
     removed: tuple[int, ...]
     added: tuple[Part, ...]
+    archive: Archive | None = None
 
 
 class SetRuns(msgspec.Struct, frozen=True, kw_only=True, tag="runs"):
@@ -128,6 +147,7 @@ class ShardState(msgspec.Struct, frozen=True, kw_only=True):
 
     shard: ShardId
     schemas: tuple[SchemaVersion, ...] = ()
+    earliest: Csn = Csn(0)
     since: Csn = Csn(0)
     upper: Csn = Csn(0)
     next_row_id: int = 0
@@ -135,6 +155,8 @@ class ShardState(msgspec.Struct, frozen=True, kw_only=True):
     parts: Map[int, Part] = msgspec.field(default_factory=Map)
     holds: Map[str, Hold] = msgspec.field(default_factory=Map)
     garbage: Map[str, Garbage] = msgspec.field(default_factory=Map)
+    history: Map[str, Archive] = msgspec.field(default_factory=Map)
+    """By key: what reads before the since need."""
     transitions: int = 0
     """How many diffs made this state."""
     dropped: bool = False
@@ -163,6 +185,12 @@ class _StateDocument(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     transitions: int
     dropped: bool = False
     epoch: int = 0
+    earliest: Csn | None = None
+    history: tuple[Archive, ...] = ()
+
+
+HISTORY_FORMAT = 4
+"""The format (`storage.durable.state`) of what names archives."""
 
 
 def encode_schema(schema: pa.Schema) -> bytes:
@@ -193,12 +221,12 @@ def apply_op(state: ShardState, op: ShardOp) -> ShardState:
         case DowngradeSince():
             if op.since >= state.upper:
                 raise ValueError(f"since {op.since} is not below the upper {state.upper}")
-            return replace(state, since=max(state.since, op.since))
+            return _downgrade(state, op)
         case SetHold():
             holds = state.holds
             if op.hold is not None:
-                if op.hold.at < state.since:
-                    raise ValueError(f"hold at {op.hold.at} is before the since {state.since}")
+                if op.hold.at < state.earliest:
+                    raise ValueError(f"hold at {op.hold.at} is before the earliest CSN {state.earliest}")
                 return replace(state, holds=holds.set(op.name, op.hold))
             return replace(state, holds=holds.delete(op.name)) if op.name in holds else state
         case Compact():
@@ -218,9 +246,30 @@ def apply_op(state: ShardState, op: ShardOp) -> ShardState:
                 state,
                 parts=Map(),
                 holds=Map(),
-                garbage=_bury(state, state.parts.values()),
+                history=Map(),
+                garbage=_buried(state, state_files(state)),
                 dropped=True,
             )
+
+
+def state_files(state: ShardState) -> list[str]:
+    """The keys of all files that reads of the shard may need, at whatever CSN."""
+    keys = [key for part in state.parts.values() for key in part.files]
+    for archive in state.history.values():
+        keys += [archive.key, *archive.files]
+    return keys
+
+
+def _downgrade(state: ShardState, op: DowngradeSince) -> ShardState:
+    since = max(state.since, op.since)
+    earliest = since if op.earliest is None else max(state.earliest, min(op.earliest, since))
+    over = [archive for archive in state.history.values() if archive.until <= earliest]
+    history, files = state.history, []
+    for archive in over:
+        history = history.delete(archive.key)
+        files += [archive.key, *archive.files]
+    garbage = _buried(state, files)
+    return msgspec.structs.replace(state, since=since, earliest=earliest, history=history, garbage=garbage)
 
 
 def _append(state: ShardState, op: Append) -> ShardState:
@@ -290,12 +339,20 @@ def _compact(state: ShardState, op: Compact) -> ShardState:
             raise ValueError(f"compaction of part {part_id}, which is not in the shard")
         gone.append(parts[part_id])
         parts = parts.delete(part_id)
+    readable_from, history, kept = Csn(0), state.history, set[str]()
+    if op.archive is not None:
+        history = history.set(op.archive.key, msgspec.structs.replace(op.archive, until=state.since))
+        readable_from, kept = state.since, set(op.archive.files)
+    elif state.earliest < state.since:
+        raise ValueError(f"compaction without an archive, of a shard that is read from {state.earliest} on")
     for part in op.added:
         if part.csn > state.since:
             raise ValueError(f"compacted part at {part.csn} is past the since {state.since}")
-        parts = parts.set(next_part_id, msgspec.structs.replace(part, id=next_part_id))
+        placed = msgspec.structs.replace(part, id=next_part_id, readable_from=readable_from)
+        parts = parts.set(next_part_id, placed)
         next_part_id += 1
-    return msgspec.structs.replace(state, parts=parts, next_part_id=next_part_id, garbage=_bury(state, gone))
+    garbage = _buried(state, [key for part in gone for key in part.files if key not in kept])
+    return msgspec.structs.replace(state, parts=parts, next_part_id=next_part_id, garbage=garbage, history=history)
 
 
 def _set_runs(state: ShardState, op: SetRuns) -> ShardState:
@@ -307,10 +364,6 @@ def _set_runs(state: ShardState, op: SetRuns) -> ShardState:
     return msgspec.structs.replace(state, parts=state.parts.set(op.part, after), garbage=_buried(state, gone))
 
 
-def _bury(state: ShardState, parts: Iterable[Part]) -> Map[str, Garbage]:
-    return _buried(state, [key for part in parts for key in part.files])
-
-
 def _buried(state: ShardState, keys: Iterable[str]) -> Map[str, Garbage]:
     garbage = state.garbage
     for key in keys:
@@ -320,7 +373,7 @@ def _buried(state: ShardState, keys: Iterable[str]) -> Map[str, Garbage]:
 
 def check(state: ShardState) -> None:
     """Assert every invariant of the module's contract."""
-    assert state.since <= state.upper
+    assert state.earliest <= state.since <= state.upper
     keys: set[str] = set()
     spans: list[tuple[int, int]] = []
     for part_id, part in state.parts.items():
@@ -334,7 +387,11 @@ def check(state: ShardState) -> None:
     for (_, high), (low, _) in itertools.pairwise(spans):
         assert high < low
     assert not spans or spans[-1][1] < state.next_row_id
-    assert not keys & set(state.garbage)
+    for key, archive in state.history.items():
+        assert key == archive.key
+        assert state.earliest < archive.until <= state.since
+        assert archive.first < archive.until
+    assert not {*keys, *state_files(state)} & set(state.garbage)
 
 
 _diff_encoder = msgspec.msgpack.Encoder()
@@ -374,10 +431,16 @@ class ShardMachine:
                 parts.extend(op.parts)
             elif isinstance(op, Compact):
                 parts.extend(op.added)
+                if op.archive is not None:
+                    return HISTORY_FORMAT
+            elif isinstance(op, DowngradeSince) and op.earliest is not None:
+                return HISTORY_FORMAT
         return RUNS_FORMAT if any(part.runs for part in parts) else BASE_FORMAT
 
     def format_of_state(self, state: ShardState) -> int:
         """See `storage.durable.state.Machine`."""
+        if state.earliest < state.since:
+            return HISTORY_FORMAT
         return RUNS_FORMAT if any(part.runs for part in state.parts.values()) else BASE_FORMAT
 
     def encode_state(self, state: ShardState) -> bytes:
@@ -396,6 +459,8 @@ class ShardMachine:
                 transitions=state.transitions,
                 dropped=state.dropped,
                 epoch=state.epoch,
+                earliest=None if state.earliest == state.since else state.earliest,
+                history=tuple(state.history[k] for k in sorted(state.history)),
             )
         )
 
@@ -415,4 +480,6 @@ class ShardMachine:
             transitions=d.transitions,
             dropped=d.dropped,
             epoch=d.epoch,
+            earliest=d.since if d.earliest is None else d.earliest,
+            history=Map({archive.key: archive for archive in d.history}),
         )

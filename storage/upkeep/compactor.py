@@ -16,6 +16,7 @@ import pyarrow as pa
 from storage.durable.state import Abandon
 from storage.ids import ShardId
 from storage.membership.leases import Leases
+from storage.shards.history import Archives
 from storage.shards.part_store import PartStore
 from storage.shards.parts import ROW_ID, Part
 from storage.shards.shard import DataShard
@@ -24,6 +25,7 @@ from storage.timestamps.csn import Csn
 from storage.transactions.shard_handles import ShardHandles
 from storage.transactions.txns_cache import TxnsCache
 from storage.upkeep import compaction, large_compaction
+from storage.upkeep.retention import Retention
 
 MAX_ROUNDS = 32
 """Compactions of one shard in a row, so that one busy shard does not keep the others waiting."""
@@ -32,11 +34,22 @@ MAX_ROUNDS = 32
 class Compactor:
     """The compaction that one process does for its environment."""
 
-    def __init__(self, *, cache: TxnsCache, handles: ShardHandles, parts: PartStore, leases: Leases) -> None:
+    def __init__(
+        self,
+        *,
+        cache: TxnsCache,
+        handles: ShardHandles,
+        parts: PartStore,
+        archives: Archives,
+        leases: Leases,
+        retention: Retention,
+    ) -> None:
         self._cache = cache
         self._handles = handles
         self._parts = parts
+        self._archives = archives
         self._leases = leases
+        self._retention = retention
         self._merged_in_vain: dict[ShardId, dict[int, int]] = {}
         self._folded_in_vain: dict[ShardId, dict[int, int]] = {}
         """By part that was rewritten for nothing, how many deletions had seemed to hit it."""
@@ -61,7 +74,7 @@ class Compactor:
         handle = await self._handles.open(shard)
         # NOTE: a process that has just joined is in the txns shard, perhaps not yet in our copy of it.
         await self._cache.durable.refresh()
-        await handle.downgrade_since(Csn(min(self._leases.since_limit(), handle.state.upper - 1)))
+        await self._downgrade(handle)
         swapped = 0
         for _ in range(MAX_ROUNDS):
             gone = await self._compact_once(handle)
@@ -71,6 +84,20 @@ class Compactor:
         if handle.durable.rollup_due():
             await handle.durable.roll_up()
         return swapped
+
+    async def _downgrade(self, handle: DataShard) -> None:
+        since = Csn(min(self._leases.since_limit(), handle.state.upper - 1))
+        keeps = self._retention.keeps(handle.shard)
+        await handle.downgrade_since(since, min(since, self._retention.earliest(handle.shard)) if keeps else None)
+
+    async def expire(self) -> None:
+        """Let the history go that is past its retention, of every shard that this process has open."""
+        for handle in self._handles.all_opened():
+            history = handle.state.history
+            if history and handle.shard in self._cache.state.registered:
+                earliest = self._retention.earliest(handle.shard)
+                if any(archive.until <= earliest for archive in history.values()):
+                    await self._downgrade(handle)
 
     async def _compact_once(self, handle: DataShard) -> int:
         state = handle.state
@@ -163,10 +190,23 @@ class Compactor:
         return added
 
     async def _swap(self, handle: DataShard, epoch: int, removed: tuple[int, ...], added: tuple[Part, ...]) -> bool:
+        state, archive = handle.state, None
+        if state.earliest < state.since:
+            taken_out = [state.parts[part_id] for part_id in removed if part_id in state.parts]
+            if len(taken_out) < len(removed):
+                return False
+            archive = await self._archives.write(handle.shard, taken_out)
+
         def propose(state: ShardState) -> ShardDiff | Abandon[None]:
             # NOTE: in another epoch the others may have taken this process for dead, and its new files for orphans.
             if state.dropped or state.epoch != epoch or any(part_id not in state.parts for part_id in removed):
                 return Abandon(None)
-            return ShardDiff((Compact(removed=removed, added=added),))
+            if archive is None and state.earliest < state.since:
+                return Abandon(None)  # Another process has begun to keep history.
+            return ShardDiff((Compact(removed=removed, added=added, archive=archive),))
 
-        return await handle.update(propose)
+        try:
+            return await handle.update(propose)
+        finally:
+            if archive is not None:
+                self._parts.release([archive.key])

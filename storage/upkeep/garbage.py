@@ -23,6 +23,7 @@ from storage.timestamps.oracle import Oracle
 from storage.transactions.shard_handles import ShardHandles
 from storage.transactions.txns_shard import TxnsShard
 from storage.transactions.txns_state import RequireTransitions
+from storage.upkeep.retention import Retention
 
 
 class GarbageCollector:
@@ -36,6 +37,7 @@ class GarbageCollector:
         txns_shard: TxnsShard,
         handles: ShardHandles,
         leases: Leases,
+        retention: Retention,
         oracle: Oracle,
     ) -> None:
         self._blob = blob
@@ -44,13 +46,14 @@ class GarbageCollector:
         self._cache = txns_shard.cache
         self._handles = handles
         self._leases = leases
+        self._retention = retention
         self._oracle = oracle
 
     async def collect(self) -> int:
         """Remove the files and shards that nobody needs any more. Returns how many files were removed."""
         limit = self._leases.since_limit()
         waiting = [handle for handle in self._handles.all_opened() if handle.state.garbage]
-        if not waiting and not self._cache.state.forgotten:
+        if not waiting and not any(self._retention.earliest(s) > c for s, c in self._cache.state.forgotten.items()):
             return 0  # An idle environment costs nothing here.
         await self._cache.durable.refresh()
         removed = 0
@@ -100,7 +103,9 @@ class GarbageCollector:
         removed = 0
         finished: list[ShardId] = []
         for shard, csn in sorted(self._cache.state.forgotten.items()):
-            if limit <= csn or shard in self._cache.state.pending or self._cache.first_staged(shard) is not None:
+            if min(limit, self._retention.earliest(shard)) <= csn:
+                continue
+            if shard in self._cache.state.pending or self._cache.first_staged(shard) is not None:
                 continue
             try:
                 handle = await self._handles.open(shard)

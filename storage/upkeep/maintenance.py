@@ -4,7 +4,8 @@ Any process may do any of this at any time; whoever comes second finds it done. 
 for all (`storage.environment.background`), and each looks after the dead. A crash loses work, never data.
 
 How far history may be folded: a process reads at its lease's `read_lower` and above. A shard's since may follow the
-lowest of all live leases, and stops at the shard's own holds.
+lowest of all live leases. What is folded stays readable for as long as the shard's retention says, and for its holds
+(`storage.shards.history`, `storage.upkeep.retention`).
 """
 
 from __future__ import annotations
@@ -58,6 +59,7 @@ class Maintenance:
             if self.indexer.is_due(shard):
                 await self._work(f"key runs of {shard}", self.indexer.index, shard, touched)
         await self.look_after_the_dead()
+        await self.compactor.expire()
         await self.garbage.collect()
 
     async def look_after_the_dead(self) -> None:

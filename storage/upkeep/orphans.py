@@ -15,7 +15,7 @@ from storage.errors import UnknownShard
 from storage.ids import ShardId
 from storage.shards.part_store import PartStore, parts_prefix
 from storage.shards.shard import DataShard, shard_key
-from storage.shards.shard_state import Fence, ShardDiff
+from storage.shards.shard_state import Fence, ShardDiff, state_files
 from storage.stores.blob import Blob
 from storage.stores.consensus import Consensus
 from storage.transactions.shard_handles import ShardHandles
@@ -121,7 +121,7 @@ class OrphanCollector:
         needed.update(key for record in state.prepared.values() for key in record.files())
         handle = await self._stored_shard(shard)
         if handle is not None:
-            needed.update(key for part in handle.state.parts.values() for key in part.files)
+            needed.update(state_files(handle.state))
             needed.update(handle.state.garbage)
         return needed
 

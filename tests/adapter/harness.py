@@ -141,8 +141,10 @@ async def open_server(
     settings: dict[str, str] | None = None,
     background: bool = True,
     shared: bool = False,
+    retain_ms: int = 0,
 ) -> AsyncIterator[Server]:
-    """A server over stores in memory (or those given), without Spark; `shared` with other processes."""
+    """A server over stores in memory (or those given), without Spark; `shared` with other processes. `retain_ms`: how
+    much of the past it keeps."""
     env = await open_on_stores(
         blob=blob or MemoryBlob(),
         consensus=consensus or MemoryConsensus(),
@@ -151,6 +153,7 @@ async def open_server(
         process="test",
         background=background,
         shared=shared,
+        retain_ms=retain_ms,
     )
     options = ServerOptions(
         stores=StoreNames(data_dir=Path("unused")),

@@ -49,6 +49,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "procedures",
         "execution",
         "transactions.two_phase",
+        "transactions.past",
         "transactions",
         "engines",
         "engines.spark",

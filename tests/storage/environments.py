@@ -27,7 +27,8 @@ SCHEMA = pa.schema([pa.field("c1", pa.int64()), pa.field("c2", pa.string())])
 class Stores:
     """Counted stores that outlive an environment, so that it can be opened again."""
 
-    def __init__(self, seed: int = 1, clock: Clock | None = None) -> None:
+    def __init__(self, seed: int = 1, clock: Clock | None = None, retain_ms: int = 0) -> None:
+        self.retain_ms = retain_ms
         self.clock = clock or SystemClock()
         self.blob = CountingBlob(MemoryBlob())
         self.consensus = CountingConsensus(MemoryConsensus())
@@ -43,6 +44,7 @@ class Stores:
             process=process,
             background=background,
             validate=True,
+            retain_ms=self.retain_ms,
         )
 
 

@@ -23,7 +23,9 @@ from storage.durable.state import BASE_FORMAT, FORMAT_VERSION, Entry, RollupRef
 from storage.ids import ShardId
 from storage.shards.parts import RUNS_FORMAT, ColumnStats, Part, RowIdRange, RunRef
 from storage.shards.shard_state import (
+    HISTORY_FORMAT,
     Append,
+    Archive,
     Collected,
     Compact,
     DowngradeSince,
@@ -114,6 +116,29 @@ RUNS_DIFF = ShardDiff(
         SetRuns(part=0, runs={20002: RUNS[20002]}),
     )
 )
+HISTORY_DIFFS = (
+    ShardDiff(
+        (
+            Append(lower=Csn(0), csn=Csn(10), parts=(INSERT, DELETE), schema=SCHEMA),
+            DowngradeSince(since=Csn(10), earliest=Csn(5)),
+        )
+    ),
+    ShardDiff(
+        (
+            Compact(
+                removed=(0,),
+                added=(msgspec.structs.replace(INSERT, key="parts/x/new.parquet", csn=Csn(10)),),
+                archive=Archive(
+                    key="parts/x/server-abcd.history",
+                    bytes=300,
+                    checksum="0a",
+                    first=Csn(9),
+                    files=("parts/x/server-abcd.parquet",),
+                ),
+            ),
+        )
+    ),
+)
 WRITE = Write(shard=SHARD, csn=Csn(20), parts=(INSERT,), schema=SCHEMA)
 STAGED = Staged(
     txid="t1",
@@ -162,6 +187,21 @@ def shard_state_with_runs() -> bytes:
     return machine.encode_state(state)
 
 
+def shard_state_with_history() -> bytes:
+    machine = ShardMachine(SHARD)
+    state = machine.initial()
+    for diff in HISTORY_DIFFS:
+        state = apply_diff(state, diff)
+        check_shard(state)
+    assert machine.format_of_state(state) == HISTORY_FORMAT
+    assert not state.garbage, "the archive keeps the files of what was taken out"
+    over = apply_diff(state, ShardDiff((Append(lower=Csn(11), csn=Csn(11)), DowngradeSince(since=Csn(11)))))
+    check_shard(over)
+    assert machine.format_of_state(over) == BASE_FORMAT
+    assert set(over.garbage) == {"parts/x/server-abcd.history", "parts/x/server-abcd.parquet"}
+    return machine.encode_state(state)
+
+
 def txns_state_with_prepared() -> bytes:
     machine = TxnsMachine()
     state = machine.initial()
@@ -198,6 +238,7 @@ NEW_VALUES: dict[str, tuple[Any, Any]] = {
     "txns_diff_runs": (TxnsDiff(csn=Csn(20), writes=(msgspec.structs.replace(WRITE, parts=(WITH_RUNS,)),)), TxnsDiff),
     "txns_diff_prepares": (PREPARES, TxnsDiff),
     "txns_diff_ends": (ENDS, TxnsDiff),
+    **{f"shard_diff_history_{n}": (diff, ShardDiff) for n, diff in enumerate(HISTORY_DIFFS)},
 }
 """What format 1 cannot say."""
 
@@ -210,6 +251,7 @@ STATES = {
 
 NEW_STATES = {
     "shard_state_runs": (shard_state_with_runs, ShardMachine(SHARD)),
+    "shard_state_history": (shard_state_with_history, ShardMachine(SHARD)),
     "txns_state_prepared": (txns_state_with_prepared, TxnsMachine()),
 }
 
@@ -274,6 +316,10 @@ def test_what_is_written_has_the_oldest_format_that_says_it(machine: Any, old: l
     """So that servers of the version before go on, until somebody uses what they would not understand."""
     assert {machine.format_of_diff(diff) for diff in old} <= {BASE_FORMAT}
     assert {machine.format_of_diff(diff) for diff in new} == {RUNS_FORMAT}
+
+
+def test_history_needs_format_4() -> None:
+    assert {ShardMachine(SHARD).format_of_diff(diff) for diff in HISTORY_DIFFS} == {HISTORY_FORMAT}
 
 
 def test_prepared_transactions_need_format_3() -> None:

@@ -1,0 +1,174 @@
+"""Sessions that look back: each moment reads as it was, with the catalog of then, and nothing is written."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+from adapter.sessions.server import Server
+from storage.ids import CATALOG_SHARD
+from tests.adapter.harness import Client, connect, open_server
+
+HOUR_MS = 3_600_000
+
+
+async def fold(server: Server) -> None:
+    """Let everything be folded that nobody reads."""
+    env = server.env
+    await env.applier.apply_all()
+    for shard in list(env.cache.state.registered):
+        await env.maintenance.compactor.compact(shard)
+    await env.maintenance.garbage.collect()
+
+
+async def contents(client: Client) -> dict[str, Any]:
+    """What the session sees: the tables, their columns, their rows, and what an aggregate and a key find."""
+    found: dict[str, Any] = {}
+    names = await client.rows("SELECT relname FROM pg_class WHERE relkind = 'r' AND relname LIKE 't%' ORDER BY 1")
+    for (name,) in names:
+        columns = await client.rows(
+            f"SELECT attname FROM pg_attribute WHERE attrelid = '{name}'::regclass AND attnum > 0 ORDER BY attnum"
+        )
+        rows = sorted(await client.rows(f"SELECT * FROM {name}"), key=repr)
+        by_key = await client.rows(f"SELECT * FROM {name} WHERE id = 3")
+        found[name] = (columns, rows, by_key, await client.rows(f"SELECT count(*), sum(n) FROM {name}"))
+    return found
+
+
+async def change(client: Client, chance: random.Random, step: int) -> None:
+    """A random change of definitions or rows."""
+    tables = [n for (n,) in await client.rows("SELECT relname FROM pg_class WHERE relkind='r' AND relname LIKE 't%'")]
+    name = chance.choice(tables) if tables else None
+    action = chance.random()
+    if name is None or (action < 0.06 and len(tables) < 3):
+        await client.run(f"CREATE TABLE t{step} (id int PRIMARY KEY, n int)")
+    elif action < 0.10:
+        await client.run(f"ALTER TABLE {name} ADD COLUMN c{step} int DEFAULT {step}")
+    elif action < 0.13:
+        await client.run(f"ALTER TABLE {name} RENAME TO t{step}")
+    elif action < 0.16:
+        await client.run(f"TRUNCATE {name}")
+    elif action < 0.19:
+        await client.run(f"DROP TABLE {name}")
+    elif action < 0.60:
+        await client.run(f"INSERT INTO {name} (id, n) VALUES ({chance.randint(0, 40)}, {step}) ON CONFLICT DO NOTHING")
+    elif action < 0.85:
+        await client.run(f"UPDATE {name} SET n = n + {step} WHERE id % 3 = {chance.randint(0, 2)}")
+    else:
+        await client.run(f"DELETE FROM {name} WHERE id % 5 = {chance.randint(0, 4)}")
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_every_moment_reads_as_it_was(seed: int) -> None:
+    chance = random.Random(seed)
+    async with open_server(retain_ms=HOUR_MS, background=False) as server:
+        writer, reader = await connect(server), await connect(server)
+        recorded: dict[int, dict[str, Any]] = {}
+        for step in range(90):
+            await change(writer, chance, step)
+            recorded[await writer.value("SELECT tidegate.current_csn()")] = await contents(writer)
+            if chance.random() < 0.2:
+                await server.env.leases.keep_alive()
+                await fold(server)
+        for csn in chance.sample(sorted(recorded), 40):
+            await reader.run(f"SET tidegate.as_of = {csn}")
+            assert await contents(reader) == recorded[csn]
+            assert await reader.value("SELECT tidegate.current_csn()") == csn
+
+
+async def test_definitions_and_rows_are_those_of_then_after_folding() -> None:
+    async with open_server(retain_ms=HOUR_MS, background=False) as server:
+        client = await connect(server)
+        await client.run("CREATE TABLE t (id int PRIMARY KEY, old text)")
+        await client.run("INSERT INTO t SELECT g, 'row ' || g FROM generate_series(1, 40) g")
+        then = await client.value("SELECT tidegate.current_csn()")
+        await client.run("ALTER TABLE t DROP COLUMN old")
+        for n in range(20):
+            await client.run(f"UPDATE t SET id = id + 100 WHERE id % 20 = {n}")
+        gone = await client.value("SELECT tidegate.current_csn()")
+        await client.run("DROP TABLE t")
+        # A lease promises two seconds of the past; beyond that only archives have it.
+        server.env.leases._marks.clear()
+        await server.env.leases.keep_alive()
+        await fold(server)
+        assert any(handle.state.history for handle in server.env.handles.all_opened())
+        await client.run(f"SET tidegate.as_of = {then}")
+        assert await client.rows("SELECT * FROM t WHERE id = 7") == [(7, "row 7")]
+        assert await client.value("SELECT count(*) FROM t") == 40
+        await client.run(f"SET tidegate.as_of = {gone}")
+        assert await client.rows("SELECT min(id), count(*) FROM t") == [(101, 40)]
+        await client.run("RESET tidegate.as_of")
+        assert (await client.error("SELECT * FROM t")).sqlstate == "42P01"
+        assert CATALOG_SHARD in server.env.cache.state.registered
+
+
+async def test_nothing_is_written_while_looking_back() -> None:
+    async with open_server(retain_ms=HOUR_MS) as server:
+        client = await connect(server)
+        await client.run("CREATE TABLE t (id int)")
+        csn = await client.value("SELECT tidegate.current_csn()")
+        await client.run(f"SET tidegate.as_of = {csn}")
+        for text in (
+            "INSERT INTO t VALUES (1)",
+            "INSERT INTO t SELECT 1",
+            "UPDATE t SET id = 2",
+            "DELETE FROM t",
+            "CREATE TABLE u (id int)",
+            "DROP TABLE t",
+            "TRUNCATE t",
+            "SELECT * FROM t FOR UPDATE",
+            "WITH w AS (INSERT INTO t VALUES (1) RETURNING id) SELECT * FROM w",
+        ):
+            assert (await client.error(text)).sqlstate == "25006", text
+        await client.run("RESET tidegate.as_of")
+        assert await client.tag("INSERT INTO t VALUES (1)") == "INSERT 0 1"
+
+
+async def test_a_transaction_looks_back_and_ahead_again() -> None:
+    async with open_server(retain_ms=HOUR_MS) as server:
+        client, other = await connect(server), await connect(server)
+        await client.run("CREATE TABLE t (id int)")
+        then = await client.value("SELECT tidegate.current_csn()")
+        await client.run("INSERT INTO t VALUES (1)")
+        await client.run("BEGIN ISOLATION LEVEL SERIALIZABLE")
+        await client.run(f"SET LOCAL tidegate.as_of = {then}")
+        assert await client.value("SELECT count(*) FROM t") == 0
+        await other.run("INSERT INTO t VALUES (2)")
+        await client.run("SET LOCAL tidegate.as_of = ''")
+        assert await client.value("SELECT count(*) FROM t") == 2
+        await client.run("INSERT INTO t VALUES (3)")
+        await client.run(f"SET LOCAL tidegate.as_of = {then}")
+        assert (await client.error("SELECT count(*) FROM t")).sqlstate == "25001"
+        await client.run("ROLLBACK")
+        assert await client.value("SHOW tidegate.as_of") == ""
+        assert await client.value("SELECT count(*) FROM t") == 2
+
+
+async def test_moments_that_cannot_be_read() -> None:
+    async with open_server(retain_ms=HOUR_MS) as server:
+        client = await connect(server)
+        await client.run("SET tidegate.as_of = '2999-01-01'")
+        assert (await client.error("SELECT 1")).sqlstate == "22023"
+        await client.run("SET tidegate.as_of = '1999-01-01'")
+        error = await client.error("SELECT 1")
+        assert error.sqlstate in ("72000", "3D000")
+        assert (await client.error("SET tidegate.as_of = 'never'")).sqlstate == "22023"
+        settings: dict[str, Any] = {"tidegate.as_of": "2999-01-01"}
+        late = await connect(server, **settings)
+        assert (await late.error("SELECT 1")).sqlstate == "22023"
+
+
+async def test_a_point_in_time_is_everything_committed_by_then() -> None:
+    async with open_server(retain_ms=HOUR_MS) as server:
+        client = await connect(server)
+        await client.run("SET TimeZone = 'Asia/Tokyo'")
+        await client.run("CREATE TABLE t (id int)")
+        await client.run("INSERT INTO t VALUES (1)")
+        await client.run("SELECT pg_sleep(0.01)")
+        then = await client.value("SELECT clock_timestamp()::text")
+        await client.run("SELECT pg_sleep(0.01)")
+        await client.run("DELETE FROM t")
+        await client.run(f"SET tidegate.as_of = '{then}'")
+        assert await client.rows("SELECT * FROM t") == [(1,)]
