@@ -25,7 +25,7 @@ from storage.shards.parts import Part, checksum
 from storage.shards.shard_state import Archive, ShardState
 from storage.timestamps.csn import Csn
 
-CACHE_BYTES = share(32)
+CACHE_BYTES = share(64)
 """Bytes of archives whose parts are kept in memory."""
 
 _encoder = msgspec.msgpack.Encoder()

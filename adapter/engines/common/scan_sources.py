@@ -43,7 +43,7 @@ PartIdentity: TypeAlias = tuple[str | bytes, int, tuple[RowIdRange, ...]]
 DELETE_SETS_BYTES = share(32)
 """Bytes of sets of deleted row ids kept; one per recent combination of delete parts."""
 
-DELETE_PARTS_BYTES = share(32)
+DELETE_PARTS_BYTES = share(64)
 """Bytes of row ids kept by delete part, so that a combination that differs from another by one part is soon made."""
 
 ENTRY_BYTES = 256
