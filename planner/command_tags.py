@@ -56,6 +56,7 @@ _FIXED: dict[type, str] = {
     st.AlterDatabase: "ALTER DATABASE",
     st.RefreshCollation: "ALTER DATABASE",
     st.CreateExtension: "CREATE EXTENSION",
+    st.AlterExtension: "ALTER EXTENSION",
     st.DropDatabase: "DROP DATABASE",
     st.CreateRole: "CREATE ROLE",
     st.AlterRole: "ALTER ROLE",

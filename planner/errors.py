@@ -157,6 +157,10 @@ class CharacterNotInRepertoire(DataException):
     sqlstate = "22021"
 
 
+class ExternalRoutineInvocation(SqlError):
+    sqlstate = "39000"
+
+
 class InvalidParameterValue(DataException):
     sqlstate = "22023"
 

@@ -16,6 +16,7 @@ from adapter.results import Notice
 from planner.errors import DependentObjectsStillExist
 from planner.types import derived_oids
 from planner.types.user_types import is_type_record, mentions, types_used
+from storage.catalog.extensions import Extension
 from storage.catalog.model import (
     CatalogRecord,
     CatalogSnapshot,
@@ -39,12 +40,13 @@ def direct_dependents(catalog: CatalogSnapshot, oid: int) -> list[Record]:
     """What cannot exist without the object `oid`, apart from its own parts (comments, its own constraints)."""
     found: list[Record] = []
     is_type = is_type_record(catalog.records.get(oid))
+    members = {each for record in catalog.all() if isinstance(record, Extension) for each in record.members}
     for record in catalog.all():
         if isinstance(record, Relation):
             reads = oid in record.depends_on and not _through_a_view(catalog, record, oid)
             if reads or record.schema == oid or (is_type and mentions(record.definition or "", oid)):
                 found.append(record)
-        elif isinstance(record, EnumType):
+        elif isinstance(record, (EnumType, Extension)):
             if record.schema == oid:
                 found.append(record)
         elif isinstance(record, DomainType):
@@ -54,7 +56,7 @@ def direct_dependents(catalog: CatalogSnapshot, oid: int) -> list[Record]:
             types = [derived_oids.owner(parameter.type_oid) for parameter in record.parameters]
             texts = (record.sql_body or "", *(parameter.default or "" for parameter in record.parameters))
             if (
-                record.schema == oid
+                (record.schema == oid and record.oid not in members)
                 or oid in (*record.depends_on, *types, derived_oids.owner(record.result))
                 or any(mentions(text, oid) for text in texts)
             ):
@@ -64,6 +66,8 @@ def direct_dependents(catalog: CatalogSnapshot, oid: int) -> list[Record]:
                 found.append(record)
         elif isinstance(record, Constraint) and record.foreign_relation == oid and record.relation != oid:
             found.append(record)
+    if isinstance(extension := catalog.get(oid), Extension):
+        found.extend(catalog.records[each] for each in extension.members)
     index = catalog.get(oid)
     if isinstance(index, Index):
         found.extend(referring(catalog, index))

@@ -9,7 +9,7 @@ outside a block, runs the statement again against the new catalog.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from copy import copy
 from typing import Any
 
@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from adapter.definitions import alter, drop, objects, rename, sequences, tables
 from adapter.definitions.databases import changes as databases
+from adapter.definitions.extensions import changes as extensions
 from adapter.definitions.indexes import creation, rebuilding
 from adapter.definitions.routines import alteration
 from adapter.definitions.routines import creation as routines
@@ -29,7 +30,9 @@ from planner.command_tags import command_tag
 from planner.errors import FeatureNotSupported, InvalidSchemaDefinition, SqlSyntaxError
 from planner.statements import records as st
 from planner.syntax.identifiers import quote_identifier
+from planner.syntax.parse import Parsed, split_and_parse
 from planner.syntax.qualified_names import QualifiedName
+from storage.catalog.routines import Function
 
 _Handler = Callable[[Running, Any], Awaitable[None]]
 
@@ -69,7 +72,7 @@ _HANDLERS: dict[type, _Handler] = {
     st.CreateDatabase: databases.create_database,
     st.AlterDatabase: databases.alter_database,
     st.RefreshCollation: databases.refresh_collation,
-    st.CreateExtension: objects.create_extension,
+    st.AlterExtension: extensions.alter,
     st.DropDatabase: databases.drop_database,
     st.AlterSetting: objects.alter_setting,
 }
@@ -92,6 +95,8 @@ async def run_definition(running: Running, statement: object, tag: str) -> Comma
     if isinstance(statement, st.CreateTableAs):
         return await tables.create_table_as(running, statement)
     handler = _HANDLERS.get(type(statement))
+    if isinstance(statement, st.CreateExtension):
+        handler = _create_extension
     if handler is None:
         what = _UNSUPPORTED.get(type(statement))
         if what is None:
@@ -105,6 +110,20 @@ async def run_definition(running: Running, statement: object, tag: str) -> Comma
     if isinstance(statement, st.CreateSchema) and statement.elements:
         await _make_elements(running, statement)
     return Command(tag=tag)
+
+
+async def _create_extension(running: Running, statement: st.CreateExtension) -> None:
+    """CREATE EXTENSION: its functions are made by its script, in the extension's schema. Raises what `begin` raises."""
+    begun = extensions.begin(running, statement)
+    if begun is None:
+        return
+    known, schema = begun
+    before = own_catalog(running).records
+    parsed = split_and_parse(known.script) if known.has_script else ()
+    await _carry_out(running, schema.name, parsed)
+    after = own_catalog(running).records
+    made = [oid for oid, record in after.items() if oid not in before and isinstance(record, Function)]
+    extensions.finish(running, known, schema, sorted(made))
 
 
 _ELEMENTS: Mapping[str, int] = {
@@ -123,15 +142,20 @@ async def _make_elements(running: Running, schema: st.CreateSchema) -> None:
     """Carry out the statements inside CREATE SCHEMA, with the new schema first in the search path.
 
     Raises what they raise, and 42P15 for one that names another schema."""
+    await _carry_out(running, schema.name, sorted(schema.elements, key=lambda element: _ELEMENTS[element.kind]))
+
+
+async def _carry_out(running: Running, schema: str, elements: Iterable[Parsed]) -> None:
+    """Carry out definitions with `schema` first in the search path, all of which are planned before the first."""
     session = running.session
     values = session.values
-    path = f"{quote_identifier(schema.name)}, {values['search_path']}"
+    path = f"{quote_identifier(schema)}, {values['search_path']}"
     session.values = values.with_local("search_path", path)
     try:
         made = []
-        for element in sorted(schema.elements, key=lambda element: _ELEMENTS[element.kind]):
+        for element in elements:
             context = session.bind_context(own_catalog(running))
-            made.append((element, _in_schema(make_plan(element, context, ()), schema.name)))
+            made.append((element, _in_schema(make_plan(element, context, ()), schema)))
         for element, plan in made:
             await running.transaction.lock(plan.locks, begin_again=False)
             within = copy(running)

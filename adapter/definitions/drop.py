@@ -12,6 +12,7 @@ import msgspec
 
 from adapter.definitions.common.catalog_changes import change, owner_oid, with_column
 from adapter.definitions.dependents import dependents_of, named, notify, refuse, remove, report_cascade
+from adapter.definitions.extensions.changes import find, require
 from adapter.definitions.routines.names import find_routine
 from adapter.definitions.sequences import identity_owner
 from adapter.definitions.type_uses import ViewUse, droppable_type, remove_use, uses_of_types
@@ -29,9 +30,11 @@ from planner.errors import (
     UndefinedTable,
     WrongObjectType,
 )
+from planner.extensions.available import PLPGSQL
 from planner.statements import records as st
 from planner.syntax.identifiers import quote_identifier, quote_literal
 from planner.types.table_indexes import constraint_of_index
+from storage.catalog.extensions import Extension
 from storage.catalog.model import (
     CatalogSnapshot,
     Column,
@@ -60,6 +63,8 @@ async def drop(running: Running, statement: st.Drop) -> None:
         _drop_relations(running, statement)
     elif statement.kind in ("type", "domain"):
         _drop_types(running, statement)
+    elif statement.kind == "extension":
+        _drop_extensions(running, statement)
     elif statement.routines:
         _drop_routines(running, statement)
     elif statement.if_exists:
@@ -161,6 +166,31 @@ def _drop_routines(running: Running, statement: st.Drop) -> None:
     _drop_all(running, own_catalog(running), targets, cascade=statement.cascade)
 
 
+def _drop_extensions(running: Running, statement: st.Drop) -> None:
+    catalog = own_catalog(running)
+    targets: dict[int, Record] = {}
+    for name in statement.names:
+        if statement.if_exists and name.name != PLPGSQL.name and find(catalog, name.name) is None:
+            notify(running, f'extension "{name.name}" does not exist, skipping')
+            continue
+        record = require(catalog, name.name)
+        targets[record.oid] = record
+    _drop_all(running, catalog, targets, cascade=statement.cascade)
+
+
+def _refuse_members(running: Running, catalog: CatalogSnapshot, doomed: Mapping[int, Record]) -> None:
+    """2BP01 for a function of an extension that stays."""
+    for extension in catalog.all():
+        if isinstance(extension, Extension) and extension.oid not in doomed:
+            for oid in extension.members:
+                if oid in doomed:
+                    raise DependentObjectsStillExist(
+                        f"cannot drop {named(running, catalog, doomed[oid])} because "
+                        f"extension {extension.name} requires it",
+                        hint=f"You can drop extension {extension.name} instead.",
+                    )
+
+
 def _drop_schemas(running: Running, statement: st.Drop) -> None:
     catalog = own_catalog(running)
     targets: dict[int, Record] = {}
@@ -197,6 +227,7 @@ def _drop_all(running: Running, catalog: CatalogSnapshot, targets: dict[int, Rec
     # A constraint goes with its table, and so does what numbers its columns, without a word.
     reports = [(record, parent) for record, parent in reports if _goes_with(record) not in doomed]
     _refuse_identities(running, catalog, doomed)
+    _refuse_members(running, catalog, doomed)
     lines = [(named(running, catalog, record), named(running, catalog, parent)) for record, parent in reports]
     defaults = _defaults_using(catalog, doomed)
     for relation, column, sequence in defaults:
@@ -275,5 +306,7 @@ def _goes_with(record: Record) -> int | None:
 
 
 def _is_part_of(record: Record, parent: Record) -> bool:
-    """A sequence goes with the column that owns it, without a word."""
+    """A sequence goes with the column that owns it, a function with its extension, without a word."""
+    if isinstance(parent, Extension):
+        return True
     return isinstance(record, SequenceRecord) and record.owned_by is not None and record.owned_by[0] == parent.oid

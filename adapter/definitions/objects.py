@@ -13,6 +13,7 @@ from adapter.definitions.common.catalog_changes import change, named_role, new_o
 from adapter.definitions.constraints.checks import find_constraint, refuse_duplicate
 from adapter.definitions.databases.changes import give_database, rename_database, require_database
 from adapter.definitions.dependents import remove
+from adapter.definitions.extensions.changes import require as require_extension
 from adapter.definitions.routines.names import find_routine
 from adapter.definitions.types.changes import rename_type
 from adapter.definitions.types.domains import domain_check, rename_check
@@ -189,6 +190,8 @@ def _commented(running: Running, catalog: CatalogSnapshot, statement: st.Comment
             return require_own_type(running, statement.relation, statement.kind).oid, 0
         case "domain constraint" if statement.relation is not None:
             return domain_check(require_domain(running, statement.relation), statement.name).oid, 0
+        case "extension":
+            return require_extension(catalog, statement.name).oid, 0
         case "database":
             return require_database(catalog, statement.name).oid, 0
         case "role":
@@ -214,16 +217,6 @@ def _role(catalog: CatalogSnapshot, name: str) -> Role:
         if isinstance(record, Role) and record.name == name:
             return record
     raise missing_role(name)
-
-
-_PART_OF_THIS = frozenset({"btree_gist", "btree_gin"})
-"""Extensions that add nothing to what is here: exclusion constraints have = of every type that has an order."""
-
-
-async def create_extension(running: Running, statement: st.CreateExtension) -> None:
-    """CREATE EXTENSION: of those that are part of this nothing is to do, nor recorded; there are no others (0A000)."""
-    if statement.name not in _PART_OF_THIS:
-        raise FeatureNotSupported(f'extension "{statement.name}" is not available')
 
 
 async def create_role(running: Running, statement: st.CreateRole) -> None:

@@ -21,6 +21,7 @@ from planner.types.derived_oids import row_type_oid
 from planner.types.table_indexes import index_called
 from planner.types.type_names import format_type
 from planner.types.user_types import function_name, is_type_record
+from storage.catalog.extensions import Extension
 from storage.catalog.model import (
     BOOTSTRAP_SUPERUSER_OID,
     COMPOSITE,
@@ -198,6 +199,8 @@ def describe(running: Running, catalog: CatalogSnapshot, record: Record) -> str:
         return f"schema {record.name}"
     if is_type_record(record):
         return f"type {format_type(row_type_oid(record.oid))}"
+    if isinstance(record, Extension):
+        return f"extension {record.name}"
     if isinstance(record, Function):
         types = ",".join(format_type(oid) for oid in record.input_types)
         return f"function {function_name(record.oid)}({types})"

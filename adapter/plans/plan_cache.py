@@ -74,6 +74,7 @@ _DEFINITIONS = (
     st.AlterSequence, st.CreateIndex, st.CreateRole, st.AlterRole, st.DropRole, st.CreateDatabase, st.DropDatabase,
     st.AlterDatabase, st.RefreshCollation,
     st.CreateExtension,
+    st.AlterExtension,
     st.AlterSetting, st.CreateEnum, st.CreateComposite, st.AddEnumValue, st.RenameEnumValue,
     st.ChangeTypeOwner,
     st.CreateDomain, st.SetDomainDefault, st.SetDomainNotNull, st.AddDomainCheck, st.ValidateDomainCheck,

@@ -111,9 +111,20 @@ class DropDatabase(Struct, frozen=True, kw_only=True):
 
 
 class CreateExtension(Struct, frozen=True, kw_only=True):
-    """CREATE EXTENSION. Which version and schema it is to have says nothing here."""
+    """CREATE EXTENSION. CASCADE says nothing here: no extension needs another."""
 
     name: str
+    if_not_exists: bool = False
+    schema: str | None = None
+    version: str | None = None
+
+
+class AlterExtension(Struct, frozen=True, kw_only=True):
+    """ALTER EXTENSION ... UPDATE [TO version], and SET SCHEMA."""
+
+    name: str
+    version: str | None = None
+    schema: str | None = None
 
 
 class RoleOptions(Struct, frozen=True, kw_only=True):

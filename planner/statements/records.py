@@ -13,6 +13,7 @@ from typing import TypeAlias
 from planner.statements.administration import (
     AlterDatabase,
     AlterDefaultPrivileges,
+    AlterExtension,
     AlterRole,
     Checkpoint,
     Cluster,
@@ -178,6 +179,7 @@ UtilityStatement: TypeAlias = (
     | AlterDatabase
     | RefreshCollation
     | CreateExtension
+    | AlterExtension
     | DropDatabase
     | CreateRole
     | AlterRole
@@ -197,6 +199,7 @@ __all__ = [
     "AddIdentity",
     "AlterDatabase",
     "AlterDefaultPrivileges",
+    "AlterExtension",
     "AlterOwner",
     "AlterRole",
     "AlterRoutine",

@@ -159,6 +159,28 @@ def _database_options(tree: Tree) -> tuple[tuple[str, str | None], ...]:
     return tuple((node.def_elem.defname, option_text(node.def_elem)) for node in tree.options)
 
 
+def _create_extension(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
+    options = _extension_options(parsed, tree)
+    return st.CreateExtension(
+        name=tree.extname,
+        if_not_exists=tree.if_not_exists,
+        schema=options.get("schema"),
+        version=options.get("new_version"),
+    )
+
+
+def _extension_options(parsed: Parsed, tree: Tree) -> dict[str, str]:
+    """SCHEMA and VERSION by their names in the parse tree. 42601 for one that is given twice."""
+    given: dict[str, str] = {}
+    for option in tree.options:
+        element = option.def_elem
+        if element.defname in given:
+            raise SqlSyntaxError("conflicting or redundant options", position=parsed.position(element.location))
+        if element.arg.WhichOneof("node") == "string":
+            given[element.defname] = element.arg.string.sval
+    return given
+
+
 def _drop_database(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
     force = any(node.def_elem.defname == "force" for node in tree.options)
     return st.DropDatabase(name=tree.dbname, if_exists=tree.missing_ok, force=force)
@@ -238,7 +260,10 @@ BUILDERS: Mapping[str, Callable[[Parsed, Tree], st.UtilityStatement]] = {
     "createdb_stmt": _create_database,
     "alter_database_stmt": _alter_database,
     "alter_database_refresh_coll_stmt": _refresh_collation,
-    "create_extension_stmt": lambda parsed, tree: st.CreateExtension(name=tree.extname),
+    "create_extension_stmt": _create_extension,
+    "alter_extension_stmt": lambda parsed, tree: st.AlterExtension(
+        name=tree.extname, version=_extension_options(parsed, tree).get("new_version")
+    ),
     "dropdb_stmt": _drop_database,
     "create_role_stmt": _create_role,
     "alter_role_stmt": _alter_role,

@@ -161,6 +161,8 @@ def _set_schema(parsed: Parsed, tree: Tree) -> st.UtilityStatement:
     if tree.object_type in (pb.OBJECT_TYPE, pb.OBJECT_DOMAIN):
         kind = OBJECT_KINDS[tree.object_type]
         return st.SetSchema(relation=name_from_list(tree.object.list.items), new_schema=tree.newschema, kind=kind)
+    if named == "extension":
+        return st.AlterExtension(name=tree.object.string.sval, schema=tree.newschema)
     if kind is None:
         raise FeatureNotSupported(f"{' '.join(parsed.source.split()[:2]).upper()} ... SET SCHEMA is not supported")
     return st.SetSchema(

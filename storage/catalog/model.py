@@ -22,6 +22,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from storage.catalog.access import Membership, Role, Roles
+from storage.catalog.extensions import Extension
 from storage.catalog.record import Record
 from storage.catalog.routines import Function
 from storage.ids import ShardId
@@ -299,7 +300,7 @@ class Setting(Record, frozen=True, kw_only=True, tag="setting"):
 
 CatalogRecord: TypeAlias = (
     Database | Role | Schema | Relation | Comment | Constraint | Index | Sequence | Setting | EnumType | DomainType
-    | Function | Membership
+    | Function | Membership | Extension
 )  # fmt: skip
 
 
@@ -539,7 +540,7 @@ def _database_of(
     match record:
         case Schema():
             return _database_of_schema(record)
-        case Relation() | Sequence() | Index() | EnumType() | DomainType() | Function():
+        case Relation() | Sequence() | Index() | EnumType() | DomainType() | Function() | Extension():
             above = record.schema
         case Constraint():
             above = record.relation

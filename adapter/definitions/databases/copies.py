@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from planner.types import derived_oids
 from storage.catalog.access import Membership, Role
+from storage.catalog.extensions import Extension
 from storage.catalog.model import (
     PUBLIC_SCHEMA_OID,
     CatalogRecord,
@@ -167,6 +168,9 @@ class Copies:
                     sql_body=self._text(record.sql_body),
                     depends_on=self._all(record.depends_on),
                 )
+            case Extension():
+                members = self._all(record.members)
+                return replace(record, oid=oid, schema=self._oid(record.schema), members=members)
             case Role() | Membership() | Database() | Setting():
                 raise ValueError(f"a database has no {type(record).__name__} of its own")
             case _:

@@ -18,6 +18,7 @@ from planner.types import derived_oids
 from planner.types.table_indexes import indexes_of
 from planner.types.user_types import array_name, type_row_of
 from storage.catalog.access import Role
+from storage.catalog.extensions import Extension
 from storage.catalog.model import (
     BOOTSTRAP_SUPERUSER_OID,
     PG_CATALOG_OID,
@@ -46,6 +47,7 @@ PG_CONSTRAINT = 2606
 PG_ATTRDEF = 2604
 PG_NAMESPACE = 2615
 PG_REWRITE = 2618
+PG_EXTENSION = 3079
 
 RecordT = TypeVar("RecordT", bound=CatalogRecord)
 
@@ -189,6 +191,11 @@ class CatalogObjects:
         return [*builtin_functions_by_name().get(name, ()), *own]
 
     @property
+    def extensions(self) -> Sequence[Extension]:
+        """Extensions, but for plpgsql."""
+        return self._of(Extension)
+
+    @property
     def enums(self) -> Sequence[EnumType]:
         """Enums."""
         return self._of(EnumType)
@@ -292,6 +299,8 @@ class CatalogObjects:
                 return PG_TYPE
             case Function():
                 return PG_PROC
+            case Extension():
+                return PG_EXTENSION
             case None if oid in self.domain_checks:
                 return PG_CONSTRAINT
             case _:

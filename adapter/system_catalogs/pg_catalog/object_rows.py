@@ -14,6 +14,7 @@ from adapter.system_catalogs.objects.objects import (
     PG_CLASS,
     PG_CONSTRAINT,
     PG_DATABASE,
+    PG_EXTENSION,
     PG_NAMESPACE,
     PG_PROC,
     PG_REWRITE,
@@ -183,6 +184,10 @@ def pg_depend(objects: CatalogObjects) -> Content:
         types = dict.fromkeys([*(p.type_oid for p in function.parameters), function.result])
         rows.extend(_depends(self, (PG_TYPE, oid, 0), "n") for oid in types if is_user_type(oid))
         rows.extend(_depends(self, (objects.class_of(oid), oid, 0), "n") for oid in function.depends_on)
+    for extension in objects.extensions:
+        self = (PG_EXTENSION, extension.oid, 0)
+        rows.append(_depends(self, (PG_NAMESPACE, extension.schema, 0), "n"))
+        rows.extend(_depends((PG_PROC, oid, 0), self, "e") for oid in extension.members)
     for enum in objects.enums:
         of_enum = (PG_TYPE, derived_oids.row_type_oid(enum.oid), 0)
         rows.append(_depends(of_enum, (PG_NAMESPACE, enum.schema, 0), "n"))

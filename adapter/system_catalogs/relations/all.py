@@ -14,7 +14,7 @@ from adapter.system_catalogs.information_schema import tables as information_sch
 from adapter.system_catalogs.information_schema import types as information_schema_types
 from adapter.system_catalogs.objects.content import Builder
 from adapter.system_catalogs.objects.functions import pg_proc
-from adapter.system_catalogs.pg_catalog import catalog_views, class_rows, object_rows, type_rows
+from adapter.system_catalogs.pg_catalog import catalog_views, class_rows, extension_rows, object_rows, type_rows
 
 PG_CATALOG: Mapping[str, Builder] = {
     "pg_attrdef": class_rows.pg_attrdef,
@@ -31,6 +31,9 @@ PG_CATALOG: Mapping[str, Builder] = {
     "pg_db_role_setting": object_rows.pg_db_role_setting,
     "pg_depend": object_rows.pg_depend,
     "pg_description": object_rows.pg_description,
+    "pg_available_extension_versions": extension_rows.pg_available_extension_versions,
+    "pg_available_extensions": extension_rows.pg_available_extensions,
+    "pg_extension": extension_rows.pg_extension,
     "pg_namespace": object_rows.pg_namespace,
     "pg_shdescription": object_rows.pg_shdescription,
     "pg_group": catalog_views.pg_group,

@@ -23,6 +23,7 @@ RESULT_TYPES = {
     "INTEGER": "INT",
     "BIGINT": "BIGINT",
     "DOUBLE": "DOUBLE",
+    "FLOAT": "FLOAT",
     "BOOLEAN": "BOOLEAN",
     "BLOB": "BINARY",
     "DATE": "DATE",

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from planner.extensions.available import AVAILABLE
 from planner.functions.forms.form import Form, local_only
 from planner.types.types import REG_TYPES
 
@@ -74,6 +75,14 @@ _SIMPLE = {
 
 _NULL_TEXT = "CAST(NULL AS VARCHAR)"
 
+_PG_CATALOG = "'pg_catalog'"
+_AVAILABLE = ", ".join(f"ROW('{e.name}', '{e.version}', '{e.comment}')" for e in AVAILABLE.values())
+_VERSIONS = ", ".join(
+    f"ROW('{e.name}', '{e.version}', TRUE, TRUE, {e.relocatable}, "
+    f"{'NULL' if e.relocatable else _PG_CATALOG}, NULL, '{e.comment}')"
+    for e in AVAILABLE.values()
+)
+
 _ABSENT = {
     "pg_get_triggerdef(oid)": _NULL_TEXT,
     "pg_get_triggerdef(oid,bool)": _NULL_TEXT,
@@ -96,10 +105,12 @@ _ABSENT = {
     "pg_partition_tree(regclass)": (
         "CAST([] AS STRUCT(relid BIGINT, parentrelid BIGINT, isleaf BOOLEAN, level INTEGER)[])"
     ),
-    "pg_available_extensions()": "CAST([] AS STRUCT(name VARCHAR, default_version VARCHAR, comment VARCHAR)[])",
+    "pg_available_extensions()": (
+        f"CAST([{_AVAILABLE}] AS STRUCT(name VARCHAR, default_version VARCHAR, comment VARCHAR)[])"
+    ),
     "pg_available_extension_versions()": (
-        "CAST([] AS STRUCT(name VARCHAR, version VARCHAR, superuser BOOLEAN, trusted BOOLEAN, relocatable BOOLEAN, "
-        '"schema" VARCHAR, requires VARCHAR[], comment VARCHAR)[])'
+        f"CAST([{_VERSIONS}] AS STRUCT(name VARCHAR, version VARCHAR, superuser BOOLEAN, trusted BOOLEAN, "
+        'relocatable BOOLEAN, "schema" VARCHAR, requires VARCHAR[], comment VARCHAR)[])'
     ),
     "row_security_active(oid)": "FALSE",
     "row_security_active(text)": "FALSE",

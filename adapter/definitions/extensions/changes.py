@@ -1,0 +1,139 @@
+"""CREATE, ALTER and DROP EXTENSION. The functions of one belong to it: they come, move and go with it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from adapter.definitions.common.catalog_changes import change, new_oid, owner_oid
+from adapter.execution.guards import own_catalog
+from adapter.execution.relation_names import SYSTEM_SCHEMAS, creation_schema
+from adapter.execution.statement import Running
+from adapter.results import Notice
+from planner.common_errors import missing_schema
+from planner.errors import (
+    DuplicateFunction,
+    DuplicateObject,
+    FeatureNotSupported,
+    InsufficientPrivilege,
+    InvalidParameterValue,
+    UndefinedObject,
+)
+from planner.extensions.available import AVAILABLE, PLPGSQL, Available
+from planner.statements import records as st
+from planner.syntax.qualified_names import QualifiedName
+from storage.catalog.extensions import Extension
+from storage.catalog.model import CatalogSnapshot, Comment, Schema
+from storage.catalog.routines import Function
+
+
+def find(catalog: CatalogSnapshot, name: str) -> Extension | None:
+    """The extension of this name that the database has, other than plpgsql."""
+    return next((r for r in catalog.all() if isinstance(r, Extension) and r.name == name), None)
+
+
+def require(catalog: CatalogSnapshot, name: str) -> Extension:
+    """The extension of this name. 42704; 0A000 for plpgsql, which is the server's."""
+    if name == PLPGSQL.name:
+        raise FeatureNotSupported(f'extension "{name}" is part of every database')
+    found = find(catalog, name)
+    if found is None:
+        raise UndefinedObject(f'extension "{name}" does not exist')
+    return found
+
+
+def members(catalog: CatalogSnapshot, extension: Extension) -> Sequence[Function]:
+    """The functions that belong to it."""
+    found = (catalog.get(oid) for oid in extension.members)
+    return [record for record in found if isinstance(record, Function)]
+
+
+def begin(running: Running, statement: st.CreateExtension) -> tuple[Available, Schema] | None:
+    """Which extension CREATE EXTENSION makes, and in which schema; None when it is there and that is no error.
+
+    Raises 42710, 0A000 for one that there is not, 22023 for another version, 3F000, 42501."""
+    name = statement.name
+    catalog = own_catalog(running)
+    if name == PLPGSQL.name or find(catalog, name) is not None:
+        if not statement.if_not_exists:
+            raise DuplicateObject(f'extension "{name}" already exists')
+        message = f'extension "{name}" already exists, skipping'
+        running.session.notice(Notice(severity="NOTICE", sqlstate="42710", message=message))
+        return None
+    if running.session.values["is_superuser"] != "on":
+        raise InsufficientPrivilege(
+            f'permission denied to create extension "{name}"', hint="Must be superuser to create this extension."
+        )
+    known = AVAILABLE.get(name)
+    if known is None:
+        raise FeatureNotSupported(
+            f'extension "{name}" is not available',
+            hint="Those that are can be looked up in pg_available_extensions.",
+        )
+    if statement.version not in (None, known.version):
+        raise InvalidParameterValue(
+            f'extension "{name}" has no installation script nor update path for version "{statement.version}"'
+        )
+    if statement.schema is not None:
+        schema = catalog.schema(statement.schema)
+        if schema is None:
+            raise missing_schema(statement.schema)
+    else:
+        schema = creation_schema(running, catalog, QualifiedName(name=name))
+    running.transaction.rely_on([schema])
+    return known, schema
+
+
+def finish(running: Running, known: Available, schema: Schema, made: Sequence[int]) -> None:
+    """Record the extension whose script has made the functions `made`."""
+    record = Extension(
+        oid=new_oid(running, schema.oid),
+        name=known.name,
+        schema=schema.oid,
+        owner=owner_oid(running),
+        version=known.version,
+        members=tuple(made),
+    )
+    change(running, added=[record])
+    comment = Comment(
+        oid=new_oid(running, record.oid),
+        object_oid=record.oid,
+        text=known.comment,
+        database=running.session.database_oid,
+    )
+    change(running, added=[comment])
+
+
+async def alter(running: Running, statement: st.AlterExtension) -> None:
+    """ALTER EXTENSION ... UPDATE, which never has anything to do, and SET SCHEMA."""
+    catalog = own_catalog(running)
+    record = require(catalog, statement.name)
+    if statement.schema is not None:
+        _move(running, catalog, record, statement.schema)
+        return
+    if statement.version not in (None, record.version):
+        raise InvalidParameterValue(
+            f'extension "{record.name}" has no update path from version "{record.version}" '
+            f'to version "{statement.version}"'
+        )
+    message = f'version "{record.version}" of extension "{record.name}" is already installed'
+    running.session.notice(Notice(severity="NOTICE", sqlstate="00000", message=message))
+
+
+def _move(running: Running, catalog: CatalogSnapshot, record: Extension, name: str) -> None:
+    schema = catalog.schema(name)
+    if schema is None:
+        raise missing_schema(name)
+    if name in SYSTEM_SCHEMAS:
+        raise InsufficientPrivilege(f"permission denied for schema {name}")
+    if schema.oid == record.schema:
+        return
+    running.transaction.rely_on([schema])
+    functions = members(catalog, record)
+    for function in functions:
+        same = catalog.functions(schema.oid, function.name)
+        if any(other.input_types == function.input_types for other in same):
+            raise DuplicateFunction(f'function "{function.name}" already exists in schema "{name}"')
+    moved = [replace(each, schema=schema.oid) for each in functions]
+    change(running, removed=[record, *functions], added=[replace(record, schema=schema.oid), *moved])

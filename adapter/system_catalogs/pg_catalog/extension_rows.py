@@ -1,0 +1,73 @@
+"""pg_extension, and the views of the extensions that can be created."""
+
+from __future__ import annotations
+
+from adapter.execution_context import Row
+from adapter.system_catalogs.objects.content import Content
+from adapter.system_catalogs.objects.objects import CatalogObjects
+from planner.extensions.available import AVAILABLE, PLPGSQL
+from storage.catalog.model import BOOTSTRAP_SUPERUSER_OID, PG_CATALOG_OID
+
+_PLPGSQL_OID = 13561
+
+
+def pg_extension(objects: CatalogObjects) -> Content:
+    """Extensions: plpgsql, which every database has, and those that were created."""
+    rows = [_extension(_PLPGSQL_OID, BOOTSTRAP_SUPERUSER_OID, PG_CATALOG_OID, PLPGSQL.name, PLPGSQL.version)]
+    rows += [_extension(each.oid, each.owner, each.schema, each.name, each.version) for each in objects.extensions]
+    return Content(rows=rows)
+
+
+def _extension(oid: int, owner: int, schema: int, name: str, version: str) -> Row:
+    return {
+        "oid": oid,
+        "extname": name,
+        "extowner": owner,
+        "extnamespace": schema,
+        "extrelocatable": AVAILABLE[name].relocatable,
+        "extversion": version,
+        "extconfig": None,
+        "extcondition": None,
+    }
+
+
+def pg_available_extensions(objects: CatalogObjects) -> Content:
+    """What can be created, and which version of it has been."""
+    made = _versions(objects)
+    return Content(
+        rows=[
+            {
+                "name": each.name,
+                "default_version": each.version,
+                "installed_version": made.get(each.name),
+                "comment": each.comment,
+            }
+            for each in AVAILABLE.values()
+        ]
+    )
+
+
+def pg_available_extension_versions(objects: CatalogObjects) -> Content:
+    """The versions that can be created."""
+    made = _versions(objects)
+    return Content(
+        rows=[
+            {
+                "name": each.name,
+                "version": each.version,
+                "installed": made.get(each.name) == each.version,
+                "superuser": True,
+                "trusted": True,
+                "relocatable": each.relocatable,
+                "schema": None if each.relocatable else "pg_catalog",
+                "requires": None,
+                "comment": each.comment,
+            }
+            for each in AVAILABLE.values()
+        ]
+    )
+
+
+def _versions(objects: CatalogObjects) -> dict[str, str]:
+    """By the names of the extensions that are there."""
+    return {row["extname"]: row["extversion"] for row in pg_extension(objects).rows}

@@ -1,0 +1,60 @@
+"""Which extensions there are, and the script of each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from importlib import resources
+
+from msgspec import Struct
+
+
+class Available(Struct, frozen=True, kw_only=True):
+    """An extension that can be created, as pg_available_extensions has it."""
+
+    name: str
+    version: str
+    comment: str
+    relocatable: bool = True
+    """Whether its functions can be moved to another schema."""
+    has_script: bool = True
+    """False for one that adds nothing to what is there without it."""
+
+    @property
+    def script(self) -> str:
+        """The statements that make it, which name no schema."""
+        return _script(self.name) if self.has_script else ""
+
+
+@cache
+def _script(name: str) -> str:
+    return (resources.files("planner.extensions") / "scripts" / f"{name}.sql").read_text()
+
+
+PLPGSQL = Available(
+    name="plpgsql", version="1.0", comment="PL/pgSQL procedural language", relocatable=False, has_script=False
+)
+"""What every database has from the start. There are no functions in that language yet."""
+
+AVAILABLE: Mapping[str, Available] = {
+    extension.name: extension
+    for extension in (
+        # Exclusion constraints, and indexes, have = of every type that has an order without them.
+        Available(
+            name="btree_gin", version="1.3", comment="support for indexing common datatypes in GIN", has_script=False
+        ),
+        Available(
+            name="btree_gist", version="1.7", comment="support for indexing common datatypes in GiST", has_script=False
+        ),
+        Available(name="fuzzystrmatch", version="1.1", comment="determine similarities and distance between strings"),
+        Available(
+            name="pg_trgm",
+            version="1.6",
+            comment="text similarity measurement and index searching based on trigrams",
+        ),
+        Available(name="pgcrypto", version="1.3", comment="cryptographic functions"),
+        PLPGSQL,
+        Available(name="uuid-ossp", version="1.1", comment="generate universally unique identifiers (UUIDs)"),
+    )
+}
+"""By name, in order."""

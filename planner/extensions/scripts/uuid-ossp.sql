@@ -1,0 +1,20 @@
+CREATE FUNCTION uuid_nil() RETURNS uuid LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    AS 'SELECT ''00000000-0000-0000-0000-000000000000''::uuid';
+CREATE FUNCTION uuid_ns_dns() RETURNS uuid LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    AS 'SELECT ''6ba7b810-9dad-11d1-80b4-00c04fd430c8''::uuid';
+CREATE FUNCTION uuid_ns_url() RETURNS uuid LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    AS 'SELECT ''6ba7b811-9dad-11d1-80b4-00c04fd430c8''::uuid';
+CREATE FUNCTION uuid_ns_oid() RETURNS uuid LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    AS 'SELECT ''6ba7b812-9dad-11d1-80b4-00c04fd430c8''::uuid';
+CREATE FUNCTION uuid_ns_x500() RETURNS uuid LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    AS 'SELECT ''6ba7b814-9dad-11d1-80b4-00c04fd430c8''::uuid';
+CREATE FUNCTION uuid_generate_v1() RETURNS uuid LANGUAGE sql VOLATILE STRICT PARALLEL SAFE
+    AS 'SELECT tidegate.uuid_of_time(true, pg_catalog.gen_random_uuid()::text)';
+CREATE FUNCTION uuid_generate_v1mc() RETURNS uuid LANGUAGE sql VOLATILE STRICT PARALLEL SAFE
+    AS 'SELECT tidegate.uuid_of_time(false, pg_catalog.gen_random_uuid()::text)';
+CREATE FUNCTION uuid_generate_v3(namespace uuid, name text) RETURNS uuid LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    AS 'SELECT tidegate.uuid_of_name(3, $1, $2)';
+CREATE FUNCTION uuid_generate_v4() RETURNS uuid LANGUAGE sql VOLATILE STRICT PARALLEL SAFE
+    AS 'SELECT pg_catalog.gen_random_uuid()';
+CREATE FUNCTION uuid_generate_v5(namespace uuid, name text) RETURNS uuid LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    AS 'SELECT tidegate.uuid_of_name(5, $1, $2)';
